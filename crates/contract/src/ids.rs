@@ -1,0 +1,291 @@
+//! Names of things: runs, effects, and content by its hash.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// A string that is not the id it should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{given}` is not {expected}")]
+pub struct ParseIdError {
+    /// What was given, cut to 80 characters.
+    pub given: String,
+    /// What would have been right, as the end of a sentence.
+    pub expected: &'static str,
+}
+
+fn not(given: &str, expected: &'static str) -> ParseIdError {
+    ParseIdError { given: given.chars().take(80).collect(), expected }
+}
+
+/// One attempt at one goal. Version 7 UUIDs, so ids sort by the time they were made; a child
+/// run's id is derived from its parent's and is the same after every crash.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(uuid::Uuid);
+
+impl RunId {
+    /// A new id, made from the present time and randomness. For the start of a run only: inside
+    /// a loop it would differ on replay.
+    pub fn new() -> Self {
+        Self(uuid::Uuid::now_v7())
+    }
+
+    /// The child run that `effect` of `parent` starts.
+    pub fn child(parent: RunId, effect: &EffectId) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(parent.0.as_bytes());
+        hasher.update(effect.to_string().as_bytes());
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+}
+
+impl Default for RunId {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for RunId {
+    type Err = ParseIdError;
+    fn from_str(s: &str) -> Result<Self, ParseIdError> {
+        s.parse().map(Self).map_err(|_| not(s, "a run id (a UUID, as `gyrus runs list` prints)"))
+    }
+}
+
+/// An effect of a run, numbered in program order: cycle, then effect, and inside a concurrent
+/// form branch and effect again. `12.2.1.3` is the third effect of the first branch of the second
+/// effect of cycle 12.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EffectId(Vec<u32>);
+
+impl EffectId {
+    /// The prefix that all effects of a cycle share.
+    pub fn cycle(number: u32) -> Self {
+        Self(vec![number])
+    }
+
+    /// This id with one number appended.
+    pub fn then(&self, number: u32) -> Self {
+        let mut path = Vec::with_capacity(self.0.len() + 1);
+        path.extend_from_slice(&self.0);
+        path.push(number);
+        Self(path)
+    }
+
+    /// The cycle that the effect belongs to.
+    pub fn cycle_number(&self) -> u32 {
+        self.0.first().copied().unwrap_or(0)
+    }
+
+    /// The numbers, outermost first.
+    pub fn path(&self) -> &[u32] {
+        &self.0
+    }
+
+    /// Whether this effect happened inside `outer`, at any depth.
+    pub fn is_within(&self, outer: &EffectId) -> bool {
+        self.0.len() > outer.0.len() && self.0.starts_with(&outer.0)
+    }
+}
+
+impl fmt::Display for EffectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, number) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str(".")?;
+            }
+            number.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for EffectId {
+    type Err = ParseIdError;
+    fn from_str(s: &str) -> Result<Self, ParseIdError> {
+        s.split('.')
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .map(Self)
+            .map_err(|_| not(s, "an effect id (numbers joined by dots, like `12.2.1`)"))
+    }
+}
+
+impl Serialize for EffectId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for EffectId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+macro_rules! hash_id {
+    ($name:ident, $bytes:literal, $expected:literal, $doc:literal) => {
+        #[doc = $doc]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name([u8; $bytes]);
+
+        impl $name {
+            /// The hash of `bytes`.
+            pub fn of(bytes: &[u8]) -> Self {
+                Self::from_hash(blake3::hash(bytes))
+            }
+
+            /// A finished BLAKE3 hash, cut to this id's length.
+            pub fn from_hash(hash: blake3::Hash) -> Self {
+                let mut id = [0; $bytes];
+                id.copy_from_slice(&hash.as_bytes()[..$bytes]);
+                Self(id)
+            }
+
+            /// The raw bytes.
+            pub fn as_bytes(&self) -> &[u8; $bytes] {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut text = [0; $bytes * 2];
+                for (i, byte) in self.0.iter().enumerate() {
+                    text[2 * i] = HEX[usize::from(byte >> 4)];
+                    text[2 * i + 1] = HEX[usize::from(byte & 15)];
+                }
+                f.pad(std::str::from_utf8(&text).expect("hexadecimal digits are ASCII"))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{self}")
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseIdError;
+            fn from_str(s: &str) -> Result<Self, ParseIdError> {
+                let digits = s.as_bytes();
+                let mut id = [0; $bytes];
+                if digits.len() != id.len() * 2 {
+                    return Err(not(s, $expected));
+                }
+                for (i, pair) in digits.chunks_exact(2).enumerate() {
+                    let (Some(high), Some(low)) = (nibble(pair[0]), nibble(pair[1])) else {
+                        return Err(not(s, $expected));
+                    };
+                    id[i] = high << 4 | low;
+                }
+                Ok(Self(id))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<str>::deserialize(de)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+fn nibble(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+hash_id!(
+    BlobId,
+    32,
+    "a blob id (64 hexadecimal digits)",
+    "Content stored outside the journal, by its BLAKE3 hash."
+);
+hash_id!(
+    Digest,
+    16,
+    "a digest (32 hexadecimal digits)",
+    "A short fingerprint (BLAKE3, 128 bits): of arguments, prompts, entries. It detects accidents \
+     and divergence; it is no defence against a person with the user's rights."
+);
+
+impl Digest {
+    /// The digest of a value's JSON. Object keys are sorted by `serde_json`'s map, so equal values
+    /// have equal digests.
+    pub fn of_json<T: Serialize + ?Sized>(value: &T) -> Self {
+        struct Hashing(blake3::Hasher);
+        impl std::io::Write for Hashing {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0.update(bytes);
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut hashing = Hashing(blake3::Hasher::new());
+        // Writing into a hasher cannot fail, and our types have string keys only.
+        serde_json::to_writer(&mut hashing, value).expect("contract types are valid JSON");
+        Self::from_hash(hashing.0.finalize())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_survive_text() {
+        let id = EffectId::cycle(12).then(2).then(1);
+        assert_eq!(id.to_string(), "12.2.1");
+        assert_eq!("12.2.1".parse(), Ok(id.clone()));
+        assert!(id.is_within(&EffectId::cycle(12).then(2)));
+        assert!(!id.is_within(&EffectId::cycle(1)));
+        assert!("12..1".parse::<EffectId>().is_err());
+
+        let blob = BlobId::of(b"hello");
+        assert_eq!(blob.to_string().parse(), Ok(blob));
+        assert!("zz".parse::<BlobId>().is_err());
+
+        let run = RunId::new();
+        assert_eq!(run.to_string().parse(), Ok(run));
+        assert_eq!(RunId::child(run, &id), RunId::child(run, &id));
+        assert_ne!(RunId::child(run, &id), RunId::child(run, &id.then(1)));
+    }
+
+    #[test]
+    fn equal_values_have_equal_digests() {
+        let one: serde_json::Value = serde_json::from_str(r#"{"b":1,"a":[2]}"#).unwrap();
+        let two: serde_json::Value = serde_json::from_str(r#"{"a":[2],"b":1}"#).unwrap();
+        assert_eq!(Digest::of_json(&one), Digest::of_json(&two));
+    }
+}

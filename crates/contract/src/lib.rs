@@ -1,0 +1,46 @@
+//! The words of gyrus: the data that its parts exchange and the traits that its organs fulfil.
+//!
+//! The one idea: a kernel that knows nobody, and organs (models, tools, gate, …) that know only
+//! this crate, can be joined by a binary in any combination. So nothing here does anything: no
+//! file, no clock, no task, no network. Everything that enters a journal is `serde` data.
+//!
+//! Reading order: who said something ([`Text`]), what a model is asked ([`Prompt`]), what a tool
+//! is ([`Tool`]), who allows it ([`Gate`]), and what a loop thinks in ([`Plan`]).
+
+mod ids;
+mod text;
+mod message;
+mod model;
+mod tool;
+mod process;
+mod gate;
+mod inbox;
+mod outcome;
+mod budget;
+mod thought;
+mod memory_buffer;
+
+use std::{future::Future, pin::Pin};
+
+pub use budget::{Limits, Microdollars, Price, Spent};
+pub use gate::{
+    Decision, Gate, Judgement, Mode, ModeError, ResolvedCall, ResolvedPath, Risk, Unresolvable,
+    Verdict,
+};
+pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId};
+pub use inbox::{MessageBody, OnAsk, Principal, SurfaceMessage};
+pub use memory_buffer::{Item, MemoryBuffer};
+pub use message::{Image, Message, Part, Role, ToolCall, ToolResult};
+pub use model::{Delta, Model, ModelError, Prompt, Purpose, Reply, StopReason, SystemPart, Usage};
+pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
+pub use process::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError};
+pub use text::{Origin, Text};
+pub use thought::{
+    Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep,
+};
+pub use tool::{
+    Artifact, Cleared, Probe, Repeat, Site, Tool, ToolOutput, ToolSpec, Touch, UnknownSecret,
+};
+
+/// What an `async` method of an object-safe trait returns: boxed, and movable between threads.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,0 +1,217 @@
+//! The bounded memory of a run: what was said and seen, newest last.
+//!
+//! It only grows at the end and forgets at the start. Items are numbered for life, so a journal
+//! stores each of them once, and n steps cost O(n) bytes however long the window is.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Digest, Message, Observation, Origin, Part, Reply, Role, Text, ToolResult};
+
+/// One remembered message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    /// The message. A single user text for what was typed or told.
+    pub message: Arc<Message>,
+    /// Of the message.
+    #[serde(skip, default = "unset")]
+    digest: Option<Digest>,
+}
+
+fn unset() -> Option<Digest> {
+    None
+}
+
+impl Item {
+    /// `message`, with its digest.
+    pub fn new(message: Message) -> Self {
+        let digest = Some(Digest::of_json(&message));
+        Self { message: Arc::new(message), digest }
+    }
+
+    /// The digest of the message.
+    pub fn digest(&self) -> Digest {
+        self.digest.unwrap_or_else(|| Digest::of_json(&*self.message))
+    }
+}
+
+/// A window on the last `capacity` messages.
+///
+/// ```
+/// use gyrus_contract::MemoryBuffer;
+///
+/// let mut buffer = MemoryBuffer::new(50);
+/// buffer.add_user_message("Hello");
+/// buffer.add_agent_response("Hi there!");
+/// buffer.add_observation("weather", "Sunny, 22 °C");
+/// assert_eq!(buffer.recent(2).count(), 2);
+/// assert!(buffer.to_context_string().contains("weather: Sunny"));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemoryBuffer {
+    items: VecDeque<Item>,
+    /// Number of the first item in `items`.
+    first: u64,
+    capacity: usize,
+}
+
+impl MemoryBuffer {
+    /// An empty buffer that keeps the last `capacity` messages (at least one).
+    pub fn new(capacity: usize) -> Self {
+        Self { items: VecDeque::new(), first: 0, capacity: capacity.max(1) }
+    }
+
+    /// A buffer as it was, from items whose first is number `first`.
+    pub fn restore(capacity: usize, first: u64, items: impl IntoIterator<Item = Item>) -> Self {
+        let mut buffer = Self::new(capacity);
+        buffer.first = first;
+        for item in items {
+            buffer.push(item);
+        }
+        buffer
+    }
+
+    /// How many messages it keeps.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The number of the next item: how many were ever added.
+    pub fn next_number(&self) -> u64 {
+        self.first + self.items.len() as u64
+    }
+
+    /// The number of the oldest item that is still kept.
+    pub fn first_number(&self) -> u64 {
+        self.first
+    }
+
+    /// Adds a message; the oldest is forgotten when there are too many.
+    pub fn add(&mut self, message: Message) {
+        self.push(Item::new(message));
+    }
+
+    fn push(&mut self, item: Item) {
+        self.items.push_back(item);
+        if self.items.len() > self.capacity {
+            self.items.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// Adds what a person said.
+    pub fn add_user_message(&mut self, text: impl Into<String>) {
+        self.add(Message::user(Text::new(text, Origin::Person)));
+    }
+
+    /// Adds what the agent said in plain words.
+    pub fn add_agent_response(&mut self, text: impl Into<String>) {
+        let text = Part::Text(Text::new(text, Origin::Model));
+        self.add(Message { role: Role::Assistant, parts: vec![text] });
+    }
+
+    /// Adds what was seen, outside of a model's own tool call.
+    pub fn add_observation(&mut self, source: &str, text: impl AsRef<str>) {
+        let origin = Origin::Tool { name: source.to_owned() };
+        self.add(Message::user(Text::new(format!("{source}: {}", text.as_ref()), origin)));
+    }
+
+    /// Adds a model's reply with its tool calls.
+    pub fn add_reply(&mut self, reply: &Reply) {
+        self.add(Message { role: Role::Assistant, parts: reply.parts.clone() });
+    }
+
+    /// Adds the results of a reply's tool calls, as one turn.
+    pub fn add_results<'a>(&mut self, observations: impl IntoIterator<Item = &'a Observation>) {
+        let parts: Vec<_> = observations
+            .into_iter()
+            .map(|seen| {
+                Part::ToolResult(ToolResult {
+                    call_id: seen.call_id.clone(),
+                    text: seen.text.clone(),
+                    is_error: seen.is_error,
+                })
+            })
+            .collect();
+        if !parts.is_empty() {
+            self.add(Message { role: Role::User, parts });
+        }
+    }
+
+    /// The items from number `from` on, oldest first. Forgotten ones are left out.
+    pub fn since(&self, from: u64) -> impl Iterator<Item = &Item> {
+        let skip = usize::try_from(from.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        self.items.iter().skip(skip)
+    }
+
+    /// The last `n` messages, oldest first.
+    pub fn recent(&self, n: usize) -> impl Iterator<Item = &Arc<Message>> {
+        self.items.iter().skip(self.items.len().saturating_sub(n)).map(|item| &item.message)
+    }
+
+    /// The number of the first item that a prompt may start with: providers refuse a tool result
+    /// whose call is no longer in the conversation.
+    pub fn prompt_start(&self) -> u64 {
+        let orphans = self.items.iter().take_while(|item| {
+            item.message.parts.iter().any(|part| matches!(part, Part::ToolResult(_)))
+        });
+        self.first + orphans.count() as u64
+    }
+
+    /// The window as plain text, for prompts without a conversation.
+    pub fn to_context_string(&self) -> String {
+        let lines: Vec<_> = self
+            .items
+            .iter()
+            .map(|item| {
+                let who = match item.message.role {
+                    Role::User => "user",
+                    Role::Assistant => "agent",
+                };
+                format!("{who}: {}", item.message.text())
+            })
+            .collect();
+        lines.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ActionVerdict, EffectId};
+
+    #[test]
+    fn forgets_the_oldest_and_keeps_the_numbers() {
+        let mut buffer = MemoryBuffer::new(3);
+        for n in 0..5 {
+            buffer.add_user_message(format!("message {n}"));
+        }
+        assert_eq!((buffer.first_number(), buffer.next_number()), (2, 5));
+        assert_eq!(buffer.since(4).count(), 1);
+        assert_eq!(buffer.since(0).count(), 3);
+
+        let items: Vec<_> = buffer.since(2).cloned().collect();
+        let restored = MemoryBuffer::restore(3, 2, items);
+        assert_eq!(restored, buffer);
+    }
+
+    #[test]
+    fn a_prompt_never_starts_with_a_result_whose_call_is_forgotten() {
+        let mut buffer = MemoryBuffer::new(2);
+        buffer.add_agent_response("I call a tool");
+        let seen = Observation {
+            effect: EffectId::cycle(1).then(2),
+            call_id: "c1".into(),
+            tool: "read".into(),
+            text: Text::new("content", Origin::Tool { name: "read".into() }),
+            is_error: false,
+            verdict: ActionVerdict::NoEffect,
+            claim: None,
+        };
+        buffer.add_results([&seen]);
+        assert_eq!(buffer.prompt_start(), 0);
+        buffer.add_agent_response("I saw it");
+        assert_eq!(buffer.prompt_start(), 2);
+    }
+}

@@ -1,0 +1,226 @@
+//! What a model is asked and what it answers.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Boxed, Message, Part, Price, ToolCall, ToolSpec};
+
+/// What a model is asked for; a router chooses by it, and a script keys its replies by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The agent's own next step.
+    Agent,
+    /// A plan before acting.
+    Plan,
+    /// Looking back at what was done.
+    Reflect,
+    /// Whether the goal was reached.
+    Verify,
+    /// How risky a call is.
+    Safety,
+    /// A shorter text.
+    Summarise,
+}
+
+/// A part of the system prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SystemPart {
+    /// The instructions.
+    pub text: String,
+    /// It is the same in every step of the run, so a provider may cache the prompt up to here.
+    pub cacheable: bool,
+}
+
+/// Everything that is sent for one reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prompt {
+    /// What the reply is for.
+    pub purpose: Purpose,
+    /// How many replies of this purpose the run had recorded before: 0 for the first. A script
+    /// finds its place by it after a kill.
+    pub ordinal: u64,
+    /// Instructions, cacheable parts first.
+    pub system: Vec<SystemPart>,
+    /// The conversation, oldest first.
+    pub messages: Vec<Arc<Message>>,
+    /// The tools that the model may ask for.
+    pub tools: Vec<Arc<ToolSpec>>,
+    /// The JSON Schema that the reply's text must fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// The most the model may write, in tokens.
+    pub max_output_tokens: u64,
+}
+
+/// Why a reply ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// It was finished.
+    EndOfTurn,
+    /// It waits for tools.
+    ToolCalls,
+    /// The output limit was reached: the last part may be cut.
+    MaxTokens,
+}
+
+/// Tokens as the provider counted them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the prompt, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens of the reply.
+    pub output_tokens: u64,
+    /// The part of `input_tokens` that was read from the provider's cache.
+    #[serde(default)]
+    pub cached_tokens: u64,
+}
+
+/// A whole reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// Text, thinking and tool calls in order.
+    pub parts: Vec<Part>,
+    /// Why it ended.
+    pub stop: StopReason,
+    /// `None` when the provider reported none: the run then settles at its reservation.
+    pub usage: Option<Usage>,
+    /// The model that answered, by the provider's own name.
+    pub model: String,
+}
+
+impl Reply {
+    /// All text, joined by newlines.
+    pub fn text(&self) -> String {
+        let texts: Vec<_> = self
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text(text) => Some(text.text.as_str()),
+                Part::Image(_) | Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => {
+                    None
+                }
+            })
+            .collect();
+        texts.join("\n")
+    }
+
+    /// The calls that the model asks for, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call),
+            Part::Text(_) | Part::Image(_) | Part::Thinking(_) | Part::ToolResult(_) => None,
+        })
+    }
+}
+
+/// A piece of a reply while it arrives. Shown live, never stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delta {
+    /// More text.
+    Text(String),
+    /// More of the model's thinking.
+    Thinking(String),
+    /// A tool call begins.
+    Tool(String),
+}
+
+/// Why there is no reply. Only the run retries; a provider says how long to wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "error", rename_all = "snake_case")]
+pub enum ModelError {
+    /// Too many requests.
+    #[error("the model's provider limits the rate: {message}")]
+    RateLimited {
+        /// How long to wait, in milliseconds, if the provider said so.
+        after_ms: Option<u64>,
+        /// The provider's words.
+        message: String,
+    },
+    /// The provider has no capacity at the moment, or failed inside.
+    #[error("the model's provider is overloaded: {message}")]
+    Overloaded {
+        /// How long to wait, in milliseconds, if the provider said so.
+        after_ms: Option<u64>,
+        /// The provider's words.
+        message: String,
+    },
+    /// The prompt does not fit.
+    #[error("the prompt is too long for the model: {message}")]
+    ContextTooLong {
+        /// The provider's words.
+        message: String,
+    },
+    /// The model or its provider declined to answer.
+    #[error("the model refused: {message}")]
+    Refused {
+        /// The provider's words.
+        message: String,
+    },
+    /// The reply broke off or is not what the protocol promises.
+    #[error("the model's reply could not be read: {message}")]
+    BadOutput {
+        /// What was wrong with it.
+        message: String,
+    },
+    /// The key is missing or not accepted.
+    #[error("the model's provider refused the key: {message}")]
+    Auth {
+        /// The provider's words.
+        message: String,
+    },
+    /// Nobody answered.
+    #[error("the model could not be reached: {message}")]
+    Network {
+        /// The reason.
+        message: String,
+    },
+}
+
+impl ModelError {
+    /// Whether the same request may succeed a little later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            ModelError::RateLimited { .. }
+            | ModelError::Overloaded { .. }
+            | ModelError::BadOutput { .. }
+            | ModelError::Network { .. } => true,
+            ModelError::ContextTooLong { .. }
+            | ModelError::Refused { .. }
+            | ModelError::Auth { .. } => false,
+        }
+    }
+
+    /// How long the provider asked to wait, in milliseconds.
+    pub fn retry_after_ms(&self) -> Option<u64> {
+        match self {
+            ModelError::RateLimited { after_ms, .. } | ModelError::Overloaded { after_ms, .. } => {
+                *after_ms
+            }
+            ModelError::ContextTooLong { .. }
+            | ModelError::Refused { .. }
+            | ModelError::BadOutput { .. }
+            | ModelError::Auth { .. }
+            | ModelError::Network { .. } => None,
+        }
+    }
+}
+
+/// One model behind one address.
+pub trait Model: Send + Sync {
+    /// `provider/model`, as a person names it and a journal records it.
+    fn name(&self) -> &str;
+
+    /// What it charges; `None` when unknown.
+    fn price(&self) -> Option<Price>;
+
+    /// Asks once. `deltas` hears the reply while it arrives; dropping the future gives up.
+    fn reply<'a>(
+        &'a self,
+        prompt: &'a Prompt,
+        deltas: &'a mut (dyn FnMut(Delta) + Send),
+    ) -> Boxed<'a, Result<Reply, ModelError>>;
+}

@@ -1,0 +1,176 @@
+//! What a tool is, and the only way to call one.
+
+use std::{ops::Deref, path::Path};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    ActionVerdict, Boxed, Claim, CommandOutcome, CommandSpec, Digest, EffectId, KeeperError,
+    ResolvedCall,
+};
+
+/// What a tool is called, takes and touches. Models see name, description and parameters; the
+/// gate and the kernel live by the rest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Lower case with underscores; unique in a registry.
+    pub name: String,
+    /// For the model: what it does and when to use it.
+    pub description: String,
+    /// JSON Schema of the arguments, always of an object.
+    pub parameters: Value,
+    /// What a call may read, change or start. Empty: nothing outside the run.
+    pub touches: Vec<Touch>,
+    /// What to do with a call that a crash cut off.
+    pub repeat: Repeat,
+}
+
+/// One thing that a call touches; the named argument says which.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Touch {
+    /// Reads the file or folder at the path in this argument.
+    Reads(String),
+    /// Creates or changes the file at the path in this argument.
+    Writes(String),
+    /// Starts processes; this argument is the command line.
+    Starts(String),
+}
+
+/// What may be done with a call whose outcome was lost in a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Repeat {
+    /// Call it again: it changes nothing.
+    Freely,
+    /// Ask [`Tool::probe`] whether it happened.
+    Probe,
+    /// Never call it again by itself; the loop is told that it was interrupted.
+    Never,
+}
+
+/// Proof that the kernel let a call through: the verdict allowed it and its intent is on disk.
+/// Tools take nothing else, so there is no road around the gate.
+#[derive(Debug)]
+pub struct Cleared<T> {
+    what: T,
+    effect: EffectId,
+}
+
+impl<T> Cleared<T> {
+    /// Clears `what`. The kernel's alone: clippy and `cargo xtask tidy` refuse any other caller.
+    pub fn mint(what: T, effect: EffectId) -> Self {
+        Self { what, effect }
+    }
+
+    /// The effect that this call is: an idempotency key that is the same after every crash.
+    pub fn effect(&self) -> &EffectId {
+        &self.effect
+    }
+}
+
+impl<T> Deref for Cleared<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.what
+    }
+}
+
+/// A text names a secret that this process does not know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the secret `{name}` is not known to this process")]
+pub struct UnknownSecret {
+    /// The name inside the marker.
+    pub name: String,
+}
+
+/// Where a call happens: what the kernel lends a tool for its duration.
+pub trait Site: Send + Sync {
+    /// The folder that the run works in, as a real absolute path.
+    fn workspace(&self) -> &Path;
+
+    /// Replaces every `⟦secret:NAME⟧` by its value, for the outside world only.
+    fn reveal(&self, text: &str) -> Result<String, UnknownSecret>;
+
+    /// Runs a command under the run's keeper and waits for its whole process tree to be gone.
+    fn run_command(
+        &self,
+        command: CommandSpec,
+    ) -> Boxed<'_, Result<CommandOutcome, KeeperError>>;
+}
+
+/// A file that a call left behind for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// Relative to the workspace.
+    pub path: String,
+    /// Of the content.
+    pub digest: Digest,
+}
+
+/// What a call returned. The text is bounded by the tool and says what was cut.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolOutput {
+    /// For the model. Untrusted.
+    pub text: String,
+    /// The call failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+    /// Whether the world changed.
+    pub verdict: ActionVerdict,
+    /// Files worth showing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// The model says that it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
+}
+
+impl ToolOutput {
+    /// A reading: nothing changed.
+    pub fn read(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            is_error: false,
+            verdict: ActionVerdict::NoEffect,
+            artifacts: Vec::new(),
+            claim: None,
+        }
+    }
+
+    /// A failure that changed nothing. `text` tells the model what to do differently.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::read(text) }
+    }
+}
+
+/// What a tool finds out about a call that may or may not have happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Probe {
+    /// It did, and this is what it would have returned.
+    Happened(ToolOutput),
+    /// It did not, or not completely: calling it again is right.
+    DidNotHappen,
+    /// Nobody can tell.
+    Unknown,
+}
+
+/// Something that a run can do.
+pub trait Tool: Send + Sync {
+    /// What it is called, takes and touches. The same at every call.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Does it. Errors are part of the output: a loop reasons about them. Dropping the future
+    /// must leave nothing running (the site's keeper sees to processes).
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput>;
+
+    /// For [`Repeat::Probe`]: finds out whether a cut-off call happened, changing nothing.
+    fn probe<'a>(&'a self, _call: &'a ResolvedCall, _site: &'a dyn Site) -> Boxed<'a, Probe> {
+        Box::pin(async { Probe::Unknown })
+    }
+}

@@ -1,0 +1,1 @@
+//! Which process is which, across reuse of pids and across reboots.
