@@ -1,1 +1,56 @@
-//! placeholder
+//! What a run is: one attempt at one goal, as an ordered list of journal entries.
+//!
+//! The one idea: a loop is plain `async` Rust that touches the world only through its [`Run`], and
+//! every touch is an *effect* with an intent before and an outcome after it in the journal. So a
+//! loop is deterministic given its journal, and resuming, replaying and forking are the same act:
+//! running it again with what is recorded.
+//!
+//! This crate must never know which model answers, which tool is called or which loop thinks:
+//! those arrive as [`Organs`]. It never prints.
+//!
+//! Reading order: [`CognitiveLoop`], [`Run`], then `driver` for how cycles follow each other and
+//! `effects/call` for how one effect is recorded, cleared and settled.
+
+mod cognitive;
+mod run;
+mod driver;
+mod effects;
+mod core;
+mod recorded;
+mod position;
+mod kernel;
+mod replay;
+mod fork;
+mod entry;
+mod inline;
+mod stop;
+mod controls;
+mod budget;
+mod log;
+
+pub mod gate;
+pub mod keeper;
+pub mod redact;
+pub mod snapshot;
+
+pub use budget::{OUTPUT_FLOOR, WARN_AT_PERCENT};
+pub use cognitive::{CognitiveLoop, ErasedLoop, HandOver, LoopFactory, Unfinished};
+pub use controls::Controls;
+pub use driver::{Finished, Ready};
+pub use effects::approval::Answer;
+pub use effects::ask::MAX_ATTEMPTS;
+pub use effects::delegate::{Delegated, Delegation, MAX_CHILDREN, MAX_DEPTH};
+pub use entry::{
+    Appended, ApprovalAnswered, ApprovalAsked, BranchesStarted, BudgetWarning, Came, Card, Charge,
+    ChildEnded, ChildStarted, CycleDropped, CycleEnded, Ending, Entry, Fact, ForkedFrom, Form,
+    GateVerdict, KernelState, ModelCall, ModelReply, Parent, Pins, RaceWon, RunEnded,
+    RunHandedOver, RunParked, RunResumed, RunStarted, Settings, Settled, Steered, Taken,
+    ToolCalled, ToolResulted, ToolStarted, UnreadableEntry, ValueTaken, WaitEnded, WaitStarted,
+};
+pub use fork::{ForkInto, Forked};
+pub use inline::{BadBlob, INLINE_LIMIT, Inline};
+pub use kernel::{Changes, Kernel, KernelError, NewRun, Organs, RUNS, entries, log_name, summary};
+pub use log::parse;
+pub use replay::Replayed;
+pub use run::{Ask, Branch, Run, Tools};
+pub use stop::{Divergence, Stop};

@@ -1,1 +1,49 @@
-//! placeholder
+//! Ways to think, each as plain `async` Rust over a [`gyrus_kernel::Run`].
+//!
+//! The one idea: a loop has no privileges. It touches no clock, random source, environment, file,
+//! network or task but through its run, so the journal explains everything it did and any process
+//! can take it up. Which model answers and who judges its calls is none of its business.
+//!
+//! Start with `react`, the one that most runs use; `chain_of_thought` thinks before it acts, and
+//! `single_shot` only answers. `repetition` tells work from going round in circles.
+
+mod config;
+mod react;
+mod chain_of_thought;
+mod single_shot;
+mod repetition;
+mod prompt;
+
+use std::sync::Arc;
+
+use gyrus_kernel::{ErasedLoop, LoopFactory};
+
+pub use chain_of_thought::ChainOfThought;
+pub use config::{CognitiveConfig, Strategy};
+pub use react::{React, ReactState};
+pub use repetition::{Advice, DEMAND_AT, NUDGE_AT, PARK_AT, Repetition};
+pub use single_shot::SingleShot;
+
+/// Makes the loops of this crate by the name that `--loop` takes, from a [`CognitiveConfig`]'s
+/// JSON.
+pub fn factory() -> LoopFactory {
+    Arc::new(|name, config| {
+        let config: CognitiveConfig = serde_json::from_value(config.clone())
+            .map_err(|error| format!("the configuration of the loop `{name}`: {error}"))?;
+        let made: Box<dyn ErasedLoop> = match name {
+            "react" => Box::new(React::new(config)),
+            "chain-of-thought" => Box::new(ChainOfThought::new(config)),
+            "single-shot" => Box::new(SingleShot::new(config)),
+            _ => {
+                return Err(format!(
+                    "there is no loop `{name}`; there are {}",
+                    NAMES.join(", ")
+                ));
+            }
+        };
+        Ok(made)
+    })
+}
+
+/// The loops that [`factory`] makes.
+pub const NAMES: &[&str] = &["react", "chain-of-thought", "single-shot"];

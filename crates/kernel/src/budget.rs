@@ -1,0 +1,253 @@
+//! What a run may use: reserved before a model is asked, settled when it answered.
+//!
+//! A child's ledger reserves in its parent's too, so a limit holds for the whole tree. At a limit
+//! nothing is lost: the run parks and says what it did.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use gyrus_contract::{Limits, Microdollars, Price, Spent};
+
+use crate::{Charge, Ending};
+
+/// A reply shorter than this, in tokens, is not worth its prompt: below it the run stops instead.
+pub const OUTPUT_FLOOR: u64 = 64;
+
+/// A limit is announced when this share of it is used, in percent.
+pub const WARN_AT_PERCENT: u64 = 80;
+
+pub(crate) struct Ledger {
+    limits: Limits,
+    parent: Option<Arc<Ledger>>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    spent: Spent,
+    reserved: Charge,
+    /// When this process took the run up; time before that is in `spent`.
+    since: Instant,
+    warned: Vec<&'static str>,
+}
+
+/// What a model attempt may use at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reservation {
+    pub(crate) charge: Charge,
+    pub(crate) max_output_tokens: u64,
+}
+
+impl Ledger {
+    pub(crate) fn new(limits: Limits, spent: Spent, parent: Option<Arc<Ledger>>) -> Self {
+        let inner = Inner {
+            spent,
+            reserved: Charge::default(),
+            since: Instant::now(),
+            warned: Vec::new(),
+        };
+        Self { limits, parent, inner: Mutex::new(inner) }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// What was used up to now, time included.
+    pub(crate) fn spent(&self) -> Spent {
+        self.inner().spent_now()
+    }
+
+    /// What is left of each limit, as limits for a child.
+    pub(crate) fn remaining(&self) -> Limits {
+        let inner = self.inner();
+        let spent = inner.spent_now();
+        let left = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
+        Limits {
+            steps: left(self.limits.steps, spent.steps),
+            tokens: left(self.limits.tokens, spent.tokens + inner.reserved.tokens),
+            cost: left(self.limits.cost.map(|c| c.0), spent.cost.0 + inner.reserved.cost.0)
+                .map(Microdollars),
+            time_ms: left(self.limits.time_ms, spent.time_ms),
+        }
+    }
+
+    /// A cycle may begin if steps and time are left.
+    pub(crate) fn check_cycle(&self) -> Result<(), Ending> {
+        let spent = self.spent();
+        exhausted("steps", self.limits.steps, spent.steps, 1)?;
+        self.check_time()
+    }
+
+    pub(crate) fn check_time(&self) -> Result<(), Ending> {
+        let spent = self.spent();
+        exhausted("time in ms", self.limits.time_ms, spent.time_ms, 1)?;
+        self.parent.as_ref().map_or(Ok(()), |parent| parent.check_time())
+    }
+
+    pub(crate) fn count_cycle(&self) {
+        self.inner().spent.steps += 1;
+    }
+
+    /// Reserves for one attempt: the estimated prompt, and as much output as is asked for and
+    /// affordable.
+    pub(crate) fn reserve(
+        &self,
+        input_tokens: u64,
+        wanted_output: u64,
+        price: Option<Price>,
+    ) -> Result<Reservation, Ending> {
+        self.check_time()?;
+        let left = self.remaining();
+        let mut output = wanted_output;
+        if let Some(tokens) = left.tokens {
+            output = output.min(tokens.saturating_sub(input_tokens));
+        }
+        if let (Some(cost), Some(price)) = (left.cost, price) {
+            let for_output = cost.0.saturating_sub(price.of(input_tokens, 0).0);
+            let affordable = u128::from(for_output) * 1_000_000 / u128::from(price.output.max(1));
+            output = output.min(u64::try_from(affordable).unwrap_or(u64::MAX));
+        }
+        if output < OUTPUT_FLOOR.min(wanted_output) {
+            let spent = self.spent();
+            exhausted("tokens", self.limits.tokens, spent.tokens, input_tokens + OUTPUT_FLOOR)?;
+            return Err(Ending::Limit {
+                what: format!(
+                    "cost: {} of {}",
+                    spent.cost,
+                    self.limits.cost.unwrap_or_default()
+                ),
+            });
+        }
+        if let Some(parent) = &self.parent {
+            output = parent.reserve(input_tokens, output, price)?.max_output_tokens;
+        }
+        let cost = price.map(|price| price.of(input_tokens, output)).unwrap_or_default();
+        let charge = Charge { tokens: input_tokens + output, cost };
+        let mut inner = self.inner();
+        inner.reserved.tokens += charge.tokens;
+        inner.reserved.cost = inner.reserved.cost + charge.cost;
+        Ok(Reservation { charge, max_output_tokens: output })
+    }
+
+    /// Replaces a reservation by what was really charged.
+    pub(crate) fn settle(&self, reserved: Charge, charged: Charge, estimated: bool) {
+        {
+            let mut inner = self.inner();
+            inner.reserved.tokens = inner.reserved.tokens.saturating_sub(reserved.tokens);
+            inner.reserved.cost = Microdollars(inner.reserved.cost.0.saturating_sub(reserved.cost.0));
+        }
+        self.charge_own(charged, estimated);
+        if let Some(parent) = &self.parent {
+            parent.settle(reserved, charged, estimated);
+        }
+    }
+
+    /// Counts what a journal says was charged before this process; the parent's journal has it
+    /// in its own entries.
+    pub(crate) fn charge_own(&self, charged: Charge, estimated: bool) {
+        let mut inner = self.inner();
+        inner.spent.tokens += charged.tokens;
+        inner.spent.cost = inner.spent.cost + charged.cost;
+        inner.spent.estimated |= estimated;
+    }
+
+    /// Limits of which more than [`WARN_AT_PERCENT`] is used and that were not announced yet.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let limits = self.limits;
+        let mut inner = self.inner();
+        let spent = inner.spent_now();
+        let used = [
+            ("steps", limits.steps, spent.steps),
+            ("tokens", limits.tokens, spent.tokens),
+            ("cost in microdollars", limits.cost.map(|c| c.0), spent.cost.0),
+            ("time in ms", limits.time_ms, spent.time_ms),
+        ];
+        let mut warnings = Vec::new();
+        for (name, limit, used) in used {
+            let Some(limit) = limit else { continue };
+            let near = u128::from(used) * 100 >= u128::from(limit) * u128::from(WARN_AT_PERCENT);
+            if near && !inner.warned.contains(&name) {
+                inner.warned.push(name);
+                warnings.push(format!("{name}: {used} of {limit}"));
+            }
+        }
+        warnings
+    }
+}
+
+impl Inner {
+    fn spent_now(&self) -> Spent {
+        let elapsed = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Spent { time_ms: self.spent.time_ms.saturating_add(elapsed), ..self.spent }
+    }
+}
+
+fn exhausted(name: &str, limit: Option<u64>, used: u64, needed: u64) -> Result<(), Ending> {
+    match limit {
+        Some(limit) if used.saturating_add(needed) > limit => {
+            Err(Ending::Limit { what: format!("{name}: {used} of {limit}") })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRICE: Price = Price { input: 1_000_000, output: 2_000_000 };
+
+    fn tokens(limit: u64) -> Limits {
+        Limits { tokens: Some(limit), ..Limits::default() }
+    }
+
+    #[test]
+    fn output_is_what_the_rest_affords() {
+        let ledger = Ledger::new(tokens(1_000), Spent::default(), None);
+        let reservation = ledger.reserve(400, 4_000, None).unwrap();
+        assert_eq!(reservation.max_output_tokens, 600);
+        // The whole limit is reserved: a concurrent request finds nothing.
+        assert!(matches!(ledger.reserve(10, 100, None), Err(Ending::Limit { .. })));
+        let used = Charge { tokens: 500, cost: Microdollars(0) };
+        ledger.settle(reservation.charge, used, false);
+        assert_eq!(ledger.reserve(10, 100, None).unwrap().max_output_tokens, 100);
+    }
+
+    #[test]
+    fn money_limits_output_and_never_overflows() {
+        let limits = Limits { cost: Some(Microdollars(1_000)), ..Limits::default() };
+        let ledger = Ledger::new(limits, Spent::default(), None);
+        let reservation = ledger.reserve(500, 100_000, Some(PRICE)).unwrap();
+        assert_eq!(reservation.max_output_tokens, 250);
+        assert_eq!(reservation.charge.cost, Microdollars(1_000));
+        let dear = Price { input: u64::MAX, output: u64::MAX };
+        assert!(ledger.reserve(u64::MAX / 2, 10, Some(dear)).is_err());
+    }
+
+    #[test]
+    fn children_use_their_parents_money() {
+        let parent = Arc::new(Ledger::new(tokens(1_000), Spent::default(), None));
+        let child = Ledger::new(Limits::default(), Spent::default(), Some(parent.clone()));
+        let reservation = child.reserve(100, 5_000, None).unwrap();
+        assert_eq!(reservation.max_output_tokens, 900);
+        child.settle(reservation.charge, Charge { tokens: 990, ..Charge::default() }, true);
+        assert_eq!(parent.spent().tokens, 990);
+        assert!(parent.spent().estimated);
+        assert!(child.reserve(100, 5_000, None).is_err());
+    }
+
+    #[test]
+    fn a_limit_is_announced_once() {
+        let limits = Limits { steps: Some(10), ..Limits::default() };
+        let ledger = Ledger::new(limits, Spent { steps: 8, ..Spent::default() }, None);
+        assert_eq!(ledger.warnings(), ["steps: 8 of 10"]);
+        assert!(ledger.warnings().is_empty());
+        assert!(ledger.check_cycle().is_ok());
+    }
+}

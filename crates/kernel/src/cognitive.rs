@@ -1,0 +1,235 @@
+//! What a cognitive loop is: perceive, think, act, reflect, over a [`Run`].
+
+use std::{future::Future, sync::Arc};
+
+use gyrus_contract::{Boxed, ExecutionResult, MemoryBuffer, Observation, Perception, Plan, Text};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::{Run, Stop};
+
+/// What becomes of a cycle that a crash or a pause cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unfinished {
+    /// It is run again, with its finished effects answered from the journal.
+    Continue,
+    /// It is given up; what it did becomes observations of a fresh cycle. For loops whose next
+    /// step depends on a screen that has moved on.
+    Abandon,
+}
+
+/// What a fresh cycle is told when it takes over from one that cannot be finished.
+#[derive(Debug, Clone)]
+pub struct HandOver {
+    /// Why.
+    pub reason: String,
+    /// What was done since the last complete cycle, in order.
+    pub done: Vec<Observation>,
+}
+
+/// A way to think. Plain `async` code that touches the world only through its [`Run`], and is
+/// therefore deterministic given its journal: no clock, no randomness, no environment, no file,
+/// no network, no task of its own, no order of a hash map.
+///
+/// One call of [`run_cycle`](Self::run_cycle) is one perceive–think–act turn. The state that
+/// [`state`](Self::state) returns when it ends, and the memory, are all that a later process
+/// has; everything else in `self` must follow from configuration.
+///
+/// ```
+/// use gyrus_contract::{Claim, ExecutionResult, MemoryBuffer, Perception, Plan};
+/// use gyrus_kernel::{CognitiveLoop, Run, Stop};
+///
+/// struct Greeter {
+///     memory: MemoryBuffer,
+/// }
+///
+/// impl CognitiveLoop for Greeter {
+///     type State = ();
+///     fn name(&self) -> &'static str { "greeter" }
+///     fn version(&self) -> u32 { 1 }
+///     fn state(&self) -> &() { &() }
+///     fn restore(&mut self, (): ()) {}
+///     fn memory_buffer(&self) -> &MemoryBuffer { &self.memory }
+///     fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer { &mut self.memory }
+///
+///     async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
+///         Ok(run.perception())
+///     }
+///     async fn think(&mut self, _: &mut Run, _: &Perception) -> Result<Plan, Stop> {
+///         let mut plan = Plan::with_goal("greet");
+///         plan.complete_with_answer("hello");
+///         Ok(plan)
+///     }
+///     async fn act(&mut self, _: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
+///         Ok(ExecutionResult { claim: plan.claim.clone(), ..ExecutionResult::default() })
+///     }
+/// }
+/// ```
+pub trait CognitiveLoop: Send {
+    /// What is kept between cycles, beside memory. Small: it is written at every cycle's end.
+    type State: Serialize + DeserializeOwned + Send + Sync;
+
+    /// The loop's name, as in `--loop`.
+    fn name(&self) -> &'static str;
+
+    /// The version of [`State`](Self::State); a change of the loop that alters its effects
+    /// raises it too.
+    fn version(&self) -> u32;
+
+    /// The present state.
+    fn state(&self) -> &Self::State;
+
+    /// Goes back to a state.
+    fn restore(&mut self, state: Self::State);
+
+    /// Turns the state of an older version into today's.
+    ///
+    /// # Errors
+    /// When it cannot: the run is then handed over to a fresh cycle.
+    fn migrate(&self, from_version: u32, _state: Value) -> Result<Self::State, String> {
+        Err(format!(
+            "the loop `{}` has no way from version {from_version} of its state to version {}",
+            self.name(),
+            self.version()
+        ))
+    }
+
+    /// What becomes of an unfinished cycle.
+    fn unfinished(&self) -> Unfinished {
+        Unfinished::Continue
+    }
+
+    /// What was said and seen.
+    fn memory_buffer(&self) -> &MemoryBuffer;
+
+    /// What was said and seen, to add to.
+    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer;
+
+    /// Takes in what there is to know.
+    fn perceive(
+        &mut self,
+        run: &mut Run,
+    ) -> impl Future<Output = Result<Perception, Stop>> + Send;
+
+    /// Decides what to do.
+    fn think(
+        &mut self,
+        run: &mut Run,
+        perception: &Perception,
+    ) -> impl Future<Output = Result<Plan, Stop>> + Send;
+
+    /// Does it.
+    fn act(
+        &mut self,
+        run: &mut Run,
+        plan: &Plan,
+    ) -> impl Future<Output = Result<ExecutionResult, Stop>> + Send;
+
+    /// Looks back; the words go into memory and the journal.
+    fn reflect(
+        &mut self,
+        _run: &mut Run,
+        _perception: &Perception,
+        _plan: &Plan,
+        _result: &ExecutionResult,
+    ) -> impl Future<Output = Result<Option<String>, Stop>> + Send {
+        async { Ok(None) }
+    }
+
+    /// One whole turn.
+    fn run_cycle(
+        &mut self,
+        run: &mut Run,
+    ) -> impl Future<Output = Result<ExecutionResult, Stop>> + Send {
+        async move {
+            let perception = self.perceive(run).await?;
+            let plan = self.think(run, &perception).await?;
+            let result = self.act(run, &plan).await?;
+            if let Some(words) = self.reflect(run, &perception, &plan, &result).await? {
+                run.note("reflection", 1, &words)?;
+                self.memory_buffer_mut().add_observation("reflection", words);
+            }
+            Ok(result)
+        }
+    }
+
+    /// Is told what an unfinished cycle did before this process or this code. The default
+    /// remembers it as one observation.
+    fn take_over(&mut self, handed: &HandOver) {
+        let mut lines = vec![format!("The work was interrupted: {}.", handed.reason)];
+        if handed.done.is_empty() {
+            lines.push("Nothing had been done since your last step.".to_owned());
+        } else {
+            lines.push("Done since your last step (do not do it again):".to_owned());
+        }
+        for seen in &handed.done {
+            let Text { text, .. } = &seen.text;
+            lines.push(format!("- {}: {text}", seen.tool));
+        }
+        self.memory_buffer_mut().add_observation("gyrus", lines.join("\n"));
+    }
+}
+
+/// A [`CognitiveLoop`] whose state type is forgotten, as the driver holds it.
+pub trait ErasedLoop: Send {
+    /// See [`CognitiveLoop::name`].
+    fn name(&self) -> &'static str;
+    /// See [`CognitiveLoop::version`].
+    fn version(&self) -> u32;
+    /// See [`CognitiveLoop::unfinished`].
+    fn unfinished(&self) -> Unfinished;
+    /// See [`CognitiveLoop::memory_buffer`].
+    fn memory(&self) -> &MemoryBuffer;
+    /// See [`CognitiveLoop::memory_buffer_mut`].
+    fn memory_mut(&mut self) -> &mut MemoryBuffer;
+    /// The state as JSON.
+    fn save(&self) -> Result<Value, Stop>;
+    /// Restores a state, migrating it if it is of another version; says why when it cannot.
+    fn load(&mut self, version: u32, state: Value) -> Result<(), String>;
+    /// See [`CognitiveLoop::run_cycle`].
+    fn cycle<'a>(&'a mut self, run: &'a mut Run) -> Boxed<'a, Result<ExecutionResult, Stop>>;
+    /// See [`CognitiveLoop::take_over`].
+    fn hand_over(&mut self, handed: &HandOver);
+}
+
+impl<L: CognitiveLoop> ErasedLoop for L {
+    fn name(&self) -> &'static str {
+        CognitiveLoop::name(self)
+    }
+    fn version(&self) -> u32 {
+        CognitiveLoop::version(self)
+    }
+    fn unfinished(&self) -> Unfinished {
+        CognitiveLoop::unfinished(self)
+    }
+    fn memory(&self) -> &MemoryBuffer {
+        self.memory_buffer()
+    }
+    fn memory_mut(&mut self) -> &mut MemoryBuffer {
+        self.memory_buffer_mut()
+    }
+    fn save(&self) -> Result<Value, Stop> {
+        serde_json::to_value(self.state()).map_err(|error| {
+            Stop::Failed(format!("the state of the loop `{}` is no JSON: {error}", self.name()))
+        })
+    }
+    fn load(&mut self, version: u32, state: Value) -> Result<(), String> {
+        let state = if version == CognitiveLoop::version(self) {
+            serde_json::from_value(state).map_err(|error| error.to_string())?
+        } else {
+            self.migrate(version, state)?
+        };
+        self.restore(state);
+        Ok(())
+    }
+    fn cycle<'a>(&'a mut self, run: &'a mut Run) -> Boxed<'a, Result<ExecutionResult, Stop>> {
+        Box::pin(self.run_cycle(run))
+    }
+    fn hand_over(&mut self, handed: &HandOver) {
+        self.take_over(handed);
+    }
+}
+
+/// Makes a loop by name and configuration; the error says which names there are.
+pub type LoopFactory =
+    Arc<dyn Fn(&str, &Value) -> Result<Box<dyn ErasedLoop>, String> + Send + Sync>;

@@ -1,0 +1,184 @@
+//! What all effects of one run share.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use gyrus_contract::{
+    EffectId, Judgement, Principal, Purpose, SurfaceMessage, Text,
+};
+use gyrus_journal::Inbox;
+
+use crate::{
+    Controls, Entry, Kernel, KernelState, RunStarted, Settings, Stop, budget::Ledger, log::Log,
+    recorded::Recorded,
+};
+
+/// One run while a process holds it.
+pub(crate) struct Core {
+    pub(crate) kernel: Kernel,
+    pub(crate) started: RunStarted,
+    pub(crate) goal: Text,
+    pub(crate) settings: Settings,
+    pub(crate) log: Log,
+    pub(crate) inbox: Option<Inbox>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) controls: Controls,
+    /// Today's prompts are not those of the recording: prompts may differ, effects may not.
+    pub(crate) prompts_may_differ: bool,
+    recorded: Mutex<Recorded>,
+    shared: Mutex<Shared>,
+}
+
+/// What changes while a cycle goes on, beside the ledger.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) exposed: bool,
+    pub(crate) replies: BTreeMap<Purpose, u64>,
+    pub(crate) amendments: Vec<Text>,
+    pub(crate) consumed: Vec<String>,
+    pub(crate) children: u32,
+    pub(crate) denied: Vec<String>,
+    /// Messages of memory below this number stand in the journal.
+    pub(crate) journaled_items: u64,
+    /// A live call of this cycle may have changed the workspace.
+    pub(crate) world_changed: bool,
+    /// Effects that began live and have no outcome yet: what a lost race cuts off.
+    pub(crate) open_calls: Vec<EffectId>,
+}
+
+/// What a run is made of, before its first effect.
+pub(crate) struct CoreParts {
+    pub(crate) kernel: Kernel,
+    pub(crate) started: RunStarted,
+    pub(crate) goal: Text,
+    pub(crate) settings: Settings,
+    pub(crate) log: Log,
+    pub(crate) inbox: Option<Inbox>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) controls: Controls,
+    pub(crate) prompts_may_differ: bool,
+    pub(crate) state: KernelState,
+    pub(crate) journaled_items: u64,
+}
+
+impl Core {
+    pub(crate) fn new(parts: CoreParts) -> Self {
+        let state = parts.state;
+        let shared = Shared {
+            exposed: state.exposed,
+            replies: state.replies,
+            amendments: state.amendments,
+            consumed: Vec::new(),
+            children: state.children,
+            denied: state.denied,
+            journaled_items: parts.journaled_items,
+            world_changed: false,
+            open_calls: Vec::new(),
+        };
+        Self {
+            kernel: parts.kernel,
+            started: parts.started,
+            goal: parts.goal,
+            settings: parts.settings,
+            log: parts.log,
+            inbox: parts.inbox,
+            ledger: parts.ledger,
+            controls: parts.controls,
+            prompts_may_differ: parts.prompts_may_differ,
+            recorded: Mutex::default(),
+            shared: Mutex::new(shared),
+        }
+    }
+
+    pub(crate) fn recorded(&self) -> MutexGuard<'_, Recorded> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The kernel's part of a cycle's last entry.
+    pub(crate) fn kernel_state(&self) -> KernelState {
+        let shared = self.shared();
+        KernelState {
+            spent: self.ledger.spent(),
+            exposed: shared.exposed,
+            replies: shared.replies.clone(),
+            amendments: shared.amendments.clone(),
+            consumed: shared.consumed.clone(),
+            children: shared.children,
+            denied: shared.denied.clone(),
+            settings: (self.settings != self.started.settings).then(|| self.settings.clone()),
+        }
+    }
+
+    pub(crate) fn judgement(&self) -> Judgement {
+        Judgement {
+            mode: self.settings.mode,
+            exposed: self.shared().exposed,
+            throwaway: self.started.throwaway,
+        }
+    }
+
+    /// Untrusted text is about to be seen by the loop.
+    pub(crate) fn expose(&self) {
+        self.shared().exposed = true;
+    }
+
+    /// Waiting inbox messages, oldest first. A message that cannot be read is left to the person
+    /// who looks into the folder; it must not stop the run.
+    pub(crate) fn messages(&self) -> Result<Vec<SurfaceMessage>, Stop> {
+        let Some(inbox) = &self.inbox else { return Ok(Vec::new()) };
+        let messages = inbox.messages()?;
+        let shared = self.shared();
+        Ok(messages
+            .iter()
+            .filter(|(id, _)| !shared.consumed.contains(id))
+            .filter_map(|(_, body)| serde_json::from_str(body).ok())
+            .collect())
+    }
+
+    /// The message stands in the journal, durably: it may leave the inbox.
+    pub(crate) fn forget_message(&self, id: &str) -> Result<(), Stop> {
+        if let Some(inbox) = &self.inbox {
+            inbox.remove(id)?;
+        }
+        self.shared().consumed.push(id.to_owned());
+        Ok(())
+    }
+
+    /// Pause and stop requests act on the driver, whatever effect is in hand.
+    pub(crate) fn obey_messages(&self) -> Result<(), Stop> {
+        use gyrus_contract::MessageBody::{Pause, Stop};
+        for message in self.messages()? {
+            let by: Principal = message.from;
+            match message.body {
+                Pause => self.controls.pause(by),
+                Stop => self.controls.stop(by),
+                _ => continue,
+            }
+            if let Some(inbox) = &self.inbox {
+                inbox.remove(&message.id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Announces limits that are nearly used up.
+    pub(crate) fn warn_of_limits(&self) -> Result<(), Stop> {
+        for what in self.ledger.warnings() {
+            self.log.append(Entry::BudgetWarning(crate::BudgetWarning { what }))?;
+        }
+        Ok(())
+    }
+}
+
+/// The wall clock in UTC milliseconds: for entries and deadlines, never for a loop.
+pub(crate) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,440 @@
+//! Asking a model: reserve, record, send; settle, record. Only here is a request repeated.
+
+use std::time::{Duration, Instant};
+
+use gyrus_contract::{
+    Digest, EffectId, Item, MemoryBuffer, Message, MessageBody, Model, ModelError, Origin, Part,
+    Prompt, Purpose, Reply, SystemPart, Text, ToolSpec,
+};
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+use super::diverges;
+use crate::{
+    Appended, Ask, Came, Charge, Ending, Entry, Inline, ModelCall, ModelReply, Steered, Stop, Tools,
+    core::Core, entry::is_steering, run::Begun,
+};
+
+/// A request is sent at most so often before the run parks.
+pub const MAX_ATTEMPTS: u32 = 4;
+
+/// The first wait before a repetition; each further one is twice as long.
+pub const FIRST_DELAY_MS: u64 = 500;
+
+/// No wait is longer, whatever a provider asks for.
+pub const LONGEST_DELAY_MS: u64 = 60_000;
+
+/// Rough size of a prompt for the reservation: bytes a token, rounded against us.
+const BYTES_A_TOKEN: u64 = 3;
+
+/// What is the same in many prompts and therefore stored once.
+#[derive(Serialize)]
+struct Frame<'a> {
+    system: &'a [SystemPart],
+    lead: &'a [Message],
+    tools: &'a [Arc<ToolSpec>],
+    output_schema: &'a Option<Value>,
+}
+
+/// What the journal holds of an ask.
+#[derive(Default)]
+struct Past {
+    steered: Vec<Steered>,
+    calls: Vec<(ModelCall, Option<ModelReply>)>,
+}
+
+impl Past {
+    fn read(effect: &EffectId, entries: Vec<Entry>, purpose: Purpose) -> Result<Self, Stop> {
+        let mut past = Self::default();
+        for entry in entries {
+            match entry {
+                Entry::Steered(steered) => past.steered.push(steered),
+                Entry::ModelCall(call) if call.purpose == purpose => past.calls.push((call, None)),
+                Entry::ModelReply(reply) => match past.calls.last_mut() {
+                    Some((_, settled @ None)) => *settled = Some(reply),
+                    _ => return Err(diverges(effect, &Entry::from(reply), "asking a model")),
+                },
+                other => {
+                    return Err(diverges(effect, &other, format!("asking a model ({purpose:?})")));
+                }
+            }
+        }
+        Ok(past)
+    }
+}
+
+pub(crate) async fn perform(core: &Core, begun: Begun, ask: Ask<'_>) -> Result<Reply, Stop> {
+    let effect = begun.effect;
+    let past = Past::read(&effect, begun.past, ask.purpose)?;
+    let steered = steering(core, &effect, &past)?;
+    let request = Request::new(core, &ask, &steered)?;
+    let ordinal = match past.calls.first() {
+        Some((call, _)) => call.ordinal,
+        None => core.shared().replies.get(&ask.purpose).copied().unwrap_or(0),
+    };
+    let mut attempts = Attempts { core, effect, ask, request, ordinal, made: 0 };
+    for (call, reply) in past.calls {
+        if let Some(reply) = attempts.again(call, reply)? {
+            return Ok(reply);
+        }
+    }
+    attempts.live().await
+}
+
+/// What a person said since the last question, as messages of this one. It amends the goal.
+fn steering(core: &Core, effect: &EffectId, past: &Past) -> Result<Vec<Message>, Stop> {
+    let mut steered = past.steered.clone();
+    if past.calls.is_empty() && core.log.is_live() {
+        steered.extend(take_steering(core, effect)?);
+    }
+    let texts = amend(core, &steered);
+    Ok(texts.into_iter().map(Message::user).collect())
+}
+
+/// Moves waiting steering from the inbox into the journal.
+pub(crate) fn take_steering(core: &Core, effect: &EffectId) -> Result<Option<Steered>, Stop> {
+    core.obey_messages()?;
+    let mut messages = core.messages()?;
+    messages.retain(|message| is_steering(&message.body));
+    if messages.is_empty() {
+        return Ok(None);
+    }
+    for message in &mut messages {
+        if let MessageBody::Steer { text } = &mut message.body {
+            *text = core.kernel.organs().redactor.redact(text).into_owned();
+        }
+    }
+    let steered = Steered { effect: effect.clone(), messages };
+    core.log.append(steered.clone())?;
+    Ok(Some(steered))
+}
+
+/// Adds recorded steering to the goal, and returns its words.
+pub(crate) fn amend<'a>(
+    core: &Core,
+    steered: impl IntoIterator<Item = &'a Steered>,
+) -> Vec<Text> {
+    let mut texts = Vec::new();
+    let mut shared = core.shared();
+    for message in steered.into_iter().flat_map(|steered| &steered.messages) {
+        if let MessageBody::Steer { text } = &message.body {
+            texts.push(Text::new(text.clone(), Origin::Person));
+            // It leaves the inbox once it is durable, at the latest with the cycle.
+            shared.consumed.push(message.id.clone());
+        }
+    }
+    shared.amendments.extend(texts.iter().cloned());
+    texts
+}
+
+/// One question in all its parts.
+struct Request<'a> {
+    frame: Vec<u8>,
+    system: Vec<SystemPart>,
+    lead: Vec<Message>,
+    tools: Vec<Arc<ToolSpec>>,
+    output_schema: Option<Value>,
+    memory: Option<&'a MemoryBuffer>,
+    from: u64,
+    to: u64,
+    tail: Vec<Message>,
+    digest: Digest,
+    input_tokens: u64,
+}
+
+impl<'a> Request<'a> {
+    fn new(core: &Core, ask: &Ask<'a>, steered: &[Message]) -> Result<Self, Stop> {
+        let tools = match ask.tools {
+            Tools::Withheld => Vec::new(),
+            Tools::Offered => core.kernel.organs().specs.clone(),
+        };
+        let frame = serde_json::to_vec(&Frame {
+            system: &ask.system,
+            lead: &ask.lead,
+            tools: &tools,
+            output_schema: &ask.output_schema,
+        })
+        .map_err(|error| Stop::Failed(error.to_string()))?;
+        let (from, to) = ask
+            .memory
+            .map_or((0, 0), |memory| (memory.prompt_start(), memory.next_number()));
+        let mut tail = ask.tail.clone();
+        tail.extend(steered.iter().cloned());
+
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&frame);
+        let mut bytes = frame.len() as u64;
+        for item in ask.memory.into_iter().flat_map(|memory| memory.since(from)) {
+            hasher.update(item.digest().as_bytes());
+            bytes += item.message.parts.iter().map(part_bytes).sum::<u64>();
+        }
+        for message in &tail {
+            hasher.update(Digest::of_json(message).as_bytes());
+            bytes += message.parts.iter().map(part_bytes).sum::<u64>();
+        }
+        Ok(Self {
+            frame,
+            system: ask.system.clone(),
+            lead: ask.lead.clone(),
+            tools,
+            output_schema: ask.output_schema.clone(),
+            memory: ask.memory,
+            from,
+            to,
+            tail,
+            digest: Digest::from_hash(hasher.finalize()),
+            input_tokens: bytes / BYTES_A_TOKEN + 1,
+        })
+    }
+
+    fn prompt(&self, purpose: Purpose, ordinal: u64, max_output_tokens: u64) -> Prompt {
+        let mut messages: Vec<Arc<Message>> = self.lead.iter().cloned().map(Arc::new).collect();
+        if let Some(memory) = self.memory {
+            messages.extend(memory.since(self.from).map(|item| item.message.clone()));
+        }
+        messages.extend(self.tail.iter().cloned().map(Arc::new));
+        Prompt {
+            purpose,
+            ordinal,
+            system: self.system.clone(),
+            messages,
+            tools: self.tools.clone(),
+            output_schema: self.output_schema.clone(),
+            max_output_tokens,
+        }
+    }
+}
+
+/// An image counts as this many bytes of text.
+const IMAGE_BYTES: u64 = 4_800;
+
+fn part_bytes(part: &Part) -> u64 {
+    match part {
+        Part::Text(text) => text.text.len() as u64,
+        Part::Image(_) => IMAGE_BYTES,
+        Part::Thinking(value) => value.to_string().len() as u64,
+        Part::ToolCall(call) => call.arguments.to_string().len() as u64 + 40,
+        Part::ToolResult(result) => result.text.text.len() as u64 + 40,
+    }
+}
+
+/// The attempts at one reply, recorded ones first.
+struct Attempts<'a> {
+    core: &'a Core,
+    effect: EffectId,
+    ask: Ask<'a>,
+    request: Request<'a>,
+    ordinal: u64,
+    made: u32,
+}
+
+impl Attempts<'_> {
+    /// Goes through a recorded attempt. `None`: another one is needed.
+    fn again(
+        &mut self,
+        call: ModelCall,
+        reply: Option<ModelReply>,
+    ) -> Result<Option<Reply>, Stop> {
+        if call.prompt != self.request.digest && !self.core.prompts_may_differ {
+            let now = format!("asking with the prompt {}", self.request.digest);
+            return Err(diverges(&self.effect, &Entry::from(call), now));
+        }
+        self.made = call.attempt;
+        {
+            let mut shared = self.core.shared();
+            shared.journaled_items = shared.journaled_items.max(call.to);
+        }
+        let reply = match reply {
+            Some(reply) => reply,
+            None => {
+                // A crash cut it off: it may have been charged, so it settles at its reservation.
+                let reply = ModelReply {
+                    effect: self.effect.clone(),
+                    attempt: call.attempt,
+                    came: Came::CutOff,
+                    charged: call.reserved,
+                    estimated: true,
+                    took_ms: 0,
+                };
+                self.core.log.append(reply.clone())?;
+                reply
+            }
+        };
+        self.core.ledger.charge_own(reply.charged, reply.estimated);
+        match reply.came {
+            Came::Reply { reply } => {
+                let reply = reply.load(&self.core.log)?;
+                self.count();
+                Ok(Some(reply))
+            }
+            Came::Error { .. } | Came::CutOff => Ok(None),
+        }
+    }
+
+    fn count(&self) {
+        let mut shared = self.core.shared();
+        shared.exposed = true;
+        let replies = shared.replies.entry(self.ask.purpose).or_default();
+        *replies = (*replies).max(self.ordinal + 1);
+    }
+
+    async fn live(mut self) -> Result<Reply, Stop> {
+        if !self.core.log.is_live() {
+            return Err(Stop::EndOfRecord);
+        }
+        // Attempts of an earlier process do not use up this one's patience.
+        for tried in 1..=MAX_ATTEMPTS {
+            match self.attempt().await? {
+                Ok(reply) => return Ok(reply),
+                Err(error) if error.is_transient() && tried < MAX_ATTEMPTS => {
+                    self.pause(&error, tried).await?;
+                }
+                Err(error) => return Err(Ending::ModelUnreachable { error }.into()),
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    async fn pause(&self, error: &ModelError, tried: u32) -> Result<(), Stop> {
+        let delay = error
+            .retry_after_ms()
+            .unwrap_or(FIRST_DELAY_MS << (tried - 1))
+            .min(LONGEST_DELAY_MS);
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(delay)) => Ok(()),
+            ending = self.core.controls.paused() => Err(ending.into()),
+        }
+    }
+
+    /// One attempt with its own reservation, on the record before it leaves.
+    async fn attempt(&mut self) -> Result<Result<Reply, ModelError>, Stop> {
+        let core = self.core;
+        let model = core.kernel.organs().model.clone();
+        let reservation = core.ledger.reserve(
+            self.request.input_tokens,
+            self.ask.max_output_tokens,
+            model.price(),
+        )?;
+        core.warn_of_limits()?;
+        self.made += 1;
+        let call = self.intent(&*model, reservation.charge, reservation.max_output_tokens)?;
+        core.log.append(call)?;
+        core.log.barrier().await?;
+        let prompt =
+            self.request.prompt(self.ask.purpose, self.ordinal, reservation.max_output_tokens);
+        let since = Instant::now();
+        let mut ignore = |_| {};
+        let came = tokio::select! {
+            came = model.reply(&prompt, &mut ignore) => came,
+            ending = core.controls.stopped() => {
+                self.settle(reservation.charge, Came::CutOff, None, since)?;
+                return Err(ending.into());
+            }
+        };
+        let came = match came {
+            Err(error) => {
+                self.settle(reservation.charge, Came::Error { error: error.clone() }, Some(Charge::default()), since)?;
+                return Ok(Err(error));
+            }
+            Ok(reply) => self.redacted(reply)?,
+        };
+        let charged = came.usage.map(|usage| Charge {
+            tokens: usage.input_tokens.saturating_add(usage.output_tokens),
+            cost: model
+                .price()
+                .map(|price| price.of(usage.input_tokens, usage.output_tokens))
+                .unwrap_or_default(),
+        });
+        let stored = Came::Reply { reply: Inline::store(&came, &core.log)? };
+        self.settle(reservation.charge, stored, charged, since)?;
+        self.count();
+        core.warn_of_limits()?;
+        Ok(Ok(came))
+    }
+
+    fn intent(
+        &self,
+        model: &dyn Model,
+        reserved: Charge,
+        max_output_tokens: u64,
+    ) -> Result<ModelCall, Stop> {
+        let core = self.core;
+        let first = core.shared().journaled_items.max(self.request.from);
+        let appended = match self.request.memory {
+            Some(memory) => append_items(core, memory, first)?,
+            None => Appended::default(),
+        };
+        Ok(ModelCall {
+            effect: self.effect.clone(),
+            attempt: self.made,
+            purpose: self.ask.purpose,
+            ordinal: self.ordinal,
+            model: model.name().to_owned(),
+            prompt: self.request.digest,
+            frame: core.log.put_blob(&self.request.frame)?,
+            from: self.request.from,
+            to: self.request.to,
+            appended,
+            tail: self.request.tail.clone(),
+            max_output_tokens,
+            reserved,
+        })
+    }
+
+    fn settle(
+        &self,
+        reserved: Charge,
+        came: Came,
+        charged: Option<Charge>,
+        since: Instant,
+    ) -> Result<(), Stop> {
+        let estimated = charged.is_none();
+        let charged = charged.unwrap_or(reserved);
+        self.core.ledger.settle(reserved, charged, estimated);
+        self.core.log.append(ModelReply {
+            effect: self.effect.clone(),
+            attempt: self.made,
+            came,
+            charged,
+            estimated,
+            took_ms: u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX),
+        })?;
+        Ok(())
+    }
+
+    /// A reply at ingress: without secrets, and certainly the model's words.
+    fn redacted(&self, mut reply: Reply) -> Result<Reply, Stop> {
+        let redactor = &self.core.kernel.organs().redactor;
+        for part in &mut reply.parts {
+            match part {
+                Part::Text(text) => {
+                    text.text = redactor.redact(&text.text).into_owned();
+                    text.origin = Origin::Model;
+                }
+                Part::ToolCall(call) => redactor.redact_json(&mut call.arguments),
+                // Signed by the provider: changing a byte would make it refuse the next prompt.
+                // It was written from what we sent, which is redacted.
+                Part::Thinking(_) => {}
+                Part::Image(_) | Part::ToolResult(_) => {}
+            }
+        }
+        Ok(reply)
+    }
+}
+
+/// Messages of memory from number `first` on, ready for an entry; they count as journaled now.
+pub(crate) fn append_items(
+    core: &Core,
+    memory: &MemoryBuffer,
+    first: u64,
+) -> Result<Appended, Stop> {
+    let first = first.max(memory.first_number());
+    let items: Vec<Inline<Item>> = memory
+        .since(first)
+        .map(|item| Inline::store(item, &core.log))
+        .collect::<Result<_, _>>()?;
+    core.shared().journaled_items = memory.next_number();
+    Ok(Appended { first, items })
+}
+

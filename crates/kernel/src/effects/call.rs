@@ -1,0 +1,226 @@
+//! Calling a tool: resolve, judge, clear, and only then execute.
+
+use gyrus_contract::{
+    ActionVerdict, Decision, Digest, EffectId, Observation, Origin, ResolvedCall, Risk, Text,
+    ToolCall, ToolSpec, Verdict,
+};
+
+use super::{approval, diverges, execute};
+use crate::{
+    Card, Entry, GateVerdict, Inline, Settled, Stop, ToolCalled, ToolResulted, ToolStarted,
+    core::Core, run::Begun,
+};
+
+/// How many characters of arguments a description shows.
+const SHOWN: usize = 200;
+
+/// A call in one line, for a person who compares two.
+pub(crate) fn describe(call: &ToolCall) -> String {
+    let arguments = call.arguments.to_string();
+    let shown: String = arguments.chars().take(SHOWN).collect();
+    let dots = if arguments.chars().nth(SHOWN).is_some() { " …" } else { "" };
+    format!("calling `{}` with {shown}{dots}", call.tool)
+}
+
+/// What the journal holds of a call.
+#[derive(Debug, Default)]
+struct Past {
+    called: bool,
+    judged: Option<GateVerdict>,
+    approval: approval::Past,
+    started: Option<ToolStarted>,
+    resulted: Option<ToolResulted>,
+}
+
+impl Past {
+    fn read(begun: Begun, call: &ToolCall, digest: Digest) -> Result<(EffectId, Self), Stop> {
+        let mut past = Self::default();
+        let effect = begun.effect;
+        for entry in begun.past {
+            match entry {
+                Entry::ToolCalled(called) if called.digest == digest => past.called = true,
+                other if !past.called => return Err(diverges(&effect, &other, describe(call))),
+                Entry::GateVerdict(judged) => past.judged = Some(judged),
+                Entry::ToolStarted(started) => past.started = Some(started),
+                Entry::ToolResulted(resulted) => past.resulted = Some(resulted),
+                // A verdict is judged again by every process; answers to what an earlier one
+                // resolved differently do not count.
+                Entry::ApprovalAsked(_) | Entry::ApprovalAnswered(_) => {
+                    if let Some(judged) = &past.judged {
+                        let digest = Digest::of_json(&judged.resolved);
+                        past.approval.read(&effect, entry, &digest)?;
+                    }
+                }
+                other => return Err(diverges(&effect, &other, describe(call))),
+            }
+        }
+        Ok((effect, past))
+    }
+}
+
+pub(crate) async fn perform(
+    core: &Core,
+    begun: Begun,
+    call: ToolCall,
+) -> Result<Observation, Stop> {
+    let digest = Digest::of_json(&call);
+    let (effect, mut past) = Past::read(begun, &call, digest)?;
+    if let Some(resulted) = past.resulted.take() {
+        return observe(core, &call, resulted);
+    }
+    if !past.called {
+        let called = ToolCalled { effect: effect.clone(), call: call.clone(), digest };
+        core.log.append(called)?;
+    }
+    core.shared().open_calls.push(effect.clone());
+    let resulted = live(core, &effect, &call, past).await?;
+    core.shared().open_calls.retain(|open| *open != effect);
+    core.log.append(resulted.clone())?;
+    observe(core, &call, resulted)
+}
+
+async fn live(
+    core: &Core,
+    effect: &EffectId,
+    call: &ToolCall,
+    past: Past,
+) -> Result<ToolResulted, Stop> {
+    let organs = core.kernel.organs();
+    let Some(tool) = organs.tools.get(&call.tool) else {
+        let known: Vec<_> = organs.tools.keys().map(String::as_str).collect();
+        let text =
+            format!("there is no tool `{}`; the tools are {}", call.tool, known.join(", "));
+        return Ok(refused(core, effect, text));
+    };
+    if let (Some(started), Some(judged)) = (&past.started, &past.judged) {
+        let cut_off = execute::CutOff { tool, started, resolved: &judged.resolved };
+        return execute::settle(core, effect, cut_off).await;
+    }
+    let spec = tool.spec();
+    let resolved = match organs.gate.resolve(call, spec, &core.started.workspace) {
+        Ok(resolved) => resolved,
+        Err(error) => return Ok(refused(core, effect, error.reason)),
+    };
+    let (verdict, known) = judge(core, effect, spec, &resolved, past.judged)?;
+    let reasons = verdict.reasons.join("; ");
+    match verdict.decision {
+        Decision::Allow => {}
+        Decision::Deny => {
+            return Ok(refused(core, effect, format!("this call is not allowed: {reasons}")));
+        }
+        Decision::Ask => {
+            let asked = if known { past.approval } else { approval::Past::default() };
+            let digest = Digest::of_json(&resolved);
+            let card = card(spec, call, &resolved, verdict);
+            let answer = approval::ask(core, effect, digest, card, asked).await?;
+            if !answer.approved {
+                return Ok(refused(core, effect, denial(&answer, &reasons)));
+            }
+        }
+    }
+    execute::start(core, effect, tool, resolved, 1).await
+}
+
+/// Judges under today's policy; a recorded verdict only counts if it is stricter. Also says
+/// whether the journal holds a verdict on exactly this.
+fn judge(
+    core: &Core,
+    effect: &EffectId,
+    spec: &ToolSpec,
+    resolved: &ResolvedCall,
+    past: Option<GateVerdict>,
+) -> Result<(Verdict, bool), Stop> {
+    let mut verdict = core.kernel.organs().gate.judge(resolved, spec, &core.judgement());
+    if let Some(past) = past
+        && past.resolved == *resolved
+    {
+        verdict.decision = verdict.decision.max(past.verdict.decision);
+        verdict.risk = verdict.risk.max(past.verdict.risk);
+        return Ok((verdict, true));
+    }
+    core.log.append(GateVerdict {
+        effect: effect.clone(),
+        resolved: resolved.clone(),
+        verdict: verdict.clone(),
+    })?;
+    Ok((verdict, false))
+}
+
+fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verdict) -> Card {
+    let wants = match verdict.risk {
+        Risk::Safe => "look at something",
+        Risk::Moderate => "make a change",
+        Risk::High | Risk::Critical => "do something that may not be undone",
+    };
+    let places: Vec<_> =
+        resolved.paths.values().map(|path| path.real.display().to_string()).collect();
+    let place = if places.is_empty() { String::new() } else { format!(": {}", places.join(", ")) };
+    let details = match call.arguments.as_object() {
+        Some(arguments) => arguments
+            .iter()
+            .map(|(name, value)| {
+                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                Text::new(format!("{name}: {value}"), Origin::Model)
+            })
+            .collect(),
+        None => vec![Text::new(call.arguments.to_string(), Origin::Model)],
+    };
+    Card {
+        sentence: format!("The tool `{}` wants to {wants}{place}", spec.name),
+        reasons: verdict.reasons,
+        details,
+    }
+}
+
+fn denial(answer: &approval::Answer, reasons: &str) -> String {
+    match (&answer.by, &answer.reason) {
+        (Some(_), Some(words)) => {
+            format!("a person denied this call and says: {words}\nDo not ask for it again.")
+        }
+        (Some(_), None) => {
+            "a person denied this call. Do not ask for it again; find another way or say what is \
+             missing."
+                .to_owned()
+        }
+        (None, _) => format!(
+            "this call needs a person's yes and nobody can be asked ({reasons}). Do not ask for \
+             it again; do what you can without it, then finish and say what was missing."
+        ),
+    }
+}
+
+/// The outcome of a call that was not let through.
+pub(super) fn refused(core: &Core, effect: &EffectId, text: String) -> ToolResulted {
+    let text = core.kernel.organs().redactor.redact(&text).into_owned();
+    ToolResulted {
+        effect: effect.clone(),
+        settled: Settled::Refused,
+        text: Inline::Is(text),
+        is_error: true,
+        verdict: ActionVerdict::Refused,
+        artifacts: Vec::new(),
+        claim: None,
+        took_ms: 0,
+    }
+}
+
+fn observe(core: &Core, call: &ToolCall, resulted: ToolResulted) -> Result<Observation, Stop> {
+    let text = resulted.text.load(&core.log)?;
+    // What gyrus itself says of a call that did not run is no untrusted text.
+    let origin = match resulted.settled {
+        Settled::Done => {
+            core.expose();
+            Origin::Tool { name: call.tool.clone() }
+        }
+        Settled::Refused | Settled::Interrupted | Settled::Cancelled => Origin::Kernel,
+    };
+    Ok(Observation {
+        effect: resulted.effect,
+        call_id: call.id.clone(),
+        tool: call.tool.clone(),
+        text: Text::new(text, origin),
+        is_error: resulted.is_error,
+        verdict: resulted.verdict,
+        claim: resulted.claim,
+    })
+}

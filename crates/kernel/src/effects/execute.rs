@@ -1,0 +1,238 @@
+//! Running a cleared call, and settling one that a crash cut off.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use gyrus_contract::{
+    ActionVerdict, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError, Probe,
+    Repeat, ResolvedCall, Site, Tool, ToolOutput, Touch, UnknownSecret,
+};
+use gyrus_journal::os::process::ProcessIdentity;
+
+use crate::{
+    Ending, Inline, Settled, Stop, ToolResulted, ToolStarted,
+    core::Core,
+    keeper::{Keeper, wait_until_gone},
+    redact::Redactor,
+};
+
+/// How long resume waits for the process tree of a dead gyrus to be gone.
+const TREE_GONE_WITHIN: Duration = Duration::from_secs(30);
+
+/// A tool's text beyond this, in bytes, is cut by the kernel if the tool did not do it itself.
+pub const OUTPUT_LIMIT: usize = 256 * 1024;
+
+/// What a tool is lent for one call.
+struct CallSite {
+    workspace: Arc<Path>,
+    redactor: Arc<Redactor>,
+    keeper: Mutex<Option<Keeper>>,
+}
+
+impl Site for CallSite {
+    fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
+        self.redactor.reveal(text)
+    }
+
+    fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
+        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Box::pin(async move {
+            let Some(keeper) = keeper else {
+                let reason = "a call may run one command, and only if its specification says so";
+                return Err(KeeperError::Keeper { reason: reason.to_owned() });
+            };
+            keeper.run(command).await
+        })
+    }
+}
+
+fn starts_processes(tool: &dyn Tool) -> bool {
+    tool.spec().touches.iter().any(|touch| matches!(touch, Touch::Starts(_)))
+}
+
+fn changes_the_world(tool: &dyn Tool) -> bool {
+    let spec = tool.spec();
+    spec.touches.iter().any(|touch| matches!(touch, Touch::Starts(_) | Touch::Writes(_)))
+}
+
+/// Executes a call that the gate let through: from its durable start to its outcome.
+pub(super) async fn start(
+    core: &Core,
+    effect: &EffectId,
+    tool: &Arc<dyn Tool>,
+    resolved: ResolvedCall,
+    attempt: u32,
+) -> Result<ToolResulted, Stop> {
+    let organs = core.kernel.organs();
+    let keeper = if starts_processes(&**tool) {
+        match organs.start_keeper() {
+            Ok(keeper) => Some(keeper),
+            Err(error) => {
+                let text = format!("the command was not run: {error}");
+                return Ok(super::call::refused(core, effect, text));
+            }
+        }
+    } else {
+        None
+    };
+    let identity = keeper.as_ref().map(|keeper| keeper.identity().clone());
+    core.log.append(ToolStarted {
+        effect: effect.clone(),
+        attempt,
+        keeper: identity.clone(),
+    })?;
+    if changes_the_world(&**tool) {
+        core.shared().world_changed = true;
+        core.log.barrier().await?;
+    }
+    let site = CallSite {
+        workspace: core.started.workspace.as_path().into(),
+        redactor: organs.redactor.clone(),
+        keeper: Mutex::new(keeper),
+    };
+    let since = Instant::now();
+    #[expect(clippy::disallowed_methods, reason = "the one place where a call is cleared")]
+    let cleared = Cleared::mint(resolved, effect.clone());
+    let output = tokio::select! {
+        output = tool.call(cleared, &site) => output,
+        ending = core.controls.stopped() => {
+            drop(site);
+            return cut_off_by_person(core, effect, identity, since, ending).await;
+        }
+    };
+    resulted(core, effect, Settled::Done, output, took_ms(since))
+}
+
+/// Records a cut-off call, once everything that it started is gone, and stops.
+async fn cut_off_by_person(
+    core: &Core,
+    effect: &EffectId,
+    keeper: Option<ProcessIdentity>,
+    since: Instant,
+    ending: Ending,
+) -> Result<ToolResulted, Stop> {
+    if let Some(keeper) = keeper {
+        wait_until_gone(&keeper, TREE_GONE_WITHIN).await;
+    }
+    let output = ToolOutput {
+        text: "a person cut this call off; it may have done part of its work".to_owned(),
+        is_error: true,
+        verdict: ActionVerdict::CannotTell,
+        artifacts: Vec::new(),
+        claim: None,
+    };
+    core.log.append(resulted(core, effect, Settled::Cancelled, output, took_ms(since))?)?;
+    Err(ending.into())
+}
+
+/// A call of an earlier process that has a start but no outcome.
+pub(super) struct CutOff<'a> {
+    pub(super) tool: &'a Arc<dyn Tool>,
+    pub(super) started: &'a ToolStarted,
+    pub(super) resolved: &'a ResolvedCall,
+}
+
+/// Settles a cut-off call as its tool's repeat policy says, after its processes are gone.
+pub(super) async fn settle(
+    core: &Core,
+    effect: &EffectId,
+    cut_off: CutOff<'_>,
+) -> Result<ToolResulted, Stop> {
+    let CutOff { tool, started, resolved } = cut_off;
+    if !core.log.is_live() {
+        return Err(Stop::EndOfRecord);
+    }
+    if let Some(keeper) = &started.keeper
+        && !wait_until_gone(keeper, TREE_GONE_WITHIN).await
+    {
+        let what = format!(
+            "a process that effect {effect} started is still alive (its keeper is process {}); \
+             end it, then resume",
+            keeper.pid
+        );
+        return Err(Ending::Stuck { what }.into());
+    }
+    core.shared().world_changed |= changes_the_world(&**tool);
+    let again = match tool.spec().repeat {
+        Repeat::Freely => true,
+        Repeat::Never => false,
+        Repeat::Probe => {
+            let site = CallSite {
+                workspace: core.started.workspace.as_path().into(),
+                redactor: core.kernel.organs().redactor.clone(),
+                keeper: Mutex::new(None),
+            };
+            match tool.probe(resolved, &site).await {
+                Probe::Happened(output) => {
+                    return resulted(core, effect, Settled::Done, output, 0);
+                }
+                Probe::DidNotHappen => true,
+                Probe::Unknown => false,
+            }
+        }
+    };
+    if again {
+        return start(core, effect, tool, resolved.clone(), started.attempt + 1).await;
+    }
+    let output = ToolOutput {
+        text: "this call was interrupted by a crash; it may or may not have happened, in part or \
+               whole. Look before you do it again."
+            .to_owned(),
+        is_error: true,
+        verdict: ActionVerdict::CannotTell,
+        artifacts: Vec::new(),
+        claim: None,
+    };
+    resulted(core, effect, Settled::Interrupted, output, 0)
+}
+
+/// A tool's output at ingress: bounded, and without secrets.
+fn resulted(
+    core: &Core,
+    effect: &EffectId,
+    settled: Settled,
+    output: ToolOutput,
+    took_ms: u64,
+) -> Result<ToolResulted, Stop> {
+    let redactor = &core.kernel.organs().redactor;
+    let text = bounded(redactor.redact(&output.text).into_owned());
+    let claim = match output.claim {
+        None => None,
+        Some(claim) => {
+            let mut value = serde_json::to_value(claim)
+                .map_err(|error| Stop::Failed(error.to_string()))?;
+            redactor.redact_json(&mut value);
+            serde_json::from_value(value).map_err(|error| Stop::Failed(error.to_string()))?
+        }
+    };
+    Ok(ToolResulted {
+        effect: effect.clone(),
+        settled,
+        text: Inline::store(&text, &core.log)?,
+        is_error: output.is_error,
+        verdict: output.verdict,
+        artifacts: output.artifacts,
+        claim,
+        took_ms,
+    })
+}
+
+fn bounded(mut text: String) -> String {
+    if text.len() > OUTPUT_LIMIT {
+        let omitted = text.len() - OUTPUT_LIMIT;
+        text.truncate(text.floor_char_boundary(OUTPUT_LIMIT));
+        text.push_str(&format!("\n[{omitted} more bytes were cut]"));
+    }
+    text
+}
+
+fn took_ms(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

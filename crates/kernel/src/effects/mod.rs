@@ -1,0 +1,20 @@
+//! One file an effect. Each first consumes what the journal holds of it and goes live only for
+//! what is missing.
+
+pub(crate) mod approval;
+pub(crate) mod ask;
+pub(crate) mod branches;
+pub(crate) mod call;
+pub(crate) mod delegate;
+mod execute;
+pub(crate) mod value;
+pub(crate) mod wait;
+
+use gyrus_contract::EffectId;
+
+use crate::{Divergence, Entry, Stop, recorded::describe};
+
+/// The journal holds something else at this effect than what the loop does now.
+fn diverges(effect: &EffectId, recorded: &Entry, now: impl Into<String>) -> Stop {
+    Divergence { effect: effect.clone(), recorded: describe(recorded), now: now.into() }.into()
+}

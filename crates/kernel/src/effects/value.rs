@@ -1,0 +1,86 @@
+//! Readings and notes: effects without a before and an after.
+
+use serde::Serialize;
+
+use super::diverges;
+use crate::{
+    Ending, Entry, Fact, Stop, Taken, ValueTaken,
+    core::{Core, now_ms},
+    run::Begun,
+};
+
+pub(crate) fn note<T: Serialize + ?Sized>(
+    core: &Core,
+    begun: Begun,
+    kind: &str,
+    version: u16,
+    fact: &T,
+) -> Result<(), Stop> {
+    let mut fact = serde_json::to_value(fact)
+        .map_err(|error| Stop::Failed(format!("a note `{kind}` is no JSON: {error}")))?;
+    core.kernel.organs().redactor.redact_json(&mut fact);
+    if Entry::KINDS.contains(&kind) {
+        return Err(Stop::Failed(format!("`{kind}` is one of the kernel's own kinds of entry")));
+    }
+    let now = Entry::Noted {
+        kind: kind.to_owned(),
+        version,
+        fact: Fact { effect: begun.effect.clone(), fact },
+    };
+    match begun.past.first() {
+        None => core.log.append(now).map(|_| ()),
+        Some(recorded) if *recorded == now => Ok(()),
+        Some(recorded) => {
+            Err(diverges(&begun.effect, recorded, crate::recorded::describe(&now)))
+        }
+    }
+}
+
+/// Notes what repeats and parks; a recorded one means that a person has resumed since.
+pub(crate) fn stuck(core: &Core, begun: Begun, what: String) -> Result<(), Stop> {
+    let told = !begun.past.is_empty();
+    note(core, begun, "stuck", 1, &what)?;
+    if told { Ok(()) } else { Err(Ending::Stuck { what }.into()) }
+}
+
+pub(crate) fn clock(core: &Core, begun: Begun) -> Result<i64, Stop> {
+    match taken(core, begun, || Ok(Taken::Clock { at_ms: now_ms() }), "reading the clock")? {
+        (Taken::Clock { at_ms }, _) => Ok(at_ms),
+        (Taken::Random { .. }, other) => Err(other),
+    }
+}
+
+pub(crate) fn random(core: &Core, begun: Begun) -> Result<u64, Stop> {
+    let draw = || {
+        getrandom::u64()
+            .map(|number| Taken::Random { number })
+            .map_err(|error| Stop::Failed(format!("the system gives no random numbers: {error}")))
+    };
+    match taken(core, begun, draw, "drawing a random number")? {
+        (Taken::Random { number }, _) => Ok(number),
+        (Taken::Clock { .. }, other) => Err(other),
+    }
+}
+
+/// The recorded or a fresh reading, and the divergence that it is if it is of the other sort.
+fn taken(
+    core: &Core,
+    begun: Begun,
+    fresh: impl FnOnce() -> Result<Taken, Stop>,
+    now: &str,
+) -> Result<(Taken, Stop), Stop> {
+    let entry = match begun.past.into_iter().next() {
+        Some(recorded) => recorded,
+        None => {
+            let entry =
+                Entry::from(ValueTaken { effect: begun.effect.clone(), value: fresh()? });
+            core.log.append(entry.clone())?;
+            entry
+        }
+    };
+    let other = diverges(&begun.effect, &entry, now);
+    match entry {
+        Entry::ValueTaken(taken) => Ok((taken.value, other)),
+        _ => Err(other),
+    }
+}

@@ -1,0 +1,110 @@
+//! Waiting for a time or a signal. A run may leave memory meanwhile.
+
+use std::time::Duration;
+
+use gyrus_contract::{EffectId, MessageBody, OnAsk, Origin, Text};
+
+use super::diverges;
+use crate::{
+    Ending, Entry, Stop, WaitEnded, WaitStarted,
+    core::{Core, now_ms},
+    run::Begun,
+};
+
+/// A wait longer than this, in milliseconds, parks the run where parking is allowed.
+pub const PARK_AFTER_MS: i64 = 60_000;
+
+pub(crate) async fn perform(
+    core: &Core,
+    begun: Begun,
+    signal: Option<String>,
+    until_ms: Option<i64>,
+) -> Result<Option<Text>, Stop> {
+    let effect = begun.effect;
+    let mut started = None;
+    for entry in begun.past {
+        match entry {
+            Entry::WaitStarted(past) if past.signal == signal && past.until_ms == until_ms => {
+                started = Some(past);
+            }
+            Entry::WaitEnded(past) if started.is_some() => {
+                if past.payload.is_some() {
+                    core.expose();
+                }
+                return Ok(past.payload);
+            }
+            other => return Err(diverges(&effect, &other, waiting(&signal, until_ms))),
+        }
+    }
+    if started.is_none() {
+        let signal = signal.clone();
+        core.log.append(WaitStarted { effect: effect.clone(), until_ms, signal })?;
+        core.log.barrier().await?;
+    }
+    live(core, effect, signal, until_ms).await
+}
+
+fn waiting(signal: &Option<String>, until_ms: Option<i64>) -> String {
+    format!("waiting for the signal {signal:?} until {until_ms:?}")
+}
+
+async fn live(
+    core: &Core,
+    effect: EffectId,
+    signal: Option<String>,
+    until_ms: Option<i64>,
+) -> Result<Option<Text>, Stop> {
+    let mut watch = core.inbox.as_ref().map(gyrus_journal::Inbox::watch).transpose()?;
+    loop {
+        core.obey_messages()?;
+        if let Some(name) = &signal
+            && let Some((id, payload)) = arrived(core, name)?
+        {
+            let payload = Some(Text::new(payload, Origin::Tool { name: name.clone() }));
+            let message = Some(id.clone());
+            core.log.append(WaitEnded { effect, payload: payload.clone(), message })?;
+            core.log.barrier().await?;
+            core.forget_message(&id)?;
+            core.expose();
+            return Ok(payload);
+        }
+        let left_ms = until_ms.map(|until| until - now_ms());
+        if left_ms.is_some_and(|left| left <= 0) {
+            core.log.append(WaitEnded { effect, payload: None, message: None })?;
+            return Ok(None);
+        }
+        if core.settings.on_ask == OnAsk::Park && left_ms.is_none_or(|left| left > PARK_AFTER_MS) {
+            return Err(Ending::Sleeping { effect, until_ms, signal }.into());
+        }
+        let time_over = async {
+            match left_ms {
+                Some(left) => {
+                    tokio::time::sleep(Duration::from_millis(left.unsigned_abs())).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        let message_came = async {
+            match &mut watch {
+                Some(watch) => watch.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = time_over => {}
+            _ = message_came => {}
+            ending = core.controls.paused() => return Err(ending.into()),
+        }
+    }
+}
+
+/// The oldest waiting signal of this name, with its secrets redacted.
+fn arrived(core: &Core, wanted: &str) -> Result<Option<(String, String)>, Stop> {
+    Ok(core.messages()?.into_iter().find_map(|message| match message.body {
+        MessageBody::Signal { name, payload } if name == wanted => {
+            let payload = core.kernel.organs().redactor.redact(&payload).into_owned();
+            Some((message.id, payload))
+        }
+        _ => None,
+    }))
+}

@@ -1,0 +1,187 @@
+//! A new run that shares a prefix with another and goes on live.
+
+use std::path::PathBuf;
+
+use gyrus_contract::{Digest, Item, RunId, Spent};
+use gyrus_journal::Reader;
+
+use crate::{
+    Appended, CycleEnded, Entry, ForkedFrom, Inline, Kernel, KernelError, KernelState, Ready,
+    RunStarted, Stop,
+    kernel::log_name,
+    log::{Log, parse},
+    position::{Position, memory_at},
+    snapshot::{Difference, differences, materialise},
+};
+
+/// Where a fork works.
+#[derive(Debug, Clone)]
+pub enum ForkInto {
+    /// In this new folder, filled with the workspace as it was at the cycle's end.
+    Folder(PathBuf),
+    /// In the workspace as it is now.
+    InPlace,
+}
+
+/// A fork that can be driven.
+pub struct Forked {
+    /// The new run.
+    pub ready: Ready,
+    /// For a fork in place: how the workspace differs from what it was at the cycle's end.
+    /// `None` when no snapshot says.
+    pub differences: Option<Vec<Difference>>,
+}
+
+impl Kernel {
+    /// Forks `run` at the end of `cycle`; 0 is its start. The new run has `settings`; grants,
+    /// answers, messages and keys of the old one are not inherited.
+    ///
+    /// # Errors
+    /// When there is no such cycle, or no snapshot of the workspace to fill a folder with.
+    pub fn fork(
+        &self,
+        run: RunId,
+        cycle: u32,
+        into: ForkInto,
+        changes: crate::Changes,
+    ) -> Result<Forked, KernelError> {
+        let reader = self.store().reader(&log_name(run))?;
+        let source = Source::read(run, &reader, cycle)?;
+        let (workspace, differences) = source.workspace(&reader, into)?;
+        let cognitive_loop =
+            self.make_loop(&source.started.cognitive_loop, &source.started.loop_config)?;
+        let settings = self.changed(&source.started.settings, &*cognitive_loop, changes);
+        let id = RunId::new();
+        let writer = self.store().create(&log_name(id))?;
+        let log = Log::live(writer.clone())?;
+        let source_log = Log::recorded(reader);
+        let goal = source.started.goal.load(&source_log)?;
+        let started = RunStarted {
+            run: id,
+            goal: Inline::store(&goal, &log)?,
+            workspace: workspace.clone(),
+            settings: settings.clone(),
+            parent: None,
+            forked_from: Some(ForkedFrom { run, cycle, head: source.head }),
+            snapshot: crate::driver::first_snapshot(&log, &workspace)?,
+            ..source.started.clone()
+        };
+        log.append(started.clone())?;
+        let mut position = Position::fresh(started);
+        if let Some(last) = source.last {
+            let capacity = cognitive_loop.memory().capacity();
+            let (first, items) = memory_at(source_log.reader(), &last, capacity)?;
+            let ended = inherited(last, first, &items, &log)?;
+            log.append(ended.clone())?;
+            position.cycle = ended.cycle + 1;
+            position.last = Some(ended);
+        }
+        writer.barrier_blocking()?;
+        let ready = Ready::new(self.clone(), writer, position, None, false)?;
+        Ok(Forked { ready, differences })
+    }
+}
+
+/// The end of the shared prefix, as the new run's own entry.
+fn inherited(
+    last: CycleEnded,
+    first: u64,
+    items: &[Item],
+    log: &Log,
+) -> Result<CycleEnded, Stop> {
+    let items = items.iter().map(|item| Inline::store(item, log)).collect::<Result<_, _>>()?;
+    Ok(CycleEnded {
+        appended: Appended { first, items },
+        kernel: KernelState {
+            // What the prefix used was the other run's.
+            spent: Spent::default(),
+            consumed: Vec::new(),
+            denied: Vec::new(),
+            settings: None,
+            ..last.kernel
+        },
+        claim: None,
+        error: None,
+        snapshot: None,
+        ..last
+    })
+}
+
+/// The run to fork from, up to its cycle.
+struct Source {
+    started: RunStarted,
+    last: Option<CycleEnded>,
+    /// The workspace at the cycle's end, if it is known.
+    snapshot: Option<gyrus_contract::BlobId>,
+    head: Digest,
+}
+
+impl Source {
+    fn read(run: RunId, reader: &Reader, cycle: u32) -> Result<Self, KernelError> {
+        let position = Position::read(run, reader)?;
+        let mut source = Self {
+            snapshot: position.started.snapshot,
+            started: position.started,
+            last: None,
+            head: Digest::of(b""),
+        };
+        for entry in reader.entries(1)? {
+            let entry = entry?;
+            match parse(&entry).map_err(Stop::from)? {
+                Entry::RunStarted(_) if cycle == 0 => {
+                    source.head = entry.hash;
+                    return Ok(source);
+                }
+                Entry::CycleEnded(ended) => {
+                    source.snapshot = ended.snapshot.or(source.snapshot);
+                    let number = ended.cycle;
+                    if number == cycle {
+                        source.head = entry.hash;
+                        source.last = Some(ended);
+                        return Ok(source);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let complete = position.last.map_or(0, |last| last.cycle);
+        Err(KernelError::NotARun {
+            run,
+            reason: format!("it has no complete cycle {cycle}; the last one is {complete}"),
+        })
+    }
+
+    fn workspace(
+        &self,
+        reader: &Reader,
+        into: ForkInto,
+    ) -> Result<(PathBuf, Option<Vec<Difference>>), KernelError> {
+        let unreadable = |error: String| {
+            KernelError::Stop(Stop::Failed(format!("the workspace's snapshot: {error}")))
+        };
+        let load = |id: &gyrus_contract::BlobId| reader.blob(id);
+        match into {
+            ForkInto::InPlace => {
+                let workspace = self.started.workspace.clone();
+                let found = self
+                    .snapshot
+                    .map(|id| differences(&id, load, &workspace))
+                    .transpose()
+                    .map_err(|error| unreadable(error.to_string()))?;
+                Ok((workspace, found))
+            }
+            ForkInto::Folder(folder) => {
+                let Some(id) = self.snapshot else {
+                    return Err(unreadable(
+                        "there is none, the folder was too large; fork with --in-place".to_owned(),
+                    ));
+                };
+                materialise(&id, load, &folder).map_err(|error| unreadable(error.to_string()))?;
+                let folder = folder
+                    .canonicalize()
+                    .map_err(|error| unreadable(format!("{}: {error}", folder.display())))?;
+                Ok((folder, None))
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Looking paths up without trusting what they seem to say.
+//!
+//! `canonicalize` of the standard library refuses paths that do not exist yet, which is what a
+//! write usually names. This walk resolves links and `..` in the part that exists and refuses
+//! whatever would make the rest ambiguous.
+
+use std::{
+    collections::VecDeque,
+    ffi::OsString,
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Component, Path, PathBuf},
+};
+
+/// Links followed for one path before it is called a loop; what Linux itself allows.
+const MAX_LINKS: usize = 40;
+/// Bytes of a path; the system's own limit.
+const MAX_PATH_BYTES: usize = 4096;
+
+/// Why a path cannot be looked up.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PathError {
+    #[error("the path is longer than {MAX_PATH_BYTES} bytes; name a shorter one")]
+    TooLong,
+    #[error("`{0}` is not absolute")]
+    Relative(PathBuf),
+    #[error("more than {MAX_LINKS} symbolic links follow each other; name the file they mean")]
+    TooManyLinks,
+    #[error("`..` follows `{0}`, which does not exist; write the path without `..`")]
+    ParentOfMissing(PathBuf),
+    #[error("`{0}` is a file, so nothing lies below it")]
+    NotAFolder(PathBuf),
+    #[error("`{path}` cannot be looked at: {source}")]
+    Unreadable { path: PathBuf, source: io::Error },
+}
+
+/// The absolute path without `.`, `..` and links in the part that exists. The rest may be missing.
+pub(super) fn real_path(path: &Path) -> Result<PathBuf, PathError> {
+    if path.as_os_str().len() > MAX_PATH_BYTES {
+        return Err(PathError::TooLong);
+    }
+    if !path.is_absolute() {
+        return Err(PathError::Relative(path.to_owned()));
+    }
+    let mut left = VecDeque::new();
+    prepend(&mut left, path);
+    let mut real = PathBuf::from("/");
+    let mut missing = false;
+    let mut links = 0;
+    while let Some(part) = left.pop_front() {
+        if part == ".." {
+            if missing {
+                return Err(PathError::ParentOfMissing(real));
+            }
+            real.pop();
+            continue;
+        }
+        real.push(part);
+        if missing {
+            continue;
+        }
+        match fs::symlink_metadata(&real) {
+            Ok(metadata) if metadata.is_symlink() => {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(PathError::TooManyLinks);
+                }
+                let target = fs::read_link(&real)
+                    .map_err(|source| PathError::Unreadable { path: real.clone(), source })?;
+                real.pop();
+                if target.is_absolute() {
+                    real = PathBuf::from("/");
+                }
+                prepend(&mut left, &target);
+            }
+            Ok(metadata) if !metadata.is_dir() && !left.is_empty() => {
+                return Err(PathError::NotAFolder(real));
+            }
+            Ok(_) => {}
+            Err(source) if source.kind() == io::ErrorKind::NotFound => missing = true,
+            Err(source) => return Err(PathError::Unreadable { path: real, source }),
+        }
+    }
+    Ok(real)
+}
+
+fn prepend(left: &mut VecDeque<OsString>, path: &Path) {
+    for part in path.components().rev() {
+        match part {
+            Component::Normal(name) => left.push_front(name.to_owned()),
+            Component::ParentDir => left.push_front("..".into()),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+}
+
+/// What stands at a real path.
+pub(super) enum FileKind {
+    Missing,
+    /// `names` counts its hard links.
+    File {
+        names: u64,
+    },
+    Folder,
+    /// A pipe, socket or device: reading it may block, writing it may do anything.
+    Special,
+}
+
+pub(super) fn kind(real: &Path) -> io::Result<FileKind> {
+    let metadata = match fs::symlink_metadata(real) {
+        Ok(metadata) => metadata,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(FileKind::Missing),
+        Err(e) => return Err(e),
+    };
+    let kind = metadata.file_type();
+    Ok(if kind.is_dir() {
+        FileKind::Folder
+    } else if kind.is_file() {
+        FileKind::File { names: metadata.nlink() }
+    } else {
+        FileKind::Special
+    })
+}
+
+/// The rest of `path` below `folder`, if one of its ancestors or it itself *is* that folder under
+/// another name.
+pub(super) fn below_same_folder<'a>(path: &'a Path, folder: &Path) -> Option<&'a Path> {
+    let wanted = fs::metadata(folder).ok()?;
+    let same = path.ancestors().find(|ancestor| {
+        fs::symlink_metadata(ancestor)
+            .is_ok_and(|found| found.dev() == wanted.dev() && found.ino() == wanted.ino())
+    })?;
+    path.strip_prefix(same).ok()
+}

@@ -1,0 +1,275 @@
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::{
+    Decision::{self, Allow, Ask, Deny},
+    Gate, Judgement, Mode, Repeat, ResolvedCall, Risk, ToolCall, ToolSpec, Touch,
+};
+use serde_json::{Value, json};
+
+use super::{PlainGate, WorkspaceError, check_workspace, is_throwaway};
+
+fn spec(touches: Vec<Touch>) -> ToolSpec {
+    ToolSpec {
+        name: "tool".into(),
+        description: String::new(),
+        parameters: json!({}),
+        touches,
+        repeat: Repeat::Never,
+    }
+}
+
+fn reads() -> ToolSpec {
+    spec(vec![Touch::Reads("path".into())])
+}
+
+fn writes() -> ToolSpec {
+    spec(vec![Touch::Writes("path".into())])
+}
+
+fn starts() -> ToolSpec {
+    spec(vec![Touch::Starts("command".into())])
+}
+
+/// A folder with a workspace, a state home, and everything else beside them.
+struct World {
+    root: tempfile::TempDir,
+    gate: PlainGate,
+}
+
+impl World {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for folder in ["work/src", "work/.git/hooks", "state/runs", "elsewhere"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        for file in ["work/src/a.rs", "state/grants", "elsewhere/notes", "work/%2e%2e%2fnotes"] {
+            fs::write(at(file), "x").unwrap();
+        }
+        symlink("../elsewhere", at("work/out")).unwrap();
+        symlink("../elsewhere/notes", at("work/file-out")).unwrap();
+        symlink("../elsewhere/new", at("work/dangling")).unwrap();
+        symlink("src/a.rs", at("work/inner")).unwrap();
+        symlink("../state", at("work/sly")).unwrap();
+        symlink("loop", at("work/loop")).unwrap();
+        symlink("work", at("link-to-work")).unwrap();
+        fs::hard_link(at("state/grants"), at("work/twin")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, at("work/fifo"), rustix::fs::Mode::RWXU).unwrap();
+        let gate = PlainGate::new(at("state"));
+        Self { root, gate }
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join(path)
+    }
+
+    fn resolve(&self, spec: &ToolSpec, arguments: Value) -> Result<ResolvedCall, String> {
+        self.gate
+            .resolve(&ToolCall::new("tool", arguments), spec, &self.at("work"))
+            .map_err(|e| e.reason)
+    }
+
+    fn risk(&self, spec: &ToolSpec, path: &str) -> (Risk, Decision) {
+        let call = self.resolve(spec, json!({"path": path})).unwrap();
+        let under = Judgement { mode: Mode::Auto, exposed: false, throwaway: true };
+        let verdict = self.gate.judge(&call, spec, &under);
+        (verdict.risk, verdict.decision)
+    }
+}
+
+#[test]
+fn paths_are_resolved_to_what_they_really_name() {
+    let world = World::new();
+    let cases = [
+        ("src/a.rs", "work/src/a.rs"),
+        ("./src//./a.rs", "work/src/a.rs"),
+        ("inner", "work/src/a.rs"),
+        ("src/new/deep.rs", "work/src/new/deep.rs"),
+        ("../elsewhere/notes", "elsewhere/notes"),
+        ("a/../notes", ""),
+        ("src/.././../elsewhere/notes", "elsewhere/notes"),
+        ("out/notes", "elsewhere/notes"),
+        ("out/../elsewhere/new", "elsewhere/new"),
+        ("file-out", "elsewhere/notes"),
+        ("dangling", "elsewhere/new"),
+        ("%2e%2e%2fnotes", "work/%2e%2e%2fnotes"),
+        ("-rf", "work/-rf"),
+        ("name\nwith newline", "work/name\nwith newline"),
+        ("trailing. ", "work/trailing. "),
+        ("../link-to-work/src/a.rs", "work/src/a.rs"),
+        ("/proc/self/root/etc/hosts", "/etc/hosts"),
+    ];
+    for (given, expected) in cases {
+        let resolved = world.resolve(&writes(), json!({"path": given}));
+        if expected.is_empty() {
+            assert!(resolved.is_err(), "{given}");
+            continue;
+        }
+        let call = resolved.unwrap_or_else(|e| panic!("{given}: {e}"));
+        let path = &call.paths["path"];
+        assert_eq!(path.real, world.at(expected), "{given}");
+        let below = Path::new(expected).strip_prefix("work").ok().map(Path::to_path_buf);
+        assert_eq!(path.in_workspace, below, "{given}");
+    }
+}
+
+#[test]
+fn what_cannot_be_resolved_says_what_would_be_right() {
+    let world = World::new();
+    let long = "x".repeat(300);
+    let endless = "x/".repeat(3000);
+    let cases = [
+        (writes(), json!([]), "must be one JSON object"),
+        (writes(), json!("{\"path\": \"a\"} {}"), "must be one JSON object"),
+        (writes(), json!({}), "`path` is missing"),
+        (writes(), json!({"path": 7}), "`path` must be a text"),
+        (writes(), json!({"path": " "}), "must not be empty"),
+        (writes(), json!({"path": "a\u{0}b"}), "NUL"),
+        (starts(), json!({"command": "ls\u{0}"}), "NUL"),
+        (starts(), json!({"command": ["ls"]}), "`command` must be a text"),
+        (writes(), json!({"path": "~/x"}), "`~` is not expanded"),
+        (writes(), json!({"path": "src"}), "is a folder; name the file"),
+        (writes(), json!({"path": "."}), "is a folder"),
+        (writes(), json!({"path": "fifo"}), "pipe, socket or device"),
+        (reads(), json!({"path": "fifo"}), "pipe, socket or device"),
+        (reads(), json!({"path": "/dev/zero"}), "pipe, socket or device"),
+        (writes(), json!({"path": "twin"}), "hard links"),
+        (writes(), json!({"path": "loop"}), "symbolic links"),
+        (writes(), json!({"path": "src/a.rs/b"}), "is a file, so nothing lies below it"),
+        (writes(), json!({"path": "nope/../../elsewhere/x"}), "without `..`"),
+        (writes(), json!({"path": long}), "cannot be looked at"),
+        (writes(), json!({"path": endless}), "longer than 4096 bytes"),
+    ];
+    for (spec, arguments, words) in cases {
+        let error = world.resolve(&spec, arguments.clone()).unwrap_err();
+        assert!(error.contains(words), "{arguments}: {error}");
+    }
+    let text = r#"{"path": "src/a.rs"}"#;
+    assert_eq!(world.resolve(&reads(), json!(text)).unwrap().arguments["path"], "src/a.rs");
+}
+
+#[test]
+fn risk_follows_from_where_a_path_really_lies() {
+    let world = World::new();
+    let state = world.at("state/new");
+    let state = state.to_str().unwrap();
+    let cases = [
+        (reads(), "src/a.rs", Risk::Safe, Allow),
+        (reads(), "twin", Risk::Safe, Allow),
+        (writes(), "src/a.rs", Risk::Moderate, Allow),
+        (writes(), "src/new.rs", Risk::Moderate, Allow),
+        (writes(), ".git/hooks/pre-commit", Risk::High, Allow),
+        (writes(), "sub/.GIT/config", Risk::High, Allow),
+        // A workspace that may be lost does not contain what leaves it.
+        (reads(), "out/notes", Risk::High, Ask),
+        (writes(), "file-out", Risk::High, Ask),
+        (writes(), "dangling", Risk::High, Ask),
+        (writes(), "../elsewhere/x", Risk::High, Ask),
+        (reads(), "..", Risk::Critical, Ask),
+        (reads(), "/", Risk::Critical, Ask),
+        // gyrus's own state, by every road.
+        (reads(), "sly/grants", Risk::Critical, Deny),
+        (writes(), "sly/new", Risk::Critical, Deny),
+        (reads(), "../state", Risk::Critical, Deny),
+        (writes(), state, Risk::Critical, Deny),
+        (reads(), "../work/../state/runs/", Risk::Critical, Deny),
+    ];
+    for (spec, path, risk, decision) in cases {
+        assert_eq!(world.risk(&spec, path), (risk, decision), "{:?} {path}", spec.touches);
+    }
+}
+
+#[test]
+fn the_mode_decides() {
+    let world = World::new();
+    let both = spec(vec![Touch::Reads("path".into()), Touch::Starts("command".into())]);
+    let nothing = spec(vec![]);
+    let call = |path: &str| {
+        let arguments = json!({"path": path, "command": "make"});
+        world.resolve(&both, arguments).unwrap()
+    };
+    let (inside, outside, own) = (call("src/a.rs"), call("../elsewhere/x"), call("sly/grants"));
+    // In the order of the modes: read-only, ask, edits, auto, auto in a throw-away folder, never.
+    let cases = [
+        (&nothing, &inside, Risk::Safe, [Allow, Allow, Allow, Allow, Allow, Allow]),
+        (&reads(), &inside, Risk::Safe, [Allow, Allow, Allow, Allow, Allow, Allow]),
+        (&writes(), &inside, Risk::Moderate, [Deny, Ask, Allow, Allow, Allow, Deny]),
+        (&starts(), &inside, Risk::High, [Deny, Ask, Ask, Ask, Allow, Deny]),
+        (&both, &inside, Risk::High, [Deny, Ask, Ask, Ask, Allow, Deny]),
+        (&both, &outside, Risk::High, [Deny, Ask, Ask, Ask, Ask, Deny]),
+        (&writes(), &outside, Risk::High, [Deny, Ask, Ask, Ask, Ask, Deny]),
+        (&both, &own, Risk::Critical, [Deny; 6]),
+    ];
+    let modes = [
+        (Mode::ReadOnly, false),
+        (Mode::Ask, true),
+        (Mode::Edits, true),
+        (Mode::Auto, false),
+        (Mode::Auto, true),
+        (Mode::Never, true),
+    ];
+    for (spec, call, risk, decisions) in cases {
+        for ((mode, throwaway), decision) in modes.into_iter().zip(decisions) {
+            let verdict = world.gate.judge(call, spec, &Judgement { mode, exposed: false, throwaway });
+            assert_eq!(verdict.risk, risk, "{:?} {verdict:?}", spec.touches);
+            assert_eq!(verdict.decision, decision, "{mode} {:?} {verdict:?}", spec.touches);
+            assert!(!verdict.reasons.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_recorded_call_without_its_lookup_is_not_taken_for_safe() {
+    let world = World::new();
+    let bare = ResolvedCall { tool: "tool".into(), arguments: json!({}), paths: [].into() };
+    let under = Judgement { mode: Mode::Auto, exposed: true, throwaway: true };
+    let verdict = world.gate.judge(&bare, &reads(), &under);
+    assert_eq!((verdict.risk, verdict.decision), (Risk::High, Ask));
+    assert!(verdict.reasons.iter().any(|reason| reason.contains("nobody vouches for")));
+}
+
+#[test]
+fn only_fit_folders_become_a_workspace() {
+    let world = World::new();
+    let home = world.at("elsewhere");
+    let state = world.at("state");
+    let check = |folder: &Path| check_workspace(folder, Some(&home), &state);
+    assert_eq!(check(&world.at("link-to-work")).unwrap(), world.at("work"));
+    fs::create_dir(world.at("elsewhere/project")).unwrap();
+    assert!(check(&world.at("work/out/project")).is_ok());
+
+    let refused = |folder: &Path| {
+        let error = check(folder).unwrap_err();
+        assert!(error.to_string().contains("--workdir"), "{error}");
+        error
+    };
+    assert!(matches!(refused(Path::new("/")), WorkspaceError::Root));
+    assert!(matches!(refused(&world.at("work/out")), WorkspaceError::Home { .. }));
+    assert!(matches!(refused(&world.at("")), WorkspaceError::State { .. }));
+    assert!(matches!(refused(&world.at("work/sly")), WorkspaceError::State { .. }));
+    assert!(matches!(refused(&world.at("state/runs")), WorkspaceError::State { .. }));
+    assert!(matches!(refused(&world.at("work/inner")), WorkspaceError::NotAFolder { .. }));
+    assert!(matches!(refused(&world.at("nope")), WorkspaceError::Unreadable { .. }));
+    // A state home that does not exist yet lies below its folder all the same.
+    let later = check_workspace(&world.at("work"), None, &world.at("work/src/later/state"));
+    assert!(matches!(later, Err(WorkspaceError::State { .. })));
+}
+
+#[test]
+fn a_folder_may_be_lost_if_it_is_temporary_or_empty() {
+    let world = World::new();
+    assert!(is_throwaway(&world.at("work")));
+    assert!(!is_throwaway(&std::env::temp_dir()));
+    assert!(!is_throwaway(Path::new("/etc")));
+    assert!(!is_throwaway(&world.at("nope")));
+    // Elsewhere only emptiness speaks for a folder.
+    let here = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    assert!(is_throwaway(here.path()));
+    fs::write(here.path().join("kept"), "x").unwrap();
+    let temporary = here.path().starts_with(std::env::temp_dir());
+    assert_eq!(is_throwaway(here.path()), temporary);
+}

@@ -1,0 +1,93 @@
+//! Which folders may be a workspace at all.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::paths::real_path;
+
+/// A folder that must not be a workspace.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceError {
+    /// Not there, or not to be looked at.
+    #[error(
+        "the folder {folder} cannot be opened ({source}); create it, or name another one: \
+         --workdir FOLDER"
+    )]
+    Unreadable {
+        /// As given.
+        folder: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// A file or something else.
+    #[error("{folder} is not a folder; name the folder that may be changed: --workdir FOLDER")]
+    NotAFolder {
+        /// As given.
+        folder: PathBuf,
+    },
+    /// The root folder.
+    #[error("the whole file system is no workspace; name the folder that may be changed: --workdir FOLDER")]
+    Root,
+    /// The person's home folder.
+    #[error(
+        "{folder} is your home folder, with everything in it; name the folder below it that may \
+         be changed: --workdir FOLDER"
+    )]
+    Home {
+        /// The home folder.
+        folder: PathBuf,
+    },
+    /// It contains, is or lies in gyrus's own state.
+    #[error(
+        "{folder} and gyrus's own state in {state_home} lie within each other; name a folder \
+         beside it: --workdir FOLDER"
+    )]
+    State {
+        /// The real folder.
+        folder: PathBuf,
+        /// Where gyrus keeps its state.
+        state_home: PathBuf,
+    },
+}
+
+/// The real path of a folder that may be a workspace: not `/`, not the home folder, and apart from
+/// gyrus's own state.
+///
+/// # Errors
+/// Each says what to do instead.
+pub fn check_workspace(
+    folder: &Path,
+    home: Option<&Path>,
+    state_home: &Path,
+) -> Result<PathBuf, WorkspaceError> {
+    let unreadable = |source| WorkspaceError::Unreadable { folder: folder.to_owned(), source };
+    let real = fs::canonicalize(folder).map_err(unreadable)?;
+    if !fs::metadata(&real).map_err(unreadable)?.is_dir() {
+        return Err(WorkspaceError::NotAFolder { folder: folder.to_owned() });
+    }
+    if real.parent().is_none() {
+        return Err(WorkspaceError::Root);
+    }
+    if home.is_some_and(|home| fs::canonicalize(home).is_ok_and(|home| home == real)) {
+        return Err(WorkspaceError::Home { folder: real });
+    }
+    // A home that does not exist yet is compared by the path that it will have.
+    let state_home = real_path(state_home).unwrap_or_else(|_| state_home.to_owned());
+    if state_home.starts_with(&real) || real.starts_with(&state_home) {
+        return Err(WorkspaceError::State { folder: real, state_home });
+    }
+    Ok(real)
+}
+
+/// Whether a folder may be lost without regret: it is empty, or lies below the system's folder for
+/// temporary files.
+pub fn is_throwaway(folder: &Path) -> bool {
+    let Ok(real) = fs::canonicalize(folder) else { return false };
+    let empty = fs::read_dir(&real).is_ok_and(|mut entries| entries.next().is_none());
+    let below_temporary = fs::canonicalize(std::env::temp_dir()).is_ok_and(|temporary| {
+        temporary.parent().is_some() && real != temporary && real.starts_with(&temporary)
+    });
+    empty || below_temporary
+}

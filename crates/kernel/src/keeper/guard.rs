@@ -1,0 +1,92 @@
+//! The first of a keeper's two processes: prepares the level, starts the server, says hello,
+//! waits for the server to end and, without a namespace, kills what it left behind.
+
+use std::{
+    fs,
+    io::{self, Write},
+    os::{fd::AsFd, unix::net::UnixStream},
+};
+
+use gyrus_journal::os::process::ProcessIdentity;
+use rustix::{
+    io::Errno,
+    process::{
+        Pid, PidfdFlags, WaitOptions, getegid, geteuid, getpid, pidfd_open, set_child_subreaper,
+        waitpid,
+    },
+    thread::UnshareFlags,
+};
+
+use super::{Hello, Level, linux, server, tree};
+
+/// Becomes a keeper and never returns, if this process was started as one. To be called as the
+/// first statement of `main`, before any thread, file or output.
+pub fn serve_if_asked() {
+    let asked = std::env::args_os().nth(1);
+    let level =
+        Level::ALL.into_iter().find(|(_, argument)| asked.as_deref() == Some(argument.as_ref()));
+    if let Some((level, _)) = level {
+        // Nobody reads our output; the kernel notices that the socket closes.
+        let code = i32::from(guard(level).is_err());
+        std::process::exit(code);
+    }
+}
+
+fn guard(level: Level) -> io::Result<()> {
+    linux::close_inherited()?;
+    linux::default_signals();
+    let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    if let Err(error) = prepare(level) {
+        return say(&mut control, &Err(error.to_string()));
+    }
+    // The server sees by this handle when we end; numbers mean nothing across namespaces.
+    let our_end = pidfd_open(getpid(), PidfdFlags::empty())?;
+    let Some(child) = linux::fork()? else {
+        let code = i32::from(server::serve(level, &our_end, control).is_err());
+        std::process::exit(code);
+    };
+    let identity = match level {
+        Level::Namespace => ProcessIdentity::of(child.as_raw_pid().unsigned_abs())?
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?,
+        Level::Subreaper => ProcessIdentity::current()?,
+    };
+    // If the kernel is gone already, the server will see it too, and we still have to wait.
+    let _ = say(&mut control, &Ok(identity));
+    wait_for(child)?;
+    match level {
+        Level::Namespace => Ok(()),
+        Level::Subreaper => tree::kill_descendants(),
+    }
+}
+
+fn say(control: &mut UnixStream, hello: &Hello) -> io::Result<()> {
+    let mut line = serde_json::to_vec(hello)?;
+    line.push(b'\n');
+    control.write_all(&line)
+}
+
+fn prepare(level: Level) -> io::Result<()> {
+    match level {
+        Level::Subreaper => Ok(set_child_subreaper(Some(getpid()))?),
+        // Root keeps all its users. Where it lacks the right, a user namespace would take them
+        // away (package managers change users), so that is for everybody else.
+        Level::Namespace if geteuid().is_root() => linux::unshare(UnshareFlags::NEWPID),
+        Level::Namespace => {
+            let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+            linux::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID)?;
+            fs::write("/proc/self/setgroups", "deny")?;
+            fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+            fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
+        }
+    }
+}
+
+fn wait_for(child: Pid) -> io::Result<()> {
+    loop {
+        match waitpid(Some(child), WaitOptions::empty()) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+#![expect(unsafe_code, reason = "these four system calls have no safe wrapper")]
+//! The system calls of a keeper that need `unsafe`, and why each is sound here.
+//!
+//! All are made at the very start of a process that has one thread and owns no descriptor above
+//! the standard three.
+
+use std::io;
+
+use rustix::{process::Pid, thread::UnshareFlags};
+
+/// Closes every descriptor but the standard three: what leaked into the run's process from its
+/// own parent must not leak on, and a lock held there must not outlive it here.
+pub(super) fn close_inherited() -> io::Result<()> {
+    // SAFETY: nothing in this process has opened or taken over a descriptor above 2 yet.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sets every signal to what it does by default; what is ignored would stay ignored in commands.
+/// Except for SIGPIPE: our own writes must fail instead, and the standard library resets it in
+/// the children that it starts.
+pub(super) fn default_signals() {
+    const HIGHEST: libc::c_int = 64;
+    for signal in (1..=HIGHEST).filter(|signal| *signal != libc::SIGPIPE) {
+        // SAFETY: SIG_DFL runs no code of ours. Signals that cannot be set give an error, which
+        // is as good.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// Moves this process, or its children to come, into new namespaces.
+pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    debug_assert!(!flags.contains(UnshareFlags::FILES));
+    // SAFETY: only unsharing the descriptor table is dangerous, and only with several threads.
+    Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
+}
+
+/// Splits this process in two; `None` is the child.
+pub(super) fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: the process has one thread, so no lock is held by a thread that the child lacks.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        pid => Ok(Pid::from_raw(pid)),
+    }
+}

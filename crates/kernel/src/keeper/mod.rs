@@ -1,0 +1,97 @@
+//! Keepers: every command of a run lives under a process that outlives nobody.
+//!
+//! A keeper is this program started again. It runs one command, holds the other end of a socket,
+//! and kills the command's whole process tree when the socket closes (which the death of the
+//! run's process does, however it dies), at the time limit, and once the command itself has
+//! ended, so that nothing daemonised stays behind. Two processes share the work and watch each
+//! other: the *guard*, which the kernel starts, and below it the *server*, which runs the
+//! command. Where the system allows it ([`Level::Namespace`]) the server is the init process of
+//! a PID namespace, and its death is the death of the tree, by the operating system's own rule.
+//!
+//! What travels over the socket, one JSON line each: from the guard a [`Hello`], from the kernel
+//! a `CommandSpec`, from the server a [`Reply`]. The socket closes when both have ended.
+//!
+//! Not here: what may be run (the gate), and in what it is contained (the sandbox).
+
+mod capture;
+mod client;
+mod guard;
+mod linux;
+mod server;
+mod tree;
+
+use std::{fs, time::Duration};
+
+use gyrus_contract::{CommandOutcome, KeeperError};
+use gyrus_journal::os::process::ProcessIdentity;
+
+pub use client::Keeper;
+pub use guard::serve_if_asked;
+
+/// How a keeper makes sure of a command's tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// A PID namespace: killing its init process kills everything in it at once.
+    Namespace,
+    /// A subreaper: nothing can leave the tree, and the keeper kills until none is left. Should
+    /// guard and server be killed in the same instant, the tree stays.
+    Subreaper,
+}
+
+impl Level {
+    /// Best first, each with the argument that asks the program for it. No command line parser
+    /// and no test harness takes these words for something else.
+    const ALL: [(Level, &'static str); 2] = [
+        (Level::Namespace, "--gyrus-keeper=namespace"),
+        (Level::Subreaper, "--gyrus-keeper=subreaper"),
+    ];
+
+    fn argument(self) -> &'static str {
+        match self {
+            Level::Namespace => Self::ALL[0].1,
+            Level::Subreaper => Self::ALL[1].1,
+        }
+    }
+}
+
+/// What a guard says first: the process whose end proves that the tree is gone, or why this
+/// level cannot be had here.
+type Hello = Result<ProcessIdentity, String>;
+
+/// What a server says when the tree is gone.
+type Reply = Result<CommandOutcome, KeeperError>;
+
+/// The level that this system allows, found out by starting a keeper.
+pub fn probe() -> Result<Level, KeeperError> {
+    Ok(Keeper::start()?.level())
+}
+
+/// How long the init process of a namespace may take to die once it was killed.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+/// Waits until the tree of a recorded keeper is gone, whose own run process is dead. A keeper in
+/// a namespace that outlives `limit` is killed, which takes its tree along; one that is not is
+/// left to finish, for only it knows its tree. Returns whether the tree is gone; if not, nothing
+/// that the command did may be settled yet.
+pub async fn wait_until_gone(identity: &ProcessIdentity, limit: Duration) -> bool {
+    let identity = identity.clone();
+    let waiting = tokio::task::spawn_blocking(move || {
+        identity.wait_gone(limit).unwrap_or(false)
+            || (is_namespace_init(&identity)
+                && identity.kill().is_ok()
+                && identity.wait_gone(KILL_LIMIT).unwrap_or(false))
+    });
+    waiting.await.unwrap_or(false)
+}
+
+/// Whether a process is number 1 in a PID namespace below ours.
+fn is_namespace_init(identity: &ProcessIdentity) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{}/status", identity.pid)) else {
+        return false;
+    };
+    let Some(numbers) = status.lines().find_map(|line| line.strip_prefix("NSpid:")) else {
+        return false;
+    };
+    let numbers: Vec<&str> = numbers.split_ascii_whitespace().collect();
+    numbers.len() > 1 && numbers.last() == Some(&"1")
+}

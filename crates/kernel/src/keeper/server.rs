@@ -1,0 +1,249 @@
+//! The second of a keeper's two processes: runs the command, captures its output, and kills its
+//! tree.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, ErrorKind, PipeReader, PipeWriter, Read, Write},
+    os::{
+        fd::OwnedFd,
+        unix::{
+            net::UnixStream,
+            process::{CommandExt, ExitStatusExt},
+        },
+    },
+    process::{Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use gyrus_contract::{CommandOutcome, CommandSpec, Exit, KeeperError};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, memfd_create},
+    io::Errno,
+    mount::{MountFlags, MountPropagationFlags, mount, mount_change},
+    process::{Pid, WaitOptions, getpid, set_child_subreaper, setsid, wait},
+    thread::UnshareFlags,
+};
+
+use super::{Level, Reply, capture::Capture, linux, tree};
+
+/// Read at once from the command's output.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Read at most from the output after the command's end. A pipe holds no more unless a privileged
+/// process raised the limit; so what the command left behind cannot hold us with a flood.
+const REMAINDER_BYTES: usize = 1024 * 1024;
+
+/// Serves one command and returns when its tree is gone. `guard` is readable when the guard has
+/// ended.
+pub(super) fn serve(level: Level, guard: &OwnedFd, mut control: UnixStream) -> io::Result<()> {
+    // The command must have no terminal, and must not be able to get one: we are the leader.
+    setsid()?;
+    match level {
+        // Without its own the command sees the processes of the system around it: a flaw, not a
+        // danger.
+        Level::Namespace => drop(mount_proc()),
+        Level::Subreaper => set_child_subreaper(Some(getpid()))?,
+    }
+    let mut line = String::new();
+    BufReader::new(&control).read_line(&mut line)?;
+    if !line.ends_with('\n') {
+        // The run's process has ended or dropped us.
+        return Ok(());
+    }
+    let reply = match serde_json::from_str(&line) {
+        Ok(spec) => run(level, &spec, guard, &control),
+        Err(error) => Some(keeper_error("reading the command", &error)),
+    };
+    let Some(reply) = reply else { return Ok(()) };
+    let mut line = serde_json::to_vec(&reply)?;
+    line.push(b'\n');
+    control.write_all(&line)
+}
+
+fn keeper_error(doing: &str, error: &dyn std::error::Error) -> Reply {
+    Err(KeeperError::Keeper { reason: format!("{doing}: {error}") })
+}
+
+/// Gives the namespace a `/proc` that shows only its own processes.
+fn mount_proc() -> io::Result<()> {
+    linux::unshare(UnshareFlags::NEWNS)?;
+    // What is mounted here stays here; what is mounted outside still arrives.
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    Ok(mount("proc", "/proc", "proc", flags, None)?)
+}
+
+/// How serving a command came to its end.
+enum End {
+    /// The command's main process ended.
+    Exited(ExitStatus),
+    TimedOut,
+    /// The run's process or the guard has ended: nobody waits for an answer.
+    Abandoned,
+}
+
+/// Runs the command until its tree is gone. `None`: nobody waits for the reply.
+fn run(level: Level, spec: &CommandSpec, guard: &OwnedFd, control: &UnixStream) -> Option<Reply> {
+    let deadline = Instant::now().checked_add(Duration::from_millis(spec.time_limit_ms));
+    let (main, mut output) = match start(spec) {
+        Ok(started) => started,
+        Err(error) => {
+            let (program, reason) = (spec.program.clone(), error.to_string());
+            return Some(Err(KeeperError::Start { program, reason }));
+        }
+    };
+    let mut capture = Capture::new(spec.head_bytes, spec.tail_bytes);
+    let served = (|| {
+        let mut children = reap_children(main)?;
+        let end = attend(&mut capture, &mut output, &mut children, [control, guard], deadline)?;
+        // Before the killing, of which shells would tell in the output.
+        read_remainder(&mut capture, &mut output)?;
+        tree::kill_tree(level)?;
+        // Closed when the last child was reaped.
+        io::copy(&mut children, &mut io::sink())?;
+        io::Result::Ok(end)
+    })();
+    let exit = match served {
+        Ok(End::Exited(status)) => match status.code() {
+            Some(code) => Exit::Code(code),
+            None => Exit::Signal(status.signal().unwrap_or(0)),
+        },
+        Ok(End::TimedOut) => Exit::TimedOut,
+        Ok(End::Abandoned) => return None,
+        Err(error) => {
+            // Whatever went wrong, the tree must not stay.
+            let _ = tree::kill_tree(level);
+            return Some(keeper_error("keeping the command", &error));
+        }
+    };
+    Some(Ok(CommandOutcome { exit, output: capture.finish() }))
+}
+
+/// Starts the command; returns its main process and its output.
+fn start(spec: &CommandSpec) -> io::Result<(Pid, PipeReader)> {
+    if !spec.folder.is_dir() {
+        let text = format!("its working folder `{}` does not exist", spec.folder.display());
+        return Err(io::Error::new(ErrorKind::NotFound, text));
+    }
+    let (output, writer) = io::pipe()?;
+    fcntl_setfl(&output, fcntl_getfl(&output)? | OFlags::NONBLOCK)?;
+    let child = Command::new(&spec.program)
+        .args(&spec.arguments)
+        .current_dir(&spec.folder)
+        .env_clear()
+        .envs(&spec.environment)
+        // A command that signals its own group must not hit us.
+        .process_group(0)
+        .stdin(standard_input(&spec.stdin)?)
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .spawn()?;
+    Ok((Pid::from_child(&child), output))
+}
+
+/// A file in memory: it needs nobody to feed it while the command reads.
+fn standard_input(text: &str) -> io::Result<Stdio> {
+    if text.is_empty() {
+        return Ok(Stdio::null());
+    }
+    let mut file = File::from(memfd_create("stdin", MemfdFlags::CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    io::Seek::rewind(&mut file)?;
+    Ok(Stdio::from(file))
+}
+
+/// Waits for all children to come, orphans of the tree among them, on a thread of its own. The
+/// pipe gives the wait status of `main` and closes when no child is left.
+fn reap_children(main: Pid) -> io::Result<PipeReader> {
+    let (ended, mut writer) = io::pipe()?;
+    thread::Builder::new().spawn(move || reap(main, &mut writer))?;
+    Ok(ended)
+}
+
+fn reap(main: Pid, writer: &mut PipeWriter) {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == main => {
+                // The reader lives as long as this process.
+                let _ = writer.write_all(&status.as_raw().to_ne_bytes());
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_no_child_left) => return,
+        }
+    }
+}
+
+/// Collects output until the main process ends, time is up, or nobody waits any more.
+fn attend(
+    capture: &mut Capture,
+    output: &mut PipeReader,
+    children: &mut PipeReader,
+    [control, guard]: [&dyn std::os::fd::AsFd; 2],
+    deadline: Option<Instant>,
+) -> io::Result<End> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let mut output_open = true;
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return Ok(End::TimedOut);
+        }
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        let mut watched = vec![
+            PollFd::new(&control, PollFlags::IN),
+            PollFd::new(&guard, PollFlags::IN),
+            PollFd::new(&*children, PollFlags::IN),
+        ];
+        if output_open {
+            watched.push(PollFd::new(&*output, PollFlags::IN));
+        }
+        match poll(&mut watched, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready: Vec<bool> = watched.iter().map(|fd| !fd.revents().is_empty()).collect();
+        if ready[0] || ready[1] {
+            return Ok(End::Abandoned);
+        }
+        if output_open && ready[3] {
+            output_open = read_chunk(capture, output, &mut chunk)? != Some(0);
+        }
+        if ready[2] {
+            let mut status = [0; 4];
+            children.read_exact(&mut status)?;
+            return Ok(End::Exited(ExitStatus::from_raw(i32::from_ne_bytes(status))));
+        }
+    }
+}
+
+/// Reads what is there, at most a chunk. `None`: nothing now; `Some(0)`: nothing ever.
+fn read_chunk(
+    capture: &mut Capture,
+    output: &mut PipeReader,
+    chunk: &mut [u8],
+) -> io::Result<Option<usize>> {
+    match output.read(chunk) {
+        Ok(count) => {
+            capture.push(&chunk[..count]);
+            Ok(Some(count))
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn read_remainder(capture: &mut Capture, output: &mut PipeReader) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let mut read = 0;
+    while read < REMAINDER_BYTES {
+        match read_chunk(capture, output, &mut chunk)? {
+            None | Some(0) => break,
+            Some(count) => read += count,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Killing a process tree so that nothing of it is left.
+
+use std::{collections::HashMap, fs, io, time::Duration};
+
+use gyrus_journal::os::process::ProcessIdentity;
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, getpid, kill_process_group},
+};
+
+use super::Level;
+
+/// How long to wait for one killed process before looking again at the whole tree.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Kills everything below this process. In a namespace it may be dying still on return, and only
+/// reaping tells; otherwise zombies alone are left.
+pub(super) fn kill_tree(level: Level) -> io::Result<()> {
+    match level {
+        Level::Namespace => kill_namespace(),
+        Level::Subreaper => kill_descendants(),
+    }
+}
+
+/// One stroke: forking and this signal exclude each other in the operating system, so nobody
+/// slips through.
+fn kill_namespace() -> io::Result<()> {
+    // Elsewhere the call below would kill every process of the user.
+    assert!(getpid().is_init(), "only the init process of a namespace may kill all of it");
+    // A "process group 1" is `kill(-1)`, which means every process that we can see but ourselves.
+    match kill_process_group(Pid::INIT, Signal::KILL) {
+        Ok(()) | Err(Errno::SRCH) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Kills what descends from this process, again and again until a look finds nothing alive, as
+/// what is about to die may still fork. As this process is a subreaper, orphans do not escape.
+/// Fails if what is left may not be killed: it got another user's rights.
+pub(super) fn kill_descendants() -> io::Result<()> {
+    let boot_id = ProcessIdentity::current()?.boot_id;
+    loop {
+        let alive = living_descendants(&boot_id)?;
+        let mut refused = None;
+        let mut killed = Vec::new();
+        for process in &alive {
+            match process.kill() {
+                Ok(()) => killed.push(process),
+                Err(error) => refused = Some((process.pid, error)),
+            }
+        }
+        if killed.is_empty() {
+            return match refused {
+                None => Ok(()),
+                Some((pid, error)) => Err(io::Error::new(
+                    error.kind(),
+                    format!("process {pid} of the command could not be killed: {error}"),
+                )),
+            };
+        }
+        for process in killed {
+            // The next look decides; this only keeps us from looking too often.
+            let _ = process.wait_gone(PATIENCE);
+        }
+    }
+}
+
+fn living_descendants(boot_id: &str) -> io::Result<Vec<ProcessIdentity>> {
+    let mut processes = HashMap::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        // What has ended since is no descendant.
+        let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { continue };
+        if let Some(stat) = Stat::parse(&stat) {
+            processes.insert(pid, stat);
+        }
+    }
+    let root = std::process::id();
+    let descends = |mut pid: u32| {
+        // Bounded: two looks at different times could show a circle.
+        for _ in 0..processes.len() {
+            match processes.get(&pid) {
+                Some(stat) if stat.parent == root => return true,
+                Some(stat) => pid = stat.parent,
+                None => return false,
+            }
+        }
+        false
+    };
+    let alive = processes.iter().filter(|(pid, stat)| !stat.is_dead && descends(**pid));
+    Ok(alive
+        .map(|(pid, stat)| ProcessIdentity {
+            pid: *pid,
+            start_time: stat.start_time,
+            boot_id: boot_id.to_owned(),
+        })
+        .collect())
+}
+
+/// What we need of `/proc/<pid>/stat`, see proc(5).
+struct Stat {
+    is_dead: bool,
+    parent: u32,
+    start_time: u64,
+}
+
+impl Stat {
+    fn parse(stat: &[u8]) -> Option<Self> {
+        // The name before it may hold anything, so count from the last parenthesis.
+        let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
+        let fields = std::str::from_utf8(&stat[after_name..]).ok()?;
+        let mut fields = fields.split_ascii_whitespace();
+        let state = fields.next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let start_time = fields.nth(22 - 5)?.parse().ok()?;
+        Some(Self { is_dead: matches!(state, "Z" | "X" | "x"), parent, start_time })
+    }
+}

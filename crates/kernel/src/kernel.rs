@@ -1,0 +1,323 @@
+//! The kernel: a store of runs, and the organs that they think and act with.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use gyrus_contract::{
+    Gate, KeeperError, Limits, Mode, Model, OnAsk, RunId, Text, Tool, ToolSpec,
+};
+use gyrus_journal::{LogName, Store, Take, os::process::ProcessIdentity};
+use serde_json::Value;
+
+use crate::{
+    Ending, Entry, ErasedLoop, Inline, LoopFactory, Parent, Pins, Ready, RunResumed, RunStarted, Settings,
+    Stop, driver, keeper::Keeper, log::Log, position::Position, redact::Redactor,
+};
+
+/// The kind of log that runs are.
+pub const RUNS: &str = "runs";
+
+/// What a process brings along for its runs to think and act with.
+pub struct Organs {
+    /// Whom runs ask.
+    pub model: Arc<dyn Model>,
+    /// What runs can do, by name.
+    pub tools: BTreeMap<String, Arc<dyn Tool>>,
+    /// The tools' specifications, in order of name.
+    pub specs: Vec<Arc<ToolSpec>>,
+    /// Who lets them.
+    pub gate: Arc<dyn Gate>,
+    /// What keeps secrets out of journals and prompts.
+    pub redactor: Arc<Redactor>,
+    /// How they think.
+    pub loops: LoopFactory,
+    /// The program that serves as keeper; `None` is this very executable.
+    pub keeper_program: Option<PathBuf>,
+}
+
+impl Organs {
+    /// Organs with these parts; tools may come in any order.
+    pub fn new(
+        model: Arc<dyn Model>,
+        tools: impl IntoIterator<Item = Arc<dyn Tool>>,
+        gate: Arc<dyn Gate>,
+        redactor: Arc<Redactor>,
+        loops: LoopFactory,
+    ) -> Self {
+        let tools: BTreeMap<_, _> =
+            tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect();
+        let specs = tools.values().map(|tool| Arc::new(tool.spec().clone())).collect();
+        Self { model, tools, specs, gate, redactor, loops, keeper_program: None }
+    }
+
+    pub(crate) fn start_keeper(&self) -> Result<Keeper, KeeperError> {
+        match &self.keeper_program {
+            Some(program) => Keeper::with_program(program),
+            None => Keeper::start(),
+        }
+    }
+}
+
+/// A run to be.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    /// Its id.
+    pub id: RunId,
+    /// What it is to reach.
+    pub goal: Text,
+    /// The loop that thinks, by name.
+    pub cognitive_loop: String,
+    /// The loop's configuration.
+    pub loop_config: Value,
+    /// The folder it works in: real and absolute.
+    pub workspace: PathBuf,
+    /// How much it may do without asking.
+    pub mode: Mode,
+    /// The person named the workspace as one that may be lost.
+    pub throwaway: bool,
+    /// What happens when a person must be asked.
+    pub on_ask: OnAsk,
+    /// What it may use.
+    pub limits: Limits,
+    /// Hashes of what the kernel cannot know: the binary, its configuration.
+    pub pins: Pins,
+    /// The run that delegates it.
+    pub parent: Option<Parent>,
+}
+
+/// What a person changes when a run is resumed; `None` leaves it.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// New limits; those that are `None` in here stay as they were.
+    pub limits: Limits,
+    /// A new mode.
+    pub mode: Option<Mode>,
+    /// What happens now when a person must be asked.
+    pub on_ask: Option<OnAsk>,
+    /// Hashes of today's binary and configuration.
+    pub pins: Option<Pins>,
+}
+
+/// Why a run cannot be started, taken up or read.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    /// The journal says no.
+    #[error(transparent)]
+    Journal(#[from] gyrus_journal::Error),
+    /// No such loop, or it cannot be configured like this.
+    #[error("{0}")]
+    Loop(String),
+    /// A cap on money needs prices, or a cap on tokens beside it.
+    #[error(
+        "the price of the model `{model}` is unknown, so a limit on cost cannot be kept; set a \
+         limit on tokens too"
+    )]
+    UnknownPrice {
+        /// The model.
+        model: String,
+    },
+    /// The run came to its end; there is nothing to resume.
+    #[error("run {run} is over: {what}")]
+    Over {
+        /// The run.
+        run: RunId,
+        /// How it ended.
+        what: String,
+    },
+    /// The log does not hold a run.
+    #[error("run {run} cannot be read: {reason}")]
+    NotARun {
+        /// The run.
+        run: RunId,
+        /// Why.
+        reason: String,
+    },
+    /// The run stopped where nothing may stop it.
+    #[error(transparent)]
+    Stop(#[from] Stop),
+}
+
+/// Starts, takes up, replays and forks runs. Cheap to clone.
+#[derive(Clone)]
+pub struct Kernel {
+    inner: Arc<(Store, Organs)>,
+}
+
+impl Kernel {
+    /// A kernel over this store, with these organs.
+    pub fn new(store: Store, organs: Organs) -> Self {
+        Self { inner: Arc::new((store, organs)) }
+    }
+
+    /// Where runs are kept.
+    pub fn store(&self) -> &Store {
+        &self.inner.0
+    }
+
+    /// What runs think and act with.
+    pub fn organs(&self) -> &Organs {
+        &self.inner.1
+    }
+
+    /// Whether there is such a run.
+    pub fn exists(&self, run: RunId) -> bool {
+        self.store().exists(&log_name(run))
+    }
+
+    /// Hashes of the parts that decide how a run goes on.
+    pub(crate) fn pins(&self, cognitive_loop: &dyn ErasedLoop, given: &Pins) -> Pins {
+        let mut pins = given.clone();
+        let organs = self.organs();
+        let name = format!("{} {}", cognitive_loop.name(), cognitive_loop.version());
+        pins.insert("loop".to_owned(), name);
+        pins.insert(
+            "tools".to_owned(),
+            gyrus_contract::Digest::of_json(&organs.specs).to_string(),
+        );
+        pins
+    }
+
+    pub(crate) fn make_loop(
+        &self,
+        name: &str,
+        config: &Value,
+    ) -> Result<Box<dyn ErasedLoop>, KernelError> {
+        (self.organs().loops)(name, config).map_err(KernelError::Loop)
+    }
+
+    /// Creates a run. When this returns, its first entry is on disk; nothing has happened yet.
+    ///
+    /// # Errors
+    /// When the loop, the limits or the journal say no. Nothing is left behind then.
+    pub fn create(&self, new: NewRun) -> Result<Ready, KernelError> {
+        let cognitive_loop = self.make_loop(&new.cognitive_loop, &new.loop_config)?;
+        self.check_price(&new.limits)?;
+        let goal = self.organs().redactor.redact(&new.goal.text).into_owned();
+        let goal = Text::new(goal, new.goal.origin);
+        let writer = self.store().create(&log_name(new.id))?;
+        let log = Log::live(writer.clone())?;
+        let snapshot = driver::first_snapshot(&log, &new.workspace)?;
+        let started = RunStarted {
+            run: new.id,
+            goal: Inline::store(&goal, &log)?,
+            loop_config: new.loop_config,
+            workspace: new.workspace,
+            throwaway: new.throwaway,
+            settings: Settings {
+                limits: new.limits,
+                mode: new.mode,
+                on_ask: new.on_ask,
+                pins: self.pins(&*cognitive_loop, &new.pins),
+            },
+            tools: self.organs().tools.keys().cloned().collect(),
+            model: self.organs().model.name().to_owned(),
+            parent: new.parent,
+            forked_from: None,
+            snapshot,
+            cognitive_loop: new.cognitive_loop,
+        };
+        log.append(started.clone())?;
+        writer.barrier_blocking()?;
+        Ready::new(self.clone(), writer, Position::fresh(started), None, false)
+    }
+
+    fn check_price(&self, limits: &Limits) -> Result<(), KernelError> {
+        let model = &self.organs().model;
+        if limits.cost.is_some() && limits.tokens.is_none() && model.price().is_none() {
+            return Err(KernelError::UnknownPrice { model: model.name().to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Takes a run up where it was left: by a crash, a pause, a limit, an open question.
+    ///
+    /// # Errors
+    /// When somebody else holds it, when it is over, or when its journal is damaged.
+    pub fn take(&self, run: RunId, how: Take, changes: Changes) -> Result<Ready, KernelError> {
+        let name = log_name(run);
+        let (writer, recovery) = self.store().take(&name, how)?;
+        let reader = writer.reader()?;
+        let mut position = Position::read(run, &reader)?;
+        if let Some(ending) = position.over() {
+            return Err(KernelError::Over { run, what: summary(&ending) });
+        }
+        let config = &position.started.loop_config;
+        let cognitive_loop = self.make_loop(&position.started.cognitive_loop, config)?;
+        let before = position.settings.clone();
+        position.settings = self.changed(&before, &*cognitive_loop, changes);
+        self.check_price(&position.settings.limits)?;
+        let process = ProcessIdentity::current().map_err(|error| {
+            Stop::Failed(format!("this process cannot be identified: {error}"))
+        })?;
+        let log = Log::live(writer.clone())?;
+        log.append(RunResumed {
+            process,
+            settings: position.settings.clone(),
+            set_aside_bytes: recovery.set_aside.as_ref().map(|tail| tail.bytes),
+        })?;
+        writer.barrier_blocking()?;
+        let other_code = before.pins != position.settings.pins;
+        Ready::new(self.clone(), writer, position, Some(recovery), other_code)
+    }
+
+    /// The settings of a run after a person's changes.
+    pub(crate) fn changed(
+        &self,
+        before: &Settings,
+        cognitive_loop: &dyn ErasedLoop,
+        changes: Changes,
+    ) -> Settings {
+        let limits = Limits {
+            steps: changes.limits.steps.or(before.limits.steps),
+            tokens: changes.limits.tokens.or(before.limits.tokens),
+            cost: changes.limits.cost.or(before.limits.cost),
+            time_ms: changes.limits.time_ms.or(before.limits.time_ms),
+        };
+        let pins = changes.pins.unwrap_or_else(|| before.pins.clone());
+        Settings {
+            limits,
+            mode: changes.mode.unwrap_or(before.mode),
+            on_ask: changes.on_ask.unwrap_or(before.on_ask),
+            pins: self.pins(cognitive_loop, &pins),
+        }
+    }
+}
+
+/// The log that holds a run.
+pub fn log_name(run: RunId) -> LogName {
+    LogName::new(RUNS, &run.to_string()).expect("a run id is a valid name of a log")
+}
+
+/// An ending in one line.
+pub fn summary(ending: &Ending) -> String {
+    match ending {
+        Ending::Reached { claim } => format!("claimed: {}", first_line(&claim.answer)),
+        Ending::Failed { reason, .. } => format!("failed: {}", first_line(reason)),
+        Ending::Limit { what } => format!("limit reached: {what}"),
+        Ending::Waiting { effect, question } => format!("waits at {effect}: {question}"),
+        Ending::Sleeping { signal: Some(signal), .. } => format!("waits for `{signal}`"),
+        Ending::Sleeping { .. } => "sleeps".to_owned(),
+        Ending::Stuck { what } => format!("stuck: {}", first_line(what)),
+        Ending::ModelUnreachable { error } => error.to_string(),
+        Ending::Stopped { by } => format!("stopped by {} ({})", by.id, by.surface),
+        Ending::Interrupted => "interrupted".to_owned(),
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+
+/// Entries of a run that this gyrus can read, from `from` on.
+///
+/// # Errors
+/// When the journal is damaged or holds something unreadable.
+pub fn entries(
+    reader: &gyrus_journal::Reader,
+    from: u64,
+) -> Result<impl Iterator<Item = Result<(u64, Entry), Stop>>, Stop> {
+    Ok(reader.entries(from)?.map(|entry| {
+        let entry = entry?;
+        Ok((entry.seq, crate::log::parse(&entry)?))
+    }))
+}

@@ -1,0 +1,93 @@
+//! A run's journal as effects see it: typed entries in, blobs in and out, barriers.
+
+use std::{collections::BTreeSet, sync::Mutex};
+
+use gyrus_contract::BlobId;
+use gyrus_journal::{NewEntry, Payload, Reader, Writer};
+
+use crate::{Entry, Stop, UnreadableEntry};
+
+/// The journal behind a run: written live, or only read while replaying.
+pub(crate) struct Log {
+    reader: Reader,
+    writer: Option<Writer>,
+    /// Blobs that this log is known to hold, so that a prompt's frame is put once.
+    held: Mutex<BTreeSet<BlobId>>,
+}
+
+impl Log {
+    pub(crate) fn live(writer: Writer) -> Result<Self, Stop> {
+        let reader = writer.reader()?;
+        Ok(Self { reader, writer: Some(writer), held: Mutex::default() })
+    }
+
+    pub(crate) fn recorded(reader: Reader) -> Self {
+        Self { reader, writer: None, held: Mutex::default() }
+    }
+
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// The writer; replays have none and end where the record does.
+    fn writer(&self) -> Result<&Writer, Stop> {
+        self.writer.as_ref().ok_or(Stop::EndOfRecord)
+    }
+
+    pub(crate) fn append(&self, entry: impl Into<Entry>) -> Result<u64, Stop> {
+        self.append_all(&[entry.into()])
+    }
+
+    pub(crate) fn append_all(&self, entries: &[Entry]) -> Result<u64, Stop> {
+        let batch = entries
+            .iter()
+            .map(|entry| {
+                let payload = entry.payload().map_err(|error| Stop::Failed(error.to_string()))?;
+                Ok(NewEntry { kind: entry.kind(), version: entry.version(), payload })
+            })
+            .collect::<Result<Vec<_>, Stop>>()?;
+        Ok(self.writer()?.append(&batch)?)
+    }
+
+    /// Returns when everything appended so far is on disk.
+    pub(crate) async fn barrier(&self) -> Result<(), Stop> {
+        self.writer()?.barrier().await?;
+        Ok(())
+    }
+
+    pub(crate) fn put_blob(&self, bytes: &[u8]) -> Result<BlobId, Stop> {
+        let id = BlobId::of(bytes);
+        if self.held().contains(&id) {
+            return Ok(id);
+        }
+        self.writer()?.put_blob(bytes)?;
+        self.held().insert(id);
+        Ok(id)
+    }
+
+    fn held(&self) -> std::sync::MutexGuard<'_, BTreeSet<BlobId>> {
+        self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub(crate) fn blob(&self, id: &BlobId) -> Result<Vec<u8>, Stop> {
+        Ok(self.reader.blob(id)?)
+    }
+}
+
+/// Reads a journal entry as one of ours.
+///
+/// # Errors
+/// When the payload was erased, or is not what its kind promises.
+pub fn parse(entry: &gyrus_journal::Entry) -> Result<Entry, UnreadableEntry> {
+    match &entry.payload {
+        Payload::Json(payload) => Entry::parse(&entry.kind, entry.version, payload.get()),
+        Payload::Erased(_) => Err(UnreadableEntry {
+            kind: entry.kind.clone(),
+            reason: format!("its payload (entry {}) was erased", entry.seq),
+        }),
+    }
+}

@@ -1,0 +1,252 @@
+//! The one place where secrets leave text, before a loop, a model, a screen or a journal sees it.
+//!
+//! Three looks, each only at what the ones before left: values that are known by configuration (as
+//! they are, and as URLs, base64 and JSON write them), formats that give themselves away, and
+//! values that stand beside a name for a secret. Each becomes a marker, `⟦secret:NAME⟧`. A long
+//! random string alone is no secret: hashes and ids are what agents work with.
+//!
+//! [`Redactor::reveal`] puts values back. Whoever writes `⟦secret:NAME⟧` into a web page can make a
+//! model repeat it, so a marker proves nothing: reveal only what has passed the gate, and only
+//! where it goes out. What was found in text (not configured) is remembered by this process alone.
+
+mod context;
+mod formats;
+mod known;
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    fmt,
+    ops::Range,
+    sync::{PoisonError, RwLock},
+};
+
+use gyrus_contract::UnknownSecret;
+use regex::Regex;
+use serde_json::Value;
+
+use self::{context::Context, formats::Formats, known::Known};
+
+/// A configured value shorter than this is not searched for: it would be found in innocent words.
+pub const MIN_VALUE_BYTES: usize = 6;
+/// Secrets found in text that one process remembers. Further ones are redacted all the same but
+/// cannot be revealed.
+pub const MAX_FOUND: usize = 10_000;
+/// Where a marker begins. It ends with `⟧`; the name between has letters, digits, `_`, `.` and `-`.
+const MARKER_START: &str = "⟦secret:";
+
+/// A secret that is known by configuration.
+#[derive(Clone)]
+pub struct Secret {
+    /// For the marker; characters other than letters, digits, `_`, `.` and `-` become `_`.
+    pub name: String,
+    /// What must not be seen. Under 6 bytes it is ignored.
+    pub value: String,
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Replaces secrets by markers, and markers by secrets.
+pub struct Redactor {
+    key: [u8; 32],
+    marker: Regex,
+    known: Known,
+    formats: Formats,
+    context: Context,
+    /// Values by the names given to them.
+    found: RwLock<HashMap<String, String>>,
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor").finish_non_exhaustive()
+    }
+}
+
+/// What one look found: where, and what a name for it begins with.
+struct Hit {
+    at: Range<usize>,
+    name: HitName,
+}
+
+enum HitName {
+    /// A name that is complete.
+    Known(String),
+    /// A kind; the name becomes the kind and a fingerprint of the value.
+    Found(&'static str),
+}
+
+/// A part of the text that no marker covers.
+struct Piece<'a> {
+    text: &'a str,
+    /// Nothing is before it; else a marker.
+    starts_text: bool,
+    /// Nothing comes after it; else a marker.
+    ends_text: bool,
+}
+
+/// A part of the text that is settled: a marker that stood there, or a secret and its marker.
+struct Cut {
+    at: Range<usize>,
+    marker: Option<String>,
+}
+
+impl Redactor {
+    /// For the secrets that are `known`; of two with one name, the later gets a longer name. `key`
+    /// belongs to the home: under the same key, a value that is found gets the same name in every
+    /// process, and without it nobody can test guesses against the name.
+    pub fn new(key: [u8; 32], known: Vec<Secret>) -> Self {
+        Self {
+            key,
+            marker: Regex::new(r"⟦secret:([A-Za-z0-9_.-]{1,128})⟧").expect("the pattern is valid"),
+            known: Known::new(known, |value| fingerprint(&key, value)),
+            formats: Formats::new(),
+            context: Context::new(),
+            found: RwLock::default(),
+        }
+    }
+
+    /// The text with markers for secrets; borrowed if there were none. Markers that stand in it
+    /// are left alone, so redacting twice changes nothing.
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut cuts = Vec::new();
+        if text.contains(MARKER_START) {
+            let markers = self.marker.find_iter(text);
+            cuts.extend(markers.map(|found| Cut { at: found.range(), marker: None }));
+        }
+        let cuts = self.look(text, cuts, |piece| self.known.find(piece.text));
+        let cuts = self.look(text, cuts, |piece| self.formats.find(piece.text));
+        let cuts = self.look(text, cuts, |piece| self.context.find(piece));
+        if cuts.iter().all(|cut| cut.marker.is_none()) {
+            return Cow::Borrowed(text);
+        }
+        let mut redacted = String::with_capacity(text.len());
+        let mut end = 0;
+        for cut in cuts {
+            redacted.push_str(&text[end..cut.at.start]);
+            redacted.push_str(cut.marker.as_deref().unwrap_or(&text[cut.at.clone()]));
+            end = cut.at.end;
+        }
+        redacted.push_str(&text[end..]);
+        Cow::Owned(redacted)
+    }
+
+    /// Redacts every string and key of a value in place. A string whose key names a secret is one,
+    /// unless it is a placeholder or very short.
+    pub fn redact_json(&self, value: &mut Value) {
+        self.redact_value(value, None);
+    }
+
+    /// The text with every marker replaced by its value. For the outside world only, after the
+    /// gate: see the module's words on planted markers.
+    ///
+    /// # Errors
+    /// A marker whose name this process does not know; nothing is half revealed.
+    pub fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
+        let mut revealed = String::with_capacity(text.len());
+        let mut end = 0;
+        let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
+        for captures in self.marker.captures_iter(text) {
+            let (marker, [name]) = captures.extract();
+            let at = captures.get_match().start();
+            let value = self.known.value(name).or_else(|| found.get(name).map(String::as_str));
+            let value = value.ok_or_else(|| UnknownSecret { name: name.to_owned() })?;
+            revealed.push_str(&text[end..at]);
+            revealed.push_str(value);
+            end = at + marker.len();
+        }
+        revealed.push_str(&text[end..]);
+        Ok(revealed)
+    }
+
+    /// One look at every piece between the cuts, which are in order and stay so.
+    fn look(&self, text: &str, cuts: Vec<Cut>, find: impl Fn(&Piece<'_>) -> Vec<Hit>) -> Vec<Cut> {
+        let mut all = Vec::with_capacity(cuts.len());
+        let mut start = 0;
+        let end = Cut { at: text.len()..text.len(), marker: None };
+        for cut in cuts.into_iter().chain([end]) {
+            let piece = Piece {
+                text: &text[start..cut.at.start],
+                starts_text: start == 0,
+                ends_text: cut.at.start == text.len(),
+            };
+            for hit in find(&piece) {
+                let marker = Some(self.marker_for(&piece.text[hit.at.clone()], hit.name));
+                all.push(Cut { at: start + hit.at.start..start + hit.at.end, marker });
+            }
+            start = cut.at.end;
+            if !cut.at.is_empty() {
+                all.push(cut);
+            }
+        }
+        all
+    }
+
+    fn marker_for(&self, value: &str, name: HitName) -> String {
+        let name = match name {
+            HitName::Known(name) => name,
+            HitName::Found(kind) => self.remember(kind, value),
+        };
+        format!("{MARKER_START}{name}⟧")
+    }
+
+    /// The name of a found value. It grows in the rare case that another value has it already.
+    fn remember(&self, kind: &str, value: &str) -> String {
+        let digits = fingerprint(&self.key, value);
+        let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
+        for length in (6..=digits.len()).step_by(6) {
+            let name = format!("{kind}-{}", &digits[..length]);
+            let taken = self.known.value(&name).or_else(|| found.get(&name).map(String::as_str));
+            match taken {
+                Some(other) if other != value => continue,
+                Some(_) => {}
+                None if found.len() >= MAX_FOUND => {}
+                None => {
+                    found.insert(name.clone(), value.to_owned());
+                }
+            }
+            return name;
+        }
+        format!("{kind}-{digits}")
+    }
+
+    fn redact_value(&self, value: &mut Value, key: Option<&str>) {
+        match value {
+            Value::String(text) => {
+                let mut redacted = self.redact(text);
+                if let Some(at) = key.and_then(|key| context::value_under(key, &redacted)) {
+                    let marker = self.marker_for(&redacted[at.clone()], HitName::Found(context::KIND));
+                    redacted.to_mut().replace_range(at, &marker);
+                }
+                if let Cow::Owned(redacted) = redacted {
+                    *text = redacted;
+                }
+            }
+            Value::Array(values) => values.iter_mut().for_each(|value| self.redact_value(value, key)),
+            Value::Object(map) => {
+                for (key, value) in map.iter_mut() {
+                    self.redact_value(value, Some(key));
+                }
+                if map.keys().any(|key| matches!(self.redact(key), Cow::Owned(_))) {
+                    *map = std::mem::take(map)
+                        .into_iter()
+                        .map(|(key, value)| (self.redact(&key).into_owned(), value))
+                        .collect();
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+/// Hexadecimal digits that only the holder of the key can compute from the value.
+fn fingerprint(key: &[u8; 32], value: &str) -> String {
+    blake3::keyed_hash(key, value.as_bytes()).to_hex()[..48].to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! Values that are known, in the forms in which other programs write them.
+//!
+//! Each form has a name of its own (`NAME.base64`), so that revealing gives back what stood there
+//! and not another form of it.
+
+use std::{collections::HashMap, fmt::Write as _};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use super::{Hit, HitName, MIN_VALUE_BYTES, Secret};
+
+/// A piece of base64 shorter than this is not searched for.
+const MIN_BASE64_BYTES: usize = 8;
+/// Bytes of a name in a marker, before what is appended for a form.
+const MAX_NAME_BYTES: usize = 64;
+
+pub(super) struct Known {
+    automaton: AhoCorasick,
+    /// By the automaton's pattern number.
+    names: Vec<String>,
+    values: HashMap<String, String>,
+}
+
+impl Known {
+    pub(super) fn new(secrets: Vec<Secret>, fingerprint: impl Fn(&str) -> String) -> Self {
+        let mut values = HashMap::<String, String>::new();
+        let mut names = Vec::new();
+        let mut patterns = Vec::<String>::new();
+        let mut seen = std::collections::HashSet::new();
+        for secret in secrets {
+            if secret.value.len() < MIN_VALUE_BYTES {
+                continue;
+            }
+            let mut name = plain_name(&secret.name);
+            if values.get(&name).is_some_and(|other| *other != secret.value) {
+                write!(name, "-{}", &fingerprint(&secret.value)[..12])
+                    .expect("writing to a String cannot fail");
+            }
+            for (suffix, form) in forms(&secret.value) {
+                let name = format!("{name}{suffix}");
+                if seen.insert(form.clone()) {
+                    names.push(name.clone());
+                    patterns.push(form.clone());
+                }
+                values.entry(name).or_insert(form);
+            }
+        }
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(&patterns)
+            .expect("configured secrets are far below the automaton's limit of two billion states");
+        Self { automaton, names, values }
+    }
+
+    pub(super) fn find(&self, text: &str) -> Vec<Hit> {
+        self.automaton
+            .find_iter(text)
+            .map(|found| Hit {
+                at: found.range(),
+                name: HitName::Known(self.names[found.pattern().as_usize()].clone()),
+            })
+            .collect()
+    }
+
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+}
+
+fn plain_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' };
+    let name: String = name.chars().map(plain).take(MAX_NAME_BYTES).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
+}
+
+/// The value itself and how it looks inside URLs, JSON and base64, with what its name gets.
+fn forms(value: &str) -> Vec<(String, String)> {
+    let mut forms = vec![(String::new(), value.to_owned())];
+    let mut add = |suffix: &str, form: String| {
+        if forms.iter().all(|(_, other)| *other != form) {
+            forms.push((suffix.to_owned(), form));
+        }
+    };
+    let json = serde_json::to_string(value).expect("a string is valid JSON");
+    add(".json", json[1..json.len() - 1].to_owned());
+    let url = percent_encoded(value);
+    add(".url-lower", lower_escapes(&url));
+    add(".form", url.replace("%20", "+"));
+    add(".url", url);
+    for shift in 0..3 {
+        let standard = base64_inside(value.as_bytes(), shift);
+        if standard.len() < MIN_BASE64_BYTES {
+            continue;
+        }
+        add(&format!(".base64url-{shift}"), standard.replace('+', "-").replace('/', "_"));
+        add(&format!(".base64-{shift}"), standard);
+    }
+    forms
+}
+
+fn percent_encoded(value: &str) -> String {
+    let mut encoded = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            write!(encoded, "%{byte:02X}").expect("writing to a String cannot fail");
+        }
+    }
+    encoded
+}
+
+/// `%2F` as `%2f`.
+fn lower_escapes(encoded: &str) -> String {
+    let mut left = 0;
+    let lower = |c: char| {
+        if c == '%' {
+            left = 2;
+        } else if left > 0 {
+            left -= 1;
+            return c.to_ascii_lowercase();
+        }
+        c
+    };
+    encoded.chars().map(lower).collect()
+}
+
+/// The base64 digits that `value` fixes when it stands `shift` bytes (modulo 3) into a longer text,
+/// as a password does in `user:password`. Digits shared with what stands around it are left out.
+fn base64_inside(value: &[u8], shift: usize) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bit = |at: usize| {
+        let byte = at / 8;
+        byte.checked_sub(shift).and_then(|byte| value.get(byte)).map(|v| v >> (7 - at % 8) & 1)
+    };
+    let total = (shift + value.len()) * 8;
+    (0..total / 6)
+        .filter_map(|digit| {
+            (0..6).try_fold(0_u8, |sum, i| Some(sum << 1 | bit(digit * 6 + i)?))
+        })
+        .map(|digit| char::from(DIGITS[usize::from(digit)]))
+        .collect()
+}

@@ -1,0 +1,207 @@
+//! Runs everything again with nothing live behind it: a proof that the journal explains the run.
+
+use std::sync::Arc;
+
+use gyrus_contract::{Digest, EffectId, RunId, Spent};
+
+use crate::{
+    Controls, CycleEnded, Divergence, Entry, ErasedLoop, Kernel, KernelError, KernelState, Run,
+    RunStarted, Stop, budget::Ledger,
+    core::{Core, CoreParts},
+    driver::{Unrestored, begin_cycle, restore},
+    kernel::{entries, log_name},
+    log::Log,
+    recorded::Recorded,
+};
+
+/// What a replay found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replayed {
+    /// The run.
+    pub run: RunId,
+    /// Entries read.
+    pub entries: u64,
+    /// Cycles that were run again and came to the same end.
+    pub cycles: u32,
+    /// Cycles that were given up at the time and have no end to compare with.
+    pub given_up: u32,
+    /// The record ends in the middle of a cycle.
+    pub unfinished: bool,
+    /// What differs under today's code. Empty under the code that made the record.
+    pub differences: Vec<String>,
+}
+
+impl Kernel {
+    /// Replays a run. Under the code that made the record any difference is an error; under
+    /// other code differences are reported.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or the loop is not deterministic.
+    pub async fn replay(&self, run: RunId) -> Result<Replayed, KernelError> {
+        let reader = self.store().reader(&log_name(run))?;
+        let mut tape = entries(&reader, 1)?;
+        let Some(Ok((_, Entry::RunStarted(started)))) = tape.next() else {
+            let reason = "its journal does not begin with a start".to_owned();
+            return Err(KernelError::NotARun { run, reason });
+        };
+        let mut replay = Replay::new(self, started, Log::recorded(reader.clone()))?;
+        let mut recorded = Vec::new();
+        for entry in tape {
+            let (_, entry) = entry?;
+            replay.found.entries += 1;
+            match entry {
+                Entry::CycleEnded(ended) => {
+                    replay.cycle(std::mem::take(&mut recorded), Some(ended)).await?;
+                }
+                Entry::RunHandedOver(handed) => {
+                    replay.found.given_up += 1;
+                    replay.hand_over(handed, std::mem::take(&mut recorded))?;
+                }
+                Entry::CycleDropped(dropped) => replay.number = dropped.cycle + 1,
+                other if other.effect().is_some() => recorded.push(other),
+                _ => {}
+            }
+        }
+        if !recorded.is_empty() {
+            replay.cycle(recorded, None).await?;
+        }
+        Ok(replay.found)
+    }
+}
+
+struct Replay {
+    core: Arc<Core>,
+    cognitive_loop: Box<dyn ErasedLoop>,
+    number: u32,
+    other_code: bool,
+    found: Replayed,
+}
+
+impl Replay {
+    fn new(kernel: &Kernel, started: RunStarted, log: Log) -> Result<Self, KernelError> {
+        let cognitive_loop = kernel.make_loop(&started.cognitive_loop, &started.loop_config)?;
+        let other_code = kernel.pins(&*cognitive_loop, &started.settings.pins)
+            != started.settings.pins;
+        let run = started.run;
+        let core = Core::new(CoreParts {
+            kernel: kernel.clone(),
+            goal: started.goal.load(&log)?,
+            settings: started.settings.clone(),
+            ledger: Arc::new(Ledger::new(started.settings.limits, Spent::default(), None)),
+            log,
+            inbox: None,
+            controls: Controls::default(),
+            prompts_may_differ: other_code,
+            state: KernelState::default(),
+            journaled_items: 0,
+            started,
+        });
+        let found = Replayed {
+            run,
+            entries: 1,
+            cycles: 0,
+            given_up: 0,
+            unfinished: false,
+            differences: Vec::new(),
+        };
+        Ok(Self { core: Arc::new(core), cognitive_loop, number: 1, other_code, found })
+    }
+
+    /// Runs one cycle again and compares its end.
+    async fn cycle(
+        &mut self,
+        recorded: Vec<Entry>,
+        ended: Option<CycleEnded>,
+    ) -> Result<(), KernelError> {
+        let core = self.core.clone();
+        *core.recorded() = Recorded::new(recorded, ended.is_some());
+        let prefix = EffectId::cycle(self.number);
+        self.number += 1;
+        begin_cycle(&core, &prefix)?;
+        let mut run = Run::new(core.clone(), prefix.clone());
+        let done = async {
+            let result = self.cognitive_loop.cycle(&mut run).await?;
+            run.check_dropped()?;
+            core.recorded().is_used_up()?;
+            Ok(result)
+        };
+        match (done.await, ended) {
+            (Ok(result), Some(ended)) => {
+                self.found.cycles += 1;
+                let state = self.cognitive_loop.save()?;
+                let same_end = result.claim == ended.claim && result.error == ended.error;
+                if !same_end || (state != ended.state && !self.other_code) {
+                    let now = format!("state {} and result {result:?}", Digest::of_json(&state));
+                    let recorded = format!("state {}", Digest::of_json(&ended.state));
+                    self.differs(Divergence { effect: prefix, recorded, now })?;
+                }
+                self.compare_memory(&ended)?;
+            }
+            (Err(Stop::EndOfRecord), None) | (Ok(_), None) => self.found.unfinished = true,
+            (Err(Stop::Divergence(divergence)), Some(ended)) => {
+                self.differs(*divergence)?;
+                self.go_on_from(&ended)?;
+            }
+            (Err(Stop::Divergence(divergence)), None) => self.differs(*divergence)?,
+            (Err(stop), _) => return Err(stop.into()),
+        }
+        core.shared().consumed.clear();
+        Ok(())
+    }
+
+    fn differs(&mut self, divergence: Divergence) -> Result<(), KernelError> {
+        if !self.other_code {
+            return Err(Stop::from(divergence).into());
+        }
+        self.found.differences.push(divergence.to_string());
+        Ok(())
+    }
+
+    /// What the cycle added to memory must be what its entries hold.
+    fn compare_memory(&mut self, ended: &CycleEnded) -> Result<(), KernelError> {
+        let memory = self.cognitive_loop.memory();
+        let mut same = memory.next_number() == ended.memory_next;
+        for (number, item) in (ended.appended.first..).zip(&ended.appended.items) {
+            let recorded = item.load(&self.core.log)?;
+            let now = memory.since(number).next();
+            same &= number < memory.first_number()
+                || now.is_some_and(|now| now.message == recorded.message);
+        }
+        if same {
+            return Ok(());
+        }
+        self.differs(Divergence {
+            effect: EffectId::cycle(ended.cycle),
+            recorded: format!("{} messages in memory", ended.memory_next),
+            now: format!("other messages ({})", memory.next_number()),
+        })
+    }
+
+    /// After a difference: the next cycle begins from what was recorded.
+    fn go_on_from(&mut self, ended: &CycleEnded) -> Result<(), KernelError> {
+        match restore(&mut *self.cognitive_loop, self.core.log.reader(), ended) {
+            Ok(()) => Ok(()),
+            Err(Unrestored::Stop(stop)) => Err(stop.into()),
+            Err(Unrestored::Loop(reason)) => {
+                self.found.differences.push(reason);
+                Ok(())
+            }
+        }
+    }
+
+    fn hand_over(
+        &mut self,
+        handed: crate::RunHandedOver,
+        recorded: Vec<Entry>,
+    ) -> Result<(), KernelError> {
+        let done = crate::driver::observations(&self.core, &recorded)?;
+        for entry in &recorded {
+            if let Entry::Steered(steered) = entry {
+                crate::effects::ask::amend(&self.core, [steered]);
+            }
+        }
+        self.cognitive_loop
+            .hand_over(&crate::HandOver { reason: handed.reason, done });
+        Ok(())
+    }
+}

@@ -1,0 +1,330 @@
+//! The run as a loop sees it: the only thing through which it touches the world.
+
+use std::{sync::Arc, time::Duration};
+
+use gyrus_contract::{
+    Boxed, EffectId, Message, MemoryBuffer, Observation, Perception, Purpose, Reply, RunId,
+    SystemPart, Text, ToolCall, ToolSpec,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    Card, Delegated, Delegation, Divergence, Entry, Stop,
+    core::Core,
+    effects::{self, approval::Answer},
+};
+
+/// A branch of a concurrent form: gets its own [`Run`], which numbers its own effects.
+pub type Branch<'a, T> =
+    Box<dyn for<'r> FnOnce(&'r mut Run) -> Boxed<'r, Result<T, Stop>> + Send + 'a>;
+
+/// What a model is asked.
+#[derive(Debug)]
+pub struct Ask<'a> {
+    /// What the reply is for.
+    pub purpose: Purpose,
+    /// Instructions, cacheable parts first.
+    pub system: Vec<SystemPart>,
+    /// Messages before memory: the goal.
+    pub lead: Vec<Message>,
+    /// The conversation so far.
+    pub memory: Option<&'a MemoryBuffer>,
+    /// Messages after memory, for this question only.
+    pub tail: Vec<Message>,
+    /// Whether the model may ask for the run's tools.
+    pub tools: Tools,
+    /// The JSON Schema that the reply's text must fit.
+    pub output_schema: Option<Value>,
+    /// The most the model may write, in tokens, if the budget affords it.
+    pub max_output_tokens: u64,
+}
+
+/// Which tools a model is offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tools {
+    /// None.
+    Withheld,
+    /// All that the run has.
+    Offered,
+}
+
+/// One run, or one branch of it. Every effect takes `&mut self`, so two at once do not compile
+/// outside the concurrent forms, and an effect's number follows from the order of the program.
+pub struct Run {
+    pub(crate) core: Arc<Core>,
+    pub(crate) prefix: EffectId,
+    next: u32,
+    /// An effect that began and has not ended. Still set when the next one begins, its future
+    /// was dropped.
+    in_hand: Option<EffectId>,
+    stopped: Option<Stop>,
+}
+
+/// An effect that has its number.
+pub(crate) struct Begun {
+    pub(crate) effect: EffectId,
+    /// What the journal holds of it. Empty: it goes live.
+    pub(crate) past: Vec<Entry>,
+}
+
+impl Run {
+    pub(crate) fn new(core: Arc<Core>, prefix: EffectId) -> Self {
+        Self { core, prefix, next: 1, in_hand: None, stopped: None }
+    }
+
+    /// The run's id.
+    pub fn id(&self) -> RunId {
+        self.core.started.run
+    }
+
+    /// The goal as it was given, and its amendments, oldest first.
+    pub fn goal(&self) -> Vec<Text> {
+        let mut goal = vec![self.core.goal.clone()];
+        goal.extend(self.core.shared().amendments.iter().cloned());
+        goal
+    }
+
+    /// The tools that this run has, by name.
+    pub fn tools(&self) -> &[Arc<ToolSpec>] {
+        &self.core.kernel.organs().specs
+    }
+
+    /// What every loop perceives first: goal and tools.
+    pub fn perception(&self) -> Perception {
+        Perception {
+            goal: self.goal(),
+            context: Vec::new(),
+            available_tools: self.tools().iter().map(|spec| spec.name.clone()).collect(),
+        }
+    }
+
+    /// The cycle in hand, counted from 1.
+    pub fn cycle(&self) -> u32 {
+        self.prefix.cycle_number()
+    }
+
+    /// Asks a model. Waits, retries and money are the run's business; an error that a retry does
+    /// not mend ends this stretch of the run.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub async fn ask(&mut self, ask: Ask<'_>) -> Result<Reply, Stop> {
+        let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
+        let done = effects::ask::perform(&self.core, begun, ask).await;
+        self.end(done)
+    }
+
+    /// Calls a tool, if the gate lets it. Failures, refusals and interruptions are observations.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub async fn call(&mut self, call: ToolCall) -> Result<Observation, Stop> {
+        let begun = self.begin(|| effects::call::describe(&call))?;
+        let done = effects::call::perform(&self.core, begun, call).await;
+        self.end(done)
+    }
+
+    /// Calls several tools at once; observations come in the order of the calls.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub async fn call_all(&mut self, calls: Vec<ToolCall>) -> Result<Vec<Observation>, Stop> {
+        let branches = calls
+            .into_iter()
+            .map(|call| -> Branch<'static, Observation> {
+                Box::new(move |run| Box::pin(run.call(call)))
+            })
+            .collect();
+        self.branches(branches).await
+    }
+
+    /// Runs branches at once and waits for all of them.
+    ///
+    /// # Errors
+    /// [`Stop`] of the first branch that stopped, after all have ended.
+    pub async fn branches<T: Send>(
+        &mut self,
+        branches: Vec<Branch<'_, T>>,
+    ) -> Result<Vec<T>, Stop> {
+        let begun = self.begin(|| format!("starting {} branches", branches.len()))?;
+        let done = effects::branches::all(&self.core, begun, branches).await;
+        self.end(done)
+    }
+
+    /// Runs branches at once until the first ends; the others are cut off. Returns the winner's
+    /// number, counted from 1, and what it returned.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub async fn race<T: Send>(&mut self, branches: Vec<Branch<'_, T>>) -> Result<(u32, T), Stop> {
+        let begun = self.begin(|| format!("racing {} branches", branches.len()))?;
+        let done = effects::branches::race(&self.core, begun, branches).await;
+        self.end(done)
+    }
+
+    /// Runs a branch against the clock; `None` when the clock won and the branch was cut off.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub async fn timeout<T: Send>(
+        &mut self,
+        limit: Duration,
+        branch: Branch<'_, T>,
+    ) -> Result<Option<T>, Stop> {
+        let begun = self.begin(|| format!("a branch limited to {} ms", limit.as_millis()))?;
+        let done = effects::branches::timeout(&self.core, begun, limit, branch).await;
+        self.end(done)
+    }
+
+    /// Asks a person, as `--on-ask` says.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on: also when the run parks until the answer comes.
+    pub async fn approve(&mut self, card: Card) -> Result<Answer, Stop> {
+        let begun = self.begin(|| format!("asking a person: {}", card.sentence))?;
+        let done = effects::approval::perform(&self.core, begun, card).await;
+        self.end(done)
+    }
+
+    /// Gives part of the work to a child run and waits for it.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on: also when the child parks.
+    pub async fn delegate(&mut self, work: Delegation) -> Result<Delegated, Stop> {
+        let begun = self.begin(|| format!("delegating: {}", work.goal))?;
+        let done = effects::delegate::perform(&self.core, begun, work).await;
+        self.end(done)
+    }
+
+    /// Gives parts of the work to child runs at once; outcomes come in the order of the work.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub async fn delegate_all(&mut self, work: Vec<Delegation>) -> Result<Vec<Delegated>, Stop> {
+        let branches = work
+            .into_iter()
+            .map(|work| -> Branch<'static, Delegated> {
+                Box::new(move |run| Box::pin(run.delegate(work)))
+            })
+            .collect();
+        self.branches(branches).await
+    }
+
+    /// Waits until a time, in UTC milliseconds. Long waits park the run where that is allowed.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub async fn sleep_until(&mut self, at_ms: i64) -> Result<(), Stop> {
+        let begun = self.begin(|| format!("sleeping until {at_ms}"))?;
+        let done = effects::wait::perform(&self.core, begun, None, Some(at_ms)).await;
+        self.end(done).map(|_| ())
+    }
+
+    /// Waits for a named signal, or for the deadline in UTC milliseconds: then `None`.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub async fn wait(
+        &mut self,
+        signal: &str,
+        deadline_ms: Option<i64>,
+    ) -> Result<Option<Text>, Stop> {
+        let begun = self.begin(|| format!("waiting for the signal `{signal}`"))?;
+        let done =
+            effects::wait::perform(&self.core, begun, Some(signal.to_owned()), deadline_ms).await;
+        self.end(done)
+    }
+
+    /// Writes a fact of the loop's own into the journal, under a dotted kind.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on: also when an earlier run of this cycle noted something else.
+    pub fn note<T: Serialize + ?Sized>(
+        &mut self,
+        kind: &str,
+        version: u16,
+        fact: &T,
+    ) -> Result<(), Stop> {
+        let begun = self.begin(|| format!("noting `{kind}`"))?;
+        let done = effects::value::note(&self.core, begun, kind, version, fact);
+        self.end(done)
+    }
+
+    /// The wall clock, in UTC milliseconds; the same when run again.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub fn now(&mut self) -> Result<i64, Stop> {
+        let begun = self.begin(|| "reading the clock".to_owned())?;
+        let done = effects::value::clock(&self.core, begun);
+        self.end(done)
+    }
+
+    /// A random number; the same when run again.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub fn random(&mut self) -> Result<u64, Stop> {
+        let begun = self.begin(|| "drawing a random number".to_owned())?;
+        let done = effects::value::random(&self.core, begun);
+        self.end(done)
+    }
+
+    /// The run repeats itself: it parks and says what repeats. When a person has resumed it,
+    /// this returns and the loop may go on, differently.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub fn stuck(&mut self, what: impl Into<String>) -> Result<(), Stop> {
+        let what = what.into();
+        let begun = self.begin(|| format!("being stuck: {what}"))?;
+        let done = effects::value::stuck(&self.core, begun, what);
+        self.end(done)
+    }
+
+    /// Gives an effect its number.
+    fn begin(&mut self, now: impl Fn() -> String) -> Result<Begun, Stop> {
+        if let Some(stop) = &self.stopped {
+            return Err(stop.clone());
+        }
+        self.check_dropped()?;
+        let effect = self.prefix.then(self.next);
+        self.next += 1;
+        let past = self.core.recorded().take(&effect);
+        if past.is_empty() {
+            let allowed = self.core.recorded().may_go_live(&self.prefix, &effect, now);
+            self.keep(allowed.map_err(Stop::from))?;
+            let live = self.core.log.is_live();
+            self.keep(if live { Ok(()) } else { Err(Stop::EndOfRecord) })?;
+            if let Some(ending) = self.core.controls.pausing() {
+                self.keep(Err(ending.into()))?;
+            }
+        }
+        self.in_hand = Some(effect.clone());
+        Ok(Begun { effect, past })
+    }
+
+    fn end<T>(&mut self, done: Result<T, Stop>) -> Result<T, Stop> {
+        self.in_hand = None;
+        self.keep(done)
+    }
+
+    fn keep<T>(&mut self, done: Result<T, Stop>) -> Result<T, Stop> {
+        if let Err(stop) = &done {
+            self.stopped = Some(stop.clone());
+        }
+        done
+    }
+
+    /// An effect whose future was dropped has no outcome that a later process could find.
+    pub(crate) fn check_dropped(&mut self) -> Result<(), Stop> {
+        let Some(effect) = self.in_hand.take() else { return Ok(()) };
+        let divergence = Divergence {
+            effect,
+            recorded: "an effect that began".to_owned(),
+            now: "its future was dropped before it ended; use `race` or `timeout`".to_owned(),
+        };
+        self.keep(Err(divergence.into()))
+    }
+}

@@ -1,0 +1,81 @@
+//! The content of a workspace at the end of a cycle, so that a fork can start from it.
+//!
+//! A snapshot is a small JSON blob that names the blobs of its files: either all of them, or what
+//! changed since its parent. A file whose size, times and inode are as they were is not read again.
+//! A workspace over the limits has no snapshot at all: half of one would be believed.
+//!
+//! Taking never follows a symbolic link and [`materialise`] never writes through one; what a
+//! snapshot says is checked as a whole before the first file is written. Owners, times and modes
+//! other than the executable bit are not kept, nor is anything that is not a file, folder or link.
+
+mod beneath;
+mod differences;
+mod manifest;
+mod materialise;
+mod name;
+mod take;
+
+pub use self::{
+    differences::{Change, Difference, differences},
+    materialise::materialise,
+    take::{Snapshots, Taken},
+};
+
+use std::{io, path::PathBuf};
+
+use gyrus_contract::BlobId;
+
+/// Files, folders and links in one snapshot.
+pub const MAX_ENTRIES: u64 = 5_000;
+/// Bytes of all files of one snapshot.
+pub const MAX_BYTES: u64 = 64 << 20;
+/// Bytes of one file.
+pub const MAX_FILE_BYTES: u64 = 16 << 20;
+/// Deltas between a snapshot and the full one that it goes back to.
+pub const MAX_DELTAS: u32 = 50;
+
+/// Why a snapshot could not be taken, compared or laid out. `E` is the blob store's own error.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError<E> {
+    /// The blob store failed.
+    #[error("the store of the snapshot's content failed: {0}")]
+    Store(E),
+    /// A folder or file could not be used.
+    #[error("{path} cannot be used: {source}")]
+    Folder {
+        /// Which one.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// There is something where the snapshot should go.
+    #[error("{path} is not an empty folder; name a new one, or empty it")]
+    NotEmpty {
+        /// Where it should go.
+        path: PathBuf,
+    },
+    /// The folder to compare with is over the limits of a snapshot.
+    #[error(
+        "{path} holds more than a snapshot may (at least {entries} entries, {bytes} bytes), so it \
+         cannot be compared with one"
+    )]
+    TooLarge {
+        /// The folder.
+        path: PathBuf,
+        /// Counted so far.
+        entries: u64,
+        /// Counted so far.
+        bytes: u64,
+    },
+    /// The blob is no snapshot that this version would have written.
+    #[error("the snapshot {id} is refused: {reason}")]
+    Malformed {
+        /// The snapshot.
+        id: BlobId,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! What a folder holds that a snapshot does not, and the other way round.
+
+use std::path::Path;
+
+use gyrus_contract::BlobId;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    MAX_FILE_BYTES, SnapshotError,
+    beneath::{self, Root},
+    manifest::{Entries, Entry, load_entries},
+    name,
+    take::{Listed, Listing, list},
+};
+
+/// One path at which a folder differs from a snapshot. Ordered by path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Difference {
+    /// Relative to the folder. `\` is written `\\`, and a byte that is not UTF-8 as `\x` and two
+    /// digits.
+    pub path: String,
+    /// What happened to it since the snapshot.
+    pub change: Change,
+}
+
+/// What happened to a path since a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Only the folder has it.
+    Added,
+    /// Content, kind, target or executable bit differ, or it cannot be read to tell.
+    Changed,
+    /// Only the snapshot has it.
+    Removed,
+}
+
+/// How `workspace` differs from a snapshot, sorted by path. Both are read, neither is changed.
+///
+/// # Errors
+/// The store's error, a refused snapshot, or a folder that cannot be read or is over the limits.
+pub fn differences<E>(
+    id: &BlobId,
+    load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
+    workspace: &Path,
+) -> Result<Vec<Difference>, SnapshotError<E>> {
+    let mut before = load_entries(id, &load)?;
+    let failed = |source| SnapshotError::Folder { path: workspace.to_owned(), source };
+    let root = Root::open(workspace).map_err(failed)?;
+    let listed = match list(&root).map_err(failed)? {
+        Listing::Within(listed) => listed,
+        Listing::TooLarge { files: entries, bytes } => {
+            return Err(SnapshotError::TooLarge { path: workspace.to_owned(), entries, bytes });
+        }
+    };
+    let mut found = Vec::new();
+    for (path, now) in listed {
+        let encoded = name::encode(&path);
+        let change = match before.remove(&encoded) {
+            None => Some(Change::Added),
+            Some(entry) => (!is_same(&root, &path, &entry, &now)).then_some(Change::Changed),
+        };
+        found.extend(change.map(|change| Difference { path: encoded, change }));
+    }
+    found.extend(removed(before));
+    found.sort();
+    Ok(found)
+}
+
+fn removed(left: Entries) -> impl Iterator<Item = Difference> {
+    left.into_keys().map(|path| Difference { path, change: Change::Removed })
+}
+
+/// Whether what stands at `path` is what the snapshot says. Read by content: times may lie.
+fn is_same(root: &Root, path: &[u8], before: &Entry, now: &Listed) -> bool {
+    let stat = match now {
+        Listed::Other(entry) => return entry == before,
+        Listed::File(stat) => stat,
+    };
+    let Entry::File { blob, bytes, executable } = before else { return false };
+    if u64::try_from(stat.st_size) != Ok(*bytes) || (stat.st_mode & 0o100 != 0) != *executable {
+        return false;
+    }
+    let content = root.parent(path).and_then(|(folder, name)| {
+        let file = beneath::open_file(&folder, name)?;
+        file.map(|file| beneath::read(&file, MAX_FILE_BYTES)).transpose()
+    });
+    content.is_ok_and(|content| content.is_some_and(|content| BlobId::of(&content) == *blob))
+}

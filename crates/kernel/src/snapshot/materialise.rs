@@ -1,0 +1,121 @@
+//! Laying a snapshot out as a new folder.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, Write},
+    os::unix::ffi::OsStrExt,
+    path::Path,
+};
+
+use gyrus_contract::BlobId;
+use rustix::fs::{Mode, OFlags};
+
+use super::{
+    SnapshotError,
+    beneath::Root,
+    manifest::{Entries, Entry, load_entries},
+    name,
+};
+
+/// Lays a snapshot out in `into`, which must be new (its parent must exist) or an empty folder.
+/// What the snapshot skipped is not there. If anything fails, `into` is as empty as it was; after
+/// a crash it may hold a part, and is then refused the next time.
+///
+/// # Errors
+/// The store's error, a refused snapshot, or a folder that cannot be used.
+pub fn materialise<E>(
+    id: &BlobId,
+    load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
+    into: &Path,
+) -> Result<(), SnapshotError<E>> {
+    let entries = load_entries(id, &load)?;
+    let failed = |source| SnapshotError::Folder { path: into.to_owned(), source };
+    let created = match fs::create_dir(into) {
+        Ok(()) => true,
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            let empty = fs::read_dir(into).is_ok_and(|mut inside| inside.next().is_none());
+            if !empty {
+                return Err(SnapshotError::NotEmpty { path: into.to_owned() });
+            }
+            false
+        }
+        Err(e) => return Err(failed(e)),
+    };
+    let done = Root::open(into).map_err(failed).and_then(|root| lay_out(id, &root, &entries, &load, into));
+    if done.is_err() {
+        // The first error is the one to report; what is left is named by the next attempt.
+        let _ = clear(into, created);
+    }
+    done
+}
+
+/// Parents sort before what lies in them, so one pass makes every folder in time. Links come last:
+/// nothing is written while one exists.
+fn lay_out<E>(
+    id: &BlobId,
+    root: &Root,
+    entries: &Entries,
+    load: &impl Fn(&BlobId) -> Result<Vec<u8>, E>,
+    into: &Path,
+) -> Result<(), SnapshotError<E>> {
+    let mut links = Vec::new();
+    for (path, entry) in entries {
+        let decoded = name::decode(path).expect("the entries were checked when they were loaded");
+        let at = |source| SnapshotError::Folder { path: into.join(OsStr::from_bytes(&decoded)), source };
+        match entry {
+            Entry::Folder => make_folder(root, &decoded).map_err(at)?,
+            Entry::File { blob, bytes, executable } => {
+                let content = load(blob).map_err(SnapshotError::Store)?;
+                if content.len() as u64 != *bytes {
+                    let reason = format!("`{path}` is not as long as it says");
+                    return Err(SnapshotError::Malformed { id: *id, reason });
+                }
+                make_file(root, &decoded, &content, *executable).map_err(at)?;
+            }
+            Entry::Link { target } => links.push((decoded, target)),
+            Entry::Skipped { .. } => {}
+        }
+    }
+    for (path, target) in links {
+        let target = name::decode(target).expect("the entries were checked when they were loaded");
+        let (folder, name) = root
+            .parent(&path)
+            .map_err(|source| SnapshotError::Folder { path: into.to_owned(), source })?;
+        rustix::fs::symlinkat(&target[..], &folder, name).map_err(|e| SnapshotError::Folder {
+            path: into.join(OsStr::from_bytes(&path)),
+            source: e.into(),
+        })?;
+    }
+    Ok(())
+}
+
+fn make_folder(root: &Root, path: &[u8]) -> io::Result<()> {
+    let (folder, name) = root.parent(path)?;
+    Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777))?)
+}
+
+fn make_file(root: &Root, path: &[u8], content: &[u8], executable: bool) -> io::Result<()> {
+    let (folder, name) = root.parent(path)?;
+    let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder, name, flags, mode)?;
+    File::from(file).write_all(content)
+}
+
+/// Takes back what was laid out.
+fn clear(into: &Path, created: bool) -> io::Result<()> {
+    if created {
+        return fs::remove_dir_all(into);
+    }
+    for inside in fs::read_dir(into)? {
+        let inside = inside?;
+        if inside.file_type()?.is_dir() {
+            fs::remove_dir_all(inside.path())?;
+        } else {
+            fs::remove_file(inside.path())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,386 @@
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    convert::Infallible,
+    ffi::OsStr,
+    fs, io,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt, fs::symlink, net::UnixListener},
+    path::Path,
+};
+
+use gyrus_contract::BlobId;
+use serde_json::{Value, json};
+
+use super::{
+    Change, Difference, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, Snapshots, Taken,
+    differences, materialise,
+};
+
+/// A blob store in memory that counts what it is given.
+#[derive(Default)]
+struct Store {
+    blobs: RefCell<HashMap<BlobId, Vec<u8>>>,
+    puts: RefCell<usize>,
+}
+
+impl Store {
+    fn put(&self, bytes: &[u8]) -> Result<BlobId, Infallible> {
+        let id = BlobId::of(bytes);
+        self.blobs.borrow_mut().insert(id, bytes.to_vec());
+        *self.puts.borrow_mut() += 1;
+        Ok(id)
+    }
+
+    fn load(&self, id: &BlobId) -> Result<Vec<u8>, io::Error> {
+        let missing = || io::Error::other(format!("no blob {id}"));
+        self.blobs.borrow().get(id).cloned().ok_or_else(missing)
+    }
+
+    fn json(&self, id: &BlobId) -> Value {
+        serde_json::from_slice(&self.load(id).unwrap()).unwrap()
+    }
+
+    fn take(&self, snapshots: &mut Snapshots) -> Taken {
+        snapshots.take(|bytes| self.put(bytes)).unwrap()
+    }
+
+    fn new_one(&self, snapshots: &mut Snapshots) -> BlobId {
+        match self.take(snapshots) {
+            Taken::New(id) => id,
+            other => panic!("not new: {other:?}"),
+        }
+    }
+
+    fn materialise(&self, id: &BlobId, into: &Path) -> Result<(), SnapshotError<io::Error>> {
+        materialise(id, |id| self.load(id), into)
+    }
+
+    fn differences(&self, id: &BlobId, folder: &Path) -> Vec<(String, Change)> {
+        differences(id, |id| self.load(id), folder)
+            .unwrap()
+            .into_iter()
+            .map(|Difference { path, change }| (path, change))
+            .collect()
+    }
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// One line for everything below a folder, so that two folders can be compared.
+fn describe(folder: &Path) -> Vec<String> {
+    fn walk(root: &Path, folder: &Path, lines: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let below = path.strip_prefix(root).unwrap();
+            let metadata = fs::symlink_metadata(&path).unwrap();
+            if metadata.is_symlink() {
+                lines.push(format!("{below:?} -> {:?}", fs::read_link(&path).unwrap()));
+            } else if metadata.is_dir() {
+                lines.push(format!("{below:?}/"));
+                walk(root, &path, lines);
+            } else {
+                let executable = metadata.permissions().mode() & 0o100 != 0;
+                let content = fs::read(&path).unwrap();
+                lines.push(format!("{below:?} {executable} {:?}", BlobId::of(&content)));
+            }
+        }
+    }
+    let mut lines = Vec::new();
+    walk(folder, folder, &mut lines);
+    lines.sort();
+    lines
+}
+
+fn varied_tree() -> tempfile::TempDir {
+    let tree = folder();
+    let at = |path: &str| tree.path().join(path);
+    fs::create_dir_all(at("src/deep/er")).unwrap();
+    fs::create_dir(at("empty")).unwrap();
+    fs::write(at("src/deep/er/a.txt"), "text").unwrap();
+    fs::write(at("src-sorted-before-slash"), "").unwrap();
+    fs::write(at("src/run.sh"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(at("src/run.sh"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(at("binary"), [0, 255, 10, 13]).unwrap();
+    fs::write(at("big"), vec![7; 3 << 20]).unwrap();
+    for name in [&b"not\xffutf8"[..], b"back\\slash", b"\\x41", "é\n⟦".as_bytes(), b"-rf", b" "] {
+        fs::write(tree.path().join(OsStr::from_bytes(name)), name).unwrap();
+    }
+    symlink("src/run.sh", at("link")).unwrap();
+    symlink("/etc", at("outside")).unwrap();
+    symlink(OsStr::from_bytes(b"no\xffwhere"), at("src/dangling")).unwrap();
+    tree
+}
+
+#[test]
+fn a_varied_tree_comes_back_as_it_was() {
+    let (tree, store, target) = (varied_tree(), Store::default(), folder());
+    let mut snapshots = Snapshots::new(tree.path().into(), None);
+    let id = store.new_one(&mut snapshots);
+    assert_eq!(store.differences(&id, tree.path()), []);
+    let new = target.path().join("new");
+    store.materialise(&id, &new).unwrap();
+    assert_eq!(describe(&new), describe(tree.path()));
+    assert_eq!(store.differences(&id, &new), []);
+    // An empty folder serves as well, a full one is left alone.
+    let empty = target.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    store.materialise(&id, &empty).unwrap();
+    let error = store.materialise(&id, &empty).unwrap_err();
+    assert!(matches!(error, SnapshotError::NotEmpty { .. }), "{error}");
+    assert_eq!(describe(&empty), describe(tree.path()));
+}
+
+#[test]
+fn what_is_no_file_is_named_and_skipped() {
+    let (tree, store, target) = (folder(), Store::default(), folder());
+    let at = |path: &str| tree.path().join(path);
+    fs::write(at("kept"), "kept").unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, at("pipe"), rustix::fs::Mode::RWXU).unwrap();
+    let _listener = UnixListener::bind(at("socket")).unwrap();
+    let mut snapshots = Snapshots::new(tree.path().into(), None);
+    let id = store.new_one(&mut snapshots);
+    let skipped = json!({"kind": "skipped", "why": "special"});
+    assert_eq!(store.json(&id)["entries"]["pipe"], skipped);
+    assert_eq!(store.json(&id)["entries"]["socket"], skipped);
+    assert_eq!(store.differences(&id, tree.path()), []);
+    store.materialise(&id, &target.path().join("new")).unwrap();
+    assert_eq!(describe(&target.path().join("new")).len(), 1);
+}
+
+#[test]
+fn unreadable_files_and_folders_are_named_and_skipped() {
+    if rustix::process::geteuid().is_root() {
+        return; // Nothing is unreadable to root.
+    }
+    let (tree, store) = (folder(), Store::default());
+    let at = |path: &str| tree.path().join(path);
+    fs::write(at("closed"), "x").unwrap();
+    fs::create_dir(at("shut")).unwrap();
+    for path in ["closed", "shut"] {
+        fs::set_permissions(at(path), fs::Permissions::from_mode(0o000)).unwrap();
+    }
+    let id = store.new_one(&mut Snapshots::new(tree.path().into(), None));
+    fs::set_permissions(at("shut"), fs::Permissions::from_mode(0o700)).unwrap();
+    for path in ["closed", "shut"] {
+        assert_eq!(store.json(&id)["entries"][path]["why"], "unreadable");
+    }
+}
+
+#[test]
+fn a_delta_is_as_large_as_the_change_and_reads_nothing_else() {
+    let (tree, store) = (folder(), Store::default());
+    let at = |path: &str| tree.path().join(path);
+    fs::create_dir(at("many")).unwrap();
+    for number in 0..500 {
+        fs::write(at(&format!("many/{number}")), number.to_string()).unwrap();
+    }
+    let mut snapshots = Snapshots::new(tree.path().into(), None);
+    let full = store.new_one(&mut snapshots);
+    // Until the files are old enough to be believed, they are read again.
+    loop {
+        *store.puts.borrow_mut() = 0;
+        assert_eq!(store.take(&mut snapshots), Taken::Same(full));
+        if *store.puts.borrow() == 0 {
+            break;
+        }
+    }
+    fs::write(at("many/7"), "changed").unwrap();
+    fs::remove_file(at("many/8")).unwrap();
+    symlink("7", at("many/9000")).unwrap();
+    let delta = store.new_one(&mut snapshots);
+    assert_eq!(*store.puts.borrow(), 2, "one file and the snapshot itself");
+    assert!(store.load(&full).unwrap().len() > 50_000);
+    assert!(store.load(&delta).unwrap().len() < 500, "{}", store.json(&delta));
+    assert_eq!(store.json(&delta)["parent"], json!(full));
+    assert_eq!(store.differences(&delta, tree.path()), []);
+    let since = [
+        ("many/7".to_owned(), Change::Changed),
+        ("many/8".to_owned(), Change::Removed),
+        ("many/9000".to_owned(), Change::Added),
+    ];
+    assert_eq!(store.differences(&full, tree.path()), since);
+}
+
+#[test]
+fn an_edit_of_the_same_size_within_one_tick_of_the_clock_is_seen() {
+    let (tree, store) = (folder(), Store::default());
+    let file = tree.path().join("file");
+    let mut snapshots = Snapshots::new(tree.path().into(), None);
+    for round in 0..300 {
+        fs::write(&file, format!("{round:03}")).unwrap();
+        let id = store.new_one(&mut snapshots);
+        let blob = store.json(&id)["entries"]["file"]["blob"].clone();
+        assert_eq!(blob, json!(BlobId::of(format!("{round:03}").as_bytes())));
+    }
+}
+
+#[test]
+fn a_file_that_is_not_older_than_its_reading_is_read_again() {
+    let (tree, store) = (folder(), Store::default());
+    let path = tree.path().join("file");
+    fs::write(&path, "one").unwrap();
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
+    fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
+    let mut snapshots = Snapshots::new(tree.path().into(), None);
+    let id = store.new_one(&mut snapshots);
+    *store.puts.borrow_mut() = 0;
+    assert_eq!(store.take(&mut snapshots), Taken::Same(id));
+    assert_eq!(*store.puts.borrow(), 1);
+}
+
+#[test]
+fn an_edit_that_puts_the_time_back_is_seen() {
+    let (tree, store) = (folder(), Store::default());
+    let path = tree.path().join("file");
+    fs::write(&path, "one").unwrap();
+    let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    let set_back = || fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+    set_back();
+    let mut snapshots = Snapshots::new(tree.path().into(), None);
+    store.new_one(&mut snapshots);
+    loop {
+        *store.puts.borrow_mut() = 0;
+        store.take(&mut snapshots);
+        if *store.puts.borrow() == 0 {
+            break;
+        }
+    }
+    fs::write(&path, "two").unwrap();
+    set_back();
+    store.new_one(&mut snapshots);
+}
+
+#[test]
+fn a_full_snapshot_comes_at_least_every_fifty_deltas() {
+    let (tree, store) = (folder(), Store::default());
+    fs::write(tree.path().join("still"), "").unwrap();
+    fs::write(tree.path().join("other"), "").unwrap();
+    let mut snapshots = Snapshots::new(tree.path().into(), None);
+    let mut since_full = 0;
+    for round in 0..(2 * MAX_DELTAS + 5) {
+        fs::write(tree.path().join("file"), round.to_string()).unwrap();
+        let id = store.new_one(&mut snapshots);
+        since_full = if store.json(&id)["parent"].is_null() { 0 } else { since_full + 1 };
+        assert!(since_full <= MAX_DELTAS);
+        assert_eq!(store.differences(&id, tree.path()), []);
+    }
+    assert_eq!(since_full, 2 * MAX_DELTAS + 5 - 1 - 2 * (MAX_DELTAS + 1));
+}
+
+#[test]
+fn a_new_process_recognises_an_unchanged_workspace() {
+    let (tree, store) = (varied_tree(), Store::default());
+    let id = store.new_one(&mut Snapshots::new(tree.path().into(), None));
+    let mut later = Snapshots::new(tree.path().into(), Some(id));
+    assert_eq!(store.take(&mut later), Taken::Same(id));
+    fs::write(tree.path().join("more"), "").unwrap();
+    let delta = store.new_one(&mut later);
+    assert_eq!(store.json(&delta)["parent"], json!(id));
+}
+
+#[test]
+fn a_workspace_over_the_limits_has_no_snapshot() {
+    let (tree, store) = (folder(), Store::default());
+    fs::write(tree.path().join("small"), "x").unwrap();
+    let mut snapshots = Snapshots::new(tree.path().into(), None);
+    let id = store.new_one(&mut snapshots);
+    let huge = tree.path().join("huge");
+    for bytes in [MAX_FILE_BYTES + 1, 1 << 40] {
+        fs::File::create(&huge).unwrap().set_len(bytes).unwrap();
+        assert!(matches!(store.take(&mut snapshots), Taken::TooLarge { .. }));
+        let error = differences(&id, |id| store.load(id), tree.path()).unwrap_err();
+        assert!(matches!(error, SnapshotError::TooLarge { .. }), "{error}");
+    }
+    // Back within them, nothing has been forgotten.
+    fs::remove_file(&huge).unwrap();
+    assert_eq!(store.take(&mut snapshots), Taken::Same(id));
+    for number in 0..=MAX_ENTRIES {
+        symlink("x", tree.path().join(format!("link{number}"))).unwrap();
+    }
+    let Taken::TooLarge { files, .. } = store.take(&mut snapshots) else { panic!("not too large") };
+    assert_eq!(files, MAX_ENTRIES + 1);
+}
+
+#[test]
+fn a_store_that_fails_loses_nothing() {
+    let (tree, store, target) = (folder(), Store::default(), folder());
+    let mut snapshots = Snapshots::new(tree.path().into(), None);
+    fs::write(tree.path().join("a"), "a").unwrap();
+    let first = store.new_one(&mut snapshots);
+    fs::write(tree.path().join("b"), "b").unwrap();
+    for fail_at in 0..2 {
+        let mut calls = 0;
+        let failed = snapshots.take(|bytes| {
+            calls += 1;
+            if calls > fail_at { Err("disk full") } else { Ok(store.put(bytes).unwrap()) }
+        });
+        assert!(matches!(failed, Err(SnapshotError::Store("disk full"))));
+    }
+    let second = store.new_one(&mut snapshots);
+    assert_eq!(store.differences(&second, tree.path()), []);
+    assert_eq!(store.differences(&first, tree.path()), [("b".to_owned(), Change::Added)]);
+    // A blob that is gone leaves no half of a folder.
+    store.blobs.borrow_mut().remove(&BlobId::of(b"b"));
+    let into = target.path().join("new");
+    assert!(store.materialise(&second, &into).is_err());
+    assert!(!into.exists());
+    fs::create_dir(&into).unwrap();
+    assert!(store.materialise(&second, &into).is_err());
+    assert_eq!(describe(&into), [""; 0]);
+}
+
+#[test]
+fn a_hostile_snapshot_is_refused_before_anything_is_written() {
+    let (store, target) = (Store::default(), folder());
+    let blob = store.put(b"evil").unwrap();
+    let file = json!({"kind": "file", "blob": blob, "bytes": 4});
+    let at = |path: &str| json!({"version": 1, "entries": {path: file}});
+    let itself = BlobId::of(b"itself");
+    let cases = [
+        (at("../evil"), "leaves the folder"),
+        (at("/evil"), "leaves the folder"),
+        (at("a/../../evil"), "leaves the folder"),
+        (at("./evil"), "leaves the folder"),
+        (at("a//evil"), "leaves the folder"),
+        (at(""), "leaves the folder"),
+        (at("evil/"), "leaves the folder"),
+        (at("nul\u{0}"), "leaves the folder"),
+        (at("\\x2e\\x2e/evil"), "escaped"),
+        (at("a\\x2fb"), "escaped"),
+        (at("\\"), "escaped"),
+        (at("a/evil"), "does not lie in a folder"),
+        (
+            json!({"version": 1, "entries": {"a": {"kind": "link", "target": ".."}, "a/evil": file}}),
+            "does not lie in a folder",
+        ),
+        (json!({"version": 1, "entries": {"a": file, "a/evil": file}}), "does not lie in a folder"),
+        (
+            json!({"version": 1, "entries": {"a": {"kind": "link", "target": ""}}}),
+            "no possible target",
+        ),
+        (
+            json!({"version": 1, "entries": {"a": {"kind": "file", "blob": blob, "bytes": 5}}}),
+            "not as long",
+        ),
+        (
+            json!({"version": 1, "entries": {"a": {"kind": "file", "blob": blob, "bytes": 1_u64 << 60}}}),
+            "larger than",
+        ),
+        (json!({"version": 2, "entries": {}}), "version 2"),
+        (json!({"version": 1, "entries": {}, "parent": itself}), "more than 50 deltas"),
+        (json!({"version": 1, "entries": {"a": {"kind": "device"}}}), "not a snapshot"),
+        (json!({"version": 1, "entries": {}, "run": "sh"}), "not a snapshot"),
+        (json!([]), "not a snapshot"),
+    ];
+    for (manifest, words) in cases {
+        let into = target.path().join("new");
+        let bytes = serde_json::to_vec(&manifest).unwrap();
+        let load = |id: &BlobId| if *id == itself { Ok(bytes.clone()) } else { store.load(id) };
+        let error = materialise(&itself, load, &into).unwrap_err().to_string();
+        assert!(error.contains(words), "{manifest}: {error}");
+        assert!(!into.exists(), "{manifest}");
+        assert_eq!(describe(target.path()), [""; 0], "{manifest}");
+    }
+}

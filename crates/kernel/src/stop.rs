@@ -1,0 +1,76 @@
+//! What ends a stretch of a run. Loops pass it on with `?` and never catch it.
+
+use std::fmt;
+
+use gyrus_contract::EffectId;
+
+use crate::{BadBlob, Ending, UnreadableEntry};
+
+/// Why an effect does not return. A failing tool is no stop: that is an observation.
+///
+/// A loop that swallows one gains nothing: every later effect of the run returns it again.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Stop {
+    /// The run ends here for now and can be resumed.
+    #[error("the run parks")]
+    Park(Box<Ending>),
+    /// The loop cannot go on.
+    #[error("{0}")]
+    Failed(String),
+    /// The loop does not do what it did before.
+    #[error(transparent)]
+    Divergence(Box<Divergence>),
+    /// A replay came to the end of what is recorded.
+    #[error("the record ends here")]
+    EndOfRecord,
+    /// The journal cannot be written or read.
+    #[error(transparent)]
+    Journal(#[from] std::sync::Arc<gyrus_journal::Error>),
+    /// The journal holds something that cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableEntry),
+    /// A blob is not what it should be.
+    #[error(transparent)]
+    BadBlob(#[from] BadBlob),
+}
+
+impl From<gyrus_journal::Error> for Stop {
+    fn from(error: gyrus_journal::Error) -> Self {
+        Stop::Journal(std::sync::Arc::new(error))
+    }
+}
+
+impl From<Divergence> for Stop {
+    fn from(divergence: Divergence) -> Self {
+        Stop::Divergence(Box::new(divergence))
+    }
+}
+
+impl From<Ending> for Stop {
+    fn from(ending: Ending) -> Self {
+        Stop::Park(Box::new(ending))
+    }
+}
+
+/// A loop, run again, did something else: it is not deterministic, or its code has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Divergence {
+    /// Where.
+    pub effect: EffectId,
+    /// What the journal holds.
+    pub recorded: String,
+    /// What the loop did now.
+    pub now: String,
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the loop diverges from its journal at effect {}: recorded was {}, but now it does {}",
+            self.effect, self.recorded, self.now
+        )
+    }
+}
+
+impl std::error::Error for Divergence {}

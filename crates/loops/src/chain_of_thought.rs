@@ -1,0 +1,99 @@
+//! Thinking the goal through in steps before the first act; then as ReAct.
+
+use gyrus_contract::{ExecutionResult, MemoryBuffer, Perception, Plan, Purpose};
+use gyrus_kernel::{CognitiveLoop, Run, Stop};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{CognitiveConfig, React, ReactState, prompt};
+
+/// What is kept between cycles.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChainState {
+    /// The goal was thought through; the steps are in memory.
+    pub reasoned: bool,
+    /// Of the acting part.
+    pub acting: ReactState,
+}
+
+/// Reasons first, then acts.
+#[derive(Debug)]
+pub struct ChainOfThought {
+    acting: React,
+    state: ChainState,
+}
+
+impl ChainOfThought {
+    /// A loop that thinks as `config` says.
+    pub fn new(config: CognitiveConfig) -> Self {
+        Self { acting: React::new(config), state: ChainState::default() }
+    }
+
+    fn keep_state(&mut self) {
+        self.state.acting = self.acting.state().clone();
+    }
+}
+
+impl CognitiveLoop for ChainOfThought {
+    type State = ChainState;
+
+    fn name(&self) -> &'static str {
+        "chain-of-thought"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn state(&self) -> &ChainState {
+        &self.state
+    }
+
+    fn restore(&mut self, state: ChainState) {
+        self.acting.restore(state.acting.clone());
+        self.state = state;
+    }
+
+    fn memory_buffer(&self) -> &MemoryBuffer {
+        self.acting.memory_buffer()
+    }
+
+    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
+        self.acting.memory_buffer_mut()
+    }
+
+    async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
+        self.acting.perceive(run).await
+    }
+
+    async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
+        if !self.state.reasoned {
+            let steps = self
+                .acting
+                .reason(run, perception, Purpose::Plan, prompt::CHAIN_OF_THOUGHT)
+                .await?;
+            run.note("thought", 1, &json!({ "text": steps }))?;
+            if !steps.trim().is_empty() {
+                self.memory_buffer_mut().add_agent_response(steps);
+            }
+            self.state.reasoned = true;
+        }
+        self.acting.think(run, perception).await
+    }
+
+    async fn act(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
+        let result = self.acting.act(run, plan).await;
+        self.keep_state();
+        result
+    }
+
+    async fn reflect(
+        &mut self,
+        run: &mut Run,
+        perception: &Perception,
+        plan: &Plan,
+        result: &ExecutionResult,
+    ) -> Result<Option<String>, Stop> {
+        self.acting.reflect(run, perception, plan, result).await
+    }
+}

@@ -1,0 +1,156 @@
+//! How a loop thinks, chosen by whoever starts a run.
+
+use serde::{Deserialize, Serialize};
+
+/// The way to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// One question, no tools.
+    SingleShot,
+    /// Thinking and acting in turns.
+    React,
+    /// Thinking in steps before the first act, then as [`React`](Strategy::React).
+    ChainOfThought,
+}
+
+impl Strategy {
+    /// The loop's name, as `--loop` and the journal have it.
+    pub fn loop_name(self) -> &'static str {
+        match self {
+            Strategy::SingleShot => "single-shot",
+            Strategy::React => "react",
+            Strategy::ChainOfThought => "chain-of-thought",
+        }
+    }
+}
+
+/// Configuration of a loop, as a builder:
+///
+/// ```
+/// use gyrus_loops::CognitiveConfig;
+///
+/// let config = CognitiveConfig::react()
+///     .with_system_prompt("You are a helpful assistant.")
+///     .with_max_iterations(10)
+///     .with_reflection()
+///     .with_memory_window(50);
+/// assert_eq!(config.max_iterations(), Some(10));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CognitiveConfig {
+    strategy: Strategy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    system_prompt: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_iterations: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    reflection: bool,
+    #[serde(default = "default_memory_window")]
+    memory_window: usize,
+    #[serde(default = "default_output_tokens")]
+    max_output_tokens: u64,
+}
+
+fn default_memory_window() -> usize {
+    100
+}
+
+fn default_output_tokens() -> u64 {
+    8_192
+}
+
+impl CognitiveConfig {
+    fn new(strategy: Strategy) -> Self {
+        Self {
+            strategy,
+            system_prompt: None,
+            max_iterations: None,
+            reflection: false,
+            memory_window: default_memory_window(),
+            max_output_tokens: default_output_tokens(),
+        }
+    }
+
+    /// One question, no tools.
+    pub fn single_shot() -> Self {
+        Self::new(Strategy::SingleShot)
+    }
+
+    /// Thinking and acting in turns.
+    pub fn react() -> Self {
+        Self::new(Strategy::React)
+    }
+
+    /// Thinking in steps before acting.
+    pub fn chain_of_thought() -> Self {
+        Self::new(Strategy::ChainOfThought)
+    }
+
+    /// Instructions of your own, put before the loop's.
+    #[must_use]
+    pub fn with_system_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.system_prompt = Some(prompt.into());
+        self
+    }
+
+    /// At most so many cycles. It becomes the run's limit on steps, where a person can raise it
+    /// when resuming.
+    #[must_use]
+    pub fn with_max_iterations(mut self, iterations: u64) -> Self {
+        self.max_iterations = Some(iterations);
+        self
+    }
+
+    /// Looks back after every cycle in which something failed, and before claiming success.
+    #[must_use]
+    pub fn with_reflection(mut self) -> Self {
+        self.reflection = true;
+        self
+    }
+
+    /// How many messages are remembered; 100 if not set.
+    #[must_use]
+    pub fn with_memory_window(mut self, messages: usize) -> Self {
+        self.memory_window = messages.max(2);
+        self
+    }
+
+    /// The most a reply may have, in tokens; 8192 if not set.
+    #[must_use]
+    pub fn with_max_output_tokens(mut self, tokens: u64) -> Self {
+        self.max_output_tokens = tokens;
+        self
+    }
+
+    /// The way to think.
+    pub fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// Own instructions, if there are any.
+    pub fn system_prompt(&self) -> Option<&str> {
+        self.system_prompt.as_deref()
+    }
+
+    /// The limit on cycles, if there is one.
+    pub fn max_iterations(&self) -> Option<u64> {
+        self.max_iterations
+    }
+
+    /// Whether it looks back.
+    pub fn reflects(&self) -> bool {
+        self.reflection
+    }
+
+    /// How many messages are remembered.
+    pub fn memory_window(&self) -> usize {
+        self.memory_window
+    }
+
+    /// The most a reply may have, in tokens.
+    pub fn max_output_tokens(&self) -> u64 {
+        self.max_output_tokens
+    }
+}

@@ -1,0 +1,227 @@
+//! Thinking and acting in turns: ask, call what was asked for, remember what came back.
+
+use gyrus_contract::{
+    Action, ExecutionResult, MemoryBuffer, Message, Observation, Origin, Perception, Plan, Purpose,
+    Repeat, Text, ThoughtStep, ToolCall,
+};
+use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{Advice, CognitiveConfig, Repetition, prompt};
+
+/// A model that answers without calling a tool is reminded so often in a row; then the run parks.
+const MAX_REMINDERS: u32 = 2;
+
+/// What ReAct keeps between cycles beside its memory.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReactState {
+    /// Recent actions and how they came out.
+    pub repetition: Repetition,
+    /// Replies without a tool call, in a row.
+    #[serde(default)]
+    pub idle_replies: u32,
+}
+
+/// The loop that most runs use.
+#[derive(Debug)]
+pub struct React {
+    config: CognitiveConfig,
+    memory: MemoryBuffer,
+    state: ReactState,
+}
+
+impl React {
+    /// A loop that thinks as `config` says.
+    pub fn new(config: CognitiveConfig) -> Self {
+        let memory = MemoryBuffer::new(config.memory_window());
+        Self { config, memory, state: ReactState::default() }
+    }
+
+
+    /// Asks `words` without tools, for thinking only.
+    pub(crate) async fn reason(
+        &self,
+        run: &mut Run,
+        perception: &Perception,
+        purpose: Purpose,
+        words: &str,
+    ) -> Result<String, Stop> {
+        let reply = run
+            .ask(Ask {
+                purpose,
+                system: prompt::system(&self.config, words),
+                lead: prompt::goal(perception),
+                memory: Some(&self.memory),
+                tail: Vec::new(),
+                tools: Tools::Withheld,
+                output_schema: None,
+                max_output_tokens: self.config.max_output_tokens(),
+            })
+            .await?;
+        Ok(reply.text())
+    }
+
+    fn tell(&mut self, words: impl Into<String>) {
+        self.memory.add(Message::user(Text::new(words, Origin::Kernel)));
+    }
+
+    /// A reply without a call moves nothing: the model is reminded, then a person is told.
+    fn remind(&mut self, run: &mut Run, said: &str) -> Result<(), Stop> {
+        self.state.idle_replies += 1;
+        if self.state.idle_replies > MAX_REMINDERS {
+            run.stuck(format!(
+                "the model keeps answering without calling a tool or finishing; it last said: {}",
+                said.chars().take(300).collect::<String>()
+            ))?;
+            self.state.idle_replies = 0;
+        }
+        self.tell(
+            "Your reply called no tool, so nothing happened. Call a tool, or `finish` if the goal \
+             is reached or cannot be reached.",
+        );
+        Ok(())
+    }
+
+    async fn call(&self, run: &mut Run, calls: &[ToolCall]) -> Result<Vec<Observation>, Stop> {
+        let harmless = |call: &ToolCall| {
+            run.tools()
+                .iter()
+                .any(|spec| spec.name == call.tool && spec.repeat == Repeat::Freely)
+        };
+        // Reads do not get in each other's way; everything else happens in the order asked for.
+        if calls.len() > 1 && calls.iter().all(harmless) {
+            return run.call_all(calls.to_vec()).await;
+        }
+        let mut observations = Vec::with_capacity(calls.len());
+        for call in calls {
+            let observation = run.call(call.clone()).await?;
+            let ends = observation.claim.is_some();
+            observations.push(observation);
+            if ends {
+                break;
+            }
+        }
+        Ok(observations)
+    }
+
+    fn watch_for_repetition(
+        &mut self,
+        run: &mut Run,
+        actions: &[Action],
+    ) -> Result<(), Stop> {
+        for action in actions {
+            match self.state.repetition.observe(&action.call, &action.observation) {
+                Advice::GoOn => {}
+                Advice::Tell(words) => self.tell(words),
+                Advice::Park(words) => {
+                    run.stuck(words.clone())?;
+                    self.state.repetition.reset();
+                    self.tell(format!(
+                        "A person was told that {words}, and let you go on. Do it differently."
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CognitiveLoop for React {
+    type State = ReactState;
+
+    fn name(&self) -> &'static str {
+        "react"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn state(&self) -> &ReactState {
+        &self.state
+    }
+
+    fn restore(&mut self, state: ReactState) {
+        self.state = state;
+    }
+
+    fn memory_buffer(&self) -> &MemoryBuffer {
+        &self.memory
+    }
+
+    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
+        &mut self.memory
+    }
+
+    async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
+        Ok(run.perception())
+    }
+
+    async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
+        let reply = run
+            .ask(Ask {
+                purpose: Purpose::Agent,
+                system: prompt::system(&self.config, prompt::REACT),
+                lead: prompt::goal(perception),
+                memory: Some(&self.memory),
+                tail: Vec::new(),
+                tools: Tools::Offered,
+                output_schema: None,
+                max_output_tokens: self.config.max_output_tokens(),
+            })
+            .await?;
+        let thought = reply.text();
+        if !thought.trim().is_empty() {
+            run.note("thought", 1, &json!({ "text": thought }))?;
+        }
+        if !reply.parts.is_empty() {
+            self.memory.add_reply(&reply);
+        }
+        let mut plan = Plan::with_goal(prompt::first_goal(perception));
+        for (number, call) in (1..).zip(reply.tool_calls()) {
+            plan.add_step(ThoughtStep::with_tool(number, thought.clone(), call.clone()));
+        }
+        if plan.steps.is_empty() {
+            plan.add_step(ThoughtStep::reasoning(1, thought));
+        }
+        Ok(plan)
+    }
+
+    async fn act(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
+        let calls: Vec<_> = plan.tool_calls().cloned().collect();
+        if calls.is_empty() {
+            let said = plan.steps.first().map_or("", |step| step.thought.as_str()).to_owned();
+            self.remind(run, &said)?;
+            return Ok(ExecutionResult::default());
+        }
+        self.state.idle_replies = 0;
+        let observations = self.call(run, &calls).await?;
+        self.memory.add_results(&observations);
+        let claim = observations.iter().find_map(|seen| seen.claim.clone());
+        let actions: Vec<_> = calls
+            .into_iter()
+            .zip(observations)
+            .map(|(call, observation)| Action { call, observation })
+            .collect();
+        if claim.is_none() {
+            self.watch_for_repetition(run, &actions)?;
+        }
+        Ok(ExecutionResult { actions, claim, error: None })
+    }
+
+    async fn reflect(
+        &mut self,
+        run: &mut Run,
+        perception: &Perception,
+        _plan: &Plan,
+        result: &ExecutionResult,
+    ) -> Result<Option<String>, Stop> {
+        let failed = result.actions.iter().any(|action| action.observation.is_error);
+        if !self.config.reflects() || !(failed || result.claim.is_some()) {
+            return Ok(None);
+        }
+        let words = self.reason(run, perception, Purpose::Reflect, prompt::REFLECT).await?;
+        Ok(Some(words).filter(|words| !words.trim().is_empty()))
+    }
+}

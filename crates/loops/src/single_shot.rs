@@ -1,0 +1,84 @@
+//! One question, one answer, no tools.
+
+use gyrus_contract::{Claim, ExecutionResult, MemoryBuffer, Perception, Plan, Purpose};
+use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
+use serde_json::json;
+
+use crate::{CognitiveConfig, prompt};
+
+/// Answers and is done.
+#[derive(Debug)]
+pub struct SingleShot {
+    config: CognitiveConfig,
+    memory: MemoryBuffer,
+}
+
+impl SingleShot {
+    /// A loop that thinks as `config` says.
+    pub fn new(config: CognitiveConfig) -> Self {
+        let memory = MemoryBuffer::new(config.memory_window());
+        Self { config, memory }
+    }
+}
+
+impl CognitiveLoop for SingleShot {
+    type State = ();
+
+    fn name(&self) -> &'static str {
+        "single-shot"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn state(&self) -> &() {
+        &()
+    }
+
+    fn restore(&mut self, (): ()) {}
+
+    fn memory_buffer(&self) -> &MemoryBuffer {
+        &self.memory
+    }
+
+    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
+        &mut self.memory
+    }
+
+    async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
+        Ok(Perception { available_tools: Vec::new(), ..run.perception() })
+    }
+
+    async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
+        let reply = run
+            .ask(Ask {
+                purpose: Purpose::Agent,
+                system: prompt::system(&self.config, prompt::SINGLE_SHOT),
+                lead: prompt::goal(perception),
+                memory: Some(&self.memory),
+                tail: Vec::new(),
+                tools: Tools::Withheld,
+                output_schema: None,
+                max_output_tokens: self.config.max_output_tokens(),
+            })
+            .await?;
+        let mut plan = Plan::with_goal(prompt::first_goal(perception));
+        let answer = reply.text();
+        if !answer.trim().is_empty() {
+            run.note("thought", 1, &json!({ "text": answer }))?;
+            self.memory.add_reply(&reply);
+            plan.complete_with_answer(answer);
+        }
+        Ok(plan)
+    }
+
+    async fn act(&mut self, _run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
+        let claim = plan.claim.clone().unwrap_or_else(|| Claim {
+            reached: false,
+            answer: "the model gave no answer".to_owned(),
+            evidence: Vec::new(),
+        });
+        Ok(ExecutionResult { claim: Some(claim), ..ExecutionResult::default() })
+    }
+}
