@@ -1,2 +1,34 @@
-//! placeholder
-fn main() {}
+//! Developer commands, called as `cargo xtask COMMAND`.
+//!
+//! Each command is one module and one line in [`COMMANDS`]. Exit codes: 0 done, 1 a check failed,
+//! 2 the command was not understood or this machine lacks something.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a developer reads the output"
+)]
+
+mod commands;
+mod test;
+mod programs;
+mod licences;
+mod tidy;
+mod repository;
+#[cfg(feature = "gyrus")]
+mod sim;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Err(error) = commands::dispatch(&arguments) else {
+        return ExitCode::SUCCESS;
+    };
+    eprintln!("error: {error:#}");
+    if error.is::<commands::CannotStart>() {
+        ExitCode::from(2)
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -94,7 +94,9 @@ impl FromStr for Mode {
             "edits" | "acceptEdits" | "workspace-write" => Ok(Mode::Edits),
             "auto" => Ok(Mode::Auto),
             "never" | "dontAsk" => Ok(Mode::Never),
-            _ => Err(ModeError { given: s.chars().take(40).collect() }),
+            _ => Err(ModeError {
+                given: s.chars().take(40).collect(),
+            }),
         }
     }
 }

@@ -15,7 +15,10 @@ pub struct ParseIdError {
 }
 
 fn not(given: &str, expected: &'static str) -> ParseIdError {
-    ParseIdError { given: given.chars().take(80).collect(), expected }
+    ParseIdError {
+        given: given.chars().take(80).collect(),
+        expected,
+    }
 }
 
 /// One attempt at one goal. Version 7 UUIDs, so ids sort by the time they were made; a child
@@ -63,7 +66,9 @@ impl fmt::Debug for RunId {
 impl FromStr for RunId {
     type Err = ParseIdError;
     fn from_str(s: &str) -> Result<Self, ParseIdError> {
-        s.parse().map(Self).map_err(|_| not(s, "a run id (a UUID, as `gyrus runs list` prints)"))
+        s.parse()
+            .map(Self)
+            .map_err(|_| not(s, "a run id (a UUID, as `gyrus runs list` prints)"))
     }
 }
 

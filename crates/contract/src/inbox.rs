@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EffectId, Digest};
+use crate::{Digest, EffectId};
 
 /// Who sent a message, as far as the surface could establish it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

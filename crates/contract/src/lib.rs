@@ -35,9 +35,7 @@ pub use model::{Delta, Model, ModelError, Prompt, Purpose, Reply, StopReason, Sy
 pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
 pub use process::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError};
 pub use text::{Origin, Text};
-pub use thought::{
-    Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep,
-};
+pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};
 pub use tool::{
     Artifact, Cleared, Probe, Repeat, Site, Tool, ToolOutput, ToolSpec, Touch, UnknownSecret,
 };

@@ -11,6 +11,7 @@ use crate::{Digest, Message, Observation, Origin, Part, Reply, Role, Text, ToolR
 
 /// One remembered message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Item {
     /// The message. A single user text for what was typed or told.
     pub message: Arc<Message>,
@@ -27,12 +28,16 @@ impl Item {
     /// `message`, with its digest.
     pub fn new(message: Message) -> Self {
         let digest = Some(Digest::of_json(&message));
-        Self { message: Arc::new(message), digest }
+        Self {
+            message: Arc::new(message),
+            digest,
+        }
     }
 
     /// The digest of the message.
     pub fn digest(&self) -> Digest {
-        self.digest.unwrap_or_else(|| Digest::of_json(&*self.message))
+        self.digest
+            .unwrap_or_else(|| Digest::of_json(&*self.message))
     }
 }
 
@@ -59,7 +64,11 @@ pub struct MemoryBuffer {
 impl MemoryBuffer {
     /// An empty buffer that keeps the last `capacity` messages (at least one).
     pub fn new(capacity: usize) -> Self {
-        Self { items: VecDeque::new(), first: 0, capacity: capacity.max(1) }
+        Self {
+            items: VecDeque::new(),
+            first: 0,
+            capacity: capacity.max(1),
+        }
     }
 
     /// A buffer as it was, from items whose first is number `first`.
@@ -108,18 +117,29 @@ impl MemoryBuffer {
     /// Adds what the agent said in plain words.
     pub fn add_agent_response(&mut self, text: impl Into<String>) {
         let text = Part::Text(Text::new(text, Origin::Model));
-        self.add(Message { role: Role::Assistant, parts: vec![text] });
+        self.add(Message {
+            role: Role::Assistant,
+            parts: vec![text],
+        });
     }
 
     /// Adds what was seen, outside of a model's own tool call.
     pub fn add_observation(&mut self, source: &str, text: impl AsRef<str>) {
-        let origin = Origin::Tool { name: source.to_owned() };
-        self.add(Message::user(Text::new(format!("{source}: {}", text.as_ref()), origin)));
+        let origin = Origin::Tool {
+            name: source.to_owned(),
+        };
+        self.add(Message::user(Text::new(
+            format!("{source}: {}", text.as_ref()),
+            origin,
+        )));
     }
 
     /// Adds a model's reply with its tool calls.
     pub fn add_reply(&mut self, reply: &Reply) {
-        self.add(Message { role: Role::Assistant, parts: reply.parts.clone() });
+        self.add(Message {
+            role: Role::Assistant,
+            parts: reply.parts.clone(),
+        });
     }
 
     /// Adds the results of a reply's tool calls, as one turn.
@@ -135,7 +155,10 @@ impl MemoryBuffer {
             })
             .collect();
         if !parts.is_empty() {
-            self.add(Message { role: Role::User, parts });
+            self.add(Message {
+                role: Role::User,
+                parts,
+            });
         }
     }
 
@@ -147,14 +170,20 @@ impl MemoryBuffer {
 
     /// The last `n` messages, oldest first.
     pub fn recent(&self, n: usize) -> impl Iterator<Item = &Arc<Message>> {
-        self.items.iter().skip(self.items.len().saturating_sub(n)).map(|item| &item.message)
+        self.items
+            .iter()
+            .skip(self.items.len().saturating_sub(n))
+            .map(|item| &item.message)
     }
 
     /// The number of the first item that a prompt may start with: providers refuse a tool result
     /// whose call is no longer in the conversation.
     pub fn prompt_start(&self) -> u64 {
         let orphans = self.items.iter().take_while(|item| {
-            item.message.parts.iter().any(|part| matches!(part, Part::ToolResult(_)))
+            item.message
+                .parts
+                .iter()
+                .any(|part| matches!(part, Part::ToolResult(_)))
         });
         self.first + orphans.count() as u64
     }
@@ -204,7 +233,12 @@ mod tests {
             effect: EffectId::cycle(1).then(2),
             call_id: "c1".into(),
             tool: "read".into(),
-            text: Text::new("content", Origin::Tool { name: "read".into() }),
+            text: Text::new(
+                "content",
+                Origin::Tool {
+                    name: "read".into(),
+                },
+            ),
             is_error: false,
             verdict: ActionVerdict::NoEffect,
             claim: None,

@@ -27,7 +27,10 @@ pub struct Message {
 impl Message {
     /// A user turn of one text.
     pub fn user(text: Text) -> Self {
-        Self { role: Role::User, parts: vec![Part::Text(text)] }
+        Self {
+            role: Role::User,
+            parts: vec![Part::Text(text)],
+        }
     }
 
     /// All text of the message, joined by newlines.
@@ -84,7 +87,11 @@ pub struct ToolCall {
 impl ToolCall {
     /// A call of `tool` that no model made: by hand in a [`crate::Plan`], or by a loop's own rule.
     pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
-        Self { id: String::new(), tool: tool.into(), arguments }
+        Self {
+            id: String::new(),
+            tool: tool.into(),
+            arguments,
+        }
     }
 }
 

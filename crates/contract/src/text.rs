@@ -58,6 +58,9 @@ pub struct Text {
 impl Text {
     /// `text` as said by `origin`.
     pub fn new(text: impl Into<String>, origin: Origin) -> Self {
-        Self { text: text.into(), origin }
+        Self {
+            text: text.into(),
+            origin,
+        }
     }
 }

@@ -43,12 +43,20 @@ pub struct ThoughtStep {
 impl ThoughtStep {
     /// A step that only thinks.
     pub fn reasoning(number: u32, thought: impl Into<String>) -> Self {
-        Self { number, thought: thought.into(), kind: StepKind::Reasoning }
+        Self {
+            number,
+            thought: thought.into(),
+            kind: StepKind::Reasoning,
+        }
     }
 
     /// A step that calls a tool.
     pub fn with_tool(number: u32, thought: impl Into<String>, call: ToolCall) -> Self {
-        Self { number, thought: thought.into(), kind: StepKind::Tool { call } }
+        Self {
+            number,
+            thought: thought.into(),
+            kind: StepKind::Tool { call },
+        }
     }
 }
 
@@ -81,7 +89,11 @@ pub struct Plan {
 impl Plan {
     /// An empty plan for `goal`.
     pub fn with_goal(goal: impl Into<String>) -> Self {
-        Self { goal: goal.into(), steps: Vec::new(), claim: None }
+        Self {
+            goal: goal.into(),
+            steps: Vec::new(),
+            claim: None,
+        }
     }
 
     /// Appends a step.
@@ -91,7 +103,11 @@ impl Plan {
 
     /// Completes the plan: the goal is claimed to be reached with this answer.
     pub fn complete_with_answer(&mut self, answer: impl Into<String>) {
-        self.claim = Some(Claim { reached: true, answer: answer.into(), evidence: Vec::new() });
+        self.claim = Some(Claim {
+            reached: true,
+            answer: answer.into(),
+            evidence: Vec::new(),
+        });
     }
 
     /// Whether there is an answer.

@@ -94,10 +94,7 @@ pub trait Site: Send + Sync {
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret>;
 
     /// Runs a command under the run's keeper and waits for its whole process tree to be gone.
-    fn run_command(
-        &self,
-        command: CommandSpec,
-    ) -> Boxed<'_, Result<CommandOutcome, KeeperError>>;
+    fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>>;
 }
 
 /// A file that a call left behind for a person.
@@ -141,7 +138,10 @@ impl ToolOutput {
 
     /// A failure that changed nothing. `text` tells the model what to do differently.
     pub fn error(text: impl Into<String>) -> Self {
-        Self { is_error: true, ..Self::read(text) }
+        Self {
+            is_error: true,
+            ..Self::read(text)
+        }
     }
 }
 
@@ -163,11 +163,8 @@ pub trait Tool: Send + Sync {
 
     /// Does it. Errors are part of the output: a loop reasons about them. Dropping the future
     /// must leave nothing running (the site's keeper sees to processes).
-    fn call<'a>(
-        &'a self,
-        call: Cleared<ResolvedCall>,
-        site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput>;
+    fn call<'a>(&'a self, call: Cleared<ResolvedCall>, site: &'a dyn Site)
+    -> Boxed<'a, ToolOutput>;
 
     /// For [`Repeat::Probe`]: finds out whether a cut-off call happened, changing nothing.
     fn probe<'a>(&'a self, _call: &'a ResolvedCall, _site: &'a dyn Site) -> Boxed<'a, Probe> {

@@ -1,1 +1,44 @@
-//! placeholder
+//! Named logs that survive crashes, with blobs, an inbox and a lock each.
+//!
+//! The one idea: a log is a folder of append-only segments whose lines are chained by hash, and
+//! whoever takes the log opens a new segment that states how much of the one before counts. So
+//! nothing that was ever acknowledged is rewritten, a reader needs no lock, and what a crash tore
+//! is told apart from damage by what later lines prove to have been on disk.
+//!
+//! This crate knows nothing of agents: an entry's kind is a word and its payload is JSON. It does
+//! not redact, and it does not interpret. The format is in `docs/journal-format.md`.
+//!
+//! Start reading at [`Store`], then `line` (an entry), `scan` (what counts), `writer`.
+
+mod name;
+mod error;
+mod store;
+mod disk;
+mod line;
+mod lines;
+mod segment;
+mod scan;
+mod seek;
+mod lock;
+mod take;
+mod writer;
+mod reader;
+mod follow;
+mod blobs;
+mod inbox;
+mod erase;
+mod export;
+pub mod os;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
+
+pub use disk::{Disk, DiskFile, LockMode, Metadata, Now};
+pub use error::Error;
+pub use export::Exported;
+pub use follow::Follower;
+pub use inbox::Inbox;
+pub use name::LogName;
+pub use os::watch::Watch;
+pub use reader::{Backwards, Entries, Entry, Payload, Reader};
+pub use store::{Holder, Recovery, Store, Tail, Take, Verified};
+pub use writer::{NewEntry, Writer};

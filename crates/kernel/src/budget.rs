@@ -47,15 +47,15 @@ impl Ledger {
             since: Instant::now(),
             warned: Vec::new(),
         };
-        Self { limits, parent, inner: Mutex::new(inner) }
+        Self {
+            limits,
+            parent,
+            inner: Mutex::new(inner),
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn limits(&self) -> Limits {
-        self.limits
     }
 
     /// What was used up to now, time included.
@@ -71,8 +71,11 @@ impl Ledger {
         Limits {
             steps: left(self.limits.steps, spent.steps),
             tokens: left(self.limits.tokens, spent.tokens + inner.reserved.tokens),
-            cost: left(self.limits.cost.map(|c| c.0), spent.cost.0 + inner.reserved.cost.0)
-                .map(Microdollars),
+            cost: left(
+                self.limits.cost.map(|c| c.0),
+                spent.cost.0 + inner.reserved.cost.0,
+            )
+            .map(Microdollars),
             time_ms: left(self.limits.time_ms, spent.time_ms),
         }
     }
@@ -87,7 +90,9 @@ impl Ledger {
     pub(crate) fn check_time(&self) -> Result<(), Ending> {
         let spent = self.spent();
         exhausted("time in ms", self.limits.time_ms, spent.time_ms, 1)?;
-        self.parent.as_ref().map_or(Ok(()), |parent| parent.check_time())
+        self.parent
+            .as_ref()
+            .map_or(Ok(()), |parent| parent.check_time())
     }
 
     pub(crate) fn count_cycle(&self) {
@@ -115,7 +120,12 @@ impl Ledger {
         }
         if output < OUTPUT_FLOOR.min(wanted_output) {
             let spent = self.spent();
-            exhausted("tokens", self.limits.tokens, spent.tokens, input_tokens + OUTPUT_FLOOR)?;
+            exhausted(
+                "tokens",
+                self.limits.tokens,
+                spent.tokens,
+                input_tokens + OUTPUT_FLOOR,
+            )?;
             return Err(Ending::Limit {
                 what: format!(
                     "cost: {} of {}",
@@ -125,14 +135,24 @@ impl Ledger {
             });
         }
         if let Some(parent) = &self.parent {
-            output = parent.reserve(input_tokens, output, price)?.max_output_tokens;
+            output = parent
+                .reserve(input_tokens, output, price)?
+                .max_output_tokens;
         }
-        let cost = price.map(|price| price.of(input_tokens, output)).unwrap_or_default();
-        let charge = Charge { tokens: input_tokens + output, cost };
+        let cost = price
+            .map(|price| price.of(input_tokens, output))
+            .unwrap_or_default();
+        let charge = Charge {
+            tokens: input_tokens + output,
+            cost,
+        };
         let mut inner = self.inner();
         inner.reserved.tokens += charge.tokens;
         inner.reserved.cost = inner.reserved.cost + charge.cost;
-        Ok(Reservation { charge, max_output_tokens: output })
+        Ok(Reservation {
+            charge,
+            max_output_tokens: output,
+        })
     }
 
     /// Replaces a reservation by what was really charged.
@@ -140,7 +160,8 @@ impl Ledger {
         {
             let mut inner = self.inner();
             inner.reserved.tokens = inner.reserved.tokens.saturating_sub(reserved.tokens);
-            inner.reserved.cost = Microdollars(inner.reserved.cost.0.saturating_sub(reserved.cost.0));
+            inner.reserved.cost =
+                Microdollars(inner.reserved.cost.0.saturating_sub(reserved.cost.0));
         }
         self.charge_own(charged, estimated);
         if let Some(parent) = &self.parent {
@@ -165,7 +186,11 @@ impl Ledger {
         let used = [
             ("steps", limits.steps, spent.steps),
             ("tokens", limits.tokens, spent.tokens),
-            ("cost in microdollars", limits.cost.map(|c| c.0), spent.cost.0),
+            (
+                "cost in microdollars",
+                limits.cost.map(|c| c.0),
+                spent.cost.0,
+            ),
             ("time in ms", limits.time_ms, spent.time_ms),
         ];
         let mut warnings = Vec::new();
@@ -184,15 +209,18 @@ impl Ledger {
 impl Inner {
     fn spent_now(&self) -> Spent {
         let elapsed = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Spent { time_ms: self.spent.time_ms.saturating_add(elapsed), ..self.spent }
+        Spent {
+            time_ms: self.spent.time_ms.saturating_add(elapsed),
+            ..self.spent
+        }
     }
 }
 
 fn exhausted(name: &str, limit: Option<u64>, used: u64, needed: u64) -> Result<(), Ending> {
     match limit {
-        Some(limit) if used.saturating_add(needed) > limit => {
-            Err(Ending::Limit { what: format!("{name}: {used} of {limit}") })
-        }
+        Some(limit) if used.saturating_add(needed) > limit => Err(Ending::Limit {
+            what: format!("{name}: {used} of {limit}"),
+        }),
         _ => Ok(()),
     }
 }
@@ -201,10 +229,16 @@ fn exhausted(name: &str, limit: Option<u64>, used: u64, needed: u64) -> Result<(
 mod tests {
     use super::*;
 
-    const PRICE: Price = Price { input: 1_000_000, output: 2_000_000 };
+    const PRICE: Price = Price {
+        input: 1_000_000,
+        output: 2_000_000,
+    };
 
     fn tokens(limit: u64) -> Limits {
-        Limits { tokens: Some(limit), ..Limits::default() }
+        Limits {
+            tokens: Some(limit),
+            ..Limits::default()
+        }
     }
 
     #[test]
@@ -213,20 +247,35 @@ mod tests {
         let reservation = ledger.reserve(400, 4_000, None).unwrap();
         assert_eq!(reservation.max_output_tokens, 600);
         // The whole limit is reserved: a concurrent request finds nothing.
-        assert!(matches!(ledger.reserve(10, 100, None), Err(Ending::Limit { .. })));
-        let used = Charge { tokens: 500, cost: Microdollars(0) };
+        assert!(matches!(
+            ledger.reserve(10, 100, None),
+            Err(Ending::Limit { .. })
+        ));
+        let used = Charge {
+            tokens: 500,
+            cost: Microdollars(0),
+        };
         ledger.settle(reservation.charge, used, false);
-        assert_eq!(ledger.reserve(10, 100, None).unwrap().max_output_tokens, 100);
+        assert_eq!(
+            ledger.reserve(10, 100, None).unwrap().max_output_tokens,
+            100
+        );
     }
 
     #[test]
     fn money_limits_output_and_never_overflows() {
-        let limits = Limits { cost: Some(Microdollars(1_000)), ..Limits::default() };
+        let limits = Limits {
+            cost: Some(Microdollars(1_000)),
+            ..Limits::default()
+        };
         let ledger = Ledger::new(limits, Spent::default(), None);
         let reservation = ledger.reserve(500, 100_000, Some(PRICE)).unwrap();
         assert_eq!(reservation.max_output_tokens, 250);
         assert_eq!(reservation.charge.cost, Microdollars(1_000));
-        let dear = Price { input: u64::MAX, output: u64::MAX };
+        let dear = Price {
+            input: u64::MAX,
+            output: u64::MAX,
+        };
         assert!(ledger.reserve(u64::MAX / 2, 10, Some(dear)).is_err());
     }
 
@@ -236,7 +285,14 @@ mod tests {
         let child = Ledger::new(Limits::default(), Spent::default(), Some(parent.clone()));
         let reservation = child.reserve(100, 5_000, None).unwrap();
         assert_eq!(reservation.max_output_tokens, 900);
-        child.settle(reservation.charge, Charge { tokens: 990, ..Charge::default() }, true);
+        child.settle(
+            reservation.charge,
+            Charge {
+                tokens: 990,
+                ..Charge::default()
+            },
+            true,
+        );
         assert_eq!(parent.spent().tokens, 990);
         assert!(parent.spent().estimated);
         assert!(child.reserve(100, 5_000, None).is_err());
@@ -244,8 +300,18 @@ mod tests {
 
     #[test]
     fn a_limit_is_announced_once() {
-        let limits = Limits { steps: Some(10), ..Limits::default() };
-        let ledger = Ledger::new(limits, Spent { steps: 8, ..Spent::default() }, None);
+        let limits = Limits {
+            steps: Some(10),
+            ..Limits::default()
+        };
+        let ledger = Ledger::new(
+            limits,
+            Spent {
+                steps: 8,
+                ..Spent::default()
+            },
+            None,
+        );
         assert_eq!(ledger.warnings(), ["steps: 8 of 10"]);
         assert!(ledger.warnings().is_empty());
         assert!(ledger.check_cycle().is_ok());

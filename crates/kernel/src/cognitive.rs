@@ -106,10 +106,7 @@ pub trait CognitiveLoop: Send {
     fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer;
 
     /// Takes in what there is to know.
-    fn perceive(
-        &mut self,
-        run: &mut Run,
-    ) -> impl Future<Output = Result<Perception, Stop>> + Send;
+    fn perceive(&mut self, run: &mut Run) -> impl Future<Output = Result<Perception, Stop>> + Send;
 
     /// Decides what to do.
     fn think(
@@ -147,7 +144,8 @@ pub trait CognitiveLoop: Send {
             let result = self.act(run, &plan).await?;
             if let Some(words) = self.reflect(run, &perception, &plan, &result).await? {
                 run.note("reflection", 1, &words)?;
-                self.memory_buffer_mut().add_observation("reflection", words);
+                self.memory_buffer_mut()
+                    .add_observation("reflection", words);
             }
             Ok(result)
         }
@@ -166,7 +164,8 @@ pub trait CognitiveLoop: Send {
             let Text { text, .. } = &seen.text;
             lines.push(format!("- {}: {text}", seen.tool));
         }
-        self.memory_buffer_mut().add_observation("gyrus", lines.join("\n"));
+        self.memory_buffer_mut()
+            .add_observation("gyrus", lines.join("\n"));
     }
 }
 
@@ -210,7 +209,10 @@ impl<L: CognitiveLoop> ErasedLoop for L {
     }
     fn save(&self) -> Result<Value, Stop> {
         serde_json::to_value(self.state()).map_err(|error| {
-            Stop::Failed(format!("the state of the loop `{}` is no JSON: {error}", self.name()))
+            Stop::Failed(format!(
+                "the state of the loop `{}` is no JSON: {error}",
+                self.name()
+            ))
         })
     }
     fn load(&mut self, version: u32, state: Value) -> Result<(), String> {

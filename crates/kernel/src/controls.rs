@@ -25,7 +25,9 @@ pub struct Controls {
 
 impl Default for Controls {
     fn default() -> Self {
-        Self { asked: Arc::new(watch::Sender::new(Asked::Nothing)) }
+        Self {
+            asked: Arc::new(watch::Sender::new(Asked::Nothing)),
+        }
     }
 }
 

@@ -6,9 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use gyrus_contract::{
-    EffectId, Judgement, Principal, Purpose, SurfaceMessage, Text,
-};
+use gyrus_contract::{EffectId, Judgement, Principal, Purpose, SurfaceMessage, Text};
 use gyrus_journal::Inbox;
 
 use crate::{
@@ -132,7 +130,9 @@ impl Core {
     /// Waiting inbox messages, oldest first. A message that cannot be read is left to the person
     /// who looks into the folder; it must not stop the run.
     pub(crate) fn messages(&self) -> Result<Vec<SurfaceMessage>, Stop> {
-        let Some(inbox) = &self.inbox else { return Ok(Vec::new()) };
+        let Some(inbox) = &self.inbox else {
+            return Ok(Vec::new());
+        };
         let messages = inbox.messages()?;
         let shared = self.shared();
         Ok(messages
@@ -171,7 +171,8 @@ impl Core {
     /// Announces limits that are nearly used up.
     pub(crate) fn warn_of_limits(&self) -> Result<(), Stop> {
         for what in self.ledger.warnings() {
-            self.log.append(Entry::BudgetWarning(crate::BudgetWarning { what }))?;
+            self.log
+                .append(Entry::BudgetWarning(crate::BudgetWarning { what }))?;
         }
         Ok(())
     }
@@ -179,6 +180,8 @@ impl Core {
 
 /// The wall clock in UTC milliseconds: for entries and deadlines, never for a loop.
 pub(crate) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -3,21 +3,20 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
-    ActionVerdict, BlobId, EffectId, ExecutionResult, MemoryBuffer, Observation, Origin, RunId,
-    Spent, Text,
+    ActionVerdict, EffectId, ExecutionResult, MemoryBuffer, Observation, Origin, RunId, Spent, Text,
 };
 use gyrus_journal::{Inbox, Recovery, Writer};
 
 use crate::{
     Controls, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, HandOver, Kernel, KernelError,
-    Run, RunEnded, RunHandedOver, RunParked, RunStarted, Settled, Stop, Unfinished,
+    Run, RunEnded, RunHandedOver, RunParked, RunStarted, Settled, Snapshot, Stop, Unfinished,
     budget::Ledger,
     core::{Core, CoreParts},
     effects::ask,
     log::Log,
     position::{Position, memory_at},
     recorded::Recorded,
-    snapshot::{Snapshots, Taken},
+    snapshot::{SnapshotError, Snapshots, Taken},
 };
 
 /// How a stretch of a run ended.
@@ -58,7 +57,15 @@ impl Ready {
         // An order to stop that came before the person resumed is done with.
         clear_orders(&inbox)?;
         let controls = Controls::default();
-        Ok(Self { kernel, writer, position, recovery, other_code, controls, parent: None })
+        Ok(Self {
+            kernel,
+            writer,
+            position,
+            recovery,
+            other_code,
+            controls,
+            parent: None,
+        })
     }
 
     /// Spends from a parent's ledger and obeys its controls.
@@ -119,7 +126,10 @@ fn clear_orders(inbox: &Inbox) -> Result<(), KernelError> {
     use gyrus_contract::{MessageBody, SurfaceMessage};
     for (id, body) in inbox.messages()? {
         let message: Option<SurfaceMessage> = serde_json::from_str(&body).ok();
-        if matches!(message.map(|m| m.body), Some(MessageBody::Pause | MessageBody::Stop)) {
+        if matches!(
+            message.map(|m| m.body),
+            Some(MessageBody::Pause | MessageBody::Stop)
+        ) {
             inbox.remove(&id)?;
         }
     }
@@ -127,16 +137,22 @@ fn clear_orders(inbox: &Inbox) -> Result<(), KernelError> {
 }
 
 /// The workspace before the first cycle.
-pub(crate) fn first_snapshot(log: &Log, workspace: &Path) -> Result<Option<BlobId>, Stop> {
-    take_snapshot(log, &mut Snapshots::new(workspace.to_owned(), None))
+pub(crate) fn first_snapshot(log: &Log, workspace: &Path) -> Result<Snapshot, Stop> {
+    let taken = take_snapshot(log, &mut Snapshots::new(workspace.to_owned(), None))?;
+    Ok(taken.unwrap_or_else(|| Snapshot::Missing("the folder did not change".to_owned())))
 }
 
-fn take_snapshot(log: &Log, snapshots: &mut Snapshots) -> Result<Option<BlobId>, Stop> {
+/// `None`: the workspace is as it was at the last snapshot.
+fn take_snapshot(log: &Log, snapshots: &mut Snapshots) -> Result<Option<Snapshot>, Stop> {
     match snapshots.take(|bytes| log.put_blob(bytes)) {
-        Ok(Taken::Same(id) | Taken::New(id)) => Ok(Some(id)),
-        // A fork from here is then only possible in place, and says so.
-        Ok(Taken::TooLarge { .. }) => Ok(None),
-        Err(error) => Err(Stop::Failed(format!("the workspace cannot be read: {error}"))),
+        Ok(Taken::New(id)) => Ok(Some(Snapshot::Blob(id))),
+        Ok(Taken::Same(_)) => Ok(None),
+        Ok(Taken::TooLarge { files, bytes }) => Ok(Some(Snapshot::Missing(format!(
+            "the folder is too large ({files} files, {bytes} bytes)"
+        )))),
+        Err(SnapshotError::Store(stop)) => Err(stop),
+        // The run goes on: it is the fork that is impossible then.
+        Err(error) => Ok(Some(Snapshot::Missing(error.to_string()))),
     }
 }
 
@@ -154,8 +170,14 @@ impl Driver {
         let log = Log::live(ready.writer.clone())?;
         let state = position.kernel_state();
         let ledger = Ledger::new(position.settings.limits, state.spent, ready.parent.clone());
-        let last_snapshot = position.last.as_ref().and_then(|cycle| cycle.snapshot);
-        let previous = last_snapshot.or(position.started.snapshot);
+        let last_snapshot = position
+            .last
+            .as_ref()
+            .and_then(|cycle| cycle.snapshot.clone());
+        let previous = match last_snapshot {
+            Some(Snapshot::Blob(id)) => Some(id),
+            Some(Snapshot::Missing(_)) | None => None,
+        };
         let started = position.started.clone();
         let core = Core::new(CoreParts {
             kernel: ready.kernel.clone(),
@@ -222,7 +244,13 @@ impl Driver {
         let mut all = recorded;
         all.extend(entries.iter().cloned());
         let done = observations(&self.core, &all)?;
-        entries.push(CycleDropped { cycle: self.cycle, why: reason.clone() }.into());
+        entries.push(
+            CycleDropped {
+                cycle: self.cycle,
+                why: reason.clone(),
+            }
+            .into(),
+        );
         let handed = RunHandedOver {
             reason: reason.clone(),
             done: done.iter().map(|seen| seen.effect.clone()).collect(),
@@ -248,13 +276,25 @@ impl Driver {
         };
         let spent = self.core.ledger.spent();
         let last: Entry = if ending.is_final() {
-            RunEnded { ending: ending.clone(), spent }.into()
+            RunEnded {
+                ending: ending.clone(),
+                spent,
+            }
+            .into()
         } else {
-            RunParked { ending: ending.clone(), spent }.into()
+            RunParked {
+                ending: ending.clone(),
+                spent,
+            }
+            .into()
         };
         self.core.log.append(last)?;
         self.core.log.barrier().await?;
-        Ok(Finished { run: self.core.started.run, ending, spent })
+        Ok(Finished {
+            run: self.core.started.run,
+            ending,
+            spent,
+        })
     }
 
     async fn cycles(&mut self) -> Result<Ending, KernelError> {
@@ -314,8 +354,11 @@ impl Driver {
         let first = core.shared().journaled_items;
         let appended = ask::append_items(core, memory, first)?;
         let changed = std::mem::take(&mut core.shared().world_changed);
-        let snapshot =
-            if changed { take_snapshot(&core.log, &mut self.snapshots)? } else { None };
+        let snapshot = if changed {
+            take_snapshot(&core.log, &mut self.snapshots)?
+        } else {
+            None
+        };
         Ok(CycleEnded {
             cycle: self.cycle,
             state_version: self.cognitive_loop.version(),
@@ -334,7 +377,9 @@ impl Driver {
 pub(crate) fn observations(core: &Core, entries: &[Entry]) -> Result<Vec<Observation>, Stop> {
     let mut seen = Vec::new();
     for entry in entries {
-        let Entry::ToolResulted(result) = entry else { continue };
+        let Entry::ToolResulted(result) = entry else {
+            continue;
+        };
         let call = entries.iter().find_map(|entry| match entry {
             Entry::ToolCalled(called) if called.effect == result.effect => Some(&called.call),
             _ => None,
@@ -381,13 +426,19 @@ pub(crate) fn begin_cycle(core: &Core, prefix: &EffectId) -> Result<(), Stop> {
 pub(crate) fn ending_of(ended: &CycleEnded) -> Option<Ending> {
     let denied = || ended.kernel.denied.clone();
     if let Some(error) = &ended.error {
-        return Some(Ending::Failed { reason: error.clone(), denied: denied() });
+        return Some(Ending::Failed {
+            reason: error.clone(),
+            denied: denied(),
+        });
     }
     let claim = ended.claim.clone()?;
     Some(if claim.reached {
         Ending::Reached { claim }
     } else {
-        Ending::Failed { reason: claim.answer, denied: denied() }
+        Ending::Failed {
+            reason: claim.answer,
+            denied: denied(),
+        }
     })
 }
 
@@ -405,33 +456,33 @@ pub(crate) fn restore(
     let capacity = cognitive_loop.memory().capacity();
     let (first, items) = memory_at(reader, last, capacity).map_err(Unrestored::Stop)?;
     *cognitive_loop.memory_mut() = MemoryBuffer::restore(capacity, first, items);
-    cognitive_loop.load(last.state_version, last.state.clone()).map_err(Unrestored::Loop)
+    cognitive_loop
+        .load(last.state_version, last.state.clone())
+        .map_err(Unrestored::Loop)
 }
 
 /// Calls that began and have no outcome: a fresh cycle is told that nobody knows.
 fn unsettled(recorded: &[Entry]) -> Vec<crate::ToolResulted> {
     let settled = |effect: &EffectId| {
-        recorded.iter().any(
-            |entry| matches!(entry, Entry::ToolResulted(result) if result.effect == *effect),
-        )
+        recorded
+            .iter()
+            .any(|entry| matches!(entry, Entry::ToolResulted(result) if result.effect == *effect))
     };
     recorded
         .iter()
         .filter_map(|entry| match entry {
-            Entry::ToolStarted(started) if !settled(&started.effect) => {
-                Some(crate::ToolResulted {
-                    effect: started.effect.clone(),
-                    settled: Settled::Interrupted,
-                    text: crate::Inline::Is(
-                        "this call was interrupted; it may or may not have happened".to_owned(),
-                    ),
-                    is_error: true,
-                    verdict: ActionVerdict::CannotTell,
-                    artifacts: Vec::new(),
-                    claim: None,
-                    took_ms: 0,
-                })
-            }
+            Entry::ToolStarted(started) if !settled(&started.effect) => Some(crate::ToolResulted {
+                effect: started.effect.clone(),
+                settled: Settled::Interrupted,
+                text: crate::Inline::Is(
+                    "this call was interrupted; it may or may not have happened".to_owned(),
+                ),
+                is_error: true,
+                verdict: ActionVerdict::CannotTell,
+                artifacts: Vec::new(),
+                claim: None,
+                took_ms: 0,
+            }),
             _ => None,
         })
         .collect()
@@ -440,7 +491,9 @@ fn unsettled(recorded: &[Entry]) -> Vec<crate::ToolResulted> {
 /// Obeys orders from the inbox whatever effect is in hand. Returns only when that fails.
 async fn watch_orders(core: Arc<Core>) -> Stop {
     let watched = async {
-        let Some(inbox) = &core.inbox else { return std::future::pending().await };
+        let Some(inbox) = &core.inbox else {
+            return std::future::pending().await;
+        };
         let mut watch = inbox.watch()?;
         loop {
             core.obey_messages()?;

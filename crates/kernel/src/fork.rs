@@ -7,7 +7,7 @@ use gyrus_journal::Reader;
 
 use crate::{
     Appended, CycleEnded, Entry, ForkedFrom, Inline, Kernel, KernelError, KernelState, Ready,
-    RunStarted, Stop,
+    RunStarted, Snapshot, Stop,
     kernel::log_name,
     log::{Log, parse},
     position::{Position, memory_at},
@@ -62,7 +62,11 @@ impl Kernel {
             workspace: workspace.clone(),
             settings: settings.clone(),
             parent: None,
-            forked_from: Some(ForkedFrom { run, cycle, head: source.head }),
+            forked_from: Some(ForkedFrom {
+                run,
+                cycle,
+                head: source.head,
+            }),
             snapshot: crate::driver::first_snapshot(&log, &workspace)?,
             ..source.started.clone()
         };
@@ -83,13 +87,11 @@ impl Kernel {
 }
 
 /// The end of the shared prefix, as the new run's own entry.
-fn inherited(
-    last: CycleEnded,
-    first: u64,
-    items: &[Item],
-    log: &Log,
-) -> Result<CycleEnded, Stop> {
-    let items = items.iter().map(|item| Inline::store(item, log)).collect::<Result<_, _>>()?;
+fn inherited(last: CycleEnded, first: u64, items: &[Item], log: &Log) -> Result<CycleEnded, Stop> {
+    let items = items
+        .iter()
+        .map(|item| Inline::store(item, log))
+        .collect::<Result<_, _>>()?;
     Ok(CycleEnded {
         appended: Appended { first, items },
         kernel: KernelState {
@@ -111,8 +113,8 @@ fn inherited(
 struct Source {
     started: RunStarted,
     last: Option<CycleEnded>,
-    /// The workspace at the cycle's end, if it is known.
-    snapshot: Option<gyrus_contract::BlobId>,
+    /// The workspace at the cycle's end.
+    snapshot: Snapshot,
     head: Digest,
 }
 
@@ -120,7 +122,7 @@ impl Source {
     fn read(run: RunId, reader: &Reader, cycle: u32) -> Result<Self, KernelError> {
         let position = Position::read(run, reader)?;
         let mut source = Self {
-            snapshot: position.started.snapshot,
+            snapshot: position.started.snapshot.clone(),
             started: position.started,
             last: None,
             head: Digest::of(b""),
@@ -133,7 +135,9 @@ impl Source {
                     return Ok(source);
                 }
                 Entry::CycleEnded(ended) => {
-                    source.snapshot = ended.snapshot.or(source.snapshot);
+                    if let Some(snapshot) = &ended.snapshot {
+                        source.snapshot = snapshot.clone();
+                    }
                     let number = ended.cycle;
                     if number == cycle {
                         source.head = entry.hash;
@@ -163,20 +167,21 @@ impl Source {
         match into {
             ForkInto::InPlace => {
                 let workspace = self.started.workspace.clone();
-                let found = self
-                    .snapshot
-                    .map(|id| differences(&id, load, &workspace))
-                    .transpose()
+                let Snapshot::Blob(id) = &self.snapshot else {
+                    return Ok((workspace, None));
+                };
+                let found = differences(id, load, &workspace)
                     .map_err(|error| unreadable(error.to_string()))?;
-                Ok((workspace, found))
+                Ok((workspace, Some(found)))
             }
             ForkInto::Folder(folder) => {
-                let Some(id) = self.snapshot else {
-                    return Err(unreadable(
-                        "there is none, the folder was too large; fork with --in-place".to_owned(),
-                    ));
+                let id = match &self.snapshot {
+                    Snapshot::Blob(id) => id,
+                    Snapshot::Missing(why) => {
+                        return Err(unreadable(format!("{why}; fork with --in-place")));
+                    }
                 };
-                materialise(&id, load, &folder).map_err(|error| unreadable(error.to_string()))?;
+                materialise(id, load, &folder).map_err(|error| unreadable(error.to_string()))?;
                 let folder = folder
                     .canonicalize()
                     .map_err(|error| unreadable(format!("{}: {error}", folder.display())))?;

@@ -47,7 +47,9 @@ impl PlainGate {
         workspace: &Path,
         writes: bool,
     ) -> Result<ResolvedPath, Unresolvable> {
-        let wrong = |what: String| Unresolvable { reason: format!("`{argument}`: {what}") };
+        let wrong = |what: String| Unresolvable {
+            reason: format!("`{argument}`: {what}"),
+        };
         if given == "~" || given.starts_with("~/") {
             return Err(wrong(format!(
                 "`~` is not expanded; write the absolute path, or a path relative to the \
@@ -64,14 +66,18 @@ impl PlainGate {
                 self.state_home.join(below)
             };
         }
-        match paths::kind(&real).map_err(|e| wrong(format!("`{given}` cannot be looked at: {e}")))? {
+        match paths::kind(&real)
+            .map_err(|e| wrong(format!("`{given}` cannot be looked at: {e}")))?
+        {
             FileKind::Special => {
                 return Err(wrong(format!(
                     "`{given}` is a pipe, socket or device; only files and folders can be named"
                 )));
             }
             FileKind::Folder if writes => {
-                return Err(wrong(format!("`{given}` is a folder; name the file to write")));
+                return Err(wrong(format!(
+                    "`{given}` is a folder; name the file to write"
+                )));
             }
             FileKind::File { names } if writes && names > 1 => {
                 return Err(wrong(format!(
@@ -82,7 +88,11 @@ impl PlainGate {
             FileKind::Folder | FileKind::File { .. } | FileKind::Missing => {}
         }
         let in_workspace = real.strip_prefix(workspace).ok().map(Path::to_path_buf);
-        Ok(ResolvedPath { given: given.to_owned(), real, in_workspace })
+        Ok(ResolvedPath {
+            given: given.to_owned(),
+            real,
+            in_workspace,
+        })
     }
 
     /// The risk of one touch of a resolved call, why, and whether it stays within the workspace.
@@ -99,7 +109,10 @@ impl PlainGate {
             Touch::Writes(argument) => (argument, true),
         };
         let Some(path) = call.paths.get(argument) else {
-            return Weight::new(Risk::High, format!("touches `{argument}`, which was not looked up"));
+            return Weight::new(
+                Risk::High,
+                format!("touches `{argument}`, which was not looked up"),
+            );
         };
         if path.real.starts_with(&self.state_home) {
             return Weight::new(
@@ -112,15 +125,20 @@ impl PlainGate {
         match (&path.in_workspace, writes) {
             (Some(below), true) if has_git_part(below) => Weight::new(
                 Risk::High,
-                format!("writes {}, and git runs programs that such files name", below.display()),
+                format!(
+                    "writes {}, and git runs programs that such files name",
+                    below.display()
+                ),
             )
             .contained(),
-            (Some(below), true) => {
-                Weight::new(Risk::Moderate, format!("writes {} in the workspace", below.display()))
-                    .contained()
-            }
+            (Some(below), true) => Weight::new(
+                Risk::Moderate,
+                format!("writes {} in the workspace", below.display()),
+            )
+            .contained(),
             (Some(_), false) => {
-                Weight::new(Risk::Safe, "reads inside the workspace and changes nothing").contained()
+                Weight::new(Risk::Safe, "reads inside the workspace and changes nothing")
+                    .contained()
             }
             (None, true) => {
                 Weight::new(Risk::High, format!("writes outside the workspace: {shown}"))
@@ -145,7 +163,10 @@ impl Gate for PlainGate {
     ) -> Result<ResolvedCall, Unresolvable> {
         let arguments = object(&call.arguments)?;
         let workspace = real_path(workspace).map_err(|e| Unresolvable {
-            reason: format!("the workspace {} cannot be looked up: {e}", workspace.display()),
+            reason: format!(
+                "the workspace {} cannot be looked up: {e}",
+                workspace.display()
+            ),
         })?;
         let mut paths = BTreeMap::new();
         for touch in &spec.touches {
@@ -161,12 +182,24 @@ impl Gate for PlainGate {
                 }
             }
         }
-        Ok(ResolvedCall { tool: call.tool.clone(), arguments: Value::Object(arguments), paths })
+        Ok(ResolvedCall {
+            tool: call.tool.clone(),
+            arguments: Value::Object(arguments),
+            paths,
+        })
     }
 
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement) -> Verdict {
-        let weights: Vec<_> = spec.touches.iter().map(|touch| self.weigh(touch, call)).collect();
-        let risk = weights.iter().map(|weight| weight.risk).max().unwrap_or(Risk::Safe);
+        let weights: Vec<_> = spec
+            .touches
+            .iter()
+            .map(|touch| self.weigh(touch, call))
+            .collect();
+        let risk = weights
+            .iter()
+            .map(|weight| weight.risk)
+            .max()
+            .unwrap_or(Risk::Safe);
         let contained = under.throwaway && weights.iter().all(|weight| weight.contained);
         let forbidden = weights.iter().any(|weight| weight.forbidden);
         let mut reasons: Vec<_> = weights.into_iter().map(|weight| weight.reason).collect();
@@ -183,7 +216,11 @@ impl Gate for PlainGate {
             decide(risk, contained, under.mode)
         };
         reasons.extend(why);
-        Verdict { risk, decision, reasons }
+        Verdict {
+            risk,
+            decision,
+            reasons,
+        }
     }
 }
 
@@ -199,15 +236,26 @@ struct Weight {
 
 impl Weight {
     fn new(risk: Risk, reason: impl Into<String>) -> Self {
-        Self { risk, reason: reason.into(), contained: false, forbidden: false }
+        Self {
+            risk,
+            reason: reason.into(),
+            contained: false,
+            forbidden: false,
+        }
     }
 
     fn contained(self) -> Self {
-        Self { contained: true, ..self }
+        Self {
+            contained: true,
+            ..self
+        }
     }
 
     fn forbidden(self) -> Self {
-        Self { forbidden: true, ..self }
+        Self {
+            forbidden: true,
+            ..self
+        }
     }
 }
 
@@ -217,20 +265,27 @@ fn decide(risk: Risk, contained: bool, mode: Mode) -> (Decision, Option<String>)
     match (mode, risk) {
         (_, Risk::Safe) => (Decision::Allow, None),
         (Mode::ReadOnly, _) => (Decision::Deny, says("allows only what changes nothing")),
-        (Mode::Never, _) => (Decision::Deny, says("denies whatever a person would be asked about")),
+        (Mode::Never, _) => (
+            Decision::Deny,
+            says("denies whatever a person would be asked about"),
+        ),
         (Mode::Ask, _) => (Decision::Ask, says("asks before anything that is not safe")),
         (Mode::Edits | Mode::Auto, Risk::Moderate) => (Decision::Allow, None),
-        (Mode::Edits, Risk::High) => {
-            (Decision::Ask, says("allows only plain changes of files in the workspace"))
-        }
+        (Mode::Edits, Risk::High) => (
+            Decision::Ask,
+            says("allows only plain changes of files in the workspace"),
+        ),
         (Mode::Auto, Risk::High) if contained => (
             Decision::Allow,
-            Some("the workspace was named as one that may be lost, and counts as containment".into()),
+            Some(
+                "the workspace was named as one that may be lost, and counts as containment".into(),
+            ),
         ),
         (Mode::Auto, Risk::High) => (Decision::Ask, says("asks for what nothing contains")),
-        (Mode::Edits | Mode::Auto, Risk::Critical) => {
-            (Decision::Ask, Some("what is critical is asked every time".into()))
-        }
+        (Mode::Edits | Mode::Auto, Risk::Critical) => (
+            Decision::Ask,
+            Some("what is critical is asked every time".into()),
+        ),
     }
 }
 
@@ -253,7 +308,11 @@ fn object(arguments: &Value) -> Result<Map<String, Value>, Unresolvable> {
 
 /// The argument as a text that can name something.
 fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, Unresolvable> {
-    let wrong = |what: &str| Err(Unresolvable { reason: format!("`{name}` {what}") });
+    let wrong = |what: &str| {
+        Err(Unresolvable {
+            reason: format!("`{name}` {what}"),
+        })
+    };
     match arguments.get(name) {
         None => wrong("is missing; it must be a text"),
         Some(Value::String(text)) if text.trim().is_empty() => wrong("must not be empty"),

@@ -43,8 +43,13 @@ impl<T: Serialize + DeserializeOwned + Clone> Inline<T> {
     ) -> Result<T, E> {
         match self {
             Inline::Is(value) => Ok(value.clone()),
-            Inline::Blob(id) => serde_json::from_slice(&fetch(id)?)
-                .map_err(|error| BadBlob { blob: *id, reason: error.to_string() }.into()),
+            Inline::Blob(id) => serde_json::from_slice(&fetch(id)?).map_err(|error| {
+                BadBlob {
+                    blob: *id,
+                    reason: error.to_string(),
+                }
+                .into()
+            }),
         }
     }
 }

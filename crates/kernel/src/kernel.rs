@@ -2,15 +2,13 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use gyrus_contract::{
-    Gate, KeeperError, Limits, Mode, Model, OnAsk, RunId, Text, Tool, ToolSpec,
-};
+use gyrus_contract::{Gate, KeeperError, Limits, Mode, Model, OnAsk, RunId, Text, Tool, ToolSpec};
 use gyrus_journal::{LogName, Store, Take, os::process::ProcessIdentity};
 use serde_json::Value;
 
 use crate::{
-    Ending, Entry, ErasedLoop, Inline, LoopFactory, Parent, Pins, Ready, RunResumed, RunStarted, Settings,
-    Stop, driver, keeper::Keeper, log::Log, position::Position, redact::Redactor,
+    Ending, Entry, ErasedLoop, Inline, LoopFactory, Parent, Pins, Ready, RunResumed, RunStarted,
+    Settings, Stop, driver, keeper::Keeper, log::Log, position::Position, redact::Redactor,
 };
 
 /// The kind of log that runs are.
@@ -43,10 +41,23 @@ impl Organs {
         redactor: Arc<Redactor>,
         loops: LoopFactory,
     ) -> Self {
-        let tools: BTreeMap<_, _> =
-            tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect();
-        let specs = tools.values().map(|tool| Arc::new(tool.spec().clone())).collect();
-        Self { model, tools, specs, gate, redactor, loops, keeper_program: None }
+        let tools: BTreeMap<_, _> = tools
+            .into_iter()
+            .map(|tool| (tool.spec().name.clone(), tool))
+            .collect();
+        let specs = tools
+            .values()
+            .map(|tool| Arc::new(tool.spec().clone()))
+            .collect();
+        Self {
+            model,
+            tools,
+            specs,
+            gate,
+            redactor,
+            loops,
+            keeper_program: None,
+        }
     }
 
     pub(crate) fn start_keeper(&self) -> Result<Keeper, KeeperError> {
@@ -145,7 +156,9 @@ pub struct Kernel {
 impl Kernel {
     /// A kernel over this store, with these organs.
     pub fn new(store: Store, organs: Organs) -> Self {
-        Self { inner: Arc::new((store, organs)) }
+        Self {
+            inner: Arc::new((store, organs)),
+        }
     }
 
     /// Where runs are kept.
@@ -223,7 +236,9 @@ impl Kernel {
     fn check_price(&self, limits: &Limits) -> Result<(), KernelError> {
         let model = &self.organs().model;
         if limits.cost.is_some() && limits.tokens.is_none() && model.price().is_none() {
-            return Err(KernelError::UnknownPrice { model: model.name().to_owned() });
+            return Err(KernelError::UnknownPrice {
+                model: model.name().to_owned(),
+            });
         }
         Ok(())
     }
@@ -238,16 +253,18 @@ impl Kernel {
         let reader = writer.reader()?;
         let mut position = Position::read(run, &reader)?;
         if let Some(ending) = position.over() {
-            return Err(KernelError::Over { run, what: summary(&ending) });
+            return Err(KernelError::Over {
+                run,
+                what: summary(&ending),
+            });
         }
         let config = &position.started.loop_config;
         let cognitive_loop = self.make_loop(&position.started.cognitive_loop, config)?;
         let before = position.settings.clone();
         position.settings = self.changed(&before, &*cognitive_loop, changes);
         self.check_price(&position.settings.limits)?;
-        let process = ProcessIdentity::current().map_err(|error| {
-            Stop::Failed(format!("this process cannot be identified: {error}"))
-        })?;
+        let process = ProcessIdentity::current()
+            .map_err(|error| Stop::Failed(format!("this process cannot be identified: {error}")))?;
         let log = Log::live(writer.clone())?;
         log.append(RunResumed {
             process,
@@ -294,7 +311,10 @@ pub fn summary(ending: &Ending) -> String {
         Ending::Failed { reason, .. } => format!("failed: {}", first_line(reason)),
         Ending::Limit { what } => format!("limit reached: {what}"),
         Ending::Waiting { effect, question } => format!("waits at {effect}: {question}"),
-        Ending::Sleeping { signal: Some(signal), .. } => format!("waits for `{signal}`"),
+        Ending::Sleeping {
+            signal: Some(signal),
+            ..
+        } => format!("waits for `{signal}`"),
         Ending::Sleeping { .. } => "sleeps".to_owned(),
         Ending::Stuck { what } => format!("stuck: {}", first_line(what)),
         Ending::ModelUnreachable { error } => error.to_string(),
@@ -306,7 +326,6 @@ pub fn summary(ending: &Ending) -> String {
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
-
 
 /// Entries of a run that this gyrus can read, from `from` on.
 ///

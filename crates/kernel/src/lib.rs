@@ -44,7 +44,7 @@ pub use entry::{
     Appended, ApprovalAnswered, ApprovalAsked, BranchesStarted, BudgetWarning, Came, Card, Charge,
     ChildEnded, ChildStarted, CycleDropped, CycleEnded, Ending, Entry, Fact, ForkedFrom, Form,
     GateVerdict, KernelState, ModelCall, ModelReply, Parent, Pins, RaceWon, RunEnded,
-    RunHandedOver, RunParked, RunResumed, RunStarted, Settings, Settled, Steered, Taken,
+    RunHandedOver, RunParked, RunResumed, RunStarted, Settings, Settled, Snapshot, Steered, Taken,
     ToolCalled, ToolResulted, ToolStarted, UnreadableEntry, ValueTaken, WaitEnded, WaitStarted,
 };
 pub use fork::{ForkInto, Forked};

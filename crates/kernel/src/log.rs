@@ -18,11 +18,19 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn live(writer: Writer) -> Result<Self, Stop> {
         let reader = writer.reader()?;
-        Ok(Self { reader, writer: Some(writer), held: Mutex::default() })
+        Ok(Self {
+            reader,
+            writer: Some(writer),
+            held: Mutex::default(),
+        })
     }
 
     pub(crate) fn recorded(reader: Reader) -> Self {
-        Self { reader, writer: None, held: Mutex::default() }
+        Self {
+            reader,
+            writer: None,
+            held: Mutex::default(),
+        }
     }
 
     pub(crate) fn reader(&self) -> &Reader {
@@ -46,8 +54,14 @@ impl Log {
         let batch = entries
             .iter()
             .map(|entry| {
-                let payload = entry.payload().map_err(|error| Stop::Failed(error.to_string()))?;
-                Ok(NewEntry { kind: entry.kind(), version: entry.version(), payload })
+                let payload = entry
+                    .payload()
+                    .map_err(|error| Stop::Failed(error.to_string()))?;
+                Ok(NewEntry {
+                    kind: entry.kind(),
+                    version: entry.version(),
+                    payload,
+                })
             })
             .collect::<Result<Vec<_>, Stop>>()?;
         Ok(self.writer()?.append(&batch)?)
@@ -70,7 +84,9 @@ impl Log {
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, BTreeSet<BlobId>> {
-        self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.held
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     pub(crate) fn blob(&self, id: &BlobId) -> Result<Vec<u8>, Stop> {

@@ -7,8 +7,8 @@ use gyrus_contract::{Item, RunId};
 use gyrus_journal::Reader;
 
 use crate::{
-    Appended, CycleEnded, Ending, Entry, KernelError, KernelState, RunHandedOver, RunStarted, Settings, Stop,
-    log::parse,
+    Appended, CycleEnded, Ending, Entry, KernelError, KernelState, RunHandedOver, RunStarted,
+    Settings, Stop, log::parse,
 };
 
 /// Where a run is.
@@ -69,7 +69,10 @@ impl Position {
         }
         since.reverse();
         let mut position = Self::fresh(started);
-        if let Some(settings) = last.as_ref().and_then(|cycle| cycle.kernel.settings.clone()) {
+        if let Some(settings) = last
+            .as_ref()
+            .and_then(|cycle| cycle.kernel.settings.clone())
+        {
             position.settings = settings;
         }
         position.cycle = last.as_ref().map_or(1, |cycle| cycle.cycle + 1);
@@ -83,7 +86,8 @@ impl Position {
     fn apply(&mut self, entry: Entry) {
         match entry {
             Entry::RunHandedOver(handed) => {
-                self.dropped.push((handed, std::mem::take(&mut self.recorded)));
+                self.dropped
+                    .push((handed, std::mem::take(&mut self.recorded)));
             }
             Entry::CycleDropped(dropped) => self.cycle = dropped.cycle + 1,
             Entry::RunResumed(resumed) => self.settings = resumed.settings,
@@ -105,13 +109,22 @@ impl Position {
 
     /// The kernel's state at the end of the last complete cycle.
     pub(crate) fn kernel_state(&self) -> KernelState {
-        self.last.as_ref().map(|cycle| cycle.kernel.clone()).unwrap_or_default()
+        self.last
+            .as_ref()
+            .map(|cycle| cycle.kernel.clone())
+            .unwrap_or_default()
     }
 
     /// Inbox messages that the journal already holds.
     pub(crate) fn consumed(&self) -> Vec<String> {
-        let recorded = self.recorded.iter().flat_map(|entry| entry.consumed_messages());
-        let last = self.last.iter().flat_map(|cycle| cycle.kernel.consumed.iter());
+        let recorded = self
+            .recorded
+            .iter()
+            .flat_map(|entry| entry.consumed_messages());
+        let last = self
+            .last
+            .iter()
+            .flat_map(|cycle| cycle.kernel.consumed.iter());
         recorded.map(str::to_owned).chain(last.cloned()).collect()
     }
 }
@@ -133,7 +146,10 @@ pub(crate) fn memory_at(
             break;
         }
         let entry = entry?;
-        if !matches!(entry.kind.as_str(), "cycle.ended" | "cycle.dropped" | "model.call") {
+        if !matches!(
+            entry.kind.as_str(),
+            "cycle.ended" | "cycle.dropped" | "model.call"
+        ) {
             continue;
         }
         let appended = match parse(&entry)? {

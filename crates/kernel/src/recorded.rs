@@ -79,8 +79,15 @@ const SHOWN: usize = 240;
 
 /// An entry in few words, for showing two sides of a divergence.
 pub(crate) fn describe(entry: &Entry) -> String {
-    let payload = entry.payload().map(|json| json.get().to_owned()).unwrap_or_default();
+    let payload = entry
+        .payload()
+        .map(|json| json.get().to_owned())
+        .unwrap_or_default();
     let shown: String = payload.chars().take(SHOWN).collect();
-    let dots = if payload.chars().nth(SHOWN).is_some() { " …" } else { "" };
+    let dots = if payload.chars().nth(SHOWN).is_some() {
+        " …"
+    } else {
+        ""
+    };
     format!("`{}` {shown}{dots}", entry.kind())
 }

@@ -46,7 +46,9 @@ pub struct Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secret").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Secret")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -116,10 +118,17 @@ impl Redactor {
         let mut cuts = Vec::new();
         if text.contains(MARKER_START) {
             let markers = self.marker.find_iter(text);
-            cuts.extend(markers.map(|found| Cut { at: found.range(), marker: None }));
+            cuts.extend(markers.map(|found| Cut {
+                at: found.range(),
+                marker: None,
+            }));
         }
         let cuts = self.look(text, cuts, |piece| self.known.find(piece.text));
         let cuts = self.look(text, cuts, |piece| self.formats.find(piece.text));
+        let cuts = self.look(text, cuts, |piece| self.formats.find_openai(piece.text));
+        let cuts = self.look(text, cuts, |piece| {
+            self.formats.find_in_addresses(piece.text)
+        });
         let cuts = self.look(text, cuts, |piece| self.context.find(piece));
         if cuts.iter().all(|cut| cut.marker.is_none()) {
             return Cow::Borrowed(text);
@@ -153,8 +162,13 @@ impl Redactor {
         for captures in self.marker.captures_iter(text) {
             let (marker, [name]) = captures.extract();
             let at = captures.get_match().start();
-            let value = self.known.value(name).or_else(|| found.get(name).map(String::as_str));
-            let value = value.ok_or_else(|| UnknownSecret { name: name.to_owned() })?;
+            let value = self
+                .known
+                .value(name)
+                .or_else(|| found.get(name).map(String::as_str));
+            let value = value.ok_or_else(|| UnknownSecret {
+                name: name.to_owned(),
+            })?;
             revealed.push_str(&text[end..at]);
             revealed.push_str(value);
             end = at + marker.len();
@@ -167,7 +181,10 @@ impl Redactor {
     fn look(&self, text: &str, cuts: Vec<Cut>, find: impl Fn(&Piece<'_>) -> Vec<Hit>) -> Vec<Cut> {
         let mut all = Vec::with_capacity(cuts.len());
         let mut start = 0;
-        let end = Cut { at: text.len()..text.len(), marker: None };
+        let end = Cut {
+            at: text.len()..text.len(),
+            marker: None,
+        };
         for cut in cuts.into_iter().chain([end]) {
             let piece = Piece {
                 text: &text[start..cut.at.start],
@@ -176,7 +193,10 @@ impl Redactor {
             };
             for hit in find(&piece) {
                 let marker = Some(self.marker_for(&piece.text[hit.at.clone()], hit.name));
-                all.push(Cut { at: start + hit.at.start..start + hit.at.end, marker });
+                all.push(Cut {
+                    at: start + hit.at.start..start + hit.at.end,
+                    marker,
+                });
             }
             start = cut.at.end;
             if !cut.at.is_empty() {
@@ -200,7 +220,10 @@ impl Redactor {
         let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
         for length in (6..=digits.len()).step_by(6) {
             let name = format!("{kind}-{}", &digits[..length]);
-            let taken = self.known.value(&name).or_else(|| found.get(&name).map(String::as_str));
+            let taken = self
+                .known
+                .value(&name)
+                .or_else(|| found.get(&name).map(String::as_str));
             match taken {
                 Some(other) if other != value => continue,
                 Some(_) => {}
@@ -219,19 +242,25 @@ impl Redactor {
             Value::String(text) => {
                 let mut redacted = self.redact(text);
                 if let Some(at) = key.and_then(|key| context::value_under(key, &redacted)) {
-                    let marker = self.marker_for(&redacted[at.clone()], HitName::Found(context::KIND));
+                    let marker =
+                        self.marker_for(&redacted[at.clone()], HitName::Found(context::KIND));
                     redacted.to_mut().replace_range(at, &marker);
                 }
                 if let Cow::Owned(redacted) = redacted {
                     *text = redacted;
                 }
             }
-            Value::Array(values) => values.iter_mut().for_each(|value| self.redact_value(value, key)),
+            Value::Array(values) => values
+                .iter_mut()
+                .for_each(|value| self.redact_value(value, key)),
             Value::Object(map) => {
                 for (key, value) in map.iter_mut() {
                     self.redact_value(value, Some(key));
                 }
-                if map.keys().any(|key| matches!(self.redact(key), Cow::Owned(_))) {
+                if map
+                    .keys()
+                    .any(|key| matches!(self.redact(key), Cow::Owned(_)))
+                {
                     *map = std::mem::take(map)
                         .into_iter()
                         .map(|(key, value)| (self.redact(&key).into_owned(), value))

@@ -6,7 +6,8 @@ use gyrus_contract::{Digest, EffectId, RunId, Spent};
 
 use crate::{
     Controls, CycleEnded, Divergence, Entry, ErasedLoop, Kernel, KernelError, KernelState, Run,
-    RunStarted, Stop, budget::Ledger,
+    RunStarted, Stop,
+    budget::Ledger,
     core::{Core, CoreParts},
     driver::{Unrestored, begin_cycle, restore},
     kernel::{entries, log_name},
@@ -51,7 +52,9 @@ impl Kernel {
             replay.found.entries += 1;
             match entry {
                 Entry::CycleEnded(ended) => {
-                    replay.cycle(std::mem::take(&mut recorded), Some(ended)).await?;
+                    replay
+                        .cycle(std::mem::take(&mut recorded), Some(ended))
+                        .await?;
                 }
                 Entry::RunHandedOver(handed) => {
                     replay.found.given_up += 1;
@@ -80,8 +83,8 @@ struct Replay {
 impl Replay {
     fn new(kernel: &Kernel, started: RunStarted, log: Log) -> Result<Self, KernelError> {
         let cognitive_loop = kernel.make_loop(&started.cognitive_loop, &started.loop_config)?;
-        let other_code = kernel.pins(&*cognitive_loop, &started.settings.pins)
-            != started.settings.pins;
+        let other_code =
+            kernel.pins(&*cognitive_loop, &started.settings.pins) != started.settings.pins;
         let run = started.run;
         let core = Core::new(CoreParts {
             kernel: kernel.clone(),
@@ -104,7 +107,13 @@ impl Replay {
             unfinished: false,
             differences: Vec::new(),
         };
-        Ok(Self { core: Arc::new(core), cognitive_loop, number: 1, other_code, found })
+        Ok(Self {
+            core: Arc::new(core),
+            cognitive_loop,
+            number: 1,
+            other_code,
+            found,
+        })
     }
 
     /// Runs one cycle again and compares its end.
@@ -133,7 +142,11 @@ impl Replay {
                 if !same_end || (state != ended.state && !self.other_code) {
                     let now = format!("state {} and result {result:?}", Digest::of_json(&state));
                     let recorded = format!("state {}", Digest::of_json(&ended.state));
-                    self.differs(Divergence { effect: prefix, recorded, now })?;
+                    self.differs(Divergence {
+                        effect: prefix,
+                        recorded,
+                        now,
+                    })?;
                 }
                 self.compare_memory(&ended)?;
             }
@@ -200,8 +213,10 @@ impl Replay {
                 crate::effects::ask::amend(&self.core, [steered]);
             }
         }
-        self.cognitive_loop
-            .hand_over(&crate::HandOver { reason: handed.reason, done });
+        self.cognitive_loop.hand_over(&crate::HandOver {
+            reason: handed.reason,
+            done,
+        });
         Ok(())
     }
 }

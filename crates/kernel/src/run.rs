@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{
-    Boxed, EffectId, Message, MemoryBuffer, Observation, Perception, Purpose, Reply, RunId,
+    Boxed, EffectId, MemoryBuffer, Message, Observation, Perception, Purpose, Reply, RunId,
     SystemPart, Text, ToolCall, ToolSpec,
 };
 use serde::Serialize;
@@ -70,7 +70,13 @@ pub(crate) struct Begun {
 
 impl Run {
     pub(crate) fn new(core: Arc<Core>, prefix: EffectId) -> Self {
-        Self { core, prefix, next: 1, in_hand: None, stopped: None }
+        Self {
+            core,
+            prefix,
+            next: 1,
+            in_hand: None,
+            stopped: None,
+        }
     }
 
     /// The run's id.
@@ -319,7 +325,9 @@ impl Run {
 
     /// An effect whose future was dropped has no outcome that a later process could find.
     pub(crate) fn check_dropped(&mut self) -> Result<(), Stop> {
-        let Some(effect) = self.in_hand.take() else { return Ok(()) };
+        let Some(effect) = self.in_hand.take() else {
+            return Ok(());
+        };
         let divergence = Divergence {
             effect,
             recorded: "an effect that began".to_owned(),

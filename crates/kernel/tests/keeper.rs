@@ -1,6 +1,10 @@
 //! Keepers with real processes. This program is its own keeper, and with `--order` the run's
 //! process that a test kills; hence a `main` instead of the usual harness.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test, though without harness")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test, though without harness"
+)]
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +40,10 @@ until [ -e ready ]; do sleep 0.01; done
 fn main() {
     keeper::serve_if_asked();
     let arguments: Vec<String> = std::env::args().collect();
-    if arguments.get(1).is_some_and(|argument| argument == "--order") {
+    if arguments
+        .get(1)
+        .is_some_and(|argument| argument == "--order")
+    {
         return order(&arguments[2], &arguments[3]);
     }
     let arguments = Arguments::from_args();
@@ -60,14 +67,23 @@ type Test = (&'static str, fn(Level));
 
 const TESTS: [Test; 10] = [
     ("ends_as_the_command_ends", ends_as_the_command_ends),
-    ("gives_exactly_what_was_ordered", gives_exactly_what_was_ordered),
+    (
+        "gives_exactly_what_was_ordered",
+        gives_exactly_what_was_ordered,
+    ),
     ("stands_apart_from_us", stands_apart_from_us),
     ("kills_at_the_time_limit", kills_at_the_time_limit),
     ("leaves_no_daemon_behind", leaves_no_daemon_behind),
     ("dies_with_the_run", dies_with_the_run),
-    ("killing_one_half_kills_the_tree", killing_one_half_kills_the_tree),
+    (
+        "killing_one_half_kills_the_tree",
+        killing_one_half_kills_the_tree,
+    ),
     ("dropping_kills", dropping_kills),
-    ("keeps_head_and_tail_of_a_flood", keeps_head_and_tail_of_a_flood),
+    (
+        "keeps_head_and_tail_of_a_flood",
+        keeps_head_and_tail_of_a_flood,
+    ),
     ("survives_orphans", survives_orphans),
 ];
 
@@ -79,7 +95,10 @@ struct World {
 
 impl World {
     fn new(level: Level) -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), level }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            level,
+        }
     }
 
     fn path(&self) -> &Path {
@@ -123,7 +142,9 @@ impl World {
             .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
             .filter(|pid: &u32| {
                 let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                environment.split(|byte| *byte == 0).any(|variable| variable == mark)
+                environment
+                    .split(|byte| *byte == 0)
+                    .any(|variable| variable == mark)
             })
             .filter_map(|pid| ProcessIdentity::of(pid).unwrap())
             .filter(|process| process.is_alive().unwrap())
@@ -146,14 +167,18 @@ fn spec(folder: &Path, script: &str) -> CommandSpec {
         folder: folder.to_owned(),
         environment: BTreeMap::from([("PATH".to_owned(), path), (MARK.to_owned(), mark)]),
         stdin: String::new(),
-        time_limit_ms: PATIENCE.as_millis() as u64,
+        time_limit_ms: 3_600_000,
         head_bytes: 4096,
         tail_bytes: 4096,
     }
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
 async fn until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -168,7 +193,12 @@ async fn until(what: &str, mut condition: impl FnMut() -> bool) {
 fn other_half(recorded: &ProcessIdentity, level: Level) -> ProcessIdentity {
     let parent_of = |pid: u32| -> Option<u32> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix("PPid:"))?
+            .trim()
+            .parse()
+            .ok()
     };
     let pid = match level {
         Level::Namespace => parent_of(recorded.pid),
@@ -183,13 +213,19 @@ fn other_half(recorded: &ProcessIdentity, level: Level) -> ProcessIdentity {
 /// The most memory that a process ever had resident, in kilobytes.
 fn peak_memory(process: &ProcessIdentity) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{}/status", process.pid)).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().trim_end_matches(" kB").parse().ok()
 }
 
 /// What the run's process does: orders a command from a keeper, prints the keeper, and waits.
 fn order(level: &str, folder: &str) {
-    let level = if level == "Namespace" { Level::Namespace } else { Level::Subreaper };
+    let level = if level == "Namespace" {
+        Level::Namespace
+    } else {
+        Level::Subreaper
+    };
     let keeper = Keeper::at_level(&std::env::current_exe().unwrap(), level).unwrap();
     println!("{}", serde_json::to_string(keeper.identity()).unwrap());
     std::io::stdout().flush().unwrap();
@@ -201,14 +237,22 @@ fn ends_as_the_command_ends(level: Level) {
     let world = World::new(level);
     let check = |script: &str, exit, output: &str| {
         let outcome = world.run(world.spec(script)).unwrap();
-        assert_eq!((outcome.exit, outcome.output.head.as_str()), (exit, output), "{script}");
+        assert_eq!(
+            (outcome.exit, outcome.output.head.as_str()),
+            (exit, output),
+            "{script}"
+        );
     };
     check("true", Exit::Code(0), "");
     check("exit 7", Exit::Code(7), "");
     check("kill -TERM $$", Exit::Signal(15), "");
     check("kill -KILL $$", Exit::Signal(9), "");
     // The output comes in the order written, whichever stream it was written to.
-    check("echo a; echo b >&2; echo c; exit 3", Exit::Code(3), "a\nb\nc\n");
+    check(
+        "echo a; echo b >&2; echo c; exit 3",
+        Exit::Code(3),
+        "a\nb\nc\n",
+    );
     check("kill 0", Exit::Signal(15), "");
     check("exec >&- 2>&-; exit 4", Exit::Code(4), "");
 
@@ -217,16 +261,28 @@ fn ends_as_the_command_ends(level: Level) {
         change(&mut spec);
         let program = spec.program.clone();
         match world.run(spec) {
-            Err(KeeperError::Start { program: named, reason }) => {
+            Err(KeeperError::Start {
+                program: named,
+                reason,
+            }) => {
                 assert_eq!(named, program);
                 assert!(reason.contains(words), "{reason}");
             }
             other => panic!("{other:?}"),
         }
     };
-    refused(|spec| spec.program = "/no/such/program".to_owned(), "No such file");
-    refused(|spec| spec.program = "/etc/passwd".to_owned(), "Permission denied");
-    refused(|spec| spec.folder = "/no/such/folder".into(), "`/no/such/folder` does not exist");
+    refused(
+        |spec| spec.program = "/no/such/program".to_owned(),
+        "No such file",
+    );
+    refused(
+        |spec| spec.program = "/etc/passwd".to_owned(),
+        "Permission denied",
+    );
+    refused(
+        |spec| spec.folder = "/no/such/folder".into(),
+        "`/no/such/folder` does not exist",
+    );
     refused(|spec| spec.arguments.push("a\0b".to_owned()), "nul byte");
 }
 
@@ -235,7 +291,8 @@ fn gives_exactly_what_was_ordered(level: Level) {
     // More than a pipe holds, and the command reads none of it for a while.
     let mut spec = world.spec("sleep 0.1; wc -c; pwd; exec /usr/bin/env -0");
     spec.stdin = "ü".repeat(100_000);
-    spec.environment.insert("ODD".to_owned(), "a=b\nc".to_owned());
+    spec.environment
+        .insert("ODD".to_owned(), "a=b\nc".to_owned());
     let outcome = world.run(spec).unwrap();
     let mut variables: Vec<&str> = outcome.output.head.split('\0').collect();
     let real = world.path().canonicalize().unwrap();
@@ -251,7 +308,11 @@ fn gives_exactly_what_was_ordered(level: Level) {
     let path = format!("PATH={}", std::env::var("PATH").unwrap());
     let mark = format!("{MARK}={}", world.mark());
     assert_eq!(variables, [mark.as_str(), "ODD=a=b\nc", path.as_str()]);
-    assert_eq!(world.output("cat"), "", "without a text standard input is at its end");
+    assert_eq!(
+        world.output("cat"),
+        "",
+        "without a text standard input is at its end"
+    );
 }
 
 fn stands_apart_from_us(level: Level) {
@@ -262,8 +323,12 @@ fn stands_apart_from_us(level: Level) {
         std::env::current_exe().unwrap().display(),
         world.mark()
     );
-    let mut parent =
-        Command::new("bash").arg("-c").arg(script).stdout(Stdio::null()).spawn().unwrap();
+    let mut parent = Command::new("bash")
+        .arg("-c")
+        .arg(script)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     block_on(world.ready());
     for process in world.alive() {
         let proc = format!("/proc/{}", process.pid);
@@ -276,7 +341,10 @@ fn stands_apart_from_us(level: Level) {
             .collect();
         assert!(strays.is_empty(), "{strays:?}");
         let status = fs::read_to_string(format!("{proc}/status")).unwrap();
-        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+        let ignored = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigIgn:"))
+            .unwrap();
         let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
         assert_eq!(ignored & (1 << (10 - 1)), 0, "SIGUSR1 is still ignored");
     }
@@ -285,9 +353,16 @@ fn stands_apart_from_us(level: Level) {
     block_on(until("the end of all", || world.alive().is_empty()));
 
     // No terminal to open.
-    assert_eq!(world.output("(: </dev/tty) 2>/dev/null || echo none"), "none\n");
+    assert_eq!(
+        world.output("(: </dev/tty) 2>/dev/null || echo none"),
+        "none\n"
+    );
     if level == Level::Namespace {
-        assert_eq!(world.output("echo $(($$ < 9))"), "1\n", "numbers count from 1");
+        assert_eq!(
+            world.output("echo $(($$ < 9))"),
+            "1\n",
+            "numbers count from 1"
+        );
     }
 }
 
@@ -299,7 +374,10 @@ fn kills_at_the_time_limit(level: Level) {
     let outcome = world.run(spec).unwrap();
     assert_eq!(outcome.exit, Exit::TimedOut);
     assert!(started.elapsed() >= Duration::from_millis(1500));
-    assert_eq!(outcome.output.head, "started\n", "what it said before is kept");
+    assert_eq!(
+        outcome.output.head, "started\n",
+        "what it said before is kept"
+    );
 }
 
 fn leaves_no_daemon_behind(level: Level) {
@@ -318,7 +396,9 @@ fn dies_with_the_run(level: Level) {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(run.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(run.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     let keeper: ProcessIdentity = serde_json::from_str(&line).unwrap();
     block_on(world.ready());
     let alive = world.alive();
@@ -338,7 +418,11 @@ fn killing_one_half_kills_the_tree(level: Level) {
         let keeper = world.keeper();
         let identity = keeper.identity().clone();
         let script = format!("{ESCAPE}\nsleep 1000");
-        let victim = if recorded { identity.clone() } else { other_half(&identity, level) };
+        let victim = if recorded {
+            identity.clone()
+        } else {
+            other_half(&identity, level)
+        };
         let killing = async {
             world.ready().await;
             victim.kill().unwrap();
@@ -347,7 +431,11 @@ fn killing_one_half_kills_the_tree(level: Level) {
         let (outcome, ()) = block_on(async { tokio::join!(running, killing) });
         let error = outcome.unwrap_err();
         assert!(matches!(error, KeeperError::Keeper { .. }), "{error:?}");
-        assert_eq!(world.alive(), [], "the answer came before the tree was gone");
+        assert_eq!(
+            world.alive(),
+            [],
+            "the answer came before the tree was gone"
+        );
     }
 }
 
@@ -401,7 +489,10 @@ fn keeps_head_and_tail_of_a_flood(level: Level) {
             }
         }
     });
-    println!("{level:?}: 50 MB in {:?}, at most {most_memory} kB resident", started.elapsed());
+    println!(
+        "{level:?}: 50 MB in {:?}, at most {most_memory} kB resident",
+        started.elapsed()
+    );
     assert_eq!(outcome.exit, Exit::Code(0));
     let output = outcome.output;
     assert_eq!((output.head.len(), output.tail.len()), (4096, 4096));

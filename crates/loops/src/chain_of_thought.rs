@@ -26,7 +26,10 @@ pub struct ChainOfThought {
 impl ChainOfThought {
     /// A loop that thinks as `config` says.
     pub fn new(config: CognitiveConfig) -> Self {
-        Self { acting: React::new(config), state: ChainState::default() }
+        Self {
+            acting: React::new(config),
+            state: ChainState::default(),
+        }
     }
 
     fn keep_state(&mut self) {

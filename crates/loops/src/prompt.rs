@@ -15,7 +15,10 @@ pub(crate) fn system(config: &CognitiveConfig, words: &str) -> Vec<SystemPart> {
     let own = config.system_prompt().map(str::to_owned);
     own.into_iter()
         .chain([words.trim_end().to_owned()])
-        .map(|text| SystemPart { text, cacheable: true })
+        .map(|text| SystemPart {
+            text,
+            cacheable: true,
+        })
         .collect()
 }
 
@@ -33,11 +36,18 @@ pub(crate) fn goal(perception: &Perception) -> Vec<Message> {
             (_, _) => format!("The person added:\n{words}"),
         });
     }
-    let origin = perception.goal.first().map_or(Origin::Kernel, |text| text.origin.clone());
+    let origin = perception
+        .goal
+        .first()
+        .map_or(Origin::Kernel, |text| text.origin.clone());
     vec![Message::user(Text::new(lines.join("\n\n"), origin))]
 }
 
 /// The goal's own words, for naming a plan.
 pub(crate) fn first_goal(perception: &Perception) -> String {
-    perception.goal.first().map(|text| text.text.clone()).unwrap_or_default()
+    perception
+        .goal
+        .first()
+        .map(|text| text.text.clone())
+        .unwrap_or_default()
 }

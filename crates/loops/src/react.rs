@@ -35,9 +35,12 @@ impl React {
     /// A loop that thinks as `config` says.
     pub fn new(config: CognitiveConfig) -> Self {
         let memory = MemoryBuffer::new(config.memory_window());
-        Self { config, memory, state: ReactState::default() }
+        Self {
+            config,
+            memory,
+            state: ReactState::default(),
+        }
     }
-
 
     /// Asks `words` without tools, for thinking only.
     pub(crate) async fn reason(
@@ -63,7 +66,8 @@ impl React {
     }
 
     fn tell(&mut self, words: impl Into<String>) {
-        self.memory.add(Message::user(Text::new(words, Origin::Kernel)));
+        self.memory
+            .add(Message::user(Text::new(words, Origin::Kernel)));
     }
 
     /// A reply without a call moves nothing: the model is reminded, then a person is told.
@@ -105,13 +109,13 @@ impl React {
         Ok(observations)
     }
 
-    fn watch_for_repetition(
-        &mut self,
-        run: &mut Run,
-        actions: &[Action],
-    ) -> Result<(), Stop> {
+    fn watch_for_repetition(&mut self, run: &mut Run, actions: &[Action]) -> Result<(), Stop> {
         for action in actions {
-            match self.state.repetition.observe(&action.call, &action.observation) {
+            match self
+                .state
+                .repetition
+                .observe(&action.call, &action.observation)
+            {
                 Advice::GoOn => {}
                 Advice::Tell(words) => self.tell(words),
                 Advice::Park(words) => {
@@ -180,7 +184,11 @@ impl CognitiveLoop for React {
         }
         let mut plan = Plan::with_goal(prompt::first_goal(perception));
         for (number, call) in (1..).zip(reply.tool_calls()) {
-            plan.add_step(ThoughtStep::with_tool(number, thought.clone(), call.clone()));
+            plan.add_step(ThoughtStep::with_tool(
+                number,
+                thought.clone(),
+                call.clone(),
+            ));
         }
         if plan.steps.is_empty() {
             plan.add_step(ThoughtStep::reasoning(1, thought));
@@ -191,7 +199,11 @@ impl CognitiveLoop for React {
     async fn act(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
         let calls: Vec<_> = plan.tool_calls().cloned().collect();
         if calls.is_empty() {
-            let said = plan.steps.first().map_or("", |step| step.thought.as_str()).to_owned();
+            let said = plan
+                .steps
+                .first()
+                .map_or("", |step| step.thought.as_str())
+                .to_owned();
             self.remind(run, &said)?;
             return Ok(ExecutionResult::default());
         }
@@ -207,7 +219,11 @@ impl CognitiveLoop for React {
         if claim.is_none() {
             self.watch_for_repetition(run, &actions)?;
         }
-        Ok(ExecutionResult { actions, claim, error: None })
+        Ok(ExecutionResult {
+            actions,
+            claim,
+            error: None,
+        })
     }
 
     async fn reflect(
@@ -217,11 +233,16 @@ impl CognitiveLoop for React {
         _plan: &Plan,
         result: &ExecutionResult,
     ) -> Result<Option<String>, Stop> {
-        let failed = result.actions.iter().any(|action| action.observation.is_error);
+        let failed = result
+            .actions
+            .iter()
+            .any(|action| action.observation.is_error);
         if !self.config.reflects() || !(failed || result.claim.is_some()) {
             return Ok(None);
         }
-        let words = self.reason(run, perception, Purpose::Reflect, prompt::REFLECT).await?;
+        let words = self
+            .reason(run, perception, Purpose::Reflect, prompt::REFLECT)
+            .await?;
         Ok(Some(words).filter(|words| !words.trim().is_empty()))
     }
 }

@@ -33,19 +33,26 @@ pub enum Advice {
 #[serde(transparent)]
 pub struct Repetition {
     /// Action, result, count; newest last.
-    seen: Vec<(u64, u64, u32)>,
+    seen: Vec<(u32, u32, u32)>,
 }
 
 impl Repetition {
     /// Takes in what a call came to.
     pub fn observe(&mut self, call: &ToolCall, observation: &Observation) -> Advice {
         let action = short(Digest::of_json(&(&call.tool, &call.arguments)));
-        let result = short(Digest::of_json(&(&observation.text.text, observation.is_error)));
+        let result = short(Digest::of_json(&(
+            &observation.text.text,
+            observation.is_error,
+        )));
         let known = self.seen.iter().position(|(seen, _, _)| *seen == action);
         let count = match known {
             Some(index) => {
                 let (_, before, count) = self.seen.remove(index);
-                if before == result { count.saturating_add(1) } else { 1 }
+                if before == result {
+                    count.saturating_add(1)
+                } else {
+                    1
+                }
             }
             None => {
                 // Something new was tried: what repeated before may come out differently now.
@@ -95,11 +102,10 @@ fn advise(tool: &str, count: u32) -> Advice {
     }
 }
 
-fn short(digest: Digest) -> u64 {
-    let bytes = digest.as_bytes();
-    u64::from_le_bytes([
-        bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
-    ])
+/// Enough of a digest to tell a handful of actions apart, and short in the journal.
+fn short(digest: Digest) -> u32 {
+    let [a, b, c, d, ..] = *digest.as_bytes();
+    u32::from_le_bytes([a, b, c, d])
 }
 
 #[cfg(test)]
@@ -119,7 +125,12 @@ mod tests {
                 effect: EffectId::cycle(1).then(1),
                 call_id: String::new(),
                 tool: "shell".into(),
-                text: Text::new(result, Origin::Tool { name: "shell".into() }),
+                text: Text::new(
+                    result,
+                    Origin::Tool {
+                        name: "shell".into(),
+                    },
+                ),
                 is_error: false,
                 verdict,
                 claim: None,
@@ -145,27 +156,52 @@ mod tests {
 
     #[test]
     fn a_circle_of_two_is_a_circle() {
-        let steps = (0..16).map(|n| if n % 2 == 0 { step("a", "x") } else { step("b", "y") });
+        let steps = (0..16).map(|n| {
+            if n % 2 == 0 {
+                step("a", "x")
+            } else {
+                step("b", "y")
+            }
+        });
         assert!(play(steps).1);
     }
 
     #[test]
     fn waiting_for_something_that_moves_is_no_circle() {
-        assert_eq!(play((0..50).map(|n| step("progress", format!("{n} %")))), (0, false));
+        assert_eq!(
+            play((0..50).map(|n| step("progress", format!("{n} %")))),
+            (0, false)
+        );
     }
 
     #[test]
     fn failing_tests_between_different_edits_are_no_circle() {
         let steps = (0..50).map(|n| {
-            if n % 2 == 0 { step("cargo test", "1 failed") } else { step(&format!("edit {n}"), "ok") }
+            if n % 2 == 0 {
+                step("cargo test", "1 failed")
+            } else {
+                step(&format!("edit {n}"), "ok")
+            }
         });
         assert_eq!(play(steps), (0, false));
     }
 
     #[test]
     fn looking_at_new_things_does_not_excuse_the_circle() {
-        let look = |n: usize| (format!("cat {n}"), "text".to_owned(), ActionVerdict::NoEffect);
-        let steps = (0..16).map(|n| if n % 2 == 0 { step("make", "error") } else { look(n) });
+        let look = |n: usize| {
+            (
+                format!("cat {n}"),
+                "text".to_owned(),
+                ActionVerdict::NoEffect,
+            )
+        };
+        let steps = (0..16).map(|n| {
+            if n % 2 == 0 {
+                step("make", "error")
+            } else {
+                look(n)
+            }
+        });
         assert!(play(steps).1);
     }
 }

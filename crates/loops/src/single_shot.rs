@@ -47,7 +47,10 @@ impl CognitiveLoop for SingleShot {
     }
 
     async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
-        Ok(Perception { available_tools: Vec::new(), ..run.perception() })
+        Ok(Perception {
+            available_tools: Vec::new(),
+            ..run.perception()
+        })
     }
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
@@ -79,6 +82,9 @@ impl CognitiveLoop for SingleShot {
             answer: "the model gave no answer".to_owned(),
             evidence: Vec::new(),
         });
-        Ok(ExecutionResult { claim: Some(claim), ..ExecutionResult::default() })
+        Ok(ExecutionResult {
+            claim: Some(claim),
+            ..ExecutionResult::default()
+        })
     }
 }

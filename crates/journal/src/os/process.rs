@@ -1,1 +1,242 @@
 //! Which process is which, across reuse of pids and across reboots.
+//!
+//! A pid alone names nobody for long: it is given again, and counts anew after a reboot. With the
+//! start time and the boot it names one process for good, so it can be written down and asked
+//! for later. Everything done *to* a process goes through a pidfd that was opened before the
+//! identity was compared, so a signal can never reach a successor.
+//!
+//! Identities are those of this process's PID namespace. Not here: starting processes.
+
+use std::{
+    fs, io,
+    os::fd::OwnedFd,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+use serde::{Deserialize, Serialize};
+
+/// One process, now and for good.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    /// Its number while it lives.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot (field 22 of `/proc/<pid>/stat`).
+    pub start_time: u64,
+    /// The boot during which it was started (`/proc/sys/kernel/random/boot_id`).
+    pub boot_id: String,
+}
+
+impl ProcessIdentity {
+    /// This process.
+    pub fn current() -> io::Result<Self> {
+        Self::of(std::process::id())?.ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                "this process is not in /proc; mount it",
+            )
+        })
+    }
+
+    /// The process that has `pid` now, a zombie included; `None` if there is none.
+    pub fn of(pid: u32) -> io::Result<Option<Self>> {
+        let stat = match fs::read(format!("/proc/{pid}/stat")) {
+            Ok(stat) => stat,
+            // A process that ends between opening and reading gives ESRCH.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    || error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let start_time = start_time(&stat).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("/proc/{pid}/stat has no start time as its field 22"),
+            )
+        })?;
+        Ok(Some(Self {
+            pid,
+            start_time,
+            boot_id: boot_id()?,
+        }))
+    }
+
+    /// Whether it still runs. A zombie does not.
+    pub fn is_alive(&self) -> io::Result<bool> {
+        match self.open()? {
+            Some(process) => Ok(!has_ended(&process, Duration::ZERO)?),
+            None => Ok(false),
+        }
+    }
+
+    /// Sends SIGKILL to it, and never to another process that got its pid. That it is gone
+    /// already is no error. It may still be dying on return: see [`Self::wait_gone`].
+    pub fn kill(&self) -> io::Result<()> {
+        let Some(process) = self.open()? else {
+            return Ok(());
+        };
+        match pidfd_send_signal(&process, Signal::KILL) {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until it has ended, at most for `limit`. Blocks the thread. Returns whether it is
+    /// gone.
+    pub fn wait_gone(&self, limit: Duration) -> io::Result<bool> {
+        match self.open()? {
+            Some(process) => has_ended(&process, limit),
+            None => Ok(true),
+        }
+    }
+
+    /// A handle that means this process whatever happens to its pid; `None` if it is gone and
+    /// reaped. What starts between opening and comparing has another start time, so a match
+    /// proves that the handle is the right one.
+    fn open(&self) -> io::Result<Option<OwnedFd>> {
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else {
+            return Ok(None);
+        };
+        let process = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(process) => process,
+            Err(Errno::SRCH) => return Ok(None),
+            // A thread of some other process has the number now.
+            Err(Errno::INVAL | Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok((Self::of(self.pid)?.as_ref() == Some(self)).then_some(process))
+    }
+}
+
+/// Field 22 of a `stat` line, in clock ticks. The command name, field 2, stands in parentheses
+/// and may itself hold parentheses, blanks and newlines, so fields are counted from the last `)`.
+fn start_time(stat: &[u8]) -> Option<u64> {
+    let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
+    let fields = std::str::from_utf8(&stat[after_name..]).ok()?;
+    fields.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
+}
+
+fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?
+        .trim_end()
+        .to_owned())
+}
+
+/// A pidfd becomes readable when its process ends, all threads of it.
+fn has_ended(process: &OwnedFd, limit: Duration) -> io::Result<bool> {
+    let deadline = Instant::now().checked_add(limit);
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        // A limit too far away for the clock or the kernel is no limit.
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut [PollFd::new(process, PollFlags::IN)], timeout.as_ref()) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// A process that lives until its standard input closes.
+    fn sleeper() -> (Child, ProcessIdentity) {
+        let child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let identity = ProcessIdentity::of(child.id()).unwrap().unwrap();
+        (child, identity)
+    }
+
+    #[test]
+    fn start_time_is_found_whatever_the_name() {
+        let rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20 21\n";
+        for name in ["cat", "a) R 1 2 3", "((", "))", "x\ny z", ""] {
+            let stat = format!("42 ({name}) {rest}");
+            assert_eq!(start_time(stat.as_bytes()), Some(777), "{name:?}");
+        }
+        for broken in ["", "42 cat S 1", "42 (cat", "42 (cat) S 1 2"] {
+            assert_eq!(start_time(broken.as_bytes()), None, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_is_known_until_it_ends() {
+        let me = ProcessIdentity::current().unwrap();
+        assert_eq!(me.pid, std::process::id());
+        assert!(me.is_alive().unwrap());
+        assert!(!me.wait_gone(Duration::from_millis(1)).unwrap());
+
+        let (mut child, identity) = sleeper();
+        let copy = serde_json::from_str(&serde_json::to_string(&identity).unwrap()).unwrap();
+        assert_eq!(identity, copy);
+        assert!(identity.is_alive().unwrap());
+        identity.kill().unwrap();
+        assert!(identity.wait_gone(LONG).unwrap());
+        // It is a zombie now: still in /proc, but gone for us.
+        assert_eq!(
+            ProcessIdentity::of(identity.pid).unwrap(),
+            Some(identity.clone())
+        );
+        assert!(!identity.is_alive().unwrap());
+        identity.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!identity.is_alive().unwrap());
+        assert!(identity.wait_gone(Duration::ZERO).unwrap());
+        identity.kill().unwrap();
+    }
+
+    #[test]
+    fn a_successor_with_the_same_pid_is_never_hit() {
+        let (mut child, identity) = sleeper();
+        let others = [
+            ProcessIdentity {
+                start_time: identity.start_time - 1,
+                ..identity.clone()
+            },
+            ProcessIdentity {
+                boot_id: "an earlier boot".to_owned(),
+                ..identity.clone()
+            },
+        ];
+        for other in others {
+            assert!(!other.is_alive().unwrap());
+            other.kill().unwrap();
+            assert!(other.wait_gone(Duration::ZERO).unwrap());
+        }
+        assert!(
+            identity.is_alive().unwrap(),
+            "the process that has the pid now was hit"
+        );
+        drop(child.stdin.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "it ended by itself");
+    }
+
+    #[test]
+    fn numbers_that_are_no_process() {
+        for pid in [0, u32::MAX, i32::MAX as u32] {
+            let nobody = ProcessIdentity {
+                pid,
+                start_time: 1,
+                boot_id: String::new(),
+            };
+            assert!(!nobody.is_alive().unwrap(), "{pid}");
+            nobody.kill().unwrap();
+        }
+    }
+}

@@ -4,9 +4,7 @@
 use gyrus_contract::{Digest, EffectId, MessageBody, OnAsk, Principal};
 
 use super::diverges;
-use crate::{
-    ApprovalAnswered, ApprovalAsked, Card, Ending, Entry, Stop, core::Core, run::Begun,
-};
+use crate::{ApprovalAnswered, ApprovalAsked, Card, Ending, Entry, Stop, core::Core, run::Begun};
 
 /// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +19,11 @@ pub struct Answer {
 
 impl From<ApprovalAnswered> for Answer {
     fn from(answered: ApprovalAnswered) -> Self {
-        Self { approved: answered.approved, by: answered.by, reason: answered.reason }
+        Self {
+            approved: answered.approved,
+            by: answered.by,
+            reason: answered.reason,
+        }
     }
 }
 
@@ -74,10 +76,16 @@ pub(crate) async fn ask(
     }
     let question = card.sentence.clone();
     if !past.asked {
-        core.log.append(ApprovalAsked { effect: effect.clone(), card, digest })?;
+        core.log.append(ApprovalAsked {
+            effect: effect.clone(),
+            card,
+            digest,
+        })?;
         core.log.barrier().await?;
     }
-    let Some(inbox) = &core.inbox else { return Err(Stop::EndOfRecord) };
+    let Some(inbox) = &core.inbox else {
+        return Err(Stop::EndOfRecord);
+    };
     let mut watch = inbox.watch()?;
     loop {
         core.obey_messages()?;
@@ -87,7 +95,11 @@ pub(crate) async fn ask(
         match core.settings.on_ask {
             OnAsk::Wait => {}
             OnAsk::Park => {
-                return Err(Ending::Waiting { effect: effect.clone(), question }.into());
+                return Err(Ending::Waiting {
+                    effect: effect.clone(),
+                    question,
+                }
+                .into());
             }
             OnAsk::Deny => {
                 core.shared().denied.push(question);
@@ -130,9 +142,11 @@ fn answer_in_inbox(
             MessageBody::Approve { effect, digest } if effect == *asking && digest == about => {
                 (true, None)
             }
-            MessageBody::Deny { effect, digest, reason } if effect == *asking && digest == about => {
-                (false, reason)
-            }
+            MessageBody::Deny {
+                effect,
+                digest,
+                reason,
+            } if effect == *asking && digest == about => (false, reason),
             _ => continue,
         };
         let redactor = &core.kernel.organs().redactor;

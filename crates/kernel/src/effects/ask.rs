@@ -12,18 +12,18 @@ use std::sync::Arc;
 
 use super::diverges;
 use crate::{
-    Appended, Ask, Came, Charge, Ending, Entry, Inline, ModelCall, ModelReply, Steered, Stop, Tools,
-    core::Core, entry::is_steering, run::Begun,
+    Appended, Ask, Came, Charge, Ending, Entry, Inline, ModelCall, ModelReply, Steered, Stop,
+    Tools, core::Core, entry::is_steering, run::Begun,
 };
 
 /// A request is sent at most so often before the run parks.
 pub const MAX_ATTEMPTS: u32 = 4;
 
 /// The first wait before a repetition; each further one is twice as long.
-pub const FIRST_DELAY_MS: u64 = 500;
+pub(crate) const FIRST_DELAY_MS: u64 = 500;
 
 /// No wait is longer, whatever a provider asks for.
-pub const LONGEST_DELAY_MS: u64 = 60_000;
+pub(crate) const LONGEST_DELAY_MS: u64 = 60_000;
 
 /// Rough size of a prompt for the reservation: bytes a token, rounded against us.
 const BYTES_A_TOKEN: u64 = 3;
@@ -56,7 +56,11 @@ impl Past {
                     _ => return Err(diverges(effect, &Entry::from(reply), "asking a model")),
                 },
                 other => {
-                    return Err(diverges(effect, &other, format!("asking a model ({purpose:?})")));
+                    return Err(diverges(
+                        effect,
+                        &other,
+                        format!("asking a model ({purpose:?})"),
+                    ));
                 }
             }
         }
@@ -71,9 +75,21 @@ pub(crate) async fn perform(core: &Core, begun: Begun, ask: Ask<'_>) -> Result<R
     let request = Request::new(core, &ask, &steered)?;
     let ordinal = match past.calls.first() {
         Some((call, _)) => call.ordinal,
-        None => core.shared().replies.get(&ask.purpose).copied().unwrap_or(0),
+        None => core
+            .shared()
+            .replies
+            .get(&ask.purpose)
+            .copied()
+            .unwrap_or(0),
     };
-    let mut attempts = Attempts { core, effect, ask, request, ordinal, made: 0 };
+    let mut attempts = Attempts {
+        core,
+        effect,
+        ask,
+        request,
+        ordinal,
+        made: 0,
+    };
     for (call, reply) in past.calls {
         if let Some(reply) = attempts.again(call, reply)? {
             return Ok(reply);
@@ -105,16 +121,16 @@ pub(crate) fn take_steering(core: &Core, effect: &EffectId) -> Result<Option<Ste
             *text = core.kernel.organs().redactor.redact(text).into_owned();
         }
     }
-    let steered = Steered { effect: effect.clone(), messages };
+    let steered = Steered {
+        effect: effect.clone(),
+        messages,
+    };
     core.log.append(steered.clone())?;
     Ok(Some(steered))
 }
 
 /// Adds recorded steering to the goal, and returns its words.
-pub(crate) fn amend<'a>(
-    core: &Core,
-    steered: impl IntoIterator<Item = &'a Steered>,
-) -> Vec<Text> {
+pub(crate) fn amend<'a>(core: &Core, steered: impl IntoIterator<Item = &'a Steered>) -> Vec<Text> {
     let mut texts = Vec::new();
     let mut shared = core.shared();
     for message in steered.into_iter().flat_map(|steered| &steered.messages) {
@@ -156,9 +172,9 @@ impl<'a> Request<'a> {
             output_schema: &ask.output_schema,
         })
         .map_err(|error| Stop::Failed(error.to_string()))?;
-        let (from, to) = ask
-            .memory
-            .map_or((0, 0), |memory| (memory.prompt_start(), memory.next_number()));
+        let (from, to) = ask.memory.map_or((0, 0), |memory| {
+            (memory.prompt_start(), memory.next_number())
+        });
         let mut tail = ask.tail.clone();
         tail.extend(steered.iter().cloned());
 
@@ -231,11 +247,7 @@ struct Attempts<'a> {
 
 impl Attempts<'_> {
     /// Goes through a recorded attempt. `None`: another one is needed.
-    fn again(
-        &mut self,
-        call: ModelCall,
-        reply: Option<ModelReply>,
-    ) -> Result<Option<Reply>, Stop> {
+    fn again(&mut self, call: ModelCall, reply: Option<ModelReply>) -> Result<Option<Reply>, Stop> {
         if call.prompt != self.request.digest && !self.core.prompts_may_differ {
             let now = format!("asking with the prompt {}", self.request.digest);
             return Err(diverges(&self.effect, &Entry::from(call), now));
@@ -321,8 +333,11 @@ impl Attempts<'_> {
         let call = self.intent(&*model, reservation.charge, reservation.max_output_tokens)?;
         core.log.append(call)?;
         core.log.barrier().await?;
-        let prompt =
-            self.request.prompt(self.ask.purpose, self.ordinal, reservation.max_output_tokens);
+        let prompt = self.request.prompt(
+            self.ask.purpose,
+            self.ordinal,
+            reservation.max_output_tokens,
+        );
         let since = Instant::now();
         let mut ignore = |_| {};
         let came = tokio::select! {
@@ -334,7 +349,14 @@ impl Attempts<'_> {
         };
         let came = match came {
             Err(error) => {
-                self.settle(reservation.charge, Came::Error { error: error.clone() }, Some(Charge::default()), since)?;
+                self.settle(
+                    reservation.charge,
+                    Came::Error {
+                        error: error.clone(),
+                    },
+                    Some(Charge::default()),
+                    since,
+                )?;
                 return Ok(Err(error));
             }
             Ok(reply) => self.redacted(reply)?,
@@ -346,7 +368,9 @@ impl Attempts<'_> {
                 .map(|price| price.of(usage.input_tokens, usage.output_tokens))
                 .unwrap_or_default(),
         });
-        let stored = Came::Reply { reply: Inline::store(&came, &core.log)? };
+        let stored = Came::Reply {
+            reply: Inline::store(&came, &core.log)?,
+        };
         self.settle(reservation.charge, stored, charged, since)?;
         self.count();
         core.warn_of_limits()?;
@@ -437,4 +461,3 @@ pub(crate) fn append_items(
     core.shared().journaled_items = memory.next_number();
     Ok(Appended { first, items })
 }
-

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// More branches than this at once are refused.
-pub const MAX_BRANCHES: usize = 64;
+pub(crate) const MAX_BRANCHES: usize = 64;
 
 /// Reads what is recorded of a form, or records its start. Returns the winner, if it is decided.
 fn started(
@@ -28,7 +28,11 @@ fn started(
         )));
     }
     let branches = u32::try_from(branches).unwrap_or(u32::MAX);
-    let now = BranchesStarted { effect: begun.effect.clone(), form, branches };
+    let now = BranchesStarted {
+        effect: begun.effect.clone(),
+        form,
+        branches,
+    };
     let mut past = begun.past.iter();
     match past.next() {
         None => {
@@ -52,7 +56,11 @@ fn branch_id(effect: &EffectId, index: usize) -> EffectId {
     effect.then(u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1))
 }
 
-async fn run_branch<T>(core: Arc<Core>, prefix: EffectId, branch: Branch<'_, T>) -> Result<T, Stop> {
+async fn run_branch<T>(
+    core: Arc<Core>,
+    prefix: EffectId,
+    branch: Branch<'_, T>,
+) -> Result<T, Stop> {
     let mut run = Run::new(core, prefix);
     let value = branch(&mut run).await?;
     run.check_dropped()?;
@@ -65,9 +73,10 @@ pub(crate) async fn all<T: Send>(
     branches: Vec<Branch<'_, T>>,
 ) -> Result<Vec<T>, Stop> {
     started(core, &begun, Form::All, branches.len())?;
-    let running = branches.into_iter().enumerate().map(|(index, branch)| {
-        run_branch(core.clone(), branch_id(&begun.effect, index), branch)
-    });
+    let running = branches
+        .into_iter()
+        .enumerate()
+        .map(|(index, branch)| run_branch(core.clone(), branch_id(&begun.effect, index), branch));
     // Every branch ends, whatever another one meets: nothing is cut off half-way.
     join_all(running).await.into_iter().collect()
 }
@@ -81,11 +90,22 @@ pub(crate) async fn race<T: Send>(
         return Err(Stop::Failed("a race needs at least one branch".to_owned()));
     }
     let won = started(core, &begun, Form::Race, branches.len())?;
-    if let Some(RaceWon { winner: Some(winner), .. }) = won {
+    if let Some(RaceWon {
+        winner: Some(winner),
+        ..
+    }) = won
+    {
         let index = (winner as usize).saturating_sub(1);
         let Some(branch) = branches.into_iter().nth(index) else {
-            let entry = Entry::from(RaceWon { effect: begun.effect.clone(), winner: Some(winner) });
-            return Err(diverges(&begun.effect, &entry, "a race with fewer branches"));
+            let entry = Entry::from(RaceWon {
+                effect: begun.effect.clone(),
+                winner: Some(winner),
+            });
+            return Err(diverges(
+                &begun.effect,
+                &entry,
+                "a race with fewer branches",
+            ));
         };
         let prefix = branch_id(&begun.effect, index);
         let value = run_branch(core.clone(), prefix.clone(), branch).await?;
@@ -93,7 +113,11 @@ pub(crate) async fn race<T: Send>(
         return Ok((winner, value));
     }
     let running = branches.into_iter().enumerate().map(|(index, branch)| {
-        Box::pin(run_branch(core.clone(), branch_id(&begun.effect, index), branch))
+        Box::pin(run_branch(
+            core.clone(),
+            branch_id(&begun.effect, index),
+            branch,
+        ))
     });
     let (first, index, losers) = select_all(running).await;
     drop(losers);
@@ -152,7 +176,13 @@ fn decide(core: &Core, effect: &EffectId, winner: Option<u32>) -> Result<(), Sto
             })
         })
         .collect();
-    entries.push(RaceWon { effect: effect.clone(), winner }.into());
+    entries.push(
+        RaceWon {
+            effect: effect.clone(),
+            winner,
+        }
+        .into(),
+    );
     core.log.append_all(&entries)?;
     core.recorded().forget_within(effect);
     Ok(())

@@ -18,7 +18,11 @@ const SHOWN: usize = 200;
 pub(crate) fn describe(call: &ToolCall) -> String {
     let arguments = call.arguments.to_string();
     let shown: String = arguments.chars().take(SHOWN).collect();
-    let dots = if arguments.chars().nth(SHOWN).is_some() { " …" } else { "" };
+    let dots = if arguments.chars().nth(SHOWN).is_some() {
+        " …"
+    } else {
+        ""
+    };
     format!("calling `{}` with {shown}{dots}", call.tool)
 }
 
@@ -33,12 +37,12 @@ struct Past {
 }
 
 impl Past {
-    fn read(begun: Begun, call: &ToolCall, digest: Digest) -> Result<(EffectId, Self), Stop> {
+    fn read(begun: Begun, call: &ToolCall) -> Result<(EffectId, Self), Stop> {
         let mut past = Self::default();
         let effect = begun.effect;
         for entry in begun.past {
             match entry {
-                Entry::ToolCalled(called) if called.digest == digest => past.called = true,
+                Entry::ToolCalled(called) if called.call == *call => past.called = true,
                 other if !past.called => return Err(diverges(&effect, &other, describe(call))),
                 Entry::GateVerdict(judged) => past.judged = Some(judged),
                 Entry::ToolStarted(started) => past.started = Some(started),
@@ -47,7 +51,7 @@ impl Past {
                 // resolved differently do not count.
                 Entry::ApprovalAsked(_) | Entry::ApprovalAnswered(_) => {
                     if let Some(judged) = &past.judged {
-                        let digest = Digest::of_json(&judged.resolved);
+                        let digest = Digest::of_json(&judged.resolved(call));
                         past.approval.read(&effect, entry, &digest)?;
                     }
                 }
@@ -63,13 +67,15 @@ pub(crate) async fn perform(
     begun: Begun,
     call: ToolCall,
 ) -> Result<Observation, Stop> {
-    let digest = Digest::of_json(&call);
-    let (effect, mut past) = Past::read(begun, &call, digest)?;
+    let (effect, mut past) = Past::read(begun, &call)?;
     if let Some(resulted) = past.resulted.take() {
         return observe(core, &call, resulted);
     }
     if !past.called {
-        let called = ToolCalled { effect: effect.clone(), call: call.clone(), digest };
+        let called = ToolCalled {
+            effect: effect.clone(),
+            call: call.clone(),
+        };
         core.log.append(called)?;
     }
     core.shared().open_calls.push(effect.clone());
@@ -88,12 +94,19 @@ async fn live(
     let organs = core.kernel.organs();
     let Some(tool) = organs.tools.get(&call.tool) else {
         let known: Vec<_> = organs.tools.keys().map(String::as_str).collect();
-        let text =
-            format!("there is no tool `{}`; the tools are {}", call.tool, known.join(", "));
+        let text = format!(
+            "there is no tool `{}`; the tools are {}",
+            call.tool,
+            known.join(", ")
+        );
         return Ok(refused(core, effect, text));
     };
     if let (Some(started), Some(judged)) = (&past.started, &past.judged) {
-        let cut_off = execute::CutOff { tool, started, resolved: &judged.resolved };
+        let cut_off = execute::CutOff {
+            tool,
+            started,
+            resolved: judged.resolved(call),
+        };
         return execute::settle(core, effect, cut_off).await;
     }
     let spec = tool.spec();
@@ -101,15 +114,32 @@ async fn live(
         Ok(resolved) => resolved,
         Err(error) => return Ok(refused(core, effect, error.reason)),
     };
-    let (verdict, known) = judge(core, effect, spec, &resolved, past.judged)?;
+    let (verdict, known) = judge(
+        core,
+        effect,
+        Judged {
+            call,
+            spec,
+            resolved: &resolved,
+        },
+        past.judged,
+    )?;
     let reasons = verdict.reasons.join("; ");
     match verdict.decision {
         Decision::Allow => {}
         Decision::Deny => {
-            return Ok(refused(core, effect, format!("this call is not allowed: {reasons}")));
+            return Ok(refused(
+                core,
+                effect,
+                format!("this call is not allowed: {reasons}"),
+            ));
         }
         Decision::Ask => {
-            let asked = if known { past.approval } else { approval::Past::default() };
+            let asked = if known {
+                past.approval
+            } else {
+                approval::Past::default()
+            };
             let digest = Digest::of_json(&resolved);
             let card = card(spec, call, &resolved, verdict);
             let answer = approval::ask(core, effect, digest, card, asked).await?;
@@ -121,28 +151,45 @@ async fn live(
     execute::start(core, effect, tool, resolved, 1).await
 }
 
+/// What is to be judged.
+struct Judged<'a> {
+    call: &'a ToolCall,
+    spec: &'a ToolSpec,
+    resolved: &'a ResolvedCall,
+}
+
 /// Judges under today's policy; a recorded verdict only counts if it is stricter. Also says
 /// whether the journal holds a verdict on exactly this.
 fn judge(
     core: &Core,
     effect: &EffectId,
-    spec: &ToolSpec,
-    resolved: &ResolvedCall,
+    what: Judged<'_>,
     past: Option<GateVerdict>,
 ) -> Result<(Verdict, bool), Stop> {
-    let mut verdict = core.kernel.organs().gate.judge(resolved, spec, &core.judgement());
+    let Judged {
+        call,
+        spec,
+        resolved,
+    } = what;
+    let mut verdict = core
+        .kernel
+        .organs()
+        .gate
+        .judge(resolved, spec, &core.judgement());
     if let Some(past) = past
-        && past.resolved == *resolved
+        && past.resolved(call) == *resolved
     {
         verdict.decision = verdict.decision.max(past.verdict.decision);
         verdict.risk = verdict.risk.max(past.verdict.risk);
         return Ok((verdict, true));
     }
-    core.log.append(GateVerdict {
-        effect: effect.clone(),
-        resolved: resolved.clone(),
-        verdict: verdict.clone(),
-    })?;
+    let effect = effect.clone();
+    core.log.append(GateVerdict::on(
+        effect,
+        call,
+        resolved.clone(),
+        verdict.clone(),
+    ))?;
     Ok((verdict, false))
 }
 
@@ -152,14 +199,23 @@ fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verd
         Risk::Moderate => "make a change",
         Risk::High | Risk::Critical => "do something that may not be undone",
     };
-    let places: Vec<_> =
-        resolved.paths.values().map(|path| path.real.display().to_string()).collect();
-    let place = if places.is_empty() { String::new() } else { format!(": {}", places.join(", ")) };
+    let places: Vec<_> = resolved
+        .paths
+        .values()
+        .map(|path| path.real.display().to_string())
+        .collect();
+    let place = if places.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", places.join(", "))
+    };
     let details = match call.arguments.as_object() {
         Some(arguments) => arguments
             .iter()
             .map(|(name, value)| {
-                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let value = value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned);
                 Text::new(format!("{name}: {value}"), Origin::Model)
             })
             .collect(),
@@ -210,7 +266,9 @@ fn observe(core: &Core, call: &ToolCall, resulted: ToolResulted) -> Result<Obser
     let origin = match resulted.settled {
         Settled::Done => {
             core.expose();
-            Origin::Tool { name: call.tool.clone() }
+            Origin::Tool {
+                name: call.tool.clone(),
+            }
         }
         Settled::Refused | Settled::Interrupted | Settled::Cancelled => Origin::Kernel,
     };

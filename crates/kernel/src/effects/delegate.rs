@@ -51,7 +51,11 @@ impl Delegated {
             Ending::Limit { what } => format!("a limit was reached: {what}"),
             other => format!("{other:?}"),
         };
-        Self { child, ending, answer: Text::new(answer, Origin::Run) }
+        Self {
+            child,
+            ending,
+            answer: Text::new(answer, Origin::Run),
+        }
     }
 }
 
@@ -69,14 +73,23 @@ pub(crate) async fn perform(
             Entry::ChildStarted(past) if past.digest == digest => started = Some(past),
             Entry::ChildEnded(past) if started.is_some() => {
                 core.ledger.charge_own(
-                    crate::Charge { tokens: past.spent.tokens, cost: past.spent.cost },
+                    crate::Charge {
+                        tokens: past.spent.tokens,
+                        cost: past.spent.cost,
+                    },
                     past.spent.estimated,
                 );
                 core.shared().children += 1;
                 core.expose();
                 return Ok(Delegated::new(child, past.ending));
             }
-            other => return Err(diverges(&effect, &other, format!("delegating {}", work.goal))),
+            other => {
+                return Err(diverges(
+                    &effect,
+                    &other,
+                    format!("delegating {}", work.goal),
+                ));
+            }
         }
     }
     if !core.log.is_live() {
@@ -92,7 +105,11 @@ pub(crate) async fn perform(
     let parent = Parent {
         run: core.started.run,
         effect: effect.clone(),
-        depth: core.started.parent.as_ref().map_or(1, |parent| parent.depth + 1),
+        depth: core
+            .started
+            .parent
+            .as_ref()
+            .map_or(1, |parent| parent.depth + 1),
     };
     let new = child_run(core, child, work, limits, parent);
     let ending = drive(core, child, new, known).await?;
@@ -101,7 +118,12 @@ pub(crate) async fn perform(
         return Err(ending.0.into());
     }
     let (ending, spent) = ending;
-    core.log.append(ChildEnded { effect, child, ending: ending.clone(), spent })?;
+    core.log.append(ChildEnded {
+        effect,
+        child,
+        ending: ending.clone(),
+        spent,
+    })?;
     core.expose();
     Ok(Delegated::new(child, ending))
 }
@@ -114,12 +136,20 @@ fn begin(
     work: &Delegation,
     digest: Digest,
 ) -> Result<Limits, Stop> {
-    let depth = core.started.parent.as_ref().map_or(0, |parent| parent.depth);
+    let depth = core
+        .started
+        .parent
+        .as_ref()
+        .map_or(0, |parent| parent.depth);
     if depth >= MAX_DEPTH {
-        return Err(Stop::Failed(format!("child runs may nest {MAX_DEPTH} deep at most")));
+        return Err(Stop::Failed(format!(
+            "child runs may nest {MAX_DEPTH} deep at most"
+        )));
     }
     if core.shared().children >= MAX_CHILDREN {
-        return Err(Stop::Failed(format!("a run may start {MAX_CHILDREN} children at most")));
+        return Err(Stop::Failed(format!(
+            "a run may start {MAX_CHILDREN} children at most"
+        )));
     }
     let left = core.ledger.remaining();
     let limits = Limits {
@@ -145,7 +175,13 @@ fn tighter<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     }
 }
 
-fn child_run(core: &Core, child: RunId, work: Delegation, limits: Limits, parent: Parent) -> NewRun {
+fn child_run(
+    core: &Core,
+    child: RunId,
+    work: Delegation,
+    limits: Limits,
+    parent: Parent,
+) -> NewRun {
     NewRun {
         id: child,
         goal: Text::new(work.goal, Origin::Run),
@@ -174,7 +210,9 @@ async fn drive(
         other => Stop::Failed(format!("child run {child}: {other}")),
     };
     let ready = if known && kernel.exists(child) {
-        kernel.take(child, Take::IfFree, Changes::default()).map_err(failed)?
+        kernel
+            .take(child, Take::IfFree, Changes::default())
+            .map_err(failed)?
     } else {
         kernel.create(new).map_err(failed)?
     };
@@ -182,7 +220,10 @@ async fn drive(
     // What it used before this process is in no entry of ours yet.
     let before = ready.spent();
     core.ledger.charge_own(
-        crate::Charge { tokens: before.tokens, cost: before.cost },
+        crate::Charge {
+            tokens: before.tokens,
+            cost: before.cost,
+        },
         before.estimated,
     );
     let finished = Box::pin(ready.drive()).await.map_err(failed)?;

@@ -23,7 +23,7 @@ use crate::{
 const TREE_GONE_WITHIN: Duration = Duration::from_secs(30);
 
 /// A tool's text beyond this, in bytes, is cut by the kernel if the tool did not do it itself.
-pub const OUTPUT_LIMIT: usize = 256 * 1024;
+const OUTPUT_LIMIT: usize = 256 * 1024;
 
 /// What a tool is lent for one call.
 struct CallSite {
@@ -42,11 +42,17 @@ impl Site for CallSite {
     }
 
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
-        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let keeper = self
+            .keeper
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         Box::pin(async move {
             let Some(keeper) = keeper else {
                 let reason = "a call may run one command, and only if its specification says so";
-                return Err(KeeperError::Keeper { reason: reason.to_owned() });
+                return Err(KeeperError::Keeper {
+                    reason: reason.to_owned(),
+                });
             };
             keeper.run(command).await
         })
@@ -54,12 +60,17 @@ impl Site for CallSite {
 }
 
 fn starts_processes(tool: &dyn Tool) -> bool {
-    tool.spec().touches.iter().any(|touch| matches!(touch, Touch::Starts(_)))
+    tool.spec()
+        .touches
+        .iter()
+        .any(|touch| matches!(touch, Touch::Starts(_)))
 }
 
 fn changes_the_world(tool: &dyn Tool) -> bool {
     let spec = tool.spec();
-    spec.touches.iter().any(|touch| matches!(touch, Touch::Starts(_) | Touch::Writes(_)))
+    spec.touches
+        .iter()
+        .any(|touch| matches!(touch, Touch::Starts(_) | Touch::Writes(_)))
 }
 
 /// Executes a call that the gate let through: from its durable start to its outcome.
@@ -98,7 +109,10 @@ pub(super) async fn start(
         keeper: Mutex::new(keeper),
     };
     let since = Instant::now();
-    #[expect(clippy::disallowed_methods, reason = "the one place where a call is cleared")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where a call is cleared"
+    )]
     let cleared = Cleared::mint(resolved, effect.clone());
     let output = tokio::select! {
         output = tool.call(cleared, &site) => output,
@@ -128,7 +142,13 @@ async fn cut_off_by_person(
         artifacts: Vec::new(),
         claim: None,
     };
-    core.log.append(resulted(core, effect, Settled::Cancelled, output, took_ms(since))?)?;
+    core.log.append(resulted(
+        core,
+        effect,
+        Settled::Cancelled,
+        output,
+        took_ms(since),
+    )?)?;
     Err(ending.into())
 }
 
@@ -136,7 +156,7 @@ async fn cut_off_by_person(
 pub(super) struct CutOff<'a> {
     pub(super) tool: &'a Arc<dyn Tool>,
     pub(super) started: &'a ToolStarted,
-    pub(super) resolved: &'a ResolvedCall,
+    pub(super) resolved: ResolvedCall,
 }
 
 /// Settles a cut-off call as its tool's repeat policy says, after its processes are gone.
@@ -145,7 +165,11 @@ pub(super) async fn settle(
     effect: &EffectId,
     cut_off: CutOff<'_>,
 ) -> Result<ToolResulted, Stop> {
-    let CutOff { tool, started, resolved } = cut_off;
+    let CutOff {
+        tool,
+        started,
+        resolved,
+    } = cut_off;
     if !core.log.is_live() {
         return Err(Stop::EndOfRecord);
     }
@@ -169,7 +193,7 @@ pub(super) async fn settle(
                 redactor: core.kernel.organs().redactor.clone(),
                 keeper: Mutex::new(None),
             };
-            match tool.probe(resolved, &site).await {
+            match tool.probe(&resolved, &site).await {
                 Probe::Happened(output) => {
                     return resulted(core, effect, Settled::Done, output, 0);
                 }
@@ -179,7 +203,7 @@ pub(super) async fn settle(
         }
     };
     if again {
-        return start(core, effect, tool, resolved.clone(), started.attempt + 1).await;
+        return start(core, effect, tool, resolved, started.attempt + 1).await;
     }
     let output = ToolOutput {
         text: "this call was interrupted by a crash; it may or may not have happened, in part or \
@@ -206,8 +230,8 @@ fn resulted(
     let claim = match output.claim {
         None => None,
         Some(claim) => {
-            let mut value = serde_json::to_value(claim)
-                .map_err(|error| Stop::Failed(error.to_string()))?;
+            let mut value =
+                serde_json::to_value(claim).map_err(|error| Stop::Failed(error.to_string()))?;
             redactor.redact_json(&mut value);
             serde_json::from_value(value).map_err(|error| Stop::Failed(error.to_string()))?
         }

@@ -16,5 +16,10 @@ use crate::{Divergence, Entry, Stop, recorded::describe};
 
 /// The journal holds something else at this effect than what the loop does now.
 fn diverges(effect: &EffectId, recorded: &Entry, now: impl Into<String>) -> Stop {
-    Divergence { effect: effect.clone(), recorded: describe(recorded), now: now.into() }.into()
+    Divergence {
+        effect: effect.clone(),
+        recorded: describe(recorded),
+        now: now.into(),
+    }
+    .into()
 }

@@ -20,19 +20,26 @@ pub(crate) fn note<T: Serialize + ?Sized>(
         .map_err(|error| Stop::Failed(format!("a note `{kind}` is no JSON: {error}")))?;
     core.kernel.organs().redactor.redact_json(&mut fact);
     if Entry::KINDS.contains(&kind) {
-        return Err(Stop::Failed(format!("`{kind}` is one of the kernel's own kinds of entry")));
+        return Err(Stop::Failed(format!(
+            "`{kind}` is one of the kernel's own kinds of entry"
+        )));
     }
     let now = Entry::Noted {
         kind: kind.to_owned(),
         version,
-        fact: Fact { effect: begun.effect.clone(), fact },
+        fact: Fact {
+            effect: begun.effect.clone(),
+            fact,
+        },
     };
     match begun.past.first() {
         None => core.log.append(now).map(|_| ()),
         Some(recorded) if *recorded == now => Ok(()),
-        Some(recorded) => {
-            Err(diverges(&begun.effect, recorded, crate::recorded::describe(&now)))
-        }
+        Some(recorded) => Err(diverges(
+            &begun.effect,
+            recorded,
+            crate::recorded::describe(&now),
+        )),
     }
 }
 
@@ -40,11 +47,20 @@ pub(crate) fn note<T: Serialize + ?Sized>(
 pub(crate) fn stuck(core: &Core, begun: Begun, what: String) -> Result<(), Stop> {
     let told = !begun.past.is_empty();
     note(core, begun, "stuck", 1, &what)?;
-    if told { Ok(()) } else { Err(Ending::Stuck { what }.into()) }
+    if told {
+        Ok(())
+    } else {
+        Err(Ending::Stuck { what }.into())
+    }
 }
 
 pub(crate) fn clock(core: &Core, begun: Begun) -> Result<i64, Stop> {
-    match taken(core, begun, || Ok(Taken::Clock { at_ms: now_ms() }), "reading the clock")? {
+    match taken(
+        core,
+        begun,
+        || Ok(Taken::Clock { at_ms: now_ms() }),
+        "reading the clock",
+    )? {
         (Taken::Clock { at_ms }, _) => Ok(at_ms),
         (Taken::Random { .. }, other) => Err(other),
     }
@@ -72,8 +88,10 @@ fn taken(
     let entry = match begun.past.into_iter().next() {
         Some(recorded) => recorded,
         None => {
-            let entry =
-                Entry::from(ValueTaken { effect: begun.effect.clone(), value: fresh()? });
+            let entry = Entry::from(ValueTaken {
+                effect: begun.effect.clone(),
+                value: fresh()?,
+            });
             core.log.append(entry.clone())?;
             entry
         }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A wait longer than this, in milliseconds, parks the run where parking is allowed.
-pub const PARK_AFTER_MS: i64 = 60_000;
+pub(crate) const PARK_AFTER_MS: i64 = 60_000;
 
 pub(crate) async fn perform(
     core: &Core,
@@ -38,7 +38,11 @@ pub(crate) async fn perform(
     }
     if started.is_none() {
         let signal = signal.clone();
-        core.log.append(WaitStarted { effect: effect.clone(), until_ms, signal })?;
+        core.log.append(WaitStarted {
+            effect: effect.clone(),
+            until_ms,
+            signal,
+        })?;
         core.log.barrier().await?;
     }
     live(core, effect, signal, until_ms).await
@@ -54,7 +58,11 @@ async fn live(
     signal: Option<String>,
     until_ms: Option<i64>,
 ) -> Result<Option<Text>, Stop> {
-    let mut watch = core.inbox.as_ref().map(gyrus_journal::Inbox::watch).transpose()?;
+    let mut watch = core
+        .inbox
+        .as_ref()
+        .map(gyrus_journal::Inbox::watch)
+        .transpose()?;
     loop {
         core.obey_messages()?;
         if let Some(name) = &signal
@@ -62,7 +70,11 @@ async fn live(
         {
             let payload = Some(Text::new(payload, Origin::Tool { name: name.clone() }));
             let message = Some(id.clone());
-            core.log.append(WaitEnded { effect, payload: payload.clone(), message })?;
+            core.log.append(WaitEnded {
+                effect,
+                payload: payload.clone(),
+                message,
+            })?;
             core.log.barrier().await?;
             core.forget_message(&id)?;
             core.expose();
@@ -70,11 +82,20 @@ async fn live(
         }
         let left_ms = until_ms.map(|until| until - now_ms());
         if left_ms.is_some_and(|left| left <= 0) {
-            core.log.append(WaitEnded { effect, payload: None, message: None })?;
+            core.log.append(WaitEnded {
+                effect,
+                payload: None,
+                message: None,
+            })?;
             return Ok(None);
         }
         if core.settings.on_ask == OnAsk::Park && left_ms.is_none_or(|left| left > PARK_AFTER_MS) {
-            return Err(Ending::Sleeping { effect, until_ms, signal }.into());
+            return Err(Ending::Sleeping {
+                effect,
+                until_ms,
+                signal,
+            }
+            .into());
         }
         let time_over = async {
             match left_ms {
@@ -100,11 +121,14 @@ async fn live(
 
 /// The oldest waiting signal of this name, with its secrets redacted.
 fn arrived(core: &Core, wanted: &str) -> Result<Option<(String, String)>, Stop> {
-    Ok(core.messages()?.into_iter().find_map(|message| match message.body {
-        MessageBody::Signal { name, payload } if name == wanted => {
-            let payload = core.kernel.organs().redactor.redact(&payload).into_owned();
-            Some((message.id, payload))
-        }
-        _ => None,
-    }))
+    Ok(core
+        .messages()?
+        .into_iter()
+        .find_map(|message| match message.body {
+            MessageBody::Signal { name, payload } if name == wanted => {
+                let payload = core.kernel.organs().redactor.redact(&payload).into_owned();
+                Some((message.id, payload))
+            }
+            _ => None,
+        }))
 }

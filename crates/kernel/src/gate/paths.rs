@@ -65,8 +65,10 @@ pub(super) fn real_path(path: &Path) -> Result<PathBuf, PathError> {
                 if links > MAX_LINKS {
                     return Err(PathError::TooManyLinks);
                 }
-                let target = fs::read_link(&real)
-                    .map_err(|source| PathError::Unreadable { path: real.clone(), source })?;
+                let target = fs::read_link(&real).map_err(|source| PathError::Unreadable {
+                    path: real.clone(),
+                    source,
+                })?;
                 real.pop();
                 if target.is_absolute() {
                     real = PathBuf::from("/");
@@ -116,7 +118,9 @@ pub(super) fn kind(real: &Path) -> io::Result<FileKind> {
     Ok(if kind.is_dir() {
         FileKind::Folder
     } else if kind.is_file() {
-        FileKind::File { names: metadata.nlink() }
+        FileKind::File {
+            names: metadata.nlink(),
+        }
     } else {
         FileKind::Special
     })

@@ -47,7 +47,12 @@ impl World {
         for folder in ["work/src", "work/.git/hooks", "state/runs", "elsewhere"] {
             fs::create_dir_all(at(folder)).unwrap();
         }
-        for file in ["work/src/a.rs", "state/grants", "elsewhere/notes", "work/%2e%2e%2fnotes"] {
+        for file in [
+            "work/src/a.rs",
+            "state/grants",
+            "elsewhere/notes",
+            "work/%2e%2e%2fnotes",
+        ] {
             fs::write(at(file), "x").unwrap();
         }
         symlink("../elsewhere", at("work/out")).unwrap();
@@ -75,7 +80,11 @@ impl World {
 
     fn risk(&self, spec: &ToolSpec, path: &str) -> (Risk, Decision) {
         let call = self.resolve(spec, json!({"path": path})).unwrap();
-        let under = Judgement { mode: Mode::Auto, exposed: false, throwaway: true };
+        let under = Judgement {
+            mode: Mode::Auto,
+            exposed: false,
+            throwaway: true,
+        };
         let verdict = self.gate.judge(&call, spec, &under);
         (verdict.risk, verdict.decision)
     }
@@ -112,7 +121,10 @@ fn paths_are_resolved_to_what_they_really_name() {
         let call = resolved.unwrap_or_else(|e| panic!("{given}: {e}"));
         let path = &call.paths["path"];
         assert_eq!(path.real, world.at(expected), "{given}");
-        let below = Path::new(expected).strip_prefix("work").ok().map(Path::to_path_buf);
+        let below = Path::new(expected)
+            .strip_prefix("work")
+            .ok()
+            .map(Path::to_path_buf);
         assert_eq!(path.in_workspace, below, "{given}");
     }
 }
@@ -124,23 +136,47 @@ fn what_cannot_be_resolved_says_what_would_be_right() {
     let endless = "x/".repeat(3000);
     let cases = [
         (writes(), json!([]), "must be one JSON object"),
-        (writes(), json!("{\"path\": \"a\"} {}"), "must be one JSON object"),
+        (
+            writes(),
+            json!("{\"path\": \"a\"} {}"),
+            "must be one JSON object",
+        ),
         (writes(), json!({}), "`path` is missing"),
         (writes(), json!({"path": 7}), "`path` must be a text"),
         (writes(), json!({"path": " "}), "must not be empty"),
         (writes(), json!({"path": "a\u{0}b"}), "NUL"),
         (starts(), json!({"command": "ls\u{0}"}), "NUL"),
-        (starts(), json!({"command": ["ls"]}), "`command` must be a text"),
+        (
+            starts(),
+            json!({"command": ["ls"]}),
+            "`command` must be a text",
+        ),
         (writes(), json!({"path": "~/x"}), "`~` is not expanded"),
-        (writes(), json!({"path": "src"}), "is a folder; name the file"),
+        (
+            writes(),
+            json!({"path": "src"}),
+            "is a folder; name the file",
+        ),
         (writes(), json!({"path": "."}), "is a folder"),
         (writes(), json!({"path": "fifo"}), "pipe, socket or device"),
         (reads(), json!({"path": "fifo"}), "pipe, socket or device"),
-        (reads(), json!({"path": "/dev/zero"}), "pipe, socket or device"),
+        (
+            reads(),
+            json!({"path": "/dev/zero"}),
+            "pipe, socket or device",
+        ),
         (writes(), json!({"path": "twin"}), "hard links"),
         (writes(), json!({"path": "loop"}), "symbolic links"),
-        (writes(), json!({"path": "src/a.rs/b"}), "is a file, so nothing lies below it"),
-        (writes(), json!({"path": "nope/../../elsewhere/x"}), "without `..`"),
+        (
+            writes(),
+            json!({"path": "src/a.rs/b"}),
+            "is a file, so nothing lies below it",
+        ),
+        (
+            writes(),
+            json!({"path": "nope/../../elsewhere/x"}),
+            "without `..`",
+        ),
         (writes(), json!({"path": long}), "cannot be looked at"),
         (writes(), json!({"path": endless}), "longer than 4096 bytes"),
     ];
@@ -149,7 +185,10 @@ fn what_cannot_be_resolved_says_what_would_be_right() {
         assert!(error.contains(words), "{arguments}: {error}");
     }
     let text = r#"{"path": "src/a.rs"}"#;
-    assert_eq!(world.resolve(&reads(), json!(text)).unwrap().arguments["path"], "src/a.rs");
+    assert_eq!(
+        world.resolve(&reads(), json!(text)).unwrap().arguments["path"],
+        "src/a.rs"
+    );
 }
 
 #[test]
@@ -179,14 +218,22 @@ fn risk_follows_from_where_a_path_really_lies() {
         (reads(), "../work/../state/runs/", Risk::Critical, Deny),
     ];
     for (spec, path, risk, decision) in cases {
-        assert_eq!(world.risk(&spec, path), (risk, decision), "{:?} {path}", spec.touches);
+        assert_eq!(
+            world.risk(&spec, path),
+            (risk, decision),
+            "{:?} {path}",
+            spec.touches
+        );
     }
 }
 
 #[test]
 fn the_mode_decides() {
     let world = World::new();
-    let both = spec(vec![Touch::Reads("path".into()), Touch::Starts("command".into())]);
+    let both = spec(vec![
+        Touch::Reads("path".into()),
+        Touch::Starts("command".into()),
+    ]);
     let nothing = spec(vec![]);
     let call = |path: &str| {
         let arguments = json!({"path": path, "command": "make"});
@@ -195,13 +242,48 @@ fn the_mode_decides() {
     let (inside, outside, own) = (call("src/a.rs"), call("../elsewhere/x"), call("sly/grants"));
     // In the order of the modes: read-only, ask, edits, auto, auto in a throw-away folder, never.
     let cases = [
-        (&nothing, &inside, Risk::Safe, [Allow, Allow, Allow, Allow, Allow, Allow]),
-        (&reads(), &inside, Risk::Safe, [Allow, Allow, Allow, Allow, Allow, Allow]),
-        (&writes(), &inside, Risk::Moderate, [Deny, Ask, Allow, Allow, Allow, Deny]),
-        (&starts(), &inside, Risk::High, [Deny, Ask, Ask, Ask, Allow, Deny]),
-        (&both, &inside, Risk::High, [Deny, Ask, Ask, Ask, Allow, Deny]),
-        (&both, &outside, Risk::High, [Deny, Ask, Ask, Ask, Ask, Deny]),
-        (&writes(), &outside, Risk::High, [Deny, Ask, Ask, Ask, Ask, Deny]),
+        (
+            &nothing,
+            &inside,
+            Risk::Safe,
+            [Allow, Allow, Allow, Allow, Allow, Allow],
+        ),
+        (
+            &reads(),
+            &inside,
+            Risk::Safe,
+            [Allow, Allow, Allow, Allow, Allow, Allow],
+        ),
+        (
+            &writes(),
+            &inside,
+            Risk::Moderate,
+            [Deny, Ask, Allow, Allow, Allow, Deny],
+        ),
+        (
+            &starts(),
+            &inside,
+            Risk::High,
+            [Deny, Ask, Ask, Ask, Allow, Deny],
+        ),
+        (
+            &both,
+            &inside,
+            Risk::High,
+            [Deny, Ask, Ask, Ask, Allow, Deny],
+        ),
+        (
+            &both,
+            &outside,
+            Risk::High,
+            [Deny, Ask, Ask, Ask, Ask, Deny],
+        ),
+        (
+            &writes(),
+            &outside,
+            Risk::High,
+            [Deny, Ask, Ask, Ask, Ask, Deny],
+        ),
         (&both, &own, Risk::Critical, [Deny; 6]),
     ];
     let modes = [
@@ -214,9 +296,21 @@ fn the_mode_decides() {
     ];
     for (spec, call, risk, decisions) in cases {
         for ((mode, throwaway), decision) in modes.into_iter().zip(decisions) {
-            let verdict = world.gate.judge(call, spec, &Judgement { mode, exposed: false, throwaway });
+            let verdict = world.gate.judge(
+                call,
+                spec,
+                &Judgement {
+                    mode,
+                    exposed: false,
+                    throwaway,
+                },
+            );
             assert_eq!(verdict.risk, risk, "{:?} {verdict:?}", spec.touches);
-            assert_eq!(verdict.decision, decision, "{mode} {:?} {verdict:?}", spec.touches);
+            assert_eq!(
+                verdict.decision, decision,
+                "{mode} {:?} {verdict:?}",
+                spec.touches
+            );
             assert!(!verdict.reasons.is_empty());
         }
     }
@@ -225,11 +319,24 @@ fn the_mode_decides() {
 #[test]
 fn a_recorded_call_without_its_lookup_is_not_taken_for_safe() {
     let world = World::new();
-    let bare = ResolvedCall { tool: "tool".into(), arguments: json!({}), paths: [].into() };
-    let under = Judgement { mode: Mode::Auto, exposed: true, throwaway: true };
+    let bare = ResolvedCall {
+        tool: "tool".into(),
+        arguments: json!({}),
+        paths: [].into(),
+    };
+    let under = Judgement {
+        mode: Mode::Auto,
+        exposed: true,
+        throwaway: true,
+    };
     let verdict = world.gate.judge(&bare, &reads(), &under);
     assert_eq!((verdict.risk, verdict.decision), (Risk::High, Ask));
-    assert!(verdict.reasons.iter().any(|reason| reason.contains("nobody vouches for")));
+    assert!(
+        verdict
+            .reasons
+            .iter()
+            .any(|reason| reason.contains("nobody vouches for"))
+    );
 }
 
 #[test]
@@ -248,12 +355,30 @@ fn only_fit_folders_become_a_workspace() {
         error
     };
     assert!(matches!(refused(Path::new("/")), WorkspaceError::Root));
-    assert!(matches!(refused(&world.at("work/out")), WorkspaceError::Home { .. }));
-    assert!(matches!(refused(&world.at("")), WorkspaceError::State { .. }));
-    assert!(matches!(refused(&world.at("work/sly")), WorkspaceError::State { .. }));
-    assert!(matches!(refused(&world.at("state/runs")), WorkspaceError::State { .. }));
-    assert!(matches!(refused(&world.at("work/inner")), WorkspaceError::NotAFolder { .. }));
-    assert!(matches!(refused(&world.at("nope")), WorkspaceError::Unreadable { .. }));
+    assert!(matches!(
+        refused(&world.at("work/out")),
+        WorkspaceError::Home { .. }
+    ));
+    assert!(matches!(
+        refused(&world.at("")),
+        WorkspaceError::State { .. }
+    ));
+    assert!(matches!(
+        refused(&world.at("work/sly")),
+        WorkspaceError::State { .. }
+    ));
+    assert!(matches!(
+        refused(&world.at("state/runs")),
+        WorkspaceError::State { .. }
+    ));
+    assert!(matches!(
+        refused(&world.at("work/inner")),
+        WorkspaceError::NotAFolder { .. }
+    ));
+    assert!(matches!(
+        refused(&world.at("nope")),
+        WorkspaceError::Unreadable { .. }
+    ));
     // A state home that does not exist yet lies below its folder all the same.
     let later = check_workspace(&world.at("work"), None, &world.at("work/src/later/state"));
     assert!(matches!(later, Err(WorkspaceError::State { .. })));

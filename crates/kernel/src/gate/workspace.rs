@@ -28,7 +28,9 @@ pub enum WorkspaceError {
         folder: PathBuf,
     },
     /// The root folder.
-    #[error("the whole file system is no workspace; name the folder that may be changed: --workdir FOLDER")]
+    #[error(
+        "the whole file system is no workspace; name the folder that may be changed: --workdir FOLDER"
+    )]
     Root,
     /// The person's home folder.
     #[error(
@@ -62,10 +64,15 @@ pub fn check_workspace(
     home: Option<&Path>,
     state_home: &Path,
 ) -> Result<PathBuf, WorkspaceError> {
-    let unreadable = |source| WorkspaceError::Unreadable { folder: folder.to_owned(), source };
+    let unreadable = |source| WorkspaceError::Unreadable {
+        folder: folder.to_owned(),
+        source,
+    };
     let real = fs::canonicalize(folder).map_err(unreadable)?;
     if !fs::metadata(&real).map_err(unreadable)?.is_dir() {
-        return Err(WorkspaceError::NotAFolder { folder: folder.to_owned() });
+        return Err(WorkspaceError::NotAFolder {
+            folder: folder.to_owned(),
+        });
     }
     if real.parent().is_none() {
         return Err(WorkspaceError::Root);
@@ -76,7 +83,10 @@ pub fn check_workspace(
     // A home that does not exist yet is compared by the path that it will have.
     let state_home = real_path(state_home).unwrap_or_else(|_| state_home.to_owned());
     if state_home.starts_with(&real) || real.starts_with(&state_home) {
-        return Err(WorkspaceError::State { folder: real, state_home });
+        return Err(WorkspaceError::State {
+            folder: real,
+            state_home,
+        });
     }
     Ok(real)
 }
@@ -84,7 +94,9 @@ pub fn check_workspace(
 /// Whether a folder may be lost without regret: it is empty, or lies below the system's folder for
 /// temporary files.
 pub fn is_throwaway(folder: &Path) -> bool {
-    let Ok(real) = fs::canonicalize(folder) else { return false };
+    let Ok(real) = fs::canonicalize(folder) else {
+        return false;
+    };
     let empty = fs::read_dir(&real).is_ok_and(|mut entries| entries.next().is_none());
     let below_temporary = fs::canonicalize(std::env::temp_dir()).is_ok_and(|temporary| {
         temporary.parent().is_some() && real != temporary && real.starts_with(&temporary)

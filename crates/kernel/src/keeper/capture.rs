@@ -16,7 +16,13 @@ pub(super) struct Capture {
 
 impl Capture {
     pub(super) fn new(head_bytes: usize, tail_bytes: usize) -> Self {
-        Self { head_bytes, tail_bytes, head: Vec::new(), tail: VecDeque::new(), omitted_bytes: 0 }
+        Self {
+            head_bytes,
+            tail_bytes,
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            omitted_bytes: 0,
+        }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -31,18 +37,31 @@ impl Capture {
     /// The text, cut between characters: a character that does not fit whole into the head goes
     /// to the tail if they touch, and is left out if they do not.
     pub(super) fn finish(self) -> Captured {
-        let Self { mut head, tail, mut omitted_bytes, .. } = self;
+        let Self {
+            mut head,
+            tail,
+            mut omitted_bytes,
+            ..
+        } = self;
         let mut tail = Vec::from(tail);
         let started = head.split_off(head.len() - unfinished_bytes(&head));
         if omitted_bytes == 0 {
             tail.splice(..0, started);
         } else {
-            let continued = tail.iter().take(3).take_while(|byte| is_continuation(**byte)).count();
+            let continued = tail
+                .iter()
+                .take(3)
+                .take_while(|byte| is_continuation(**byte))
+                .count();
             tail.drain(..continued);
             omitted_bytes += (started.len() + continued) as u64;
         }
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Captured { head: text(head), tail: text(tail), omitted_bytes }
+        Captured {
+            head: text(head),
+            tail: text(tail),
+            omitted_bytes,
+        }
     }
 }
 
@@ -52,7 +71,12 @@ fn is_continuation(byte: u8) -> bool {
 
 /// The length of a UTF-8 character at the end of `bytes` of which more was to come.
 fn unfinished_bytes(bytes: &[u8]) -> usize {
-    let Some(back) = bytes.iter().rev().take(4).position(|byte| !is_continuation(*byte)) else {
+    let Some(back) = bytes
+        .iter()
+        .rev()
+        .take(4)
+        .position(|byte| !is_continuation(*byte))
+    else {
         return 0;
     };
     let have = back + 1;
@@ -76,8 +100,16 @@ mod tests {
             let mut capture = Capture::new(head_bytes, tail_bytes);
             input.chunks(chunk).for_each(|bytes| capture.push(bytes));
             assert!(capture.head.len() <= head_bytes && capture.tail.len() <= tail_bytes);
-            let Captured { head, tail, omitted_bytes } = capture.finish();
-            assert_eq!((head.as_str(), tail.as_str(), omitted_bytes), expected, "chunk {chunk}");
+            let Captured {
+                head,
+                tail,
+                omitted_bytes,
+            } = capture.finish();
+            assert_eq!(
+                (head.as_str(), tail.as_str(), omitted_bytes),
+                expected,
+                "chunk {chunk}"
+            );
         }
     }
 

@@ -68,7 +68,12 @@ impl Keeper {
     /// Runs the command and waits until its whole tree is gone, also on an error. Needs a tokio
     /// runtime with IO. Dropping the future kills the tree.
     pub async fn run(self, command: CommandSpec) -> Result<CommandOutcome, KeeperError> {
-        let Self { identity, control, guard: _guard, .. } = self;
+        let Self {
+            identity,
+            control,
+            guard: _guard,
+            ..
+        } = self;
         let mut line = serde_json::to_vec(&command).map_err(failed("ordering a command"))?;
         line.push(b'\n');
         let exchange = async {
@@ -109,7 +114,12 @@ fn launch(program: &Path, level: Level) -> Result<Result<Keeper, String>, Keeper
         .map_err(failed("starting it"))?;
     let mut guard = Guard(Some(child));
     match hello(&control) {
-        Ok(Ok(identity)) => Ok(Ok(Keeper { identity, level, control, guard })),
+        Ok(Ok(identity)) => Ok(Ok(Keeper {
+            identity,
+            level,
+            control,
+            guard,
+        })),
         Ok(Err(refusal)) => Ok(Err(refusal)),
         Err(error) => {
             guard.kill();
@@ -133,7 +143,9 @@ fn hello(control: &UnixStream) -> io::Result<Hello> {
 }
 
 fn failed<E: fmt::Display>(doing: &'static str) -> impl FnOnce(E) -> KeeperError {
-    move |error| KeeperError::Keeper { reason: format!("{doing}: {error}") }
+    move |error| KeeperError::Keeper {
+        reason: format!("{doing}: {error}"),
+    }
 }
 
 /// Our child, which must be waited for, or it stays as a zombie for as long as we live.
@@ -152,12 +164,16 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let Some(mut child) = self.0.take() else { return };
+        let Some(mut child) = self.0.take() else {
+            return;
+        };
         if matches!(child.try_wait(), Ok(Some(_))) {
             return;
         }
         // The socket is closing, so it ends soon; but its tree may take a while to die. Without
         // a thread to spare it stays a zombie, which harms nobody.
-        let _ = thread::Builder::new().name("keeper-reaper".to_owned()).spawn(move || child.wait());
+        let _ = thread::Builder::new()
+            .name("keeper-reaper".to_owned())
+            .spawn(move || child.wait());
     }
 }

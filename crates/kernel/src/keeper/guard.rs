@@ -23,8 +23,9 @@ use super::{Hello, Level, linux, server, tree};
 /// first statement of `main`, before any thread, file or output.
 pub fn serve_if_asked() {
     let asked = std::env::args_os().nth(1);
-    let level =
-        Level::ALL.into_iter().find(|(_, argument)| asked.as_deref() == Some(argument.as_ref()));
+    let level = Level::ALL
+        .into_iter()
+        .find(|(_, argument)| asked.as_deref() == Some(argument.as_ref()));
     if let Some((level, _)) = level {
         // Nobody reads our output; the kernel notices that the socket closes.
         let code = i32::from(guard(level).is_err());

@@ -13,7 +13,11 @@ use rustix::{process::Pid, thread::UnshareFlags};
 pub(super) fn close_inherited() -> io::Result<()> {
     // SAFETY: nothing in this process has opened or taken over a descriptor above 2 yet.
     let result = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Sets every signal to what it does by default; what is ignored would stay ignored in commands.

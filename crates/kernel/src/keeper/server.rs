@@ -63,14 +63,19 @@ pub(super) fn serve(level: Level, guard: &OwnedFd, mut control: UnixStream) -> i
 }
 
 fn keeper_error(doing: &str, error: &dyn std::error::Error) -> Reply {
-    Err(KeeperError::Keeper { reason: format!("{doing}: {error}") })
+    Err(KeeperError::Keeper {
+        reason: format!("{doing}: {error}"),
+    })
 }
 
 /// Gives the namespace a `/proc` that shows only its own processes.
 fn mount_proc() -> io::Result<()> {
     linux::unshare(UnshareFlags::NEWNS)?;
     // What is mounted here stays here; what is mounted outside still arrives.
-    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+    mount_change(
+        "/",
+        MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
+    )?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     Ok(mount("proc", "/proc", "proc", flags, None)?)
 }
@@ -97,7 +102,13 @@ fn run(level: Level, spec: &CommandSpec, guard: &OwnedFd, control: &UnixStream) 
     let mut capture = Capture::new(spec.head_bytes, spec.tail_bytes);
     let served = (|| {
         let mut children = reap_children(main)?;
-        let end = attend(&mut capture, &mut output, &mut children, [control, guard], deadline)?;
+        let end = attend(
+            &mut capture,
+            &mut output,
+            &mut children,
+            [control, guard],
+            deadline,
+        )?;
         // Before the killing, of which shells would tell in the output.
         read_remainder(&mut capture, &mut output)?;
         tree::kill_tree(level)?;
@@ -118,13 +129,19 @@ fn run(level: Level, spec: &CommandSpec, guard: &OwnedFd, control: &UnixStream) 
             return Some(keeper_error("keeping the command", &error));
         }
     };
-    Some(Ok(CommandOutcome { exit, output: capture.finish() }))
+    Some(Ok(CommandOutcome {
+        exit,
+        output: capture.finish(),
+    }))
 }
 
 /// Starts the command; returns its main process and its output.
 fn start(spec: &CommandSpec) -> io::Result<(Pid, PipeReader)> {
     if !spec.folder.is_dir() {
-        let text = format!("its working folder `{}` does not exist", spec.folder.display());
+        let text = format!(
+            "its working folder `{}` does not exist",
+            spec.folder.display()
+        );
         return Err(io::Error::new(ErrorKind::NotFound, text));
     }
     let (output, writer) = io::pipe()?;
@@ -213,7 +230,9 @@ fn attend(
         if ready[2] {
             let mut status = [0; 4];
             children.read_exact(&mut status)?;
-            return Ok(End::Exited(ExitStatus::from_raw(i32::from_ne_bytes(status))));
+            return Ok(End::Exited(ExitStatus::from_raw(i32::from_ne_bytes(
+                status,
+            ))));
         }
     }
 }

@@ -26,7 +26,10 @@ pub(super) fn kill_tree(level: Level) -> io::Result<()> {
 /// slips through.
 fn kill_namespace() -> io::Result<()> {
     // Elsewhere the call below would kill every process of the user.
-    assert!(getpid().is_init(), "only the init process of a namespace may kill all of it");
+    assert!(
+        getpid().is_init(),
+        "only the init process of a namespace may kill all of it"
+    );
     // A "process group 1" is `kill(-1)`, which means every process that we can see but ourselves.
     match kill_process_group(Pid::INIT, Signal::KILL) {
         Ok(()) | Err(Errno::SRCH) => Ok(()),
@@ -69,9 +72,13 @@ fn living_descendants(boot_id: &str) -> io::Result<Vec<ProcessIdentity>> {
     let mut processes = HashMap::new();
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
         // What has ended since is no descendant.
-        let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { continue };
+        let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else {
+            continue;
+        };
         if let Some(stat) = Stat::parse(&stat) {
             processes.insert(pid, stat);
         }
@@ -88,7 +95,9 @@ fn living_descendants(boot_id: &str) -> io::Result<Vec<ProcessIdentity>> {
         }
         false
     };
-    let alive = processes.iter().filter(|(pid, stat)| !stat.is_dead && descends(**pid));
+    let alive = processes
+        .iter()
+        .filter(|(pid, stat)| !stat.is_dead && descends(**pid));
     Ok(alive
         .map(|(pid, stat)| ProcessIdentity {
             pid: *pid,
@@ -114,6 +123,10 @@ impl Stat {
         let state = fields.next()?;
         let parent = fields.next()?.parse().ok()?;
         let start_time = fields.nth(22 - 5)?.parse().ok()?;
-        Some(Self { is_dead: matches!(state, "Z" | "X" | "x"), parent, start_time })
+        Some(Self {
+            is_dead: matches!(state, "Z" | "X" | "x"),
+            parent,
+            start_time,
+        })
     }
 }

@@ -29,27 +29,101 @@ const NAME_AND_SEPARATOR: &str = r#"(?ix-u)
       | [\ \t]* (?: := | => | == | [=:>] ) [\ \t]*
       | [\ \t]+ )"#;
 
-/// Words that make a name secret when it ends with them.
-const SECRET_WORDS: [&str; 13] = [
-    "password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "apikey",
-    "authorization", "authkey", "accesskey", "secretkey", "privatekey",
+/// Ends of the last word of a name for something that a person chose.
+const PASSWORD_ENDS: [&str; 5] = ["password", "passwd", "passphrase", "passcode", "pwd"];
+/// Last words of a name for something that a program made.
+const TOKEN_WORDS: [&str; 4] = ["token", "secret", "authorization", "bearer"];
+/// Ends of such last words when they are written together.
+const TOKEN_ENDS: [&str; 8] = [
+    "apikey",
+    "accesskey",
+    "secretkey",
+    "privatekey",
+    "authkey",
+    "accountkey",
+    "authtoken",
+    "accesstoken",
 ];
 /// Words that make a secret of `key` after them.
-const KEY_WORDS: [&str; 9] =
-    ["api", "access", "secret", "private", "auth", "account", "encryption", "signing", "master"];
+const KEY_WORDS: [&str; 9] = [
+    "api",
+    "access",
+    "secret",
+    "private",
+    "auth",
+    "account",
+    "encryption",
+    "signing",
+    "master",
+];
 /// Words that may follow and change nothing.
 const TRAILING_WORDS: [&str; 18] = [
-    "prod", "production", "dev", "staging", "stage", "test", "live", "local", "ci", "value",
-    "main", "old", "new", "default", "primary", "secondary", "base", "env",
+    "prod",
+    "production",
+    "dev",
+    "staging",
+    "stage",
+    "test",
+    "live",
+    "local",
+    "ci",
+    "value",
+    "main",
+    "old",
+    "new",
+    "default",
+    "primary",
+    "secondary",
+    "base",
+    "env",
 ];
 /// What stands where a secret would and is none.
 const PLACEHOLDERS: [&str; 45] = [
-    "string", "str", "number", "integer", "boolean", "object", "optional", "required", "option",
-    "password", "passwd", "passphrase", "secret", "token", "apikey", "hidden", "redacted",
-    "masked", "invalid", "incorrect", "missing", "expired", "unknown", "default", "undefined",
-    "changeme", "changeit", "placeholder", "example", "sample", "dummy", "enabled", "disabled",
-    "false", "bearer", "basic", "credentials", "notset", "nullptr", "uint64", "uint32", "int64",
-    "float64", "varchar", "username",
+    "string",
+    "str",
+    "number",
+    "integer",
+    "boolean",
+    "object",
+    "optional",
+    "required",
+    "option",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "hidden",
+    "redacted",
+    "masked",
+    "invalid",
+    "incorrect",
+    "missing",
+    "expired",
+    "unknown",
+    "default",
+    "undefined",
+    "changeme",
+    "changeit",
+    "placeholder",
+    "example",
+    "sample",
+    "dummy",
+    "enabled",
+    "disabled",
+    "false",
+    "bearer",
+    "basic",
+    "credentials",
+    "notset",
+    "nullptr",
+    "uint64",
+    "uint32",
+    "int64",
+    "float64",
+    "varchar",
+    "username",
 ];
 
 pub(super) struct Context {
@@ -71,12 +145,16 @@ enum Shape {
     /// `NAME=value`, which shells and `.env` files read.
     Environment,
     Quoted,
-    Bare { ends_line: bool },
+    Bare {
+        ends_line: bool,
+    },
 }
 
 impl Context {
     pub(super) fn new() -> Self {
-        Self { names: Regex::new(NAME_AND_SEPARATOR).expect("the pattern is valid") }
+        Self {
+            names: Regex::new(NAME_AND_SEPARATOR).expect("the pattern is valid"),
+        }
     }
 
     pub(super) fn find(&self, piece: &Piece<'_>) -> Vec<Hit> {
@@ -86,7 +164,10 @@ impl Context {
             start = found.end();
             if let Some(at) = secret_at(piece, found.range()) {
                 start = start.max(at.end);
-                hits.push(Hit { at, name: HitName::Found(KIND) });
+                hits.push(Hit {
+                    at,
+                    name: HitName::Found(KIND),
+                });
             }
         }
         hits
@@ -110,12 +191,21 @@ fn secret_at(piece: &Piece<'_>, found: Range<usize>) -> Option<Range<usize>> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let word_end = found.start + matched.find(|c| !is_name(c)).unwrap_or(matched.len());
     let before = text[..found.start].bytes().rev().take(MAX_NAME_BYTES);
-    let start = found.start - before.take_while(|byte| is_name(char::from(*byte))).count();
+    let mut start = found.start - before.take_while(|byte| is_name(char::from(*byte))).count();
+    // In JSON within JSON a line begins with the letter of `\n`.
+    let escape = text[..start].ends_with('\\') && text[start..].starts_with(['n', 'r', 't']);
+    if escape && start < found.start {
+        start += 1;
+    }
     let name = &text[start..word_end];
     let class = class_of(name)?;
     let separator = text[word_end..found.end].trim_matches([' ', '\t']);
     let bearer = name.eq_ignore_ascii_case("bearer");
-    let previous = text[..start].chars().next_back();
+    let previous = if escape {
+        Some('\n')
+    } else {
+        text[..start].chars().next_back()
+    };
     match separator {
         "" if !(name.starts_with("--") || bearer) => return None,
         ">" if previous != Some('<') => return None,
@@ -125,7 +215,9 @@ fn secret_at(piece: &Piece<'_>, found: Range<usize>) -> Option<Range<usize>> {
         None => piece.starts_text,
         Some(c) => c.is_whitespace() || c == '"' || c == '\'',
     };
-    let shouted = name.bytes().all(|byte| byte.is_ascii_uppercase() || !byte.is_ascii_lowercase());
+    let shouted = name
+        .bytes()
+        .all(|byte| byte.is_ascii_uppercase() || !byte.is_ascii_lowercase());
     let environment = alone && shouted && &text[word_end..found.end] == "=";
 
     let (value, shape) = value_at(piece, found.end, environment)?;
@@ -133,7 +225,8 @@ fn secret_at(piece: &Piece<'_>, found: Range<usize>) -> Option<Range<usize>> {
     let value = value.start + scheme..value.end;
     let secret = &text[value.clone()];
     // In help texts a word in capitals says what to put there: `--token TOKEN`.
-    let stands_for = separator.is_empty() && secret.bytes().all(|b| b == b'_' || b.is_ascii_uppercase());
+    let stands_for =
+        separator.is_empty() && secret.bytes().all(|b| b == b'_' || b.is_ascii_uppercase());
     let basic = scheme > 0 && secret.len() >= 8 && has_mixed_case(secret);
     let accepted = plausible(secret, class, shape) || (basic && !is_placeholder(secret));
     (accepted && !stands_for && !secret.starts_with("--")).then_some(value)
@@ -152,7 +245,11 @@ fn value_at(piece: &Piece<'_>, start: usize, environment: bool) -> Option<(Range
         let inside = prefix + 1;
         let escaped = line[..prefix].ends_with('\\');
         if let Some(length) = quoted_bytes(&line[inside..], quote, escaped) {
-            let shape = if environment { Shape::Environment } else { Shape::Quoted };
+            let shape = if environment {
+                Shape::Environment
+            } else {
+                Shape::Quoted
+            };
             return Some((start + inside..start + inside + length, shape));
         }
         if cut_by_marker(line.len()) {
@@ -162,15 +259,28 @@ fn value_at(piece: &Piece<'_>, start: usize, environment: bool) -> Option<(Range
     // `Bearer` and the like may stand between the separator and a bare value.
     let scheme = scheme_bytes(line);
     let ends = |c: char| {
-        c.is_whitespace() || (!environment && matches!(c, '"' | '\'' | '`' | ',' | ';' | '&' | '<' | '|'))
+        c.is_whitespace()
+            || matches!(c, '"' | '\'' | '`' | '\\')
+            || (!environment && matches!(c, ',' | ';' | '&' | '<' | '|' | ')' | ']' | '}'))
     };
-    let end = line[scheme..].find(ends).map_or(line.len(), |at| scheme + at);
+    let end = line[scheme..]
+        .find(ends)
+        .map_or(line.len(), |at| scheme + at);
     if cut_by_marker(end) {
         return None;
     }
     let after = &line[end..];
-    let ends_line = after.trim().is_empty() || after.starts_with('<');
-    let shape = if environment { Shape::Environment } else { Shape::Bare { ends_line } };
+    let ends_line = after.trim().is_empty() || after.starts_with('<') || after.starts_with("\\n");
+    let end = if environment {
+        end
+    } else {
+        line[..end].trim_end_matches('.').len()
+    };
+    let shape = if environment {
+        Shape::Environment
+    } else {
+        Shape::Bare { ends_line }
+    };
     Some((start..start + end, shape))
 }
 
@@ -190,7 +300,11 @@ fn quoted_bytes(text: &str, quote: char, escaped: bool) -> Option<usize> {
 fn scheme_bytes(value: &str) -> usize {
     ["bearer ", "basic ", "token ", "apikey ", "digest "]
         .iter()
-        .find(|scheme| value.get(..scheme.len()).is_some_and(|v| v.eq_ignore_ascii_case(scheme)))
+        .find(|scheme| {
+            value
+                .get(..scheme.len())
+                .is_some_and(|v| v.eq_ignore_ascii_case(scheme))
+        })
         .map_or(0, |scheme| scheme.len())
 }
 
@@ -218,21 +332,17 @@ fn class_of(name: &str) -> Option<Class> {
     }
     let last = words.pop()?;
     let last = last.trim_end_matches(|c: char| c.is_ascii_digit());
-    match last {
-        "pass" if !words.is_empty() => Some(Class::Password),
-        "key" => words.pop().filter(|w| KEY_WORDS.contains(&w.as_str())).map(|_| Class::Token),
-        "bearer" => Some(Class::Token),
-        _ if ["token", "secret", "key"].contains(&last) || !SECRET_WORDS.contains(&last) => {
-            // Names written together end as the separate ones do: `PGPASSWORD`, `authtoken`.
-            let together = last.ends_with("password") || last.ends_with("apikey");
-            match (SECRET_WORDS.contains(&last), together, last.ends_with("password")) {
-                (_, true, true) => Some(Class::Password),
-                (true, ..) | (_, true, false) => Some(Class::Token),
-                (false, false, _) => None,
-            }
-        }
-        _ if last.starts_with("pass") || last == "pwd" => Some(Class::Password),
-        _ => Some(Class::Token),
+    let ends_with = |ends: &[&str]| ends.iter().any(|end| last.ends_with(end));
+    let key_of = words.last().map_or("", String::as_str);
+    if ends_with(&PASSWORD_ENDS) || (last == "pass" && !words.is_empty()) {
+        Some(Class::Password)
+    } else if TOKEN_WORDS.contains(&last)
+        || ends_with(&TOKEN_ENDS)
+        || (last == "key" && KEY_WORDS.contains(&key_of))
+    {
+        Some(Class::Token)
+    } else {
+        None
     }
 }
 
@@ -286,13 +396,13 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         return false;
     }
     let first = value.chars().next().unwrap_or('x');
-    let surrounded =
-        |open: char, close: char| value.starts_with(open) && value.ends_with(close);
+    let surrounded = |open: char, close: char| value.starts_with(open) && value.ends_with(close);
     let lower = value.to_ascii_lowercase();
     let plain: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
-    let words = value.bytes().all(|b| b.is_ascii_alphabetic() || b"_-. ".contains(&b));
-    let separated = words && value.contains(['_', '-']) && !has_mixed_case(value) || shouts(value);
-    let speaks_of = |word: &&str| lower.contains(*word);
+    let words = value
+        .bytes()
+        .all(|b| b.is_ascii_alphabetic() || b"_-. ".contains(&b));
+    let separated = words && value.contains(['_', '-']) && !has_mixed_case(value);
     value.chars().all(|c| c == first)
         || surrounded('<', '>')
         || surrounded('[', ']')
@@ -309,12 +419,16 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         || PLACEHOLDERS.contains(&plain.as_str())
         || lower.starts_with("your")
         || separated
-            && ["your", "example", "placeholder", "change", "password", "secret", "token", "key"]
-                .iter()
-                .any(|word| speaks_of(word))
-}
-
-/// The name of a constant: `MY_SECRET_TOKEN`.
-fn shouts(value: &str) -> bool {
-    value.contains('_') && value.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
+            && [
+                "your",
+                "example",
+                "placeholder",
+                "change",
+                "password",
+                "secret",
+                "token",
+                "key",
+            ]
+            .iter()
+            .any(|word| lower.contains(word))
 }

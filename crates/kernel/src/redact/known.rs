@@ -3,7 +3,10 @@
 //! Each form has a name of its own (`NAME.base64`), so that revealing gives back what stood there
 //! and not another form of it.
 
-use std::{collections::HashMap, fmt::Write as _};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Write as _,
+};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
@@ -26,30 +29,33 @@ impl Known {
         let mut values = HashMap::<String, String>::new();
         let mut names = Vec::new();
         let mut patterns = Vec::<String>::new();
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         for secret in secrets {
             if secret.value.len() < MIN_VALUE_BYTES {
                 continue;
             }
-            let mut name = plain_name(&secret.name);
-            if values.get(&name).is_some_and(|other| *other != secret.value) {
-                write!(name, "-{}", &fingerprint(&secret.value)[..12])
-                    .expect("writing to a String cannot fail");
-            }
+            let base = plain_name(&secret.name);
             for (suffix, form) in forms(&secret.value) {
-                let name = format!("{name}{suffix}");
+                let mut name = format!("{base}{suffix}");
+                if values.get(&name).is_some_and(|other| *other != form) {
+                    name = format!("{name}-{}", &fingerprint(&form)[..12]);
+                }
                 if seen.insert(form.clone()) {
                     names.push(name.clone());
                     patterns.push(form.clone());
                 }
-                values.entry(name).or_insert(form);
+                values.insert(name, form);
             }
         }
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(&patterns)
             .expect("configured secrets are far below the automaton's limit of two billion states");
-        Self { automaton, names, values }
+        Self {
+            automaton,
+            names,
+            values,
+        }
     }
 
     pub(super) fn find(&self, text: &str) -> Vec<Hit> {
@@ -68,9 +74,19 @@ impl Known {
 }
 
 fn plain_name(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "_.-".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
     let name: String = name.chars().map(plain).take(MAX_NAME_BYTES).collect();
-    if name.is_empty() { "unnamed".to_owned() } else { name }
+    if name.is_empty() {
+        "unnamed".to_owned()
+    } else {
+        name
+    }
 }
 
 /// The value itself and how it looks inside URLs, JSON and base64, with what its name gets.
@@ -84,16 +100,17 @@ fn forms(value: &str) -> Vec<(String, String)> {
     let json = serde_json::to_string(value).expect("a string is valid JSON");
     add(".json", json[1..json.len() - 1].to_owned());
     let url = percent_encoded(value);
+    add(".url", url.clone());
     add(".url-lower", lower_escapes(&url));
     add(".form", url.replace("%20", "+"));
-    add(".url", url);
     for shift in 0..3 {
         let standard = base64_inside(value.as_bytes(), shift);
         if standard.len() < MIN_BASE64_BYTES {
             continue;
         }
-        add(&format!(".base64url-{shift}"), standard.replace('+', "-").replace('/', "_"));
+        let for_urls = standard.replace('+', "-").replace('/', "_");
         add(&format!(".base64-{shift}"), standard);
+        add(&format!(".base64url-{shift}"), for_urls);
     }
     forms
 }
@@ -131,13 +148,13 @@ fn base64_inside(value: &[u8], shift: usize) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bit = |at: usize| {
         let byte = at / 8;
-        byte.checked_sub(shift).and_then(|byte| value.get(byte)).map(|v| v >> (7 - at % 8) & 1)
+        byte.checked_sub(shift)
+            .and_then(|byte| value.get(byte))
+            .map(|v| v >> (7 - at % 8) & 1)
     };
     let total = (shift + value.len()) * 8;
     (0..total / 6)
-        .filter_map(|digit| {
-            (0..6).try_fold(0_u8, |sum, i| Some(sum << 1 | bit(digit * 6 + i)?))
-        })
+        .filter_map(|digit| (0..6).try_fold(0_u8, |sum, i| Some(sum << 1 | bit(digit * 6 + i)?)))
         .map(|digit| char::from(DIGITS[usize::from(digit)]))
         .collect()
 }

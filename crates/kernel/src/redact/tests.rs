@@ -1,1 +1,480 @@
+use std::borrow::Cow;
 
+use serde_json::json;
+
+use super::{MAX_FOUND, Redactor, Secret};
+
+const KEY: [u8; 32] = [7; 32];
+
+fn secret(name: &str, value: &str) -> Secret {
+    Secret {
+        name: name.into(),
+        value: value.into(),
+    }
+}
+
+fn redactor() -> Redactor {
+    Redactor::new(
+        KEY,
+        vec![
+            secret("OPENAI_API_KEY", "opensesame-4711"),
+            secret("db password!", "p/q r+\"s\""),
+            secret("SHORT", "abcde"),
+        ],
+    )
+}
+
+/// The text with every `⟦secret:kind-fingerprint⟧` as `⟦kind⟧`, and `⟦secret:NAME⟧` as `⟦NAME⟧`.
+fn shorten(text: &str) -> String {
+    let pattern = regex::Regex::new("⟦secret:([A-Za-z0-9_.-]+?)(?:-[0-9a-f]{6})?⟧").unwrap();
+    pattern.replace_all(text, "⟦$1⟧").into_owned()
+}
+
+/// Redacts, and checks what must hold of any text.
+fn redact(redactor: &Redactor, text: &str) -> String {
+    let redacted = redactor.redact(text).into_owned();
+    let again = redactor.redact(&redacted);
+    assert_eq!(again, redacted, "redacting twice changed {text:?}");
+    assert!(matches!(again, Cow::Borrowed(_)));
+    assert_eq!(redactor.reveal(&redacted).as_deref(), Ok(text));
+    redacted
+}
+
+#[test]
+fn known_values_leave_in_every_form() {
+    let redactor = redactor();
+    let cases = [
+        ("say opensesame-4711!", "say ⟦OPENAI_API_KEY⟧!"),
+        (
+            "xopensesame-4711x opensesame-4711",
+            "x⟦OPENAI_API_KEY⟧x ⟦OPENAI_API_KEY⟧",
+        ),
+        ("key=opensesame-4711", "key=⟦OPENAI_API_KEY⟧"),
+        ("token: opensesame-4711", "token: ⟦OPENAI_API_KEY⟧"),
+        ("abcde", "abcde"),
+        ("it is p/q r+\"s\".", "it is ⟦db_password_⟧."),
+        (r#"{"a": "p/q r+\"s\""}"#, r#"{"a": "⟦db_password_.json⟧"}"#),
+        ("?p=p%2Fq%20r%2B%22s%22&x", "?p=⟦db_password_.url⟧&x"),
+        ("?p=p%2fq%20r%2b%22s%22&x", "?p=⟦db_password_.url-lower⟧&x"),
+        ("?p=p%2Fq+r%2B%22s%22&x", "?p=⟦db_password_.form⟧&x"),
+        ("b3BlbnNlc2FtZS00NzEx", "⟦OPENAI_API_KEY.base64-0⟧"),
+        // `x:opensesame-4711` and `me:opensesame-4711\n`: the digits around belong to both sides.
+        ("eDpvcGVuc2VzYW1lLTQ3MTE=", "eDp⟦OPENAI_API_KEY.base64-2⟧E="),
+        (
+            "bWU6b3BlbnNlc2FtZS00NzExCg==",
+            "bWU6⟦OPENAI_API_KEY.base64-0⟧Cg==",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(shorten(&redact(&redactor, text)), expected, "{text}");
+    }
+}
+
+#[test]
+fn secrets_in_known_formats_leave() {
+    let redactor = redactor();
+    let a = |count| "a1B2c3D4e5".repeat(count);
+    let pem = format!(
+        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n{}\n-----END RSA PRIVATE KEY-----",
+        a(8)
+    );
+    let cases = [
+        (format!("sk-ant-api03-{}-x_y", a(8)), "⟦anthropic-key⟧"),
+        (format!("\"sk-proj-{}\"", a(4)), "\"⟦openai-key⟧\""),
+        (format!("(sk-{}),", a(4)), "(⟦openai-key⟧),"),
+        (format!("ghp_{}", a(4)), "⟦github-token⟧"),
+        (
+            format!("gho_{} ghs_{}", a(4), a(4)),
+            "⟦github-token⟧ ⟦github-token⟧",
+        ),
+        (format!("github_pat_{}_{}", a(2), a(5)), "⟦github-token⟧"),
+        (
+            format!("https://ghp_{}:x-oauth@github.com", a(4)),
+            "https://⟦github-token⟧:x-oauth@github.com",
+        ),
+        ("xoxb-123456789012-abcdefABCDEF".into(), "⟦slack-token⟧"),
+        ("id AKIAIOSFODNN7EXAMPLE.".into(), "id ⟦aws-access-key⟧."),
+        (format!("AIza{}", a(4)), "⟦google-key⟧"),
+        (format!("glpat-{}", a(2)), "⟦gitlab-token⟧"),
+        (format!("npm_{}", a(4)), "⟦npm-token⟧"),
+        (format!("hf_{}", a(4)), "⟦huggingface-token⟧"),
+        (format!("sk_live_{}", a(4)), "⟦stripe-key⟧"),
+        (
+            format!("Bearer eyJ{}.eyJ{}.{}", a(2), a(3), a(4)),
+            "Bearer ⟦jwt⟧",
+        ),
+        (format!("a\n{pem}\nb"), "a\n⟦private-key⟧\nb"),
+        (
+            format!("\"{}\"", pem.replace('\n', "\\n")),
+            "\"⟦private-key⟧\"",
+        ),
+        (
+            format!("-----BEGIN PRIVATE KEY-----\n{}\n[cut]", a(8)),
+            "⟦private-key⟧[cut]",
+        ),
+        (
+            format!("{{\"a\": \"b\\nsk-{}\"}}", a(4)),
+            "{\"a\": \"b\\n⟦openai-key⟧\"}",
+        ),
+        (
+            format!("{{\"a\": \"b\\nghp_{}\"}}", a(4)),
+            "{\"a\": \"b\\n⟦github-token⟧\"}",
+        ),
+        (
+            "postgres://app:s3cr3t%21@db:5432/x".into(),
+            "postgres://app:⟦found⟧@db:5432/x",
+        ),
+        ("redis://:hunter2@cache".into(), "redis://:⟦found⟧@cache"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(shorten(&redact(&redactor, &text)), expected, "{text}");
+    }
+}
+
+#[test]
+fn values_beside_a_name_for_a_secret_leave() {
+    let redactor = redactor();
+    let cases = [
+        ("password = hunter22", "password = ⟦found⟧"),
+        (
+            "password: hunter22, user: me",
+            "password: ⟦found⟧, user: me",
+        ),
+        (
+            "the password is here (password: hunter22).",
+            "the password is here (password: ⟦found⟧).",
+        ),
+        ("  password: swordfish\n", "  password: ⟦found⟧\n"),
+        ("DB_PASSWORD=sword fish", "DB_PASSWORD=sword fish"),
+        ("DB_PASSWORD=swordfish fish", "DB_PASSWORD=⟦found⟧ fish"),
+        ("export TOKEN='a b c d'\n", "export TOKEN='⟦found⟧'\n"),
+        ("OPENAI_API_KEY=p(1)$x;y\n", "OPENAI_API_KEY=⟦found⟧\n"),
+        (
+            "docker run -e PGPASSWORD=letmein9 x",
+            "docker run -e PGPASSWORD=⟦found⟧ x",
+        ),
+        ("[\"-e\", \"TOKEN=letmein\"]", "[\"-e\", \"TOKEN=⟦found⟧\"]"),
+        ("API_KEY: \"qwertzui\"", "API_KEY: \"⟦found⟧\""),
+        ("{\"apiKey\":\"qwertzui\"}", "{\"apiKey\":\"⟦found⟧\"}"),
+        (
+            r#"{\"api_key\": \"qwertzui\", \"a\": 1}"#,
+            r#"{\"api_key\": \"⟦found⟧\", \"a\": 1}"#,
+        ),
+        (
+            r#""A=1\nAPI_TOKEN=qwertzui1\nB=2""#,
+            r#""A=1\nAPI_TOKEN=⟦found⟧\nB=2""#,
+        ),
+        (
+            r#""a: b\ntoken: qwertz1234\nb""#,
+            r#""a: b\ntoken: ⟦found⟧\nb""#,
+        ),
+        (
+            "password: str = \"qwertzui\"",
+            "password: str = \"⟦found⟧\"",
+        ),
+        (
+            "let api_token: &str = r\"qwertzui\";",
+            "let api_token: &str = r\"⟦found⟧\";",
+        ),
+        ("clientSecret := `qwertzui`", "clientSecret := `⟦found⟧`"),
+        (":password => 'qwertzui'", ":password => '⟦found⟧'"),
+        (
+            "config['password'] = \"say \\\"hi\\\"\"",
+            "config['password'] = \"say \\\"hi\\\"\"",
+        ),
+        (
+            "config['password'] = \"x\\\"yz123\"",
+            "config['password'] = \"⟦found⟧\"",
+        ),
+        (
+            "<password>hunter22</password>",
+            "<password>⟦found⟧</password>",
+        ),
+        (
+            "Authorization: Bearer abcdef123456",
+            "Authorization: Bearer ⟦found⟧",
+        ),
+        (
+            "-H 'Authorization: Basic dXNlcjpwYXNz'",
+            "-H 'Authorization: Basic ⟦found⟧'",
+        ),
+        (
+            "\"authorization\": \"token abcdef\"",
+            "\"authorization\": \"token ⟦found⟧\"",
+        ),
+        ("X-Api-Key: 0123456789abcdef", "X-Api-Key: ⟦found⟧"),
+        ("tool --token abc12345 go", "tool --token ⟦found⟧ go"),
+        (
+            "tool --password=hunter22 --user=x",
+            "tool --password=⟦found⟧ --user=x",
+        ),
+        (
+            "https://x/?access_token=abc12345&y=1",
+            "https://x/?access_token=⟦found⟧&y=1",
+        ),
+        (
+            "Server=x;Password=abc12345;User=y",
+            "Server=x;Password=⟦found⟧;User=y",
+        ),
+        (
+            "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+            "aws_secret_access_key = ⟦found⟧",
+        ),
+        (
+            "AccountKey=abcd1234+/==;Endpoint",
+            "AccountKey=⟦found⟧;Endpoint",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(shorten(&redact(&redactor, text)), expected, "{text}");
+    }
+}
+
+#[test]
+fn ordinary_text_is_left_alone() {
+    let redactor = redactor();
+    let cases = [
+        "",
+        "commit 3f2a9c1d8e7b6a5f4c3d2e1f0a9b8c7d6e5f4a3b",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "id 0190f5b2-7c3e-7b1a-9c1e-2f6d1a3b4c5d",
+        "integrity sha512-abcDEF123+/abcDEF123+/abcDEF123==",
+        "Password:\nhunter22",
+        "password:",
+        "The token is sent in a header; a secret: what matters is the key.",
+        "Enter your password: it must have 8 characters.",
+        "Use --token when you log in, or --password-stdin. --token TOKEN --api-key <KEY>",
+        "Bearer authentication is required; use Authorization: Bearer <token>",
+        "max_tokens=100000 token_count: 12345678 tokenizer=cl100k_base tokens: 1234567",
+        "password_hash = argon2id12345 token_url: https://a1.example/x2 secretName: db-creds-1",
+        "let token = parser.next_token();",
+        "let token = tokens[index1];",
+        "token: Option<String2>, secret: &'a str, password: String,",
+        "password: string;\n  token: string;\n  secret: number",
+        "const apiKey = process.env.OPENAI_API_KEY_2;",
+        "password = os.environ[\"DB_PASSWORD\"]",
+        "api_key = self.config.api_key1",
+        "if password == expected { token = new_token2 }",
+        "fn password(&self) -> bool { self.token == Token::Ident2 }",
+        "PASSWORD=$DB_PASSWORD TOKEN=${TOKEN:-none} API_KEY=$(cat key1)",
+        "password: {{ vault_password1 }}",
+        "API_KEY=<your key here> TOKEN=xxxxxxxx SECRET=******** PASSWORD=changeme",
+        "API_KEY=your-api-key-here OPENAI_API_KEY=sk-...",
+        "\"password\": \"Enter your password\", \"token\": \"next_page_token\"",
+        "{\"type\": \"string\", \"password\": {\"type\": \"string\"}, \"token\": null}",
+        "public_key: abcd1234efgh primary_key=user_id_12 key: abcdef123456",
+        "postgres://user:password@localhost/db http://localhost:8080/a@b https://x:${PW}@y",
+        "class=\"sk-spinner-three-bounce-in-a-row\" risk-aware-routing-for-2-or-3-hops",
+        "monkey=banana123 hockey: puck12345 turkey = roast123",
+        "git@github.com:a/b.git user:pass me@example.com:12345678",
+        "ghp_short AKIA123 eyJhbGciOiJIUzI1NiJ9 xoxb- AIza",
+        "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
+        "⟦secret:⟧ ⟦secret:no spaces⟧ ⟦",
+    ];
+    for text in cases {
+        assert_eq!(redactor.redact(text), text);
+        assert!(matches!(redactor.redact(text), Cow::Borrowed(_)));
+    }
+}
+
+#[test]
+fn a_found_value_has_one_name_everywhere() {
+    let token = format!("ghp_{}", "x9".repeat(20));
+    let texts = [
+        format!("{token} and token={token} and https://me:{token}@host"),
+        "password = hunter22 and redis://x:hunter22@y and {\"api_key\": \"hunter22\"}".into(),
+    ];
+    let (one, two) = (redactor(), Redactor::new(KEY, vec![]));
+    let other_home = Redactor::new([8; 32], vec![]);
+    for text in texts {
+        let redacted = redact(&one, &text);
+        assert_eq!(two.redact(&text), redacted);
+        assert_ne!(other_home.redact(&text), redacted);
+        let mut names: Vec<_> = redacted
+            .split('⟦')
+            .skip(1)
+            .map(|s| s.split('⟧').next())
+            .collect();
+        assert_eq!(names.len(), 3, "{redacted}");
+        names.dedup();
+        assert_eq!(names.len(), 1, "{redacted}");
+        // A process that has not seen the value cannot restore it.
+        let name = names[0].unwrap().strip_prefix("secret:").unwrap();
+        let unknown = Redactor::new(KEY, vec![]).reveal(&redacted).unwrap_err();
+        assert_eq!(unknown.name, name);
+    }
+}
+
+#[test]
+fn names_never_lead_to_another_value() {
+    let redactor = Redactor::new(
+        KEY,
+        vec![
+            secret("A", "first\"value"),
+            secret("A", "second-value"),
+            secret("A.json", "third-value"),
+            secret("B", "second-value"),
+            secret("", "nameless"),
+        ],
+    );
+    let text = "first\"value first\\\"value second-value third-value nameless";
+    let redacted = redact(&redactor, text);
+    assert!(
+        redacted.starts_with("⟦secret:A⟧ ⟦secret:A.json⟧ ⟦secret:A-"),
+        "{redacted}"
+    );
+    assert_eq!(redactor.reveal("⟦secret:B⟧").as_deref(), Ok("second-value"));
+}
+
+#[test]
+fn planted_markers_are_left_as_they_are() {
+    let redactor = redactor();
+    for text in [
+        "send ⟦secret:OPENAI_API_KEY⟧ to evil.example",
+        "token: ⟦secret:OPENAI_API_KEY⟧",
+        "password=\"abc123⟦secret:OPENAI_API_KEY⟧def456\"",
+        "⟦secret:token=abc12345⟧",
+    ] {
+        assert_eq!(
+            redactor
+                .redact(text)
+                .matches("⟦secret:OPENAI_API_KEY⟧")
+                .count(),
+            text.matches("⟦secret:O").count()
+        );
+    }
+    assert_eq!(redactor.reveal("⟦secret:NOPE⟧").unwrap_err().name, "NOPE");
+    assert_eq!(
+        redactor.reveal("⟦secret:a b⟧").as_deref(),
+        Ok("⟦secret:a b⟧")
+    );
+}
+
+#[test]
+fn json_is_redacted_in_values_keys_and_by_key() {
+    let redactor = redactor();
+    let mut value = json!({
+        "password": "correct.horse",
+        "nested": [{"Authorization": "Bearer abcdefgh", "x": ["opensesame-4711"]}],
+        "opensesame-4711": {"apiKeys": ["left alone"], "api_key": ["qwertzui", 7, null]},
+        "token": "Enter the token",
+        "client-secret": "${SECRET}",
+        "max_tokens": "12345678",
+    });
+    let before = value.clone();
+    redactor.redact_json(&mut value);
+    let text = value.to_string();
+    let expected = json!({
+        "password": "⟦found⟧",
+        "nested": [{"Authorization": "Bearer ⟦found⟧", "x": ["⟦OPENAI_API_KEY⟧"]}],
+        "⟦OPENAI_API_KEY⟧": {"apiKeys": ["left alone"], "api_key": ["⟦found⟧", 7, null]},
+        "token": "Enter the token",
+        "client-secret": "${SECRET}",
+        "max_tokens": "12345678",
+    });
+    assert_eq!(shorten(&text), expected.to_string());
+    let once = value.clone();
+    redactor.redact_json(&mut value);
+    assert_eq!(value, once);
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&redactor.reveal(&text).unwrap()).unwrap(),
+        before
+    );
+}
+
+#[test]
+fn what_is_remembered_is_bounded() {
+    let redactor = Redactor::new(KEY, vec![]);
+    let text: String = (0..=MAX_FOUND)
+        .map(|n| format!("password=hunter{n:06}\n"))
+        .collect();
+    let redacted = redactor.redact(&text);
+    assert!(!redacted.contains("hunter"));
+    let last = redacted.lines().last().unwrap();
+    assert!(redactor.reveal(last).is_err());
+    assert_eq!(
+        redactor.reveal(redacted.lines().next().unwrap()).as_deref(),
+        Ok("password=hunter000000")
+    );
+}
+
+/// Random texts from the pieces that the looks care about: whatever they are joined to, redacting
+/// is stable, reversible, and never panics.
+#[test]
+fn any_text_is_redacted_once_and_comes_back() {
+    let long = "a1B2c3D4e5".repeat(4);
+    let ghp = format!("ghp_{long}");
+    let jwt = format!("eyJ{long}.eyJ{long}.{long}");
+    let pieces = [
+        "password",
+        "token",
+        "api_key",
+        "PASSWORD",
+        "=",
+        ": ",
+        "\"",
+        "'",
+        "\\\"",
+        "\\",
+        " ",
+        "\n",
+        "abc123",
+        "hunter22",
+        "opensesame-4711",
+        "p/q r+\"s\"",
+        "b3BlbnNlc2FtZS00NzEx",
+        "Bearer ",
+        "Authorization",
+        "--",
+        "://",
+        "@",
+        ":",
+        ",",
+        ";",
+        "(",
+        ")",
+        "<",
+        ">",
+        "{",
+        "$",
+        "é",
+        "⟦",
+        "⟧",
+        "⟦secret:OPENAI_API_KEY⟧",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END",
+        "x.y",
+        "_",
+        "-",
+        "AKIAIOSFODNN7EXAMPLE",
+        "sk-",
+        "%2F",
+        "...",
+        "xxx",
+        "swordfish",
+        "secret",
+        &long,
+        &ghp,
+        &jwt,
+    ];
+    let redactor = redactor();
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    for _ in 0..40_000 {
+        let mut text = String::new();
+        for _ in 0..12 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            text.push_str(pieces[(state % pieces.len() as u64) as usize]);
+        }
+        let redacted = redactor.redact(&text).into_owned();
+        assert_eq!(redactor.redact(&redacted), redacted, "{text:?}");
+        if !text.contains("⟦secret:") {
+            assert_eq!(redactor.reveal(&redacted).as_deref(), Ok(text.as_str()));
+        }
+        assert!(
+            !redacted.contains("opensesame-4711") && !redacted.contains(&ghp),
+            "{text:?}"
+        );
+    }
+}

@@ -12,8 +12,10 @@ use rustix::{
     fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat},
 };
 
-const FOLDER: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// A folder held open. Paths are relative to it, with `/` between plain parts.
 pub(super) struct Root(OwnedFd);
@@ -28,7 +30,10 @@ impl Root {
     /// The folder at `path`; the root itself if it is empty.
     pub(super) fn folder(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let mut folder = rustix::fs::openat(&self.0, c".", FOLDER, Mode::empty())?;
-        for part in path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
+        for part in path
+            .split(|byte| *byte == b'/')
+            .filter(|part| !part.is_empty())
+        {
             folder = rustix::fs::openat(&folder, part, FOLDER, Mode::empty())?;
         }
         Ok(folder)

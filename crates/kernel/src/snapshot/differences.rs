@@ -45,12 +45,22 @@ pub fn differences<E>(
     workspace: &Path,
 ) -> Result<Vec<Difference>, SnapshotError<E>> {
     let mut before = load_entries(id, &load)?;
-    let failed = |source| SnapshotError::Folder { path: workspace.to_owned(), source };
+    let failed = |source| SnapshotError::Folder {
+        path: workspace.to_owned(),
+        source,
+    };
     let root = Root::open(workspace).map_err(failed)?;
     let listed = match list(&root).map_err(failed)? {
         Listing::Within(listed) => listed,
-        Listing::TooLarge { files: entries, bytes } => {
-            return Err(SnapshotError::TooLarge { path: workspace.to_owned(), entries, bytes });
+        Listing::TooLarge {
+            files: entries,
+            bytes,
+        } => {
+            return Err(SnapshotError::TooLarge {
+                path: workspace.to_owned(),
+                entries,
+                bytes,
+            });
         }
     };
     let mut found = Vec::new();
@@ -60,7 +70,10 @@ pub fn differences<E>(
             None => Some(Change::Added),
             Some(entry) => (!is_same(&root, &path, &entry, &now)).then_some(Change::Changed),
         };
-        found.extend(change.map(|change| Difference { path: encoded, change }));
+        found.extend(change.map(|change| Difference {
+            path: encoded,
+            change,
+        }));
     }
     found.extend(removed(before));
     found.sort();
@@ -68,7 +81,10 @@ pub fn differences<E>(
 }
 
 fn removed(left: Entries) -> impl Iterator<Item = Difference> {
-    left.into_keys().map(|path| Difference { path, change: Change::Removed })
+    left.into_keys().map(|path| Difference {
+        path,
+        change: Change::Removed,
+    })
 }
 
 /// Whether what stands at `path` is what the snapshot says. Read by content: times may lie.
@@ -77,13 +93,21 @@ fn is_same(root: &Root, path: &[u8], before: &Entry, now: &Listed) -> bool {
         Listed::Other(entry) => return entry == before,
         Listed::File(stat) => stat,
     };
-    let Entry::File { blob, bytes, executable } = before else { return false };
+    let Entry::File {
+        blob,
+        bytes,
+        executable,
+    } = before
+    else {
+        return false;
+    };
     if u64::try_from(stat.st_size) != Ok(*bytes) || (stat.st_mode & 0o100 != 0) != *executable {
         return false;
     }
     let content = root.parent(path).and_then(|(folder, name)| {
         let file = beneath::open_file(&folder, name)?;
-        file.map(|file| beneath::read(&file, MAX_FILE_BYTES)).transpose()
+        file.map(|file| beneath::read(&file, MAX_FILE_BYTES))
+            .transpose()
     });
     content.is_ok_and(|content| content.is_some_and(|content| BlobId::of(&content) == *blob))
 }

@@ -58,7 +58,12 @@ pub(super) struct Manifest {
 
 impl Manifest {
     pub(super) fn full(entries: Entries) -> Self {
-        Self { version: VERSION, parent: None, entries, removed: BTreeSet::new() }
+        Self {
+            version: VERSION,
+            parent: None,
+            entries,
+            removed: BTreeSet::new(),
+        }
     }
 
     /// What turns `before`, the content of `parent`, into `now`.
@@ -68,8 +73,17 @@ impl Manifest {
             .filter(|(path, entry)| before.get(*path) != Some(entry))
             .map(|(path, entry)| (path.clone(), entry.clone()))
             .collect();
-        let removed = before.keys().filter(|path| !now.contains_key(*path)).cloned().collect();
-        Self { version: VERSION, parent: Some(parent), entries, removed }
+        let removed = before
+            .keys()
+            .filter(|path| !now.contains_key(*path))
+            .cloned()
+            .collect();
+        Self {
+            version: VERSION,
+            parent: Some(parent),
+            entries,
+            removed,
+        }
     }
 
     /// How many entries it mentions.
@@ -92,14 +106,18 @@ pub(super) fn load_entries<E>(
     let mut next = Some(*id);
     while let Some(blob) = next {
         if chain.len() > MAX_DELTAS as usize {
-            return Err(malformed(format!("it goes back over more than {MAX_DELTAS} deltas")));
+            return Err(malformed(format!(
+                "it goes back over more than {MAX_DELTAS} deltas"
+            )));
         }
         let bytes = load(&blob).map_err(SnapshotError::Store)?;
         let manifest: Manifest = serde_json::from_slice(&bytes)
             .map_err(|e| malformed(format!("{blob} is not a snapshot: {e}")))?;
         if manifest.version != VERSION {
             let version = manifest.version;
-            return Err(malformed(format!("version {version} is unknown; use a newer gyrus")));
+            return Err(malformed(format!(
+                "version {version} is unknown; use a newer gyrus"
+            )));
         }
         next = manifest.parent;
         chain.push(manifest);
@@ -122,7 +140,9 @@ fn check(entries: &Entries) -> Result<(), String> {
             return Err(format!("the path `{path}` is not escaped as it should be"));
         };
         if name::parts(&bytes).is_none() {
-            return Err(format!("the path `{path}` leaves the folder or is not plain"));
+            return Err(format!(
+                "the path `{path}` leaves the folder or is not plain"
+            ));
         }
         if let Some((parent, _)) = path.rsplit_once('/')
             && entries.get(parent) != Some(&Entry::Folder)
@@ -142,7 +162,10 @@ fn check(entries: &Entries) -> Result<(), String> {
         }
     }
     if entries.len() as u64 > MAX_ENTRIES || total > MAX_BYTES {
-        return Err(format!("{} entries with {total} bytes are over the limits", entries.len()));
+        return Err(format!(
+            "{} entries with {total} bytes are over the limits",
+            entries.len()
+        ));
     }
     Ok(())
 }

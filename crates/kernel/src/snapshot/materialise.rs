@@ -30,19 +30,26 @@ pub fn materialise<E>(
     into: &Path,
 ) -> Result<(), SnapshotError<E>> {
     let entries = load_entries(id, &load)?;
-    let failed = |source| SnapshotError::Folder { path: into.to_owned(), source };
+    let failed = |source| SnapshotError::Folder {
+        path: into.to_owned(),
+        source,
+    };
     let created = match fs::create_dir(into) {
         Ok(()) => true,
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
             let empty = fs::read_dir(into).is_ok_and(|mut inside| inside.next().is_none());
             if !empty {
-                return Err(SnapshotError::NotEmpty { path: into.to_owned() });
+                return Err(SnapshotError::NotEmpty {
+                    path: into.to_owned(),
+                });
             }
             false
         }
         Err(e) => return Err(failed(e)),
     };
-    let done = Root::open(into).map_err(failed).and_then(|root| lay_out(id, &root, &entries, &load, into));
+    let done = Root::open(into)
+        .map_err(failed)
+        .and_then(|root| lay_out(id, &root, &entries, &load, into));
     if done.is_err() {
         // The first error is the one to report; what is left is named by the next attempt.
         let _ = clear(into, created);
@@ -62,10 +69,17 @@ fn lay_out<E>(
     let mut links = Vec::new();
     for (path, entry) in entries {
         let decoded = name::decode(path).expect("the entries were checked when they were loaded");
-        let at = |source| SnapshotError::Folder { path: into.join(OsStr::from_bytes(&decoded)), source };
+        let at = |source| SnapshotError::Folder {
+            path: into.join(OsStr::from_bytes(&decoded)),
+            source,
+        };
         match entry {
             Entry::Folder => make_folder(root, &decoded).map_err(at)?,
-            Entry::File { blob, bytes, executable } => {
+            Entry::File {
+                blob,
+                bytes,
+                executable,
+            } => {
                 let content = load(blob).map_err(SnapshotError::Store)?;
                 if content.len() as u64 != *bytes {
                     let reason = format!("`{path}` is not as long as it says");
@@ -79,9 +93,10 @@ fn lay_out<E>(
     }
     for (path, target) in links {
         let target = name::decode(target).expect("the entries were checked when they were loaded");
-        let (folder, name) = root
-            .parent(&path)
-            .map_err(|source| SnapshotError::Folder { path: into.to_owned(), source })?;
+        let (folder, name) = root.parent(&path).map_err(|source| SnapshotError::Folder {
+            path: into.to_owned(),
+            source,
+        })?;
         rustix::fs::symlinkat(&target[..], &folder, name).map_err(|e| SnapshotError::Folder {
             path: into.join(OsStr::from_bytes(&path)),
             source: e.into(),
@@ -92,14 +107,17 @@ fn lay_out<E>(
 
 fn make_folder(root: &Root, path: &[u8]) -> io::Result<()> {
     let (folder, name) = root.parent(path)?;
-    Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777))?)
+    Ok(rustix::fs::mkdirat(
+        folder,
+        name,
+        Mode::from_raw_mode(0o777),
+    )?)
 }
 
 fn make_file(root: &Root, path: &[u8], content: &[u8], executable: bool) -> io::Result<()> {
     let (folder, name) = root.parent(path)?;
     let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
-    let flags =
-        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, name, flags, mode)?;
     File::from(file).write_all(content)
 }

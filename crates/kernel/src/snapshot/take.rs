@@ -110,7 +110,12 @@ impl Snapshots {
     /// For a workspace whose last snapshot was `previous`. The first snapshot of a process is a
     /// full one, or the same as `previous` if that was full and nothing changed.
     pub fn new(workspace: PathBuf, previous: Option<BlobId>) -> Self {
-        Self { workspace, previous, last: None, known: HashMap::new() }
+        Self {
+            workspace,
+            previous,
+            last: None,
+            known: HashMap::new(),
+        }
     }
 
     /// Takes a snapshot; `put` stores a blob. If it fails, the last snapshot still counts as the
@@ -122,7 +127,10 @@ impl Snapshots {
         &mut self,
         mut put: impl FnMut(&[u8]) -> Result<BlobId, E>,
     ) -> Result<Taken, SnapshotError<E>> {
-        let failed = |source| SnapshotError::Folder { path: self.workspace.clone(), source };
+        let failed = |source| SnapshotError::Folder {
+            path: self.workspace.clone(),
+            source,
+        };
         let root = Root::open(&self.workspace).map_err(failed)?;
         let listed = match list(&root).map_err(failed)? {
             Listing::Within(listed) => listed,
@@ -142,7 +150,10 @@ impl Snapshots {
                         Read::File(file) => file.remember(&mut known, path.clone()),
                         Read::TooLarge(file_bytes) => {
                             let files = entries.len() as u64 + 1;
-                            return Ok(Taken::TooLarge { files, bytes: bytes + file_bytes });
+                            return Ok(Taken::TooLarge {
+                                files,
+                                bytes: bytes + file_bytes,
+                            });
                         }
                     },
                 },
@@ -152,7 +163,10 @@ impl Snapshots {
             }
             entries.insert(name::encode(&path), entry);
             if bytes > MAX_BYTES {
-                return Ok(Taken::TooLarge { files: entries.len() as u64, bytes });
+                return Ok(Taken::TooLarge {
+                    files: entries.len() as u64,
+                    bytes,
+                });
             }
         }
         let taken = self.store(entries, put)?;
@@ -161,7 +175,10 @@ impl Snapshots {
     }
 
     fn reuse(&self, path: &[u8], stamp: &Stamp) -> Option<Known> {
-        self.known.get(path).filter(|known| known.settled && known.stamp == *stamp).cloned()
+        self.known
+            .get(path)
+            .filter(|known| known.settled && known.stamp == *stamp)
+            .cloned()
     }
 
     fn store<E>(
@@ -176,7 +193,12 @@ impl Snapshots {
             .last
             .as_ref()
             .filter(|last| last.deltas < MAX_DELTAS)
-            .map(|last| (Manifest::delta(last.id, &last.entries, &entries), last.deltas + 1))
+            .map(|last| {
+                (
+                    Manifest::delta(last.id, &last.entries, &entries),
+                    last.deltas + 1,
+                )
+            })
             .filter(|(delta, _)| delta.len() < entries.len());
         let (manifest, deltas) = delta.unwrap_or_else(|| (Manifest::full(entries.clone()), 0));
         let bytes = manifest.to_bytes();
@@ -186,7 +208,11 @@ impl Snapshots {
             _ => Taken::New(put(&bytes).map_err(SnapshotError::Store)?),
         };
         if let Taken::Same(id) | Taken::New(id) = taken {
-            self.last = Some(Last { id, entries, deltas });
+            self.last = Some(Last {
+                id,
+                entries,
+                deltas,
+            });
         }
         Ok(taken)
     }
@@ -215,7 +241,12 @@ pub(super) fn list(root: &Root) -> io::Result<Listing> {
             Err(e) if path.is_empty() => return Err(e),
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
             Err(_) => {
-                listed.push((path, Listed::Other(Entry::Skipped { why: Skip::Unreadable })));
+                listed.push((
+                    path,
+                    Listed::Other(Entry::Skipped {
+                        why: Skip::Unreadable,
+                    }),
+                ));
                 continue;
             }
         };
@@ -224,8 +255,14 @@ pub(super) fn list(root: &Root) -> io::Result<Listing> {
         }
         for name in names {
             let name = name?;
-            let below = if path.is_empty() { name.clone() } else { [&path, &b"/"[..], &name].concat() };
-            let Ok(stat) = beneath::stat(&folder, &name) else { continue };
+            let below = if path.is_empty() {
+                name.clone()
+            } else {
+                [&path, &b"/"[..], &name].concat()
+            };
+            let Ok(stat) = beneath::stat(&folder, &name) else {
+                continue;
+            };
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Directory => folders.push(below),
                 FileType::RegularFile => {
@@ -282,8 +319,16 @@ fn read_file<E>(
         let settled = stamp.modified_ns.max(stamp.changed_ns) + CLOCK_STEP_NS < now_ns();
         let blob = put(&content).map_err(SnapshotError::Store)?;
         let executable = stamp.mode & 0o100 != 0;
-        let entry = Entry::File { blob, bytes, executable };
-        return Ok(Read::File(Known { stamp, entry, settled }));
+        let entry = Entry::File {
+            blob,
+            bytes,
+            executable,
+        };
+        return Ok(Read::File(Known {
+            stamp,
+            entry,
+            settled,
+        }));
     }
     Ok(Read::Skipped(Skip::Changing))
 }
@@ -291,7 +336,9 @@ fn read_file<E>(
 /// The content, if the file stayed the same while it was read.
 fn read_once(root: &Root, path: &[u8]) -> io::Result<Option<(Vec<u8>, Stamp)>> {
     let (folder, name) = root.parent(path)?;
-    let Some(file) = beneath::open_file(&folder, name)? else { return Ok(None) };
+    let Some(file) = beneath::open_file(&folder, name)? else {
+        return Ok(None);
+    };
     let stamp = |file: &File| rustix::fs::fstat(file).map(|stat| Stamp::of(&stat));
     let before = stamp(&file)?;
     let content = beneath::read(&file, MAX_FILE_BYTES)?;
@@ -301,6 +348,8 @@ fn read_once(root: &Root, path: &[u8]) -> io::Result<Option<(Vec<u8>, Stamp)>> {
 }
 
 fn now_ns() -> i128 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     i128::try_from(since.as_nanos()).unwrap_or(i128::MAX)
 }

@@ -104,7 +104,14 @@ fn varied_tree() -> tempfile::TempDir {
     fs::set_permissions(at("src/run.sh"), fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(at("binary"), [0, 255, 10, 13]).unwrap();
     fs::write(at("big"), vec![7; 3 << 20]).unwrap();
-    for name in [&b"not\xffutf8"[..], b"back\\slash", b"\\x41", "é\n⟦".as_bytes(), b"-rf", b" "] {
+    for name in [
+        &b"not\xffutf8"[..],
+        b"back\\slash",
+        b"\\x41",
+        "é\n⟦".as_bytes(),
+        b"-rf",
+        b" ",
+    ] {
         fs::write(tree.path().join(OsStr::from_bytes(name)), name).unwrap();
     }
     symlink("src/run.sh", at("link")).unwrap();
@@ -192,7 +199,11 @@ fn a_delta_is_as_large_as_the_change_and_reads_nothing_else() {
     let delta = store.new_one(&mut snapshots);
     assert_eq!(*store.puts.borrow(), 2, "one file and the snapshot itself");
     assert!(store.load(&full).unwrap().len() > 50_000);
-    assert!(store.load(&delta).unwrap().len() < 500, "{}", store.json(&delta));
+    assert!(
+        store.load(&delta).unwrap().len() < 500,
+        "{}",
+        store.json(&delta)
+    );
     assert_eq!(store.json(&delta)["parent"], json!(full));
     assert_eq!(store.differences(&delta, tree.path()), []);
     let since = [
@@ -222,7 +233,12 @@ fn a_file_that_is_not_older_than_its_reading_is_read_again() {
     let path = tree.path().join("file");
     fs::write(&path, "one").unwrap();
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
-    fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_modified(later)
+        .unwrap();
     let mut snapshots = Snapshots::new(tree.path().into(), None);
     let id = store.new_one(&mut snapshots);
     *store.puts.borrow_mut() = 0;
@@ -236,7 +252,14 @@ fn an_edit_that_puts_the_time_back_is_seen() {
     let path = tree.path().join("file");
     fs::write(&path, "one").unwrap();
     let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
-    let set_back = || fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+    let set_back = || {
+        fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(old)
+            .unwrap()
+    };
     set_back();
     let mut snapshots = Snapshots::new(tree.path().into(), None);
     store.new_one(&mut snapshots);
@@ -262,7 +285,11 @@ fn a_full_snapshot_comes_at_least_every_fifty_deltas() {
     for round in 0..(2 * MAX_DELTAS + 5) {
         fs::write(tree.path().join("file"), round.to_string()).unwrap();
         let id = store.new_one(&mut snapshots);
-        since_full = if store.json(&id)["parent"].is_null() { 0 } else { since_full + 1 };
+        since_full = if store.json(&id)["parent"].is_null() {
+            0
+        } else {
+            since_full + 1
+        };
         assert!(since_full <= MAX_DELTAS);
         assert_eq!(store.differences(&id, tree.path()), []);
     }
@@ -299,7 +326,9 @@ fn a_workspace_over_the_limits_has_no_snapshot() {
     for number in 0..=MAX_ENTRIES {
         symlink("x", tree.path().join(format!("link{number}"))).unwrap();
     }
-    let Taken::TooLarge { files, .. } = store.take(&mut snapshots) else { panic!("not too large") };
+    let Taken::TooLarge { files, .. } = store.take(&mut snapshots) else {
+        panic!("not too large")
+    };
     assert_eq!(files, MAX_ENTRIES + 1);
 }
 
@@ -314,13 +343,20 @@ fn a_store_that_fails_loses_nothing() {
         let mut calls = 0;
         let failed = snapshots.take(|bytes| {
             calls += 1;
-            if calls > fail_at { Err("disk full") } else { Ok(store.put(bytes).unwrap()) }
+            if calls > fail_at {
+                Err("disk full")
+            } else {
+                Ok(store.put(bytes).unwrap())
+            }
         });
         assert!(matches!(failed, Err(SnapshotError::Store("disk full"))));
     }
     let second = store.new_one(&mut snapshots);
     assert_eq!(store.differences(&second, tree.path()), []);
-    assert_eq!(store.differences(&first, tree.path()), [("b".to_owned(), Change::Added)]);
+    assert_eq!(
+        store.differences(&first, tree.path()),
+        [("b".to_owned(), Change::Added)]
+    );
     // A blob that is gone leaves no half of a folder.
     store.blobs.borrow_mut().remove(&BlobId::of(b"b"));
     let into = target.path().join("new");
@@ -355,7 +391,10 @@ fn a_hostile_snapshot_is_refused_before_anything_is_written() {
             json!({"version": 1, "entries": {"a": {"kind": "link", "target": ".."}, "a/evil": file}}),
             "does not lie in a folder",
         ),
-        (json!({"version": 1, "entries": {"a": file, "a/evil": file}}), "does not lie in a folder"),
+        (
+            json!({"version": 1, "entries": {"a": file, "a/evil": file}}),
+            "does not lie in a folder",
+        ),
         (
             json!({"version": 1, "entries": {"a": {"kind": "link", "target": ""}}}),
             "no possible target",
@@ -369,15 +408,30 @@ fn a_hostile_snapshot_is_refused_before_anything_is_written() {
             "larger than",
         ),
         (json!({"version": 2, "entries": {}}), "version 2"),
-        (json!({"version": 1, "entries": {}, "parent": itself}), "more than 50 deltas"),
-        (json!({"version": 1, "entries": {"a": {"kind": "device"}}}), "not a snapshot"),
-        (json!({"version": 1, "entries": {}, "run": "sh"}), "not a snapshot"),
+        (
+            json!({"version": 1, "entries": {}, "parent": itself}),
+            "more than 50 deltas",
+        ),
+        (
+            json!({"version": 1, "entries": {"a": {"kind": "device"}}}),
+            "not a snapshot",
+        ),
+        (
+            json!({"version": 1, "entries": {}, "run": "sh"}),
+            "not a snapshot",
+        ),
         (json!([]), "not a snapshot"),
     ];
     for (manifest, words) in cases {
         let into = target.path().join("new");
         let bytes = serde_json::to_vec(&manifest).unwrap();
-        let load = |id: &BlobId| if *id == itself { Ok(bytes.clone()) } else { store.load(id) };
+        let load = |id: &BlobId| {
+            if *id == itself {
+                Ok(bytes.clone())
+            } else {
+                store.load(id)
+            }
+        };
         let error = materialise(&itself, load, &into).unwrap_err().to_string();
         assert!(error.contains(words), "{manifest}: {error}");
         assert!(!into.exists(), "{manifest}");

@@ -1,0 +1,77 @@
+//! `cargo xtask bench [NAME …]`: what gyrus costs, beside the bare thing, in one run.
+//!
+//! The machine's disk and clock drift, so every figure that can be is a ratio of two things done
+//! in turns within the same seconds. Nothing here asserts; `docs/benchmarks.md` holds what a run
+//! printed and what was aimed at.
+
+mod durable;
+mod long;
+mod parked;
+mod start;
+mod steps;
+mod world;
+
+use std::process::ExitCode;
+
+/// Every benchmark: its name, and what it prints as rows of a table.
+type Benchmark = fn() -> anyhow::Result<Vec<Row>>;
+
+const BENCHMARKS: &[(&str, Benchmark)] = &[
+    ("durable", durable::one_run),
+    ("concurrent", durable::many_runs),
+    ("steps", steps::bytes),
+    ("long", long::million),
+    ("parked", parked::thousand),
+    ("start", start::version),
+];
+
+/// One line of the result.
+pub(crate) struct Row {
+    what: &'static str,
+    measured: String,
+    aim: &'static str,
+}
+
+pub(crate) fn row(what: &'static str, measured: String, aim: &'static str) -> Row {
+    Row {
+        what,
+        measured,
+        aim,
+    }
+}
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let known = |name: &String| BENCHMARKS.iter().any(|(bench, _)| bench == name);
+    if let Some(unknown) = wanted.iter().find(|name| !known(name)) {
+        let names: Vec<_> = BENCHMARKS.iter().map(|(name, _)| *name).collect();
+        eprintln!(
+            "there is no benchmark `{unknown}`; there are {}",
+            names.join(", ")
+        );
+        return ExitCode::from(2);
+    }
+    println!("| benchmark | what | measured | aim |\n| --- | --- | --- | --- |");
+    for (name, bench) in BENCHMARKS {
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        match bench() {
+            Ok(rows) => {
+                for Row {
+                    what,
+                    measured,
+                    aim,
+                } in rows
+                {
+                    println!("| {name} | {what} | {measured} | {aim} |");
+                }
+            }
+            Err(error) => {
+                eprintln!("benchmark {name}: {error:#}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,201 @@
+//! The configuration file: what flags and the environment leave open.
+//!
+//! Every key is typed and documented here; a mistake names the file, the line and what was
+//! probably meant. Nothing in it can make a run less careful than a flag could.
+
+use std::{fs, io, path::Path};
+
+use gyrus_contract::{Limits, Microdollars, Mode, OnAsk};
+use serde::{Deserialize, Deserializer, de::Error};
+
+use crate::{failure::Failure, time::parse_duration};
+
+/// `config.toml`.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct Config {
+    /// As `--model`.
+    pub(crate) model: Option<String>,
+    /// As `--loop`.
+    #[serde(rename = "loop")]
+    pub(crate) cognitive_loop: Option<String>,
+    /// As `--approve`. `auto` cannot be configured: it needs a folder that may be lost.
+    #[serde(deserialize_with = "mode")]
+    pub(crate) approve: Option<Mode>,
+    /// As `--on-ask`.
+    pub(crate) on_ask: Option<OnAsk>,
+    /// Limits for runs that set none.
+    pub(crate) limits: LimitsSection,
+}
+
+/// The section `[limits]`.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LimitsSection {
+    /// As `--max-steps`.
+    steps: Option<u64>,
+    /// As `--max-tokens`.
+    tokens: Option<u64>,
+    /// As `--max-cost`, as a text or a number.
+    #[serde(deserialize_with = "cost")]
+    cost: Option<Microdollars>,
+    /// As `--max-time`.
+    #[serde(deserialize_with = "milliseconds")]
+    time: Option<u64>,
+}
+
+impl LimitsSection {
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { steps: self.steps, tokens: self.tokens, cost: self.cost, time_ms: self.time }
+    }
+}
+
+impl Config {
+    /// Reads the file; none is an empty one.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        match fs::read_to_string(path) {
+            Ok(text) => Self::parse(path, &text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => {
+                Err(Failure::usage(format!("{} cannot be read", path.display())).because(&error))
+            }
+        }
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
+        toml::from_str(text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start);
+            let line = 1 + text.bytes().take(start).filter(|&byte| byte == b'\n').count();
+            let message = error.message().replacen("unknown field", "unknown key", 1);
+            let failure = Failure::usage(format!(
+                "{}, line {line}: {}",
+                path.display(),
+                message.trim().replace('\n', "; ")
+            ));
+            match suggestion(&message) {
+                Some(known) => failure.hint(format!("did you mean `{known}`?")),
+                None => failure,
+            }
+        })
+    }
+}
+
+/// The known word nearest to the unknown one that a message complains of.
+fn suggestion(message: &str) -> Option<&str> {
+    if !message.starts_with("unknown ") {
+        return None;
+    }
+    let mut words = message.split('`').skip(1).step_by(2);
+    let given = words.next()?;
+    words
+        .map(|known| (strsim::jaro(given, known), known))
+        .filter(|(nearness, _)| *nearness > 0.7)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, known)| known)
+}
+
+fn mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Mode>, D::Error> {
+    let mode: Mode = String::deserialize(deserializer)?.parse().map_err(D::Error::custom)?;
+    if mode == Mode::Auto {
+        return Err(D::Error::custom(
+            "`auto` cannot be configured; give --approve auto with a --workdir that may be lost",
+        ));
+    }
+    Ok(Some(mode))
+}
+
+fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let duration =
+        parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)?;
+    Ok(u64::try_from(duration.as_millis()).ok())
+}
+
+fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Microdollars>, D::Error> {
+    let text = match toml::Value::deserialize(deserializer)? {
+        toml::Value::String(text) => text,
+        other => other.to_string(),
+    };
+    parse_cost(&text).map(Some).map_err(D::Error::custom)
+}
+
+/// Reads US dollars like `0.25` or `$3`, to the sixth decimal.
+pub(crate) fn parse_cost(text: &str) -> Result<Microdollars, String> {
+    let wrong = || format!("`{text}` is no amount of US dollars; write 0.25 or 3");
+    let number = text.trim().trim_start_matches('$');
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if (whole.is_empty() && decimals.is_empty())
+        || !is_number(whole)
+        || !is_number(decimals)
+        || decimals.len() > 6
+    {
+        return Err(wrong());
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| wrong())? };
+    let decimals: u64 = format!("{decimals:0<6}").parse().map_err(|_| wrong())?;
+    let micro = whole.checked_mul(1_000_000).and_then(|whole| whole.checked_add(decimals));
+    micro.map(Microdollars).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, String> {
+        Config::parse(Path::new("config.toml"), text).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn every_key() {
+        let config = parse(
+            "model = \"script:a.toml\"\nloop = \"react\"\napprove = \"acceptEdits\"\n\
+             on-ask = \"park\"\n[limits]\nsteps = 5\ntokens = 9\ncost = 0.5\ntime = \"10m\"\n",
+        )
+        .unwrap();
+        assert_eq!(config.approve, Some(Mode::Edits));
+        assert_eq!(config.on_ask, Some(OnAsk::Park));
+        let limits = Limits {
+            steps: Some(5),
+            tokens: Some(9),
+            cost: Some(Microdollars(500_000)),
+            time_ms: Some(600_000),
+        };
+        assert_eq!(config.limits.limits(), limits);
+        assert_eq!(parse("").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn mistakes_name_line_and_remedy() {
+        for (text, expected) in [
+            ("modl = \"x\"", "line 1: unknown key `modl`"),
+            ("modl = \"x\"", "did you mean `model`?"),
+            ("\n[limits]\nstep = 3", "line 3: unknown key `step`"),
+            ("on-ask = \"prak\"", "did you mean `park`?"),
+            ("approve = \"auto\"", "cannot be configured"),
+            ("approve = \"yes\"", "`yes` is not a mode"),
+            ("[limits]\ncost = -1", "`-1` is no amount"),
+            ("[limits]\ntime = \"10\"", "`10` is no duration"),
+            ("model = ", "line 1"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn dollars() {
+        for (text, micro) in [
+            ("0.25", Some(250_000)),
+            ("$3", Some(3_000_000)),
+            (".5", Some(500_000)),
+            ("0.0000001", None),
+            ("-1", None),
+            ("1e3", None),
+            ("", None),
+            (".", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(parse_cost(text).ok().map(|cost| cost.0), micro, "{text}");
+        }
+    }
+}

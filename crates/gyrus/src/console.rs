@@ -1,0 +1,245 @@
+//! The console: a run's durable entries on standard error, and a person's answers to its cards.
+//!
+//! It has no private view of the run: it reads entries, and an answer typed here is a message in
+//! the inbox like one from any other surface. So a card that is answered elsewhere meanwhile is
+//! simply over.
+
+use std::{
+    collections::VecDeque,
+    io::{self, Write},
+};
+
+use gyrus_contract::{OnAsk, Principal, RunId};
+use gyrus_journal::{Entry, Reader, Store};
+
+use crate::{
+    approvals::{self, Answer, Open},
+    failure::Failure,
+    select::short,
+    show::{
+        card,
+        line::{self, Line, Weight},
+        paint::{Paint, Painter},
+        visible,
+    },
+};
+
+/// Lines of one observation or thought that are shown; the journal has the rest.
+const SHOWN_LINES: usize = 10;
+
+/// A run's console.
+pub(crate) struct Console {
+    store: Store,
+    run: RunId,
+    painter: Painter,
+    on_ask: OnAsk,
+    /// Who answers here; `None` when there is no terminal to answer at.
+    person: Option<Principal>,
+    /// Unanswered cards, the one that is being asked first.
+    open: VecDeque<Open>,
+    /// The cursor stands behind a question.
+    asking: bool,
+}
+
+impl Console {
+    /// A console for `run`. `person` is who answers at this terminal, if one can.
+    pub(crate) fn new(
+        store: Store,
+        run: RunId,
+        painter: Painter,
+        on_ask: OnAsk,
+        person: Option<Principal>,
+    ) -> Self {
+        Self { store, run, painter, on_ask, person, open: VecDeque::new(), asking: false }
+    }
+
+    /// Whether a line from the terminal is wanted.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asking
+    }
+
+    /// Shows an entry of the run or of one of its children.
+    pub(crate) fn entry(
+        &mut self,
+        run: RunId,
+        entry: &Entry,
+        reader: &Reader,
+    ) -> Result<(), Failure> {
+        match gyrus_kernel::parse(entry) {
+            Ok(gyrus_kernel::Entry::ApprovalAsked(asked)) => self.asked(Open {
+                run,
+                effect: asked.effect,
+                card: asked.card,
+                digest: asked.digest,
+                at_ms: entry.at_ms,
+            }),
+            Ok(gyrus_kernel::Entry::ApprovalAnswered(answered)) => {
+                self.show(run, &line::of(entry, reader))?;
+                let over = |open: &Open| open.run == run && open.effect == answered.effect;
+                self.open.retain(|open| !over(open));
+                self.ask()
+            }
+            _ => self.show(run, &line::of(entry, reader)),
+        }
+    }
+
+    /// A question is open.
+    pub(crate) fn asked(&mut self, open: Open) -> Result<(), Failure> {
+        self.open.push_back(open);
+        if self.open.len() == 1 { self.ask() } else { Ok(()) }
+    }
+
+    /// Shows the card whose turn it is.
+    fn ask(&mut self) -> Result<(), Failure> {
+        let Some(open) = self.open.front() else {
+            self.asking = false;
+            return Ok(());
+        };
+        let run = short(&open.run.to_string()).to_owned();
+        let mut text = String::new();
+        for line in card::lines(&open.effect, &open.card, &run, &self.painter) {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        if self.person.is_some() && self.on_ask == OnAsk::Wait {
+            // The bell: whoever looks elsewhere is called.
+            text.push_str("\x07y = yes, n = no, n and words = no, and what to do instead: ");
+            self.end_question()?;
+            crate::terminal::forget_what_was_typed();
+            self.asking = true;
+        } else if self.on_ask == OnAsk::Wait {
+            let effect = &open.effect;
+            text.push_str(&format!(
+                "answer from elsewhere: gyrus approve {run} {effect} (or: gyrus deny {run} \
+                 {effect})\n"
+            ));
+        }
+        put(&text)
+    }
+
+    /// A line was typed.
+    pub(crate) fn typed(&mut self, typed: &str) -> Result<(), Failure> {
+        let (Some(open), Some(person), true) = (self.open.front(), &self.person, self.asking)
+        else {
+            return Ok(());
+        };
+        match understand(typed) {
+            Some(answer) => {
+                self.asking = false;
+                approvals::answer(&self.store, open, person.clone(), answer)
+            }
+            None => put("please type y or n: "),
+        }
+    }
+
+    /// Nothing can be typed any more.
+    pub(crate) fn no_terminal(&mut self) -> Result<(), Failure> {
+        self.person = None;
+        self.end_question()?;
+        self.ask()
+    }
+
+    fn show(&mut self, run: RunId, line: &Line) -> Result<(), Failure> {
+        if line.weight == Weight::Detail {
+            return Ok(());
+        }
+        self.end_question()?;
+        let indent = if run == self.run { "" } else { "  ┆ " };
+        put(&rendered(line, indent, &self.painter))
+    }
+
+    fn end_question(&mut self) -> Result<(), Failure> {
+        if std::mem::take(&mut self.asking) { put("\n") } else { Ok(()) }
+    }
+}
+
+/// A line of the timeline as the console shows it: calls on one line, thoughts wrapped,
+/// observations line by line; each bounded.
+fn rendered(line: &Line, indent: &str, painter: &Painter) -> String {
+    let columns = painter.columns.saturating_sub(visible::width(indent) + 2);
+    let lines = match line.paint {
+        Paint::Thought => visible::wrap(&line.text, columns),
+        Paint::Observation => {
+            let all = line.text.trim_end_matches('\n').split('\n');
+            all.map(|one| visible::clip(one, columns)).collect()
+        }
+        _ => vec![visible::clip(&line.text, columns)],
+    };
+    let mut text = String::new();
+    for (number, one) in lines.iter().take(SHOWN_LINES).enumerate() {
+        let mark = if number == 0 { line.mark } else { ' ' };
+        let painted = painter.paint(line.paint, &format!("{mark} {one}"));
+        text.push_str(&format!("{indent}{}\n", painted.trim_end()));
+    }
+    if lines.len() > SHOWN_LINES {
+        let more = format!("  … {} more lines", lines.len() - SHOWN_LINES);
+        text.push_str(&format!("{indent}{}\n", painter.paint(Paint::Aside, &more)));
+    }
+    text
+}
+
+/// What a typed line says; `None` if it is neither yes nor no.
+fn understand(typed: &str) -> Option<Answer> {
+    let typed = typed.trim();
+    let (word, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
+    let rest = rest.trim();
+    match word.to_ascii_lowercase().as_str() {
+        // Words after a yes may be a condition, and a yes has none.
+        "y" | "yes" if rest.is_empty() => Some(Answer::Yes),
+        "n" | "no" => {
+            Some(Answer::No { reason: (!rest.is_empty()).then(|| rest.to_owned()) })
+        }
+        _ => None,
+    }
+}
+
+/// Writes to standard error at once.
+pub(crate) fn put(text: &str) -> Result<(), Failure> {
+    let mut stream = io::stderr().lock();
+    stream.write_all(text.as_bytes())?;
+    Ok(stream.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_yes_is_a_yes() {
+        let no = |reason: Option<&str>| Some(Answer::No { reason: reason.map(str::to_owned) });
+        for (typed, answer) in [
+            ("y\n", Some(Answer::Yes)),
+            (" YES ", Some(Answer::Yes)),
+            ("n", no(None)),
+            ("no use the other folder\n", no(Some("use the other folder"))),
+            ("yes but not x", None),
+            ("", None),
+            ("yess", None),
+        ] {
+            assert_eq!(understand(typed), answer, "{typed}");
+        }
+    }
+
+    #[test]
+    fn lines_are_bounded_and_visible() {
+        let line = |paint, text: &str| Line {
+            weight: Weight::Main,
+            paint,
+            mark: '←',
+            text: text.to_owned(),
+            effect: None,
+        };
+        let painter = Painter::plain(20);
+        let many = "x\n".repeat(30);
+        for (paint, text, shown) in [
+            (Paint::Observation, "a\nb\n", "← a\n  b\n"),
+            (Paint::Call, "shell ls\nrm", "← shell ls⏎rm\n"),
+            (Paint::Thought, "one two three four", "← one two three\n  four\n"),
+            (Paint::Observation, "\x1b[31mred", "← ␛[31mred\n"),
+        ] {
+            assert_eq!(rendered(&line(paint, text), "", &painter), shown);
+        }
+        let shown = rendered(&line(Paint::Observation, &many), "", &painter);
+        assert!(shown.ends_with("… 20 more lines\n"), "{shown}");
+    }
+}

@@ -1,0 +1,241 @@
+//! Driving a run in this process: watched, interruptible, and with a true word at its end.
+
+use std::{path::Path, process};
+
+use gyrus_contract::{Claim, OnAsk, RunId, Spent};
+use gyrus_journal::{Reader, Store};
+use gyrus_kernel::{Controls, Ending, Finished, Ready, log_name};
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{SignalKind, signal},
+};
+
+use crate::{
+    Gyrus, approvals,
+    console::{Console, put},
+    env,
+    exit::{Code, say},
+    failure::Failure,
+    flags::OutputFlags,
+    select::short,
+    show::{
+        paint::{Paint, Painter},
+        visible,
+    },
+    terminal, time,
+    trace_file::{For, TraceFile},
+    watching::{Person, Until, Views, Watching},
+};
+
+/// Threads for driving and watching. A run waits most of the time.
+const THREADS: usize = 2;
+
+/// What a process needs to drive a run.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed("no threads can be started").because(&error))
+}
+
+/// Opens the file of `--trace`, before anything else happens.
+pub(crate) fn open_trace(
+    path: Option<&Path>,
+    what_for: For,
+) -> Result<Option<TraceFile>, Failure> {
+    path.map(|path| TraceFile::open(path, what_for)).transpose()
+}
+
+/// How a run is driven.
+pub(crate) struct Drive<'a> {
+    pub(crate) gyrus: &'a Gyrus,
+    pub(crate) store: Store,
+    pub(crate) on_ask: OnAsk,
+    pub(crate) output: &'a OutputFlags,
+    pub(crate) trace: Option<TraceFile>,
+    /// The state goes when the process does, so nothing can be resumed.
+    pub(crate) ephemeral: bool,
+}
+
+impl Drive<'_> {
+    /// Drives the run to its end, or to where it parks.
+    pub(crate) async fn drive(self, ready: Ready) -> Result<Code, Failure> {
+        let run = ready.id();
+        let painter = Painter::new(&std::io::stderr(), self.gyrus.environment.plain);
+        let reader = self.store.reader(&log_name(run))?;
+        let first_here = reader.last("run.resumed")?.map_or(1, |entry| entry.seq);
+        crash_after(self.gyrus.environment.crash_after.as_deref(), &reader)?;
+        interrupt_on_signal(ready.controls())?;
+        let json = self.output.json();
+        if !json {
+            put(&header(&ready, &painter))?;
+        }
+        let watching = self.watch(run, reader.clone(), first_here, painter)?;
+        let done = ready.drive().await;
+        let until = match &done {
+            Ok(_) => Until::Entry(reader.end()?),
+            Err(_) => Until::Now,
+        };
+        let watched = watching.finish(until).await;
+        let code = ended(done?, json, self.ephemeral, &painter)?;
+        // What could not be shown is no failure of the run, but whoever relies on it must know.
+        match watched {
+            Err(failure) if !failure.is_silent() && code == Code::Reached => Err(failure),
+            _ => Ok(code),
+        }
+    }
+
+    fn watch(
+        self,
+        run: RunId,
+        reader: Reader,
+        from: u64,
+        painter: Painter,
+    ) -> Result<Watching, Failure> {
+        let mut trace = self.trace;
+        if let Some(trace) = &mut trace {
+            for entry in reader.entries(1)?.take_while(|entry| {
+                entry.as_ref().is_ok_and(|entry| entry.seq < from)
+            }) {
+                trace.entry(&entry?, &reader)?;
+            }
+        }
+        let open = approvals::open(&self.store, run)?;
+        let person = if self.output.json() {
+            Person::Program
+        } else {
+            let here = terminal::can_ask()
+                .then(|| terminal::person(&self.gyrus.environment, "console"));
+            Person::Console(Console::new(self.store.clone(), run, painter, self.on_ask, here))
+        };
+        // What is asked from here on comes with the entries.
+        let open = open.into_iter().filter(|_| from > 1).collect();
+        Ok(Watching::start(self.store, run, from, open, Views { person, trace }))
+    }
+}
+
+fn header(ready: &Ready, painter: &Painter) -> String {
+    let started = ready.started();
+    let run = ready.id().to_string();
+    let text = format!(
+        "run {} · {} · {} · {}",
+        short(&run),
+        started.cognitive_loop,
+        started.model,
+        started.workspace.display()
+    );
+    format!("{}\n", painter.paint(Paint::Aside, &visible::clip(&text, painter.columns)))
+}
+
+/// Says how the run ended: the answer to standard output, the rest to standard error.
+fn ended(
+    finished: Finished,
+    json: bool,
+    ephemeral: bool,
+    painter: &Painter,
+) -> Result<Code, Failure> {
+    let code = Code::of(&finished.ending);
+    let run = finished.run.to_string();
+    match &finished.ending {
+        Ending::Reached { claim } if !json => {
+            put(&reached(claim, &finished.spent, painter))?;
+            answer(&claim.answer)?;
+        }
+        ending => {
+            if let Some(said) = say(ending, short(&run)) {
+                let what = visible::visible(&said.what);
+                let next = if ephemeral {
+                    "it was ephemeral, so nothing is left of it; run it without --ephemeral"
+                } else {
+                    &said.next
+                };
+                put(&format!("{}\n  {next}\n", painter.paint(Paint::Bad, &what)))?;
+            }
+        }
+    }
+    Ok(code)
+}
+
+fn reached(claim: &Claim, spent: &Spent, painter: &Painter) -> String {
+    let steps = if spent.steps == 1 { "step" } else { "steps" };
+    let about = if spent.estimated { "about " } else { "" };
+    let mut text = painter.paint(
+        Paint::Strong,
+        &format!(
+            "■ reached, as the model claims · {} {steps} · {about}{} tokens · {about}{} · {}",
+            spent.steps,
+            spent.tokens,
+            spent.cost,
+            time::span(spent.time_ms)
+        ),
+    );
+    text.push('\n');
+    for evidence in &claim.evidence {
+        let at =
+            if evidence.at.is_empty() { String::new() } else { format!(" ({})", evidence.at) };
+        let line = format!("  evidence: {}{at}", evidence.what);
+        text.push_str(&format!("{}\n", visible::clip(&line, painter.columns)));
+    }
+    text
+}
+
+fn answer(answer: &str) -> Result<(), Failure> {
+    use std::io::{IsTerminal, Write};
+    let mut out = std::io::stdout().lock();
+    if out.is_terminal() {
+        writeln!(out, "{}", visible::visible(answer.trim_end()))?;
+    } else {
+        writeln!(out, "{}", answer.trim_end())?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Once: finish the effect in hand and park. Twice: cut it off and park. A third time: end now.
+fn interrupt_on_signal(controls: Controls) -> Result<(), Failure> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        for times in 1_u32.. {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            let said = match times {
+                1 => {
+                    controls.interrupt();
+                    "finishing what is in hand; again: cut it off\n"
+                }
+                2 => {
+                    controls.interrupt_now();
+                    "cutting off what is in hand; again: end at once\n"
+                }
+                _ => process::exit(Code::Interrupted as i32),
+            };
+            // There may be nobody left to tell.
+            let _ = put(&format!("\n{said}"));
+        }
+    });
+    Ok(())
+}
+
+/// For tests of recovery: ends this process as a crash would, once an entry is on disk.
+fn crash_after(entry: Option<&str>, reader: &Reader) -> Result<(), Failure> {
+    let Some(given) = entry else { return Ok(()) };
+    let entry: u64 = given.parse().map_err(|_| {
+        Failure::usage(format!("{}={given} is no number of an entry", env::GYRUS_CRASH_AFTER))
+    })?;
+    let reader = reader.clone();
+    // A thread of its own, so that nothing the run does can delay it.
+    std::thread::spawn(move || {
+        let watch = async {
+            let mut follower = reader.follow(entry).ok()?;
+            follower.next().await.ok()?;
+            let me = rustix::process::getpid();
+            rustix::process::kill_process(me, rustix::process::Signal::KILL).ok()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map(|runtime| runtime.block_on(watch))
+    });
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Every environment variable that gyrus looks at, in one place.
+//!
+//! They are read once, at the start, and everything else takes them from here. What a tool's
+//! commands see of the environment is the tools' business.
+
+use std::{env, ffi::OsString, path::PathBuf};
+
+use gyrus_kernel::redact::Secret;
+
+/// Puts state and configuration into this one folder.
+pub(crate) const GYRUS_HOME: &str = "GYRUS_HOME";
+/// The model for runs that name none with `--model`.
+pub(crate) const GYRUS_MODEL: &str = "GYRUS_MODEL";
+/// For tests of recovery: the process kills itself as soon as this many entries of its run are on
+/// disk.
+pub(crate) const GYRUS_CRASH_AFTER: &str = "GYRUS_CRASH_AFTER";
+/// The person's home folder: where state and configuration are by default, and no workspace.
+pub(crate) const HOME: &str = "HOME";
+/// Where programs keep state, instead of `~/.local/state`.
+pub(crate) const XDG_STATE_HOME: &str = "XDG_STATE_HOME";
+/// Where configuration is, instead of `~/.config`.
+pub(crate) const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
+/// Set to anything: no colours.
+pub(crate) const NO_COLOR: &str = "NO_COLOR";
+/// The terminal; one that is `dumb` gets no colours.
+pub(crate) const TERM: &str = "TERM";
+/// The person's name, as approvals record it.
+pub(crate) const USER: &str = "USER";
+
+/// Values of variables with one of these in their name are secrets.
+const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+
+/// The environment as it was when the program started.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment {
+    pub(crate) gyrus_home: Option<PathBuf>,
+    pub(crate) home: Option<PathBuf>,
+    pub(crate) xdg_state_home: Option<PathBuf>,
+    pub(crate) xdg_config_home: Option<PathBuf>,
+    pub(crate) model: Option<String>,
+    pub(crate) crash_after: Option<String>,
+    pub(crate) user: Option<String>,
+    /// Colours are unwanted or impossible.
+    pub(crate) plain: bool,
+}
+
+impl Environment {
+    /// Looks at the process's environment. A variable that is empty counts as absent.
+    pub(crate) fn read() -> Self {
+        let text = |name| set(name).and_then(|value| value.into_string().ok());
+        // The XDG specification: a relative path is to be ignored.
+        let absolute = |name| set(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        Self {
+            gyrus_home: set(GYRUS_HOME).map(PathBuf::from),
+            home: absolute(HOME),
+            xdg_state_home: absolute(XDG_STATE_HOME),
+            xdg_config_home: absolute(XDG_CONFIG_HOME),
+            model: text(GYRUS_MODEL),
+            crash_after: text(GYRUS_CRASH_AFTER),
+            user: text(USER),
+            plain: set(NO_COLOR).is_some() || set(TERM).is_some_and(|term| term == "dumb"),
+        }
+    }
+}
+
+fn set(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The secrets in the environment: they must not reach a journal or a model.
+pub(crate) fn secrets() -> Vec<Secret> {
+    env::vars_os()
+        .filter_map(|(name, value)| {
+            Some(Secret { name: name.into_string().ok()?, value: value.into_string().ok()? })
+        })
+        .filter(|secret| {
+            let name = secret.name.to_ascii_uppercase();
+            SECRET_NAMES.iter().any(|part| name.contains(part))
+        })
+        .collect()
+}

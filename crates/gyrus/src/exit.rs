@@ -1,0 +1,160 @@
+//! What the process's exit code says, and what a person is told beside it.
+//!
+//! The codes are part of the interface: scripts decide by them. Not here: errors (`failure`).
+
+use gyrus_kernel::Ending;
+
+/// How the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// The goal was reached, or the command did what it says.
+    Reached = 0,
+    /// It failed.
+    Failed = 1,
+    /// The command line or the configuration is wrong. Nothing was done.
+    Usage = 2,
+    /// A limit was reached. The run can be resumed.
+    Limit = 3,
+    /// Something was denied, nobody could be asked, or a person stopped the run.
+    Denied = 4,
+    /// The run waits for a person. It can be resumed.
+    Parked = 5,
+    /// The run repeats itself. It can be resumed.
+    Stuck = 6,
+    /// The model could not be reached or refused the key. The run can be resumed.
+    ModelUnreachable = 7,
+    /// Interrupted at the terminal. The run can be resumed.
+    Interrupted = 130,
+}
+
+impl From<Code> for std::process::ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+impl Code {
+    /// The code for a run that ended, for now or for good.
+    pub(crate) fn of(ending: &Ending) -> Self {
+        match ending {
+            Ending::Reached { .. } => Code::Reached,
+            Ending::Failed { denied, .. } if denied.is_empty() => Code::Failed,
+            Ending::Failed { .. } | Ending::Stopped { .. } => Code::Denied,
+            Ending::Limit { .. } => Code::Limit,
+            Ending::Waiting { .. } | Ending::Sleeping { .. } => Code::Parked,
+            Ending::Stuck { .. } => Code::Stuck,
+            Ending::ModelUnreachable { .. } => Code::ModelUnreachable,
+            Ending::Interrupted => Code::Interrupted,
+        }
+    }
+}
+
+/// An ending other than success, for a person: what happened, and what to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// One sentence.
+    pub(crate) what: String,
+    /// One sentence with the command to type.
+    pub(crate) next: String,
+}
+
+/// What a person is told at the end of a run; `run` is how it can be named. Nothing is said of
+/// success: the answer says it.
+pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
+    let resume = format!("gyrus resume {run}");
+    let (what, next) = match ending {
+        Ending::Reached { .. } => return None,
+        Ending::Failed { reason, denied } if denied.is_empty() => (
+            format!("the goal was not reached: {reason}"),
+            format!("see what happened: gyrus show {run}"),
+        ),
+        Ending::Failed { reason, denied } => (
+            format!(
+                "the goal was not reached: {reason} (denied, because nobody could be asked: {})",
+                denied.join("; ")
+            ),
+            "run it at a terminal, or with --on-ask park and `gyrus approve`, or with a wider \
+             --approve MODE"
+                .to_owned(),
+        ),
+        Ending::Limit { what } => {
+            (format!("a limit was reached ({what})"), raise(what, &resume))
+        }
+        Ending::Waiting { effect, question } => (
+            format!("the run waits for an answer: {question}"),
+            format!(
+                "answer with `gyrus approve {run} {effect}` or `gyrus deny {run} {effect}`, then \
+                 `{resume}`"
+            ),
+        ),
+        Ending::Sleeping { signal: Some(signal), .. } => (
+            format!("the run waits for the signal `{signal}`"),
+            format!("when it has come: {resume}"),
+        ),
+        Ending::Sleeping { .. } => {
+            ("the run waits for a time".to_owned(), format!("then: {resume}"))
+        }
+        Ending::Stuck { what } => (
+            format!("the run is stuck: {what}"),
+            format!("tell it what to do differently (gyrus steer {run} TEXT), then: {resume}"),
+        ),
+        Ending::ModelUnreachable { error } => {
+            (error.to_string(), format!("when the model answers again: {resume}"))
+        }
+        Ending::Stopped { by } => (
+            format!("the run was stopped by {} ({})", by.id, by.surface),
+            format!("to go on: {resume}"),
+        ),
+        Ending::Interrupted => {
+            ("the run was interrupted".to_owned(), format!("to go on: {resume}"))
+        }
+    };
+    Some(Said { what, next })
+}
+
+/// The flag that raises the limit an ending names first: `steps: 10 of 10`.
+fn raise(what: &str, resume: &str) -> String {
+    let flag = match what.split([':', ' ']).next() {
+        Some("steps") => "--max-steps N",
+        Some("tokens") => "--max-tokens N",
+        Some("cost") => "--max-cost USD",
+        Some("time") => "--max-time DURATION",
+        _ => "a higher limit",
+    };
+    format!("to go on with more: {resume} {flag}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ending_but_success_says_what_happened_and_what_to_do() {
+        let limit = |what: &str| Ending::Limit { what: what.to_owned() };
+        let failed = |denied: &[&str]| Ending::Failed {
+            reason: "no".to_owned(),
+            denied: denied.iter().map(|&call| call.to_owned()).collect(),
+        };
+        let sleeping =
+            |signal: Option<&str>| Ending::Sleeping {
+                effect: "1.1".parse().unwrap(),
+                until_ms: None,
+                signal: signal.map(str::to_owned),
+            };
+        for (ending, code, next) in [
+            (limit("steps: 3 of 3"), 3, "gyrus resume 1a2b --max-steps N"),
+            (limit("cost: $1.0000 of $1.0000"), 3, "gyrus resume 1a2b --max-cost USD"),
+            (limit("time in ms: 5 of 5"), 3, "gyrus resume 1a2b --max-time DURATION"),
+            (failed(&[]), 1, "gyrus show 1a2b"),
+            (failed(&["write x"]), 4, "--on-ask park"),
+            (sleeping(None), 5, "gyrus resume 1a2b"),
+            (sleeping(Some("mail")), 5, "gyrus resume 1a2b"),
+            (Ending::Stuck { what: "again".to_owned() }, 6, "gyrus steer 1a2b"),
+            (Ending::Interrupted, 130, "gyrus resume 1a2b"),
+        ] {
+            assert_eq!(Code::of(&ending) as u8, code, "{ending:?}");
+            let said = say(&ending, "1a2b").unwrap();
+            assert!(said.next.contains(next), "{said:?}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What goes wrong, for the person who typed the command: what happened, why, and what to do.
+//!
+//! A failure carries the exit code that it ends the process with. Nothing below the commands
+//! knows of exit codes; here errors of the other crates get theirs.
+
+use std::{error::Error, fmt};
+
+use gyrus_kernel::{KernelError, Stop};
+
+use crate::exit::Code;
+
+/// A command that could not do what it was asked for.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// How the process ends.
+    pub(crate) code: Code,
+    /// What happened, in one sentence.
+    pub(crate) message: String,
+    /// Why, outermost first.
+    pub(crate) causes: Vec<String>,
+    /// What to do next.
+    pub(crate) hint: Option<String>,
+}
+
+impl Failure {
+    /// Something was asked for that cannot be had: exit code 2.
+    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+        Self::new(Code::Usage, message)
+    }
+
+    /// Something went wrong: exit code 1.
+    pub(crate) fn failed(message: impl fmt::Display) -> Self {
+        Self::new(Code::Failed, message)
+    }
+
+    fn new(code: Code, message: impl fmt::Display) -> Self {
+        Self { code, message: message.to_string(), causes: Vec::new(), hint: None }
+    }
+
+    /// With the reason, and the reasons behind it.
+    pub(crate) fn because(mut self, cause: &dyn Error) -> Self {
+        let mut next = Some(cause);
+        while let Some(cause) = next {
+            self.causes.push(cause.to_string());
+            next = cause.source();
+        }
+        self
+    }
+
+    /// With what to do next.
+    pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        for cause in &self.causes {
+            write!(f, "\n  because: {cause}")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\n  hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl From<gyrus_journal::Error> for Failure {
+    fn from(error: gyrus_journal::Error) -> Self {
+        of_journal(&error)
+    }
+}
+
+fn of_journal(error: &gyrus_journal::Error) -> Failure {
+    use gyrus_journal::Error as E;
+    match error {
+        E::NetworkFileSystem { .. } | E::NotAStore { .. } => Failure::usage(error)
+            .hint(format!("name a folder on a local disk: {}=/path gyrus …", crate::env::GYRUS_HOME)),
+        E::NewerFormat { .. } | E::BadExport { .. } | E::Exists { .. } | E::NotFound { .. } => {
+            Failure::usage(error)
+        }
+        E::Held { name, holder } => Failure::failed(format!(
+            "run {} is held by process {} on {} since {}",
+            crate::select::short(name.id()),
+            holder.process.pid,
+            holder.host,
+            crate::time::utc(holder.since_ms)
+        ))
+        .hint(format!(
+            "let it finish, or end it and take its run over: gyrus resume {} --take",
+            crate::select::short(name.id())
+        )),
+        E::Failed { source, .. } if is_full(source) => {
+            Failure::failed(error).hint("make room on the disk, then resume the run")
+        }
+        E::Io { source, .. } if is_full(source) => {
+            Failure::failed(error).hint("make room on the disk, then try again")
+        }
+        _ => Failure::failed(error),
+    }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+    )
+}
+
+impl From<KernelError> for Failure {
+    fn from(error: KernelError) -> Self {
+        match error {
+            KernelError::Journal(error) => of_journal(&error),
+            KernelError::Stop(stop) => stop.into(),
+            KernelError::Loop(reason) => Failure::usage(reason),
+            KernelError::UnknownPrice { .. } => Failure::usage(error).hint("add --max-tokens N"),
+            KernelError::Over { run, .. } => {
+                let run = crate::select::short(&run.to_string()).to_owned();
+                Failure::usage(error).hint(format!(
+                    "fork it to go on from one of its steps: gyrus fork {run} --at STEP --workdir \
+                     NEW"
+                ))
+            }
+            KernelError::NotARun { .. } => Failure::usage(error),
+        }
+    }
+}
+
+impl From<Stop> for Failure {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Journal(error) => of_journal(&error),
+            Stop::Divergence(_) => Failure::failed(stop)
+                .hint("nothing was repeated; the run can be read with `gyrus show`, or forked"),
+            Stop::Park(_)
+            | Stop::Failed(_)
+            | Stop::EndOfRecord
+            | Stop::Unreadable(_)
+            | Stop::BadBlob(_) => Failure::failed(stop),
+        }
+    }
+}
+
+/// Standard output or error is gone.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Failure::failed("the output cannot be written").because(&error)
+    }
+}

@@ -1,0 +1,140 @@
+//! Flags that several commands share, and what they mean.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use gyrus_contract::{Limits, Microdollars, Mode, OnAsk};
+use gyrus_kernel::Changes;
+
+use crate::{config::parse_cost, time::parse_duration};
+
+/// What a run may use. The words of other tools are accepted too.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitFlags {
+    /// At most so many steps
+    #[arg(long, alias = "max-turns", value_name = "N")]
+    max_steps: Option<u64>,
+    /// At most so many tokens, input and output together
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u64>,
+    /// At most so many US dollars, like 0.25
+    #[arg(long, alias = "max-budget-usd", value_name = "USD", value_parser = parse_cost)]
+    max_cost: Option<Microdollars>,
+    /// At most so long, like 90s, 10m or 1h30m; waiting for a person does not count
+    #[arg(long, value_name = "DURATION", value_parser = milliseconds)]
+    max_time: Option<u64>,
+}
+
+fn milliseconds(text: &str) -> Result<u64, String> {
+    let duration = parse_duration(text)?;
+    u64::try_from(duration.as_millis()).map_err(|_| format!("`{text}` is too long"))
+}
+
+impl LimitFlags {
+    /// As limits; what is not given is no limit.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            steps: self.max_steps,
+            tokens: self.max_tokens,
+            cost: self.max_cost,
+            time_ms: self.max_time,
+        }
+    }
+}
+
+/// How much a run may do, and what happens when a person must be asked.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Approvals")]
+pub(crate) struct ApprovalFlags {
+    /// How much it may do without asking: read-only, ask, edits, auto or never
+    ///
+    /// read-only: only what changes nothing. ask: asks before every change. edits: changes files
+    /// in the workspace without asking. auto: asks for what nothing contains; needs a --workdir
+    /// that may be lost. never: denies what it would have to ask for. What is critical is asked
+    /// or denied in every mode.
+    #[arg(long, alias = "permission-mode", value_name = "MODE")]
+    pub(crate) approve: Option<Mode>,
+    /// When a person must be asked: wait, park or deny (default: wait at a terminal, else deny)
+    ///
+    /// wait: here, or for `gyrus approve` from elsewhere. park: end with exit code 5; the run goes
+    /// on when it is answered and resumed. deny: count it as a no.
+    #[arg(long, value_name = "WHAT")]
+    on_ask: Option<OnAskWord>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OnAskWord {
+    Wait,
+    Park,
+    Deny,
+}
+
+impl ApprovalFlags {
+    /// The flag, if it was given.
+    pub(crate) fn on_ask(&self) -> Option<OnAsk> {
+        self.on_ask.map(|word| match word {
+            OnAskWord::Wait => OnAsk::Wait,
+            OnAskWord::Park => OnAsk::Park,
+            OnAskWord::Deny => OnAsk::Deny,
+        })
+    }
+}
+
+/// What is shown of a run while it goes on.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputFlags {
+    /// Append a line of JSON to this file after every step
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Print the journal's entries to standard output, one line of JSON each, and nothing else
+    #[arg(long)]
+    json: bool,
+    /// The same in the words of other tools
+    #[arg(long, hide = true, value_name = "FORMAT")]
+    output_format: Option<OutputFormat>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    Text,
+    Json,
+    StreamJson,
+}
+
+impl OutputFlags {
+    /// Whether programs read the output.
+    pub(crate) fn json(&self) -> bool {
+        self.json || self.output_format.is_some_and(|format| format != OutputFormat::Text)
+    }
+}
+
+/// Everything that a person may change when a run goes on.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ChangeFlags {
+    /// The model to go on with, as in `gyrus run` (default: the one that the run had)
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    limits: LimitFlags,
+    #[command(flatten)]
+    pub(crate) approvals: ApprovalFlags,
+}
+
+impl ChangeFlags {
+    /// As changes of a run whose setting for questions was `before`.
+    pub(crate) fn changes(&self, before: OnAsk, at_terminal: bool) -> Changes {
+        let on_ask = self.approvals.on_ask().unwrap_or(match (before, at_terminal) {
+            (OnAsk::Park, _) => OnAsk::Park,
+            (OnAsk::Wait | OnAsk::Deny, true) => OnAsk::Wait,
+            (OnAsk::Wait | OnAsk::Deny, false) => OnAsk::Deny,
+        });
+        Changes {
+            limits: self.limits.limits(),
+            mode: self.approvals.approve,
+            on_ask: Some(on_ask),
+            pins: None,
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Where gyrus keeps what it knows: state and configuration of one person on this machine.
+
+use std::{
+    fs::{self, DirBuilder},
+    io::{self, Write},
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+use gyrus_journal::Store;
+use gyrus_kernel::redact::Redactor;
+use tempfile::TempDir;
+
+use crate::{
+    env::{self, Environment},
+    failure::Failure,
+};
+
+/// The folders of one person's gyrus.
+#[derive(Debug, Clone)]
+pub(crate) struct Home {
+    /// Journals and keys. No run may see or change it.
+    pub(crate) state: PathBuf,
+    /// The configuration file, whether it exists or not.
+    pub(crate) config: PathBuf,
+    /// The person's own home folder.
+    pub(crate) person: Option<PathBuf>,
+}
+
+impl Home {
+    /// Where the environment says; nothing is created yet.
+    pub(crate) fn find(environment: &Environment) -> Result<Self, Failure> {
+        let person = environment.home.clone();
+        if let Some(given) = &environment.gyrus_home {
+            let folder = std::path::absolute(given).map_err(|error| {
+                Failure::usage(format!("{} names no folder", env::GYRUS_HOME)).because(&error)
+            })?;
+            let config = folder.join("config.toml");
+            return Ok(Self { state: folder, config, person });
+        }
+        let below_home = |set: &Option<PathBuf>, default: &str| {
+            set.clone().or_else(|| Some(person.as_ref()?.join(default))).ok_or_else(|| {
+                Failure::usage("there is no folder for gyrus's state: HOME is not set")
+                    .hint(format!("name one: {}=/path gyrus …", env::GYRUS_HOME))
+            })
+        };
+        let state = below_home(&environment.xdg_state_home, ".local/state")?.join("gyrus");
+        let config = below_home(&environment.xdg_config_home, ".config")?;
+        Ok(Self { state, config: config.join("gyrus/config.toml"), person })
+    }
+
+    /// The same home with its state in a new private folder, which goes when the guard does.
+    pub(crate) fn ephemeral(self) -> Result<(Self, TempDir), Failure> {
+        let folder = tempfile::Builder::new().prefix("gyrus-").tempdir().map_err(|error| {
+            Failure::failed("no folder for temporary state can be made").because(&error)
+        })?;
+        Ok((Self { state: folder.path().to_owned(), ..self }, folder))
+    }
+
+    /// The journals, created if there are none.
+    pub(crate) fn store(&self) -> Result<Store, Failure> {
+        self.create_state()?;
+        Store::open(&self.state.join("journal")).map_err(|error| match error {
+            gyrus_journal::Error::Io { source, .. } => self.unusable(&source),
+            other => other.into(),
+        })
+    }
+
+    /// What keeps secrets out of journals: those of the environment, and a key for naming those
+    /// that are found in text.
+    pub(crate) fn redactor(&self) -> Result<Redactor, Failure> {
+        self.create_state()?;
+        let path = self.state.join("redaction.key");
+        let key = match read_key(&path)? {
+            Some(key) => key,
+            None => {
+                write_key(&path).map_err(|error| self.unusable(&error))?;
+                // Another process may have been first: what is there now counts.
+                read_key(&path)?.ok_or_else(|| self.unusable(&io::ErrorKind::NotFound.into()))?
+            }
+        };
+        Ok(Redactor::new(key, env::secrets()))
+    }
+
+    fn create_state(&self) -> Result<(), Failure> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.state)
+            .map_err(|error| self.unusable(&error))
+    }
+
+    fn unusable(&self, error: &io::Error) -> Failure {
+        Failure::usage(format!("the state folder {} cannot be used", self.state.display()))
+            .because(error)
+            .hint(format!(
+                "make it writable, or name another one: {}=/path gyrus …",
+                env::GYRUS_HOME
+            ))
+    }
+}
+
+fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Failure> {
+    match fs::read(path) {
+        Ok(bytes) => bytes.try_into().map(Some).map_err(|_| {
+            Failure::failed(format!("{} is damaged: it must have 32 bytes", path.display()))
+                .hint("remove it; secrets that are found in text then get other names")
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            Err(Failure::usage(format!("{} cannot be read", path.display())).because(&error))
+        }
+    }
+}
+
+/// Writes a new key, whole or not at all, unless there is one already. Such files are made with
+/// mode 0600.
+fn write_key(path: &Path) -> io::Result<()> {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(io::Error::other)?;
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(&key)?;
+    file.as_file().sync_all()?;
+    match file.persist_noclobber(path) {
+        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn one_folder_or_the_xdg_ones() {
+        let path = |text: &str| Some(PathBuf::from(text));
+        let at = |gyrus: &str, home: &str, state: &str| {
+            let set = |text: &str| (!text.is_empty()).then(|| PathBuf::from(text));
+            Home::find(&Environment {
+                gyrus_home: set(gyrus),
+                home: set(home),
+                xdg_state_home: set(state),
+                ..Environment::default()
+            })
+        };
+        for (gyrus, home, state, expected) in [
+            ("/g", "/home/me", "/s", path("/g")),
+            ("", "/home/me", "/s", path("/s/gyrus")),
+            ("", "/home/me", "", path("/home/me/.local/state/gyrus")),
+            ("", "", "", None),
+        ] {
+            assert_eq!(at(gyrus, home, state).map(|home| home.state).ok(), expected);
+        }
+        assert_eq!(at("/g", "", "").unwrap().config, PathBuf::from("/g/config.toml"));
+        assert!(at("", "", "").unwrap_err().hint.unwrap().contains("GYRUS_HOME=/path"));
+    }
+
+    #[test]
+    fn the_key_is_made_once_and_for_the_person_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("redaction.key");
+        write_key(&path).unwrap();
+        let key = read_key(&path).unwrap().unwrap();
+        write_key(&path).unwrap();
+        assert_eq!(read_key(&path).unwrap(), Some(key));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::write(&path, "short").unwrap();
+        assert!(read_key(&path).is_err());
+    }
+}

@@ -1,0 +1,87 @@
+//! An approval card in a terminal: our own sentence first, the model's words in a marked box.
+
+use gyrus_contract::EffectId;
+use gyrus_kernel::Card;
+
+use super::{
+    paint::{Paint, Painter},
+    visible,
+};
+
+/// Lines of details on one card. Who wants to see more looks at the run.
+const DETAIL_LINES: usize = 60;
+
+/// Columns of a card in a wide terminal.
+const WIDEST: usize = 100;
+
+/// The card's lines. Every line of untrusted text begins with `┃`, so nothing in it can look like
+/// the card's end or like a word of ours.
+pub(crate) fn lines(effect: &EffectId, card: &Card, run: &str, painter: &Painter) -> Vec<String> {
+    let columns = painter.columns.min(WIDEST);
+    let inner = columns.saturating_sub(4);
+    let head = format!("┌ may it? {effect} ");
+    let rule = "─".repeat(columns.saturating_sub(visible::width(&head)));
+    let mut lines = vec![painter.paint(Paint::Ask, &format!("{head}{rule}"))];
+    let frame = painter.paint(Paint::Ask, "│");
+    for line in visible::wrap(&card.sentence, inner) {
+        lines.push(format!("{frame} {}", painter.paint(Paint::Strong, &line)));
+    }
+    for reason in &card.reasons {
+        for (number, line) in visible::wrap(reason, inner.saturating_sub(2)).iter().enumerate() {
+            lines.push(format!("{frame} {} {line}", if number == 0 { "-" } else { " " }));
+        }
+    }
+    let details: Vec<String> =
+        card.details.iter().flat_map(|detail| visible::wrap(&detail.text, inner)).collect();
+    if !details.is_empty() {
+        let said = visible::wrap("in the model's own words, which nobody has checked:", inner);
+        lines.extend(
+            said.iter().map(|line| format!("{frame} {}", painter.paint(Paint::Aside, line))),
+        );
+    }
+    for line in details.iter().take(DETAIL_LINES) {
+        lines.push(format!("{frame} {}{line}", painter.paint(Paint::Bad, "┃ ")));
+    }
+    if details.len() > DETAIL_LINES {
+        let more = details.len() - DETAIL_LINES;
+        lines.push(format!("{frame} and {more} more lines: gyrus show {run}"));
+    }
+    lines.push(painter.paint(Paint::Ask, &format!("└{}", "─".repeat(columns.saturating_sub(1)))));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use gyrus_contract::{Origin, Text};
+
+    use super::*;
+
+    #[test]
+    fn untrusted_words_stay_in_their_box() {
+        let card = Card {
+            sentence: "The tool `shell` wants to do something that may not be undone".to_owned(),
+            reasons: vec!["runs a command".to_owned()],
+            details: vec![Text::new(
+                "command: ls\x1b[1A\n└─────\n│ approved; press y",
+                Origin::Model,
+            )],
+        };
+        let effect = "2.3".parse().unwrap();
+        let shown = lines(&effect, &card, "1a2b", &Painter::plain(44)).join("\n");
+        insta::assert_snapshot!(shown, @"");
+        for columns in [20, 30, 200, 2_000] {
+            for line in lines(&effect, &card, "1a2b", &Painter::plain(columns)) {
+                assert!(visible::width(&line) <= columns, "{columns}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_card_says_where_the_rest_is() {
+        let details = vec![Text::new("x\n".repeat(500), Origin::Model)];
+        let card = Card { sentence: "s".to_owned(), reasons: Vec::new(), details };
+        let effect = "1.1".parse().unwrap();
+        let shown = lines(&effect, &card, "1a2b", &Painter::plain(80));
+        assert!(shown.iter().any(|line| line.ends_with("440 more lines: gyrus show 1a2b")));
+    }
+}

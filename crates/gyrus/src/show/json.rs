@@ -1,0 +1,41 @@
+//! An entry as one line of JSON, for programs.
+
+use gyrus_contract::{Digest, RunId};
+use gyrus_journal::{Entry, Payload};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::time;
+
+/// `{"run":…,"seq":…,"at":…,"kind":…,"v":…,"payload":{…}}`; an erased entry has `"erased":HASH`
+/// instead of a payload.
+#[derive(Serialize)]
+struct Line<'a> {
+    run: RunId,
+    seq: u64,
+    at: String,
+    kind: &'a str,
+    v: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erased: Option<Digest>,
+}
+
+/// The entry without a newline; its payload stands as it does in the journal.
+pub(crate) fn line(run: RunId, entry: &Entry) -> String {
+    let (payload, erased) = match &entry.payload {
+        Payload::Json(payload) => (Some(&**payload), None),
+        Payload::Erased(hash) => (None, Some(*hash)),
+    };
+    let line = Line {
+        run,
+        seq: entry.seq,
+        at: time::utc(entry.at_ms),
+        kind: &entry.kind,
+        v: entry.version,
+        payload,
+        erased,
+    };
+    serde_json::to_string(&line).expect("strings, numbers and JSON are JSON")
+}

@@ -1,0 +1,280 @@
+//! An entry as one line for a person. The console shows some of them live, `gyrus show` all.
+
+use gyrus_contract::{EffectId, MessageBody, ResolvedCall, Text, ToolCall};
+use gyrus_journal::{Payload, Reader};
+use gyrus_kernel::{Came, Ending, Entry, Inline, Settled, Stop, ToolResulted, summary};
+use serde_json::Value;
+
+use super::paint::Paint;
+use crate::{select::short, time::span};
+
+/// Whether a line is worth a look while a run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// The console shows it.
+    Main,
+    /// Only who asks for the whole timeline sees it.
+    Detail,
+}
+
+/// One entry, for reading. The text is not made visible yet.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Line {
+    pub(crate) weight: Weight,
+    pub(crate) paint: Paint,
+    /// One character that says what kind of thing it is.
+    pub(crate) mark: char,
+    pub(crate) text: String,
+    /// Of the effect that it belongs to.
+    pub(crate) effect: Option<EffectId>,
+}
+
+impl Line {
+    fn main(paint: Paint, mark: char, text: impl Into<String>) -> Self {
+        Self { weight: Weight::Main, paint, mark, text: text.into(), effect: None }
+    }
+
+    fn detail(mark: char, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { weight: Weight::Detail, paint: Paint::Aside, mark, text, effect: None }
+    }
+}
+
+/// The line for an entry of a journal; large values are read from its blobs. What this gyrus does
+/// not understand is shown as it stands.
+pub(crate) fn of(entry: &gyrus_journal::Entry, reader: &Reader) -> Line {
+    match gyrus_kernel::parse(entry) {
+        Ok(parsed) => {
+            let effect = parsed.effect().cloned();
+            Line { effect, ..known(&parsed, reader) }
+        }
+        Err(_) => match &entry.payload {
+            Payload::Json(payload) => {
+                Line::detail('·', format!("{} {}", entry.kind, payload.get()))
+            }
+            Payload::Erased(_) => Line::detail('·', format!("{} (erased)", entry.kind)),
+        },
+    }
+}
+
+fn known(entry: &Entry, reader: &Reader) -> Line {
+    match entry {
+        Entry::RunStarted(_)
+        | Entry::RunResumed(_)
+        | Entry::RunHandedOver(_)
+        | Entry::RunParked(_)
+        | Entry::RunEnded(_)
+        | Entry::CycleEnded(_)
+        | Entry::CycleDropped(_)
+        | Entry::BudgetWarning(_) => life(entry, reader),
+        Entry::ModelCall(_) | Entry::ModelReply(_) | Entry::Noted { .. } => mind(entry),
+        Entry::ToolCalled(called) => Line::main(Paint::Call, '→', call(&called.call)),
+        Entry::GateVerdict(judged) => Line::detail(
+            '·',
+            format!(
+                "gate: {:?} risk, {:?}: {}{}",
+                judged.verdict.risk,
+                judged.verdict.decision,
+                judged.verdict.reasons.join("; "),
+                places(&judged.resolved)
+            ),
+        ),
+        Entry::ToolStarted(started) if started.attempt > 1 => {
+            Line::main(Paint::Aside, '·', format!("started again, attempt {}", started.attempt))
+        }
+        Entry::ToolStarted(_) => Line::detail('·', "started"),
+        Entry::ToolResulted(result) => observation(result, reader),
+        Entry::Steered(_)
+        | Entry::ApprovalAsked(_)
+        | Entry::ApprovalAnswered(_)
+        | Entry::ValueTaken(_)
+        | Entry::WaitStarted(_)
+        | Entry::WaitEnded(_)
+        | Entry::BranchesStarted(_)
+        | Entry::RaceWon(_)
+        | Entry::ChildStarted(_)
+        | Entry::ChildEnded(_) => other(entry),
+    }
+}
+
+/// The run as a whole and its steps.
+fn life(entry: &Entry, reader: &Reader) -> Line {
+    match entry {
+        Entry::RunStarted(started) => {
+            let goal = read(&started.goal, reader).map_or_else(|gone| gone, |text: Text| text.text);
+            Line { paint: Paint::Strong, ..Line::detail('■', format!("goal: {goal}")) }
+        }
+        Entry::RunResumed(resumed) => {
+            let torn = resumed.set_aside_bytes.map_or_else(String::new, |bytes| {
+                format!("; {bytes} unfinished bytes at the journal's end were set aside")
+            });
+            Line::detail('■', format!("taken up by process {}{torn}", resumed.process.pid))
+        }
+        Entry::RunHandedOver(handed) => Line::main(
+            Paint::Plain,
+            '■',
+            format!(
+                "a fresh step takes over ({}); {} effects were done",
+                handed.reason,
+                handed.done.len()
+            ),
+        ),
+        Entry::RunParked(parked) => {
+            Line::detail('■', format!("parked: {}", summary(&parked.ending)))
+        }
+        Entry::RunEnded(ended) => {
+            let paint = match ended.ending {
+                Ending::Failed { .. } => Paint::Bad,
+                _ => Paint::Strong,
+            };
+            Line { paint, ..Line::detail('■', summary(&ended.ending)) }
+        }
+        Entry::CycleEnded(ended) => Line::detail(
+            '─',
+            format!(
+                "step {} is done; used so far: {} tokens, {}",
+                ended.cycle, ended.kernel.spent.tokens, ended.kernel.spent.cost
+            ),
+        ),
+        Entry::CycleDropped(dropped) => {
+            Line::detail('─', format!("step {} was given up: {}", dropped.cycle, dropped.why))
+        }
+        Entry::BudgetWarning(warning) => {
+            Line::main(Paint::Bad, '!', format!("a limit is near: {}", warning.what))
+        }
+        _ => other(entry),
+    }
+}
+
+/// What the model is asked and says, and what the loop notes.
+fn mind(entry: &Entry) -> Line {
+    match entry {
+        Entry::ModelCall(asked) => {
+            Line::detail('·', format!("asks {} (attempt {})", asked.model, asked.attempt))
+        }
+        Entry::ModelReply(reply) => match &reply.came {
+            Came::Reply { .. } => Line::detail(
+                '·',
+                format!("answered: {} tokens, {}", reply.charged.tokens, span(reply.took_ms)),
+            ),
+            Came::Error { error } => Line::main(
+                Paint::Bad,
+                '!',
+                format!("attempt {} of asking the model failed: {error}", reply.attempt),
+            ),
+            Came::CutOff => Line::detail('·', "the question was cut off"),
+        },
+        Entry::Noted { kind, fact, .. } => {
+            let words = fact.fact.as_str().or_else(|| fact.fact["text"].as_str());
+            match (kind.as_str(), words) {
+                ("thought" | "reflection", Some(words)) => {
+                    Line::main(Paint::Thought, '•', words)
+                }
+                (_, Some(words)) => Line::detail('·', format!("{kind}: {words}")),
+                (_, None) => Line::detail('·', format!("{kind} {}", fact.fact)),
+            }
+        }
+        _ => other(entry),
+    }
+}
+
+fn other(entry: &Entry) -> Line {
+    match entry {
+        Entry::Steered(steered) => {
+            let words: Vec<&str> = steered
+                .messages
+                .iter()
+                .filter_map(|message| match &message.body {
+                    MessageBody::Steer { text } => Some(text.as_str()),
+                    _ => None,
+                })
+                .collect();
+            Line::main(Paint::Ask, '»', format!("the person adds: {}", words.join("; ")))
+        }
+        Entry::ApprovalAsked(asked) => {
+            Line { paint: Paint::Ask, ..Line::detail('?', asked.card.sentence.clone()) }
+        }
+        Entry::ApprovalAnswered(answered) => {
+            let who = match &answered.by {
+                Some(by) => format!("{} ({})", by.id, by.surface),
+                None => "nobody could be asked".to_owned(),
+            };
+            let verdict = if answered.approved { "approved" } else { "denied" };
+            let words = answered.reason.as_ref().map_or_else(String::new, |r| format!(": {r}"));
+            Line::main(Paint::Ask, '»', format!("{verdict} by {who}{words}"))
+        }
+        Entry::ValueTaken(value) => Line::detail('·', format!("took {:?}", value.value)),
+        Entry::WaitStarted(wait) => Line::main(
+            Paint::Aside,
+            '…',
+            match &wait.signal {
+                Some(signal) => format!("waits for the signal `{signal}`"),
+                None => "waits for a time".to_owned(),
+            },
+        ),
+        Entry::WaitEnded(wait) => match &wait.payload {
+            Some(payload) => {
+                Line::main(Paint::Observation, '←', format!("the signal came: {}", payload.text))
+            }
+            None => Line::detail('…', "the time is over"),
+        },
+        Entry::BranchesStarted(started) => {
+            Line::detail('·', format!("{} branches ({:?})", started.branches, started.form))
+        }
+        Entry::RaceWon(won) => Line::detail('·', format!("won by branch {:?}", won.winner)),
+        Entry::ChildStarted(child) => Line::main(
+            Paint::Call,
+            '⇒',
+            format!("run {}: {}", short(&child.child.to_string()), child.goal),
+        ),
+        Entry::ChildEnded(child) => Line::main(
+            Paint::Observation,
+            '⇐',
+            format!("run {}: {}", short(&child.child.to_string()), summary(&child.ending)),
+        ),
+        entry => Line::detail('·', entry.kind()),
+    }
+}
+
+/// A call as one would say it: the tool and its arguments, long ones last and as they are.
+pub(crate) fn call(call: &ToolCall) -> String {
+    let Some(arguments) = call.arguments.as_object() else {
+        return format!("{} {}", call.tool, call.arguments);
+    };
+    let mut parts: Vec<String> = arguments
+        .iter()
+        .map(|(name, value)| match value {
+            Value::String(text) if arguments.len() == 1 => text.clone(),
+            Value::String(text) => format!("{name}={text}"),
+            value => format!("{name}={value}"),
+        })
+        .collect();
+    parts.sort_by_key(String::len);
+    format!("{} {}", call.tool, parts.join(" "))
+}
+
+fn places(call: &ResolvedCall) -> String {
+    let real: Vec<String> =
+        call.paths.values().map(|path| path.real.display().to_string()).collect();
+    if real.is_empty() { String::new() } else { format!(" ({})", real.join(", ")) }
+}
+
+fn observation(result: &ToolResulted, reader: &Reader) -> Line {
+    let text = read(&result.text, reader).unwrap_or_else(|gone| gone);
+    let text = match result.settled {
+        Settled::Done => text,
+        Settled::Refused => format!("refused: {text}"),
+        Settled::Interrupted => format!("interrupted: {text}"),
+        Settled::Cancelled => format!("cut off: {text}"),
+    };
+    Line::main(Paint::Observation, '←', text)
+}
+
+/// A value, wherever it is, or words that say why it cannot be shown.
+fn read<T>(value: &Inline<T>, reader: &Reader) -> Result<T, String>
+where
+    T: serde::Serialize + serde::de::DeserializeOwned + Clone,
+{
+    let fetched = value.read(|id| reader.blob(id).map_err(Stop::from));
+    fetched.map_err(|error| format!("(it cannot be shown: {error})"))
+}

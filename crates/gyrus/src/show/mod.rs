@@ -1,0 +1,9 @@
+//! How entries look to people and programs: projections of the journal, which may rename or leave
+//! out but never add a fact.
+
+pub(crate) mod visible;
+pub(crate) mod paint;
+pub(crate) mod line;
+pub(crate) mod card;
+pub(crate) mod json;
+pub(crate) mod trace;

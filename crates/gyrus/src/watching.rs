@@ -1,0 +1,234 @@
+//! Watching a run while it is driven: its durable entries, and those of its children, go to the
+//! console, to standard output as JSON, and to the trace.
+//!
+//! The watcher is a task of its own, so a slow terminal never holds up a run.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
+
+use gyrus_contract::RunId;
+use gyrus_journal::{Entry, Reader, Store, os::watch};
+use gyrus_kernel::log_name;
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
+
+use crate::{
+    approvals::Open,
+    console::Console,
+    failure::Failure,
+    show::json,
+    terminal::{self, Typed},
+    trace_file::TraceFile,
+};
+
+/// Entries that may wait to be shown; beyond it, reading waits.
+const QUEUE: usize = 256;
+
+/// What is done with the entries of a run.
+pub(crate) struct Views {
+    /// Where a person looks.
+    pub(crate) person: Person,
+    /// The file that gets a line a step.
+    pub(crate) trace: Option<TraceFile>,
+}
+
+/// Who looks at the entries.
+pub(crate) enum Person {
+    /// A person at a console.
+    Console(Console),
+    /// A program at standard output.
+    Program,
+}
+
+/// A watcher at work.
+pub(crate) struct Watching {
+    task: JoinHandle<Result<(), Failure>>,
+    finish: oneshot::Sender<Until>,
+}
+
+/// When a watcher is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// When it has shown this entry of the run.
+    Entry(u64),
+    /// When it has shown what it knows of: the journal failed.
+    Now,
+}
+
+enum Event {
+    Entry(RunId, Entry),
+    Typed(Typed),
+    /// A journal cannot be followed.
+    Lost(Failure),
+}
+
+impl Watching {
+    /// Watches `run` from entry `from` on. `open` are the questions that are unanswered by then.
+    pub(crate) fn start(
+        store: Store,
+        run: RunId,
+        from: u64,
+        open: Vec<Open>,
+        views: Views,
+    ) -> Self {
+        let (sender, events) = mpsc::channel(QUEUE);
+        let (finish, finished) = oneshot::channel();
+        let watcher = Watcher {
+            store,
+            run,
+            views,
+            readers: BTreeMap::new(),
+            sender,
+            reads_terminal: false,
+            until: None,
+        };
+        let task = tokio::spawn(watcher.watch(from, open, events, finished));
+        Self { task, finish }
+    }
+
+    /// Waits until everything is shown; the first thing that could not be.
+    pub(crate) async fn finish(self, until: Until) -> Result<(), Failure> {
+        // A watcher that failed is gone already and says so.
+        let _ = self.finish.send(until);
+        self.task.await.unwrap_or_else(|error| Err(Failure::failed(error)))
+    }
+}
+
+struct Watcher {
+    store: Store,
+    run: RunId,
+    views: Views,
+    readers: BTreeMap<RunId, Reader>,
+    sender: mpsc::Sender<Event>,
+    reads_terminal: bool,
+    until: Option<Until>,
+}
+
+impl Watcher {
+    async fn watch(
+        mut self,
+        from: u64,
+        open: Vec<Open>,
+        mut events: mpsc::Receiver<Event>,
+        mut finished: oneshot::Receiver<Until>,
+    ) -> Result<(), Failure> {
+        if let Person::Console(console) = &mut self.views.person {
+            for question in open {
+                console.asked(question)?;
+            }
+        }
+        self.read_terminal_if_asking()?;
+        self.follow(self.run, from);
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = events.recv() => event,
+                until = &mut finished, if self.until.is_none() => {
+                    self.until = Some(until.unwrap_or(Until::Now));
+                    None
+                }
+            };
+            if let Some(event) = event
+                && self.event(event)?
+            {
+                return Ok(());
+            }
+            if self.until == Some(Until::Now) && events.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Handles one event; whether it was the last.
+    fn event(&mut self, event: Event) -> Result<bool, Failure> {
+        match event {
+            Event::Entry(run, entry) => {
+                self.entry(run, &entry)?;
+                let last = run == self.run && self.until == Some(Until::Entry(entry.seq));
+                return Ok(last);
+            }
+            Event::Typed(typed) => {
+                if let Person::Console(console) = &mut self.views.person {
+                    match typed {
+                        Typed::Line(line) => console.typed(&line)?,
+                        Typed::End => console.no_terminal()?,
+                    }
+                }
+            }
+            Event::Lost(failure) => return Err(failure),
+        }
+        Ok(false)
+    }
+
+    fn entry(&mut self, run: RunId, entry: &Entry) -> Result<(), Failure> {
+        if !self.readers.contains_key(&run) {
+            self.readers.insert(run, self.store.reader(&log_name(run))?);
+        }
+        let reader = &self.readers[&run];
+        match &mut self.views.person {
+            Person::Console(console) => console.entry(run, entry, reader)?,
+            Person::Program => {
+                let mut out = io::stdout().lock();
+                writeln!(out, "{}", json::line(run, entry))?;
+                out.flush()?;
+            }
+        }
+        if let Some(trace) = self.views.trace.as_mut().filter(|_| run == self.run) {
+            trace.entry(entry, reader)?;
+        }
+        if let Ok(gyrus_kernel::Entry::ChildStarted(child)) = gyrus_kernel::parse(entry) {
+            self.follow(child.child, 1);
+        }
+        self.read_terminal_if_asking()
+    }
+
+    fn read_terminal_if_asking(&mut self) -> Result<(), Failure> {
+        let Person::Console(console) = &self.views.person else { return Ok(()) };
+        if console.is_asking() && !self.reads_terminal {
+            self.reads_terminal = true;
+            terminal::read_lines(self.sender.clone(), Event::Typed)?;
+        }
+        Ok(())
+    }
+
+    fn follow(&self, run: RunId, from: u64) {
+        let (store, sender) = (self.store.clone(), self.sender.clone());
+        tokio::spawn(async move {
+            if let Err(failure) = send_entries(&store, run, from, &sender).await {
+                // If the watcher is gone, nobody misses the rest.
+                let _ = sender.send(Event::Lost(failure)).await;
+            }
+        });
+    }
+}
+
+async fn send_entries(
+    store: &Store,
+    run: RunId,
+    from: u64,
+    sender: &mpsc::Sender<Event>,
+) -> Result<(), Failure> {
+    wait_for(store, run).await?;
+    let mut follower = store.reader(&log_name(run))?.follow(from)?;
+    loop {
+        let entry = follower.next().await?;
+        if sender.send(Event::Entry(run, entry)).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// A child's journal appears a moment after its parent says that there will be one.
+async fn wait_for(store: &Store, run: RunId) -> Result<(), Failure> {
+    let name = log_name(run);
+    let folder = store.folder(&name);
+    let mut changes = watch::watch(folder.parent().unwrap_or(&folder))?;
+    while !store.exists(&name) {
+        changes.changed().await;
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! Content too large for a line, stored by its hash.
+//!
+//! A log has a file of its own for every blob it names; the store shared by all logs holds a
+//! second name for the same file, only so that equal content is stored once. A log never relies
+//! on the shared name: it links first and looks afterwards, so the shared name may go at any
+//! moment. Hence sweeping needs no lock and no waiting period: once nobody else has a file, nobody
+//! can come to rely on it through a name that is gone, and who linked before keeps the file.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::BlobId;
+
+use crate::{
+    Disk, DiskFile, Error,
+    segment::{Files, TEMPORARY_PREFIX, write_all},
+};
+
+/// Largest blob, in bytes.
+pub(crate) const BLOB_LIMIT: usize = 256 << 20;
+
+/// Where the shared store has a blob.
+pub(crate) fn shared_path(shared: &Path, id: &BlobId) -> PathBuf {
+    let name = id.to_string();
+    shared.join(&name[..2]).join(name)
+}
+
+/// The bytes of a blob.
+pub(crate) fn read(files: &Files, id: &BlobId) -> Result<Vec<u8>, Error> {
+    let path = files.blobs().join(id.to_string());
+    let file = files.disk.open(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Error::BlobMissing {
+            name: files.name.clone(),
+            id: *id,
+        },
+        _ => Error::io("open", &path)(error),
+    })?;
+    let bytes = read_whole(file.as_ref()).map_err(Error::io("read", &path))?;
+    if bytes.as_deref().map(BlobId::of) != Some(*id) {
+        return Err(Error::BlobDamaged {
+            name: files.name.clone(),
+            id: *id,
+        });
+    }
+    Ok(bytes.unwrap_or_default())
+}
+
+/// A whole file; `None` if it is longer than any blob.
+pub(crate) fn read_whole(file: &dyn DiskFile) -> io::Result<Option<Vec<u8>>> {
+    let length = usize::try_from(file.metadata()?.len).unwrap_or(usize::MAX);
+    if length > BLOB_LIMIT {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        match file.read_at(&mut bytes[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(Some(bytes))
+}
+
+/// Puts a blob into a log. Its contents are on disk afterwards; its name is once the log's folder
+/// of blobs is synced.
+pub(crate) fn put(files: &Files, shared: &Path, bytes: &[u8]) -> Result<BlobId, Error> {
+    if bytes.len() > BLOB_LIMIT {
+        return Err(Error::TooLarge {
+            what: "the blob",
+            bytes: bytes.len() as u64,
+            limit: BLOB_LIMIT as u64,
+        });
+    }
+    let id = BlobId::of(bytes);
+    let path = files.blobs().join(id.to_string());
+    let common = shared_path(shared, &id);
+    // Whatever has the name already is looked at: a damaged copy must not be relied on.
+    let linked = match files.disk.hard_link(&common, &path) {
+        Ok(()) => true,
+        Err(error) => error.kind() == io::ErrorKind::AlreadyExists,
+    };
+    if linked && read(files, &id).is_ok() {
+        return Ok(id);
+    }
+    if linked {
+        let _ = files.disk.remove_file(&common);
+    }
+    let temporary = files
+        .blobs()
+        .join(format!("{TEMPORARY_PREFIX}{}", uuid::Uuid::now_v7()));
+    let file = files
+        .disk
+        .create_new(&temporary)
+        .map_err(Error::io("create", &temporary))?;
+    let written = write_all(file.as_ref(), bytes)
+        .and_then(|()| file.sync())
+        .and_then(|()| files.disk.rename(&temporary, &path));
+    if let Err(source) = written {
+        // Left behind, it is removed when the log is taken next.
+        let _ = files.disk.remove_file(&temporary);
+        return Err(Error::Io {
+            what: "write the blob",
+            path,
+            source,
+        });
+    }
+    share(files, shared, &id);
+    Ok(id)
+}
+
+/// Gives a blob of a log its shared name. Failing costs a second copy some day and nothing else.
+pub(crate) fn share(files: &Files, shared: &Path, id: &BlobId) {
+    let path = files.blobs().join(id.to_string());
+    let common = shared_path(shared, id);
+    if let Some(folder) = common.parent() {
+        let _ = files.disk.create_folder(folder);
+    }
+    let _ = files.disk.hard_link(&path, &common);
+}
+
+/// The blobs that a log has, in order.
+pub(crate) fn list(files: &Files) -> Result<Vec<BlobId>, Error> {
+    let folder = files.blobs();
+    let names = files
+        .disk
+        .list(&folder)
+        .map_err(Error::io("list", folder))?;
+    let mut ids: Vec<BlobId> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// Removes shared names that no log has a file for, and returns the bytes freed.
+pub(crate) fn sweep(disk: &dyn Disk, shared: &Path) -> Result<u64, Error> {
+    let mut freed = 0;
+    for group in disk.list(shared).map_err(Error::io("list", shared))? {
+        let group = shared.join(group);
+        for name in disk.list(&group).map_err(Error::io("list", &group))? {
+            let path = group.join(name);
+            let Ok(metadata) = disk.metadata(&path) else {
+                continue;
+            };
+            if metadata.links == 1 && !metadata.is_folder && disk.remove_file(&path).is_ok() {
+                freed += metadata.len;
+            }
+        }
+    }
+    Ok(freed)
+}

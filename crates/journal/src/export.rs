@@ -1,0 +1,341 @@
+//! A whole log as one file, and back.
+//!
+//! An export is a sequence of parts, each a line of JSON that says what follows and how long it
+//! is, then so many bytes and a newline. It begins with the log's name and ends with a hash of
+//! everything before. Only what counts is exported: no tails, no locks, no messages.
+//!
+//! An import believes nothing: it writes a log in the making, checks every hash, and only then
+//! gives it its name.
+
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    sync::Arc,
+};
+
+use gyrus_contract::BlobId;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    DiskFile, Error, LogName, Store,
+    blobs::{self, BLOB_LIMIT},
+    scan::Scan,
+    segment::{Files, SEGMENT_BYTES, write_all},
+    store::{self, Staged},
+    take::copy,
+    writer::BATCH_LIMIT,
+};
+
+/// The version of the format of exports that this program writes and reads.
+const EXPORT: u32 = 1;
+
+/// Longest line between parts, in bytes.
+const PART_LIMIT: u64 = 1 << 10;
+
+/// Longest segment, in bytes: one that is not quite full takes one batch more, with its headers,
+/// behind what recovery carried over.
+const SEGMENT_LIMIT: u64 = SEGMENT_BYTES + 8 * BATCH_LIMIT as u64;
+
+/// Copied at once, in bytes.
+const COPY_BYTES: usize = 256 << 10;
+
+/// What [`Store::export`] wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exported {
+    /// The last entry's seq.
+    pub entries: u64,
+    /// How many blobs.
+    pub blobs: u64,
+    /// Length of the export.
+    pub bytes: u64,
+}
+
+/// What follows in an export.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "part", rename_all = "snake_case", deny_unknown_fields)]
+enum Part {
+    /// Nothing. Always the first part.
+    Log { export: u32, name: String },
+    /// A segment. They come in order.
+    Segment { number: u32, bytes: u64 },
+    /// A blob.
+    Blob { id: BlobId, bytes: u64 },
+    /// Nothing. Always the last part; `hash` is that of everything before this line.
+    End {
+        segments: u32,
+        blobs: u64,
+        hash: BlobId,
+    },
+}
+
+impl Store {
+    /// Writes a log with all its blobs as one file. Somebody may be writing the log; what it holds
+    /// at some moment during the call is exported.
+    pub fn export(&self, name: &LogName, out: &mut dyn Write) -> Result<Exported, Error> {
+        let files = self.existing(name)?;
+        let mut out = Out {
+            files: &files,
+            out,
+            hasher: blake3::Hasher::new(),
+            bytes: 0,
+        };
+        out.part(&Part::Log {
+            export: EXPORT,
+            name: name.to_string(),
+        })?;
+        let mut scan = Scan::open(&files, 1)?;
+        loop {
+            while scan.next(&mut |_| ())?.is_some() {}
+            let number = scan.segment.number;
+            let bytes = scan.position().offset.unwrap_or(scan.segment.body);
+            out.part(&Part::Segment { number, bytes })?;
+            let file = scan.segment.file.as_ref();
+            copy(&files, file, 0, bytes, &mut |bytes| out.write(bytes))?;
+            out.write(b"\n")?;
+            if !scan.is_closed() {
+                break;
+            }
+            scan = Scan::open(&files, number + 1)?;
+        }
+        let ids = blobs::list(&files)?;
+        for id in &ids {
+            export_blob(&mut out, id)?;
+        }
+        let (segments, blobs) = (scan.segment.number, ids.len() as u64);
+        let hash = BlobId::from_hash(out.hasher.finalize());
+        out.part(&Part::End {
+            segments,
+            blobs,
+            hash,
+        })?;
+        out.out
+            .flush()
+            .map_err(Error::io("write the export of", &files.folder))?;
+        Ok(Exported {
+            entries: scan.position().seq,
+            blobs,
+            bytes: out.bytes,
+        })
+    }
+
+    /// Makes a log of an export, and returns its name. There must be no such log yet. Whatever is
+    /// wrong with the export, nothing of it is left behind.
+    pub fn import(&self, from: &mut dyn Read) -> Result<LogName, Error> {
+        let mut from = In {
+            from: BufReader::new(from),
+            hasher: blake3::Hasher::new(),
+        };
+        let name = match from.part()? {
+            Part::Log {
+                export: EXPORT,
+                name,
+            } => name.parse::<LogName>()?,
+            Part::Log { export, .. } => {
+                return Err(bad(format!(
+                    "it has format {export}, this program reads {EXPORT}"
+                )));
+            }
+            _ => return Err(bad("it does not begin with the name of a log")),
+        };
+        let staged = self.stage(&name)?;
+        let imported = import_into(&mut from, &staged).and_then(|()| self.publish(&staged));
+        if let Err(error) = imported {
+            self.discard(&staged.files.folder);
+            return Err(error);
+        }
+        let files = self.files(&name);
+        for id in blobs::list(&files)? {
+            blobs::share(&files, &self.home.shared_blobs(), &id);
+        }
+        Ok(name)
+    }
+}
+
+/// An export being written.
+struct Out<'a> {
+    files: &'a Files,
+    out: &'a mut dyn Write,
+    hasher: blake3::Hasher,
+    bytes: u64,
+}
+
+impl Out<'_> {
+    fn part(&mut self, part: &Part) -> Result<(), Error> {
+        let mut line = serde_json::to_vec(part).expect("a part has string keys only");
+        line.push(b'\n');
+        self.write(&line)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.hasher.update(bytes);
+        self.bytes += bytes.len() as u64;
+        self.out
+            .write_all(bytes)
+            .map_err(Error::io("write the export of", &self.files.folder))
+    }
+}
+
+fn export_blob(out: &mut Out<'_>, id: &BlobId) -> Result<(), Error> {
+    let files = out.files;
+    let path = files.blobs().join(id.to_string());
+    let file = files.disk.open(&path).map_err(Error::io("open", &path))?;
+    let bytes = file.metadata().map_err(Error::io("look at", path))?.len;
+    out.part(&Part::Blob { id: *id, bytes })?;
+    let mut hasher = blake3::Hasher::new();
+    copy(files, file.as_ref(), 0, bytes, &mut |bytes| {
+        hasher.update(bytes);
+        out.write(bytes)
+    })?;
+    if BlobId::from_hash(hasher.finalize()) != *id {
+        return Err(Error::BlobDamaged {
+            name: files.name.clone(),
+            id: *id,
+        });
+    }
+    out.write(b"\n")
+}
+
+/// An export being read.
+struct In<'a> {
+    from: BufReader<&'a mut dyn Read>,
+    hasher: blake3::Hasher,
+}
+
+impl In<'_> {
+    fn part(&mut self) -> Result<Part, Error> {
+        let mut line = Vec::new();
+        (&mut self.from)
+            .take(PART_LIMIT)
+            .read_until(b'\n', &mut line)
+            .map_err(unreadable)?;
+        let part = serde_json::from_slice(&line)
+            .ok()
+            .filter(|_| line.ends_with(b"\n"))
+            .ok_or_else(|| bad("it is cut or damaged between two parts"))?;
+        if !matches!(part, Part::End { .. }) {
+            self.hasher.update(&line);
+        }
+        Ok(part)
+    }
+
+    /// Writes the next `bytes` bytes into a new file and puts them on disk. Returns their hash.
+    fn file(&mut self, file: &dyn DiskFile, bytes: u64) -> Result<io::Result<BlobId>, Error> {
+        let mut buffer = vec![0; COPY_BYTES.min(usize::try_from(bytes).unwrap_or(COPY_BYTES))];
+        let mut hasher = blake3::Hasher::new();
+        let mut left = bytes;
+        while left > 0 {
+            let want = buffer
+                .len()
+                .min(usize::try_from(left).unwrap_or(usize::MAX));
+            self.from
+                .read_exact(&mut buffer[..want])
+                .map_err(unreadable)?;
+            hasher.update(&buffer[..want]);
+            self.hasher.update(&buffer[..want]);
+            if let Err(error) = write_all(file, &buffer[..want]) {
+                return Ok(Err(error));
+            }
+            left -= want as u64;
+        }
+        let mut newline = [0];
+        self.from.read_exact(&mut newline).map_err(unreadable)?;
+        self.hasher.update(&newline);
+        if newline != *b"\n" {
+            return Err(bad("a part is longer than it says"));
+        }
+        Ok(file.sync().map(|()| BlobId::from_hash(hasher.finalize())))
+    }
+}
+
+fn import_into(from: &mut In<'_>, staged: &Staged) -> Result<(), Error> {
+    let files = &staged.files;
+    let (mut segments, mut blobs) = (0, 0);
+    loop {
+        let (path, bytes, limit, id) = match from.part()? {
+            Part::Log { .. } => return Err(bad("it names a log twice")),
+            Part::Segment { number, bytes } => {
+                segments += 1;
+                if number != segments {
+                    return Err(bad(format!("segment {segments} is missing")));
+                }
+                (files.segment_path(number), bytes, SEGMENT_LIMIT, None)
+            }
+            Part::Blob { id, bytes } => {
+                blobs += 1;
+                (
+                    files.blobs().join(id.to_string()),
+                    bytes,
+                    BLOB_LIMIT as u64,
+                    Some(id),
+                )
+            }
+            Part::End {
+                segments: all,
+                blobs: all_blobs,
+                hash,
+            } => {
+                if BlobId::from_hash(from.hasher.finalize()) != hash {
+                    return Err(bad("its hash is wrong"));
+                }
+                if (all, all_blobs) != (segments, blobs) {
+                    return Err(bad("parts are missing"));
+                }
+                break;
+            }
+        };
+        if bytes > limit {
+            return Err(bad(format!(
+                "a part says it has {bytes} bytes, the most is {limit}"
+            )));
+        }
+        let file = files
+            .disk
+            .create_new(&path)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => bad("it has a blob twice"),
+                _ => Error::io("create", &path)(error),
+            })?;
+        let hash = from
+            .file(file.as_ref(), bytes)?
+            .map_err(Error::io("write", path))?;
+        if id.is_some_and(|id| id != hash) {
+            return Err(bad(format!("the blob {hash} has another name")));
+        }
+    }
+    if from.from.read(&mut [0]).map_err(unreadable)? != 0 {
+        return Err(bad("something follows its end"));
+    }
+    check(files)
+}
+
+/// Whether the log in the making is whole, and puts its names on disk.
+fn check(files: &Arc<Files>) -> Result<(), Error> {
+    let verified = store::verify(files).map_err(|error| match error {
+        Error::Corrupt {
+            why, segment, seq, ..
+        } => bad(format!(
+            "segment {segment} is damaged at entry {seq}: {why}"
+        )),
+        other => other,
+    })?;
+    if verified.tail.is_some() {
+        return Err(bad("its last segment goes on behind its last entry"));
+    }
+    for folder in [files.blobs(), files.folder.clone()] {
+        files
+            .disk
+            .sync_folder(&folder)
+            .map_err(Error::io("sync", folder))?;
+    }
+    Ok(())
+}
+
+fn bad(why: impl Into<String>) -> Error {
+    Error::BadExport { why: why.into() }
+}
+
+fn unreadable(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => bad("it ends in the middle of a part"),
+        _ => bad(format!("it cannot be read: {error}")),
+    }
+}

@@ -1,0 +1,230 @@
+//! Lines of a file, forwards and backwards, in bounded memory.
+
+use std::{io, sync::Arc};
+
+use crate::{DiskFile, line::LINE_LIMIT};
+
+/// Read at first, in bytes; each reading doubles it.
+const FIRST_BLOCK: usize = 4 << 10;
+
+/// Read at most at once, in bytes.
+const BLOCK: usize = 256 << 10;
+
+/// What comes next in a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece<'a> {
+    /// A line, without its newline.
+    Line(&'a [u8]),
+    /// The file ends without a newline after these bytes, of which there is at least one.
+    Cut,
+    /// No newline for longer than a line may be.
+    TooLong,
+    /// The file, or the part that counts, ends here.
+    End,
+}
+
+/// Reads lines forwards. A line that was looked at with [`Lines::peek`] is read again until
+/// [`Lines::advance`]; at the end, later calls see what the file has grown by.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    file: Arc<dyn DiskFile>,
+    /// Where `buffer` stands in the file.
+    position: u64,
+    /// The file counts up to here.
+    limit: u64,
+    buffer: Vec<u8>,
+    /// Where the next line begins in `buffer`.
+    start: usize,
+    /// Length of the line last looked at, with its newline.
+    peeked: usize,
+    /// To be read next, in bytes.
+    block: usize,
+}
+
+impl Lines {
+    /// Lines of `file` between two offsets, the first of which begins a line.
+    pub(crate) fn new(file: Arc<dyn DiskFile>, offset: u64, limit: u64) -> Self {
+        Self {
+            file,
+            position: offset,
+            limit,
+            buffer: Vec::new(),
+            start: 0,
+            peeked: 0,
+            block: FIRST_BLOCK,
+        }
+    }
+
+    /// Where the next line begins.
+    pub(crate) fn offset(&self) -> u64 {
+        self.position + self.start as u64
+    }
+
+    /// Sets where the part that counts ends.
+    pub(crate) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+        let within = usize::try_from(limit.saturating_sub(self.position)).unwrap_or(usize::MAX);
+        if within < self.start {
+            self.position = self.offset();
+            self.start = 0;
+            self.buffer.clear();
+        } else {
+            self.buffer.truncate(within);
+        }
+    }
+
+    /// Looks at the next line.
+    pub(crate) fn peek(&mut self) -> io::Result<Piece<'_>> {
+        let mut searched = 0;
+        self.peeked = 0;
+        loop {
+            let rest = &self.buffer[self.start..];
+            if let Some(length) = memchr::memchr(b'\n', &rest[searched..]) {
+                let length = searched + length;
+                self.peeked = length + 1;
+                if length > LINE_LIMIT {
+                    return Ok(Piece::TooLong);
+                }
+                return Ok(Piece::Line(&self.buffer[self.start..self.start + length]));
+            }
+            searched = rest.len();
+            if searched > LINE_LIMIT {
+                return Ok(Piece::TooLong);
+            }
+            if !self.fill()? {
+                return Ok(if searched == 0 {
+                    Piece::End
+                } else {
+                    Piece::Cut
+                });
+            }
+        }
+    }
+
+    /// Goes behind the line last looked at.
+    pub(crate) fn advance(&mut self) {
+        self.start += self.peeked;
+        self.peeked = 0;
+    }
+
+    /// The next line, gone past.
+    pub(crate) fn next(&mut self) -> io::Result<Piece<'_>> {
+        self.peek()?;
+        let (start, length) = (self.start, self.peeked);
+        self.advance();
+        if length == 0 {
+            return self.peek();
+        }
+        Ok(Piece::Line(&self.buffer[start..start + length - 1]))
+    }
+
+    /// Goes to the beginning of the next line without holding the present one in memory.
+    /// `false` if the file ends first.
+    pub(crate) fn skip(&mut self) -> io::Result<bool> {
+        loop {
+            if let Some(length) = memchr::memchr(b'\n', &self.buffer[self.start..]) {
+                self.start += length + 1;
+                return Ok(true);
+            }
+            self.start = self.buffer.len();
+            if !self.fill()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Reads one block more; `false` at the end.
+    fn fill(&mut self) -> io::Result<bool> {
+        if self.start > 0 {
+            self.buffer.drain(..self.start);
+            self.position += self.start as u64;
+            self.start = 0;
+        }
+        let end = self.position + self.buffer.len() as u64;
+        let room = usize::try_from(self.limit.saturating_sub(end))
+            .unwrap_or(BLOCK)
+            .min(self.block);
+        self.block = (self.block * 2).min(BLOCK);
+        let kept = self.buffer.len();
+        self.buffer.resize(kept + room, 0);
+        let read = read_at(self.file.as_ref(), &mut self.buffer[kept..], end);
+        self.buffer.truncate(kept + *read.as_ref().unwrap_or(&0));
+        Ok(read? > 0)
+    }
+}
+
+/// Reads lines backwards from an offset at which a line ends, down to a floor at which one begins.
+#[derive(Debug)]
+pub(crate) struct LinesBack {
+    file: Arc<dyn DiskFile>,
+    floor: u64,
+    /// Where `buffer` stands in the file.
+    position: u64,
+    /// Everything between `position` and the end of the next line.
+    buffer: Vec<u8>,
+}
+
+impl LinesBack {
+    pub(crate) fn new(file: Arc<dyn DiskFile>, floor: u64, end: u64) -> Self {
+        Self {
+            file,
+            floor,
+            position: end,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The line before, without its newline, and where it begins. Bytes at the very end that no
+    /// newline ends count as a line. `None` at the floor.
+    pub(crate) fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
+        loop {
+            let ended = self.buffer.last() == Some(&b'\n');
+            let text = &self.buffer[..self.buffer.len() - usize::from(ended)];
+            let newline = memchr::memrchr(b'\n', text);
+            if let Some(start) = newline
+                .map(|at| at + 1)
+                .or((self.position <= self.floor).then_some(0))
+            {
+                if self.buffer.is_empty() {
+                    return Ok(None);
+                }
+                let line = text[start..].to_vec();
+                self.buffer.truncate(start);
+                return Ok(Some((self.position + start as u64, line)));
+            }
+            self.grow()?;
+        }
+    }
+
+    /// Reads at least as much again as is held, so that a long line costs linear time.
+    fn grow(&mut self) -> io::Result<()> {
+        let want = self.buffer.len().max(FIRST_BLOCK) as u64;
+        let start = self.position.saturating_sub(want).max(self.floor);
+        let length = usize::try_from(self.position - start).unwrap_or(BLOCK);
+        let mut buffer = vec![0; length];
+        let mut filled = 0;
+        while filled < length {
+            match read_at(
+                self.file.as_ref(),
+                &mut buffer[filled..],
+                start + filled as u64,
+            )? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => filled += read,
+            }
+        }
+        buffer.extend_from_slice(&self.buffer);
+        self.buffer = buffer;
+        self.position = start;
+        Ok(())
+    }
+}
+
+fn read_at(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    loop {
+        match file.read_at(buffer, offset) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}

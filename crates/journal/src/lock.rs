@@ -1,0 +1,178 @@
+//! The lock of a log: held by one process for as long as it writes, never expiring.
+//!
+//! The lock itself is the operating system's, so it goes with its process however that ends. What
+//! is written into the file only says whom to ask; it is cleared on release, and never believed
+//! of a process that does not live.
+
+use std::{
+    io, thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Disk, DiskFile, Error, Holder, LockMode, LogName, Take, blobs, segment::Files,
+    segment::write_all,
+};
+
+/// How long a holder may take to say who it is, or to let go while it is dying.
+const RECORD_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a killed holder may take to be gone.
+const KILL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two looks at a lock that nobody has put his name to. Such a state lasts for moments,
+/// and the operating system offers nothing to wait for.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// Longest record, in bytes.
+const RECORD_LIMIT: usize = 4 << 10;
+
+/// A held lock. Dropping it releases it.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: Box<dyn DiskFile>,
+    pub(crate) holder: Holder,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Only so that nobody is told of us: the lock goes with the file.
+        let _ = self.file.clear();
+    }
+}
+
+/// Takes the lock of a log that exists.
+pub(crate) fn take(files: &Files, how: Take) -> Result<Lock, Error> {
+    let path = files.lock();
+    let failed = |what| Error::io(what, path.clone());
+    let mut deadline = Instant::now() + RECORD_PATIENCE;
+    loop {
+        // The first segment makes a log: do not leave a lock in a folder that is none.
+        if !files.has_segment(1)? {
+            return Err(Error::NotFound {
+                name: files.name.clone(),
+            });
+        }
+        let file = files
+            .disk
+            .open_lock(&path)
+            .map_err(|error| files.missing(error))?;
+        if file.try_lock(LockMode::Exclusive).map_err(failed("lock"))? {
+            if is_at(files.disk.as_ref(), file.as_ref(), &path) {
+                return record(files, file);
+            }
+            continue;
+        }
+        match living_holder(files, file.as_ref()) {
+            Some(holder) => {
+                let me = files.disk.holder().map_err(failed("find out who takes"))?;
+                if how == Take::IfFree || holder.process == me.process {
+                    let holder = Box::new(holder);
+                    return Err(Error::Held {
+                        name: files.name.clone(),
+                        holder,
+                    });
+                }
+                end(&files.name, holder)?;
+                deadline = Instant::now() + RECORD_PATIENCE;
+            }
+            None if Instant::now() < deadline => thread::sleep(LOOK_AGAIN),
+            None => {
+                return Err(Error::HeldByUnknown {
+                    name: files.name.clone(),
+                });
+            }
+        }
+    }
+}
+
+/// Locks a file that this process just created.
+pub(crate) fn take_new(files: &Files) -> Result<Lock, Error> {
+    let path = files.lock();
+    let file = files
+        .disk
+        .create_new(&path)
+        .map_err(Error::io("create", &path))?;
+    if file
+        .try_lock(LockMode::Exclusive)
+        .map_err(Error::io("lock", &path))?
+    {
+        record(files, file)
+    } else {
+        Err(Error::HeldByUnknown {
+            name: files.name.clone(),
+        })
+    }
+}
+
+/// Who holds a log.
+pub(crate) fn holder(files: &Files) -> Result<Option<Holder>, Error> {
+    let path = files.lock();
+    let deadline = Instant::now() + RECORD_PATIENCE;
+    loop {
+        let file = match files.disk.open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("open", path)(error)),
+        };
+        // Shared, so that two who ask do not find each other. Who takes the log at this moment
+        // finds nobody's name and looks again.
+        if file
+            .try_lock(LockMode::Shared)
+            .map_err(Error::io("lock", &path))?
+        {
+            return Ok(None);
+        }
+        if let Some(holder) = living_holder(files, file.as_ref()) {
+            return Ok(Some(holder));
+        }
+        if Instant::now() >= deadline {
+            return Err(Error::HeldByUnknown {
+                name: files.name.clone(),
+            });
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
+}
+
+fn record(files: &Files, file: Box<dyn DiskFile>) -> Result<Lock, Error> {
+    let path = files.lock();
+    let failed = |what| Error::io(what, path.clone());
+    let holder = files.disk.holder().map_err(failed("find out who takes"))?;
+    let text = serde_json::to_vec(&holder).expect("a holder has string keys only");
+    file.clear().map_err(failed("write"))?;
+    write_all(file.as_ref(), &text).map_err(failed("write"))?;
+    Ok(Lock { file, holder })
+}
+
+fn living_holder(files: &Files, file: &dyn DiskFile) -> Option<Holder> {
+    if file.metadata().ok()?.len > RECORD_LIMIT as u64 {
+        return None;
+    }
+    let text = blobs::read_whole(file).ok()??;
+    let holder: Holder = serde_json::from_slice(&text).ok()?;
+    files.disk.lives(&holder).then_some(holder)
+}
+
+fn end(name: &LogName, holder: Holder) -> Result<(), Error> {
+    let killed = holder.process.kill().and_then(|()| {
+        if holder.process.wait_gone(KILL_PATIENCE)? {
+            return Ok(());
+        }
+        let why = format!("it was killed and is still there after {KILL_PATIENCE:?}");
+        Err(io::Error::new(io::ErrorKind::TimedOut, why))
+    });
+    killed.map_err(|source| Error::NotKilled {
+        name: name.clone(),
+        holder: Box::new(holder),
+        source,
+    })
+}
+
+/// Whether an open file still has this name: a log that was removed keeps its locks for a moment.
+pub(crate) fn is_at(disk: &dyn Disk, file: &dyn DiskFile, path: &std::path::Path) -> bool {
+    match (file.metadata(), disk.metadata(path)) {
+        (Ok(open), Ok(named)) => open.inode == named.inode,
+        _ => false,
+    }
+}

@@ -1,0 +1,84 @@
+//! Names of logs.
+
+use std::{fmt, str::FromStr};
+
+use crate::Error;
+
+/// Longest part of a name, in bytes. Far below what file systems allow.
+const PART_LIMIT: usize = 100;
+
+/// Names that the store uses itself.
+const RESERVED: [&str; 2] = ["blobs", "format"];
+
+/// The name of a log: what kind of log, and which one. Also its folder below the store's root.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogName {
+    kind: String,
+    id: String,
+}
+
+impl LogName {
+    /// Names the log `id` among those of `kind`. Both are of `[a-z0-9-]`, 1 to 100 characters.
+    pub fn new(kind: &str, id: &str) -> Result<Self, Error> {
+        let name = Self {
+            kind: kind.to_owned(),
+            id: id.to_owned(),
+        };
+        if is_part(kind) && is_part(id) && !RESERVED.contains(&kind) {
+            Ok(name)
+        } else {
+            Err(Error::BadName {
+                given: name.to_string().chars().take(PART_LIMIT).collect(),
+            })
+        }
+    }
+
+    /// What kind of log: `runs`, `sessions`, …
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Which one among its kind.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+fn is_part(part: &str) -> bool {
+    (1..=PART_LIMIT).contains(&part.len())
+        && part
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+}
+
+impl fmt::Display for LogName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind, self.id)
+    }
+}
+
+impl FromStr for LogName {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Self, Error> {
+        let (kind, id) = s.split_once('/').unwrap_or((s, ""));
+        Self::new(kind, id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_names_are_names() {
+        for good in ["runs/0198-abc", "agents/a", "t-1/0"] {
+            assert_eq!(good.parse::<LogName>().unwrap().to_string(), good);
+        }
+        for bad in [
+            "", "runs", "runs/", "/x", "runs/..", "runs/a/b", "Runs/a", "blobs/a", "a/é",
+        ] {
+            assert!(bad.parse::<LogName>().is_err(), "{bad}");
+        }
+        assert!(LogName::new("runs", &"a".repeat(101)).is_err());
+    }
+}

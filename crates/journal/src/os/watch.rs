@@ -1,0 +1,170 @@
+//! Watching folders with inotify: one instance and one thread for the whole process, however many
+//! runs are parked in it.
+//!
+//! A watch says that something may have changed, never what: whoever waits looks for himself. So
+//! lost or merged events do no harm as long as one of them arrives.
+
+use std::{
+    collections::HashMap,
+    fmt, io,
+    mem::MaybeUninit,
+    os::fd::OwnedFd,
+    path::Path,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    thread,
+};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use tokio::sync::watch;
+
+/// Events read at once, in bytes.
+const EVENT_BYTES: usize = 16 << 10;
+
+/// Tells when something may have changed in a folder.
+pub struct Watch {
+    changes: watch::Receiver<u64>,
+    /// Dropped with the watch; ends what feeds it.
+    _feed: Box<dyn Send + Sync>,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
+}
+
+impl Watch {
+    /// A watch fed by whoever holds the sender.
+    pub(crate) fn new(changes: watch::Receiver<u64>, feed: impl Send + Sync + 'static) -> Self {
+        Self {
+            changes,
+            _feed: Box::new(feed),
+        }
+    }
+
+    /// Waits until something may have changed since the last call, or since the watch was made.
+    /// Dropping the future loses nothing.
+    pub async fn changed(&mut self) {
+        if self.changes.changed().await.is_err() {
+            // The folder is gone: nothing will ever change in it.
+            std::future::pending().await
+        }
+    }
+}
+
+/// The process's inotify instance.
+struct Watcher {
+    inotify: OwnedFd,
+    folders: Mutex<HashMap<i32, watch::Sender<u64>>>,
+}
+
+/// Keeps one folder watched.
+struct Feed {
+    watcher: Arc<Watcher>,
+    descriptor: i32,
+    changes: watch::Sender<u64>,
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        let mut folders = self.watcher.folders();
+        // What remains are the table's sender and this one.
+        let last = self.changes.receiver_count() == 0;
+        let same = folders
+            .get(&self.descriptor)
+            .is_some_and(|changes| changes.same_channel(&self.changes));
+        if last && same {
+            folders.remove(&self.descriptor);
+            // It fails if the folder is gone, and with it the watch.
+            let _ = inotify::remove_watch(&self.watcher.inotify, self.descriptor);
+        }
+    }
+}
+
+/// Watches a folder for changes to its names and to the contents of its files.
+pub fn watch(folder: &Path) -> io::Result<Watch> {
+    static WATCHER: OnceLock<Arc<Watcher>> = OnceLock::new();
+    static STARTING: Mutex<()> = Mutex::new(());
+    let watcher = {
+        let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        match WATCHER.get() {
+            Some(watcher) => Arc::clone(watcher),
+            None => Arc::clone(WATCHER.get_or_init({
+                let watcher = Watcher::start()?;
+                move || watcher
+            })),
+        }
+    };
+    let events = WatchFlags::MODIFY
+        | WatchFlags::CREATE
+        | WatchFlags::DELETE
+        | WatchFlags::MOVED_TO
+        | WatchFlags::MOVED_FROM
+        | WatchFlags::MOVE_SELF
+        | WatchFlags::DELETE_SELF
+        | WatchFlags::ONLYDIR;
+    // The table is locked first, so that an event cannot come before its entry.
+    let mut folders = watcher.folders();
+    let descriptor = inotify::add_watch(&watcher.inotify, folder, events)?;
+    let changes = folders
+        .entry(descriptor)
+        .or_insert_with(|| watch::Sender::new(0))
+        .clone();
+    let receiver = changes.subscribe();
+    drop(folders);
+    Ok(Watch::new(
+        receiver,
+        Feed {
+            watcher,
+            descriptor,
+            changes,
+        },
+    ))
+}
+
+impl Watcher {
+    fn start() -> io::Result<Arc<Self>> {
+        let inotify = inotify::init(CreateFlags::CLOEXEC)?;
+        let watcher = Arc::new(Self {
+            inotify,
+            folders: Mutex::default(),
+        });
+        let reading = Arc::clone(&watcher);
+        thread::Builder::new()
+            .name("gyrus-watch".to_owned())
+            .spawn(move || reading.read())?;
+        Ok(watcher)
+    }
+
+    fn folders(&self) -> std::sync::MutexGuard<'_, HashMap<i32, watch::Sender<u64>>> {
+        // A panic elsewhere leaves the table whole.
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self) {
+        let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
+        let mut events = inotify::Reader::new(&self.inotify, &mut buffer);
+        loop {
+            match events.next() {
+                Ok(event) => self.dispatch(event.wd(), event.events()),
+                Err(rustix::io::Errno::INTR) => {}
+                // Nothing is known any more: whoever waits must look.
+                Err(_) => return self.dispatch(-1, ReadFlags::QUEUE_OVERFLOW),
+            }
+        }
+    }
+
+    fn dispatch(&self, descriptor: i32, events: ReadFlags) {
+        let mut folders = self.folders();
+        if events.contains(ReadFlags::QUEUE_OVERFLOW) {
+            for changes in folders.values() {
+                changes.send_modify(|count| *count += 1);
+            }
+        } else if let Some(changes) = folders.get(&descriptor) {
+            changes.send_modify(|count| *count += 1);
+        }
+        if events.contains(ReadFlags::IGNORED) {
+            folders.remove(&descriptor);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Reading a log, forwards or backwards, while somebody may be writing it.
+//!
+//! What a reader hands out follows from its neighbours by hash. It may not be on disk yet: for
+//! that, [`Reader::follow`].
+
+use std::{io, sync::Arc};
+
+use gyrus_contract::{BlobId, Digest};
+use serde_json::value::RawValue;
+
+use crate::{
+    Error, Follower, blobs,
+    line::Line,
+    lines::LinesBack,
+    scan::{Scan, Walk},
+    seek,
+    segment::{Files, Segment},
+};
+
+/// One line of a log.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Its number; the first of a log is 1.
+    pub seq: u64,
+    /// When it was appended, in milliseconds since 1970, UTC.
+    pub at_ms: i64,
+    /// When it was appended, in microseconds since its writer took the log.
+    pub mono_us: u64,
+    /// What happened.
+    pub kind: String,
+    /// Version of the payload's shape.
+    pub version: u16,
+    /// What is said about it.
+    pub payload: Payload,
+    /// Of this entry and, through the chain, of all before it.
+    pub hash: Digest,
+}
+
+/// What an entry says.
+#[derive(Debug, Clone)]
+pub enum Payload {
+    /// JSON, as it was appended.
+    Json(Box<RawValue>),
+    /// It was erased; this is its hash.
+    Erased(Digest),
+}
+
+/// Reads a log. Needs no lock.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    files: Arc<Files>,
+}
+
+impl Reader {
+    pub(crate) fn new(files: Arc<Files>) -> Self {
+        Self { files }
+    }
+
+    /// The entries from `from_seq` on, oldest first, up to where the log ends now. The chain is
+    /// verified from there.
+    pub fn entries(&self, from_seq: u64) -> Result<Entries, Error> {
+        Ok(Entries {
+            walk: self.walk(from_seq)?,
+            from_seq,
+            done: false,
+        })
+    }
+
+    fn walk(&self, from_seq: u64) -> Result<Walk, Error> {
+        let scan = if from_seq <= 1 {
+            Scan::open(&self.files, 1)?
+        } else {
+            seek::before(&self.files, from_seq)?
+        };
+        Ok(Walk::new(&self.files, scan))
+    }
+
+    /// The entries newest first. Reads block by block, so the first ones come at once however
+    /// long the log is.
+    pub fn entries_back(&self) -> Result<Backwards, Error> {
+        let scan = seek::end(&self.files)?;
+        let position = scan.position();
+        let end = position.offset.unwrap_or(scan.segment.body);
+        Ok(Backwards {
+            lines: back_from(&scan.segment, end),
+            segment: scan.segment,
+            files: Arc::clone(&self.files),
+            seq: position.seq,
+            hash: position.hash,
+            ahead: None,
+            done: false,
+        })
+    }
+
+    /// The newest entry of a kind.
+    pub fn last(&self, kind: &str) -> Result<Option<Entry>, Error> {
+        let mut back = self.entries_back()?;
+        back.find(&mut |line| line.header.kind == kind)
+    }
+
+    /// The entry with this number; `None` if the log is not that long.
+    pub fn entry(&self, seq: u64) -> Result<Option<Entry>, Error> {
+        if seq == 0 {
+            return Ok(None);
+        }
+        let mut entries = self.entries(seq)?;
+        entries.next().transpose()
+    }
+
+    /// The number of the last entry, 0 if there is none.
+    pub fn end(&self) -> Result<u64, Error> {
+        Ok(seek::end(&self.files)?.position().seq)
+    }
+
+    /// The bytes of a blob, checked against its hash.
+    pub fn blob(&self, id: &BlobId) -> Result<Vec<u8>, Error> {
+        blobs::read(&self.files, id)
+    }
+
+    /// Follows the log from `from_seq` on as it grows.
+    pub fn follow(&self, from_seq: u64) -> Result<Follower, Error> {
+        Follower::new(Arc::clone(&self.files), self.walk(from_seq)?, from_seq)
+    }
+}
+
+/// Makes an entry of a line, or says that it cannot be one.
+pub(crate) fn entry(files: &Files, segment: u32, line: &Line<'_>) -> Result<Entry, Error> {
+    line.to_entry().ok_or_else(|| {
+        let seq = line.header.seq;
+        files.corrupt(
+            segment,
+            0,
+            seq,
+            "its payload is not JSON although its hash is right",
+        )
+    })
+}
+
+/// Entries, oldest first. Ends after an error.
+#[derive(Debug)]
+pub struct Entries {
+    walk: Walk,
+    from_seq: u64,
+    done: bool,
+}
+
+impl Iterator for Entries {
+    type Item = Result<Entry, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.done {
+            let files = Arc::clone(&self.walk.files);
+            let number = self.walk.scan.segment.number;
+            let from_seq = self.from_seq;
+            let mut take = |line: &Line<'_>| {
+                (line.header.seq >= from_seq).then(|| entry(&files, number, line))
+            };
+            match self.walk.next(&mut take).transpose() {
+                Some(Ok(None)) => {}
+                Some(Ok(Some(entry))) => {
+                    self.done = entry.is_err();
+                    return Some(entry);
+                }
+                Some(Err(error)) => {
+                    self.done = true;
+                    return Some(Err(error));
+                }
+                None => self.done = true,
+            }
+        }
+        None
+    }
+}
+
+fn back_from(segment: &Segment, end: u64) -> LinesBack {
+    LinesBack::new(Arc::clone(&segment.file), segment.body, end)
+}
+
+/// Entries, newest first. Ends after an error.
+#[derive(Debug)]
+pub struct Backwards {
+    files: Arc<Files>,
+    segment: Segment,
+    lines: LinesBack,
+    /// The entry that comes next, as its successor or the end of the log names it.
+    seq: u64,
+    hash: Digest,
+    /// The line of that entry, if it was read already, and where it stands.
+    ahead: Option<(u64, Vec<u8>)>,
+    done: bool,
+}
+
+impl Backwards {
+    /// The next entry, towards the beginning, that `accept` wants.
+    fn find(&mut self, accept: &mut dyn FnMut(&Line<'_>) -> bool) -> Result<Option<Entry>, Error> {
+        while self.seq > 0 {
+            let Some((offset, text)) = self.line()? else {
+                self.previous_segment()?;
+                continue;
+            };
+            // The hash to follow stands in the line before, and is itself verified next.
+            self.ahead = self.line()?;
+            let previous = match &self.ahead {
+                Some((_, before)) => Line::parse(before).map(|line| line.hash),
+                None => Some(self.segment.header.chain().1),
+            };
+            let line = Line::parse(&text).filter(|line| {
+                line.header.seq == self.seq
+                    && line.hash == self.hash
+                    && previous.is_some_and(|hash| line.follows(&self.files.key, &hash))
+            });
+            let (Some(line), Some(previous)) = (line, previous) else {
+                let why = "it or the entry before it is not what the entry after it names";
+                return Err(self
+                    .files
+                    .corrupt(self.segment.number, offset, self.seq, why));
+            };
+            self.seq -= 1;
+            self.hash = previous;
+            if accept(&line) {
+                return entry(&self.files, self.segment.number, &line).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn line(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        if let Some(ahead) = self.ahead.take() {
+            return Ok(Some(ahead));
+        }
+        let path = || self.files.segment_path(self.segment.number);
+        self.lines.next().map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                let why = "the segment is shorter than it was";
+                self.files.corrupt(self.segment.number, 0, self.seq, why)
+            }
+            _ => Error::io("read", path())(error),
+        })
+    }
+
+    fn previous_segment(&mut self) -> Result<(), Error> {
+        let number = self.segment.number;
+        let Some(end) = self
+            .segment
+            .header
+            .previous
+            .filter(|end| end.seq == self.seq)
+        else {
+            let why = "the segment begins with a later entry";
+            return Err(self.files.corrupt(number, 0, self.seq, why));
+        };
+        self.segment = self.files.open_segment(end.segment)?;
+        let path = self.files.segment_path(end.segment);
+        let length = self
+            .segment
+            .file
+            .metadata()
+            .map_err(Error::io("look at", path))?
+            .len;
+        let counts = if self.segment.header.rewritten {
+            length
+        } else {
+            end.bytes
+        };
+        if counts > length || counts < self.segment.body {
+            let why = "the segment is shorter than the next one says";
+            return Err(self.files.corrupt(end.segment, length, end.seq, why));
+        }
+        self.lines = back_from(&self.segment, counts);
+        Ok(())
+    }
+}
+
+impl Iterator for Backwards {
+    type Item = Result<Entry, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let found = self.find(&mut |_| true).transpose();
+        self.done = !matches!(found, Some(Ok(_)));
+        found
+    }
+}

@@ -1,0 +1,307 @@
+//! Reading a log forwards: which lines are entries, where they end, and what is damage.
+//!
+//! A line counts if its hash follows from the entry before. The first line that does not is
+//! *damage* if anything proves that an entry had been on disk in its place: the header of this or
+//! a later segment, or a later line that starts a batch and verifies alone. Without such proof it
+//! is *tail*: what a crash tore before anybody was told that it was safe.
+//!
+//! A scan needs no lock. It may race with the writer, so what looks like damage is looked at
+//! again after its proof was found: by then the line must be whole.
+
+use std::sync::Arc;
+
+use gyrus_contract::Digest;
+
+use crate::{
+    Error, Tail,
+    line::{Line, START},
+    lines::{Lines, Piece},
+    segment::{End, Files, Segment},
+};
+
+/// A place between two entries.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Position {
+    /// Where the next line begins; `None` at the first line of the segment.
+    pub(crate) offset: Option<u64>,
+    /// The entry before.
+    pub(crate) seq: u64,
+    /// Its hash.
+    pub(crate) hash: Digest,
+}
+
+/// Reads one segment.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    files: Arc<Files>,
+    pub(crate) segment: Segment,
+    /// What the next segment says of the end of this one.
+    end: Option<End>,
+    lines: Lines,
+    seq: u64,
+    hash: Digest,
+}
+
+impl Scan {
+    /// Reads a segment from its first line on.
+    pub(crate) fn open(files: &Arc<Files>, number: u32) -> Result<Self, Error> {
+        let segment = files.open_segment(number)?;
+        let (seq, hash) = segment.header.chain();
+        Self::from(
+            files,
+            segment,
+            Position {
+                offset: None,
+                seq,
+                hash,
+            },
+        )
+    }
+
+    /// Reads a segment from a position on.
+    pub(crate) fn from(
+        files: &Arc<Files>,
+        segment: Segment,
+        position: Position,
+    ) -> Result<Self, Error> {
+        let offset = position.offset.unwrap_or(segment.body);
+        let lines = Lines::new(Arc::clone(&segment.file), offset, u64::MAX);
+        let mut scan = Self {
+            files: Arc::clone(files),
+            segment,
+            end: None,
+            lines,
+            seq: position.seq,
+            hash: position.hash,
+        };
+        scan.look_for_end()?;
+        Ok(scan)
+    }
+
+    /// Where the scan is.
+    pub(crate) fn position(&self) -> Position {
+        Position {
+            offset: Some(self.lines.offset()),
+            seq: self.seq,
+            hash: self.hash,
+        }
+    }
+
+    /// The end of this segment, as its successor states it, if there is one by now.
+    pub(crate) fn look_for_end(&mut self) -> Result<Option<End>, Error> {
+        let next = self.segment.number + 1;
+        if self.end.is_none() && self.files.has_segment(next)? {
+            let end = self.files.open_segment(next)?.header.previous;
+            self.end = end;
+            if let (Some(end), false) = (end, self.segment.header.rewritten) {
+                self.lines.set_limit(end.bytes);
+            }
+        }
+        Ok(self.end)
+    }
+
+    /// Whether the file goes on behind the end that its successor states.
+    pub(crate) fn has_dead_bytes(&self) -> Result<bool, Error> {
+        let path = self.files.segment_path(self.segment.number);
+        let length = self
+            .segment
+            .file
+            .metadata()
+            .map_err(Error::io("look at", path))?
+            .len;
+        let rewritten = self.segment.header.rewritten;
+        Ok(!rewritten && self.end.is_some_and(|end| end.bytes < length))
+    }
+
+    /// Whether another segment follows, as far as the scan knows.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// The next entry, as `take` makes it out of its line; `None` where the entries end for now.
+    pub(crate) fn next<T>(
+        &mut self,
+        take: &mut impl FnMut(&Line<'_>) -> T,
+    ) -> Result<Option<T>, Error> {
+        if let Some(taken) = self.next_valid(take)? {
+            return Ok(Some(taken));
+        }
+        let offset = self.lines.offset();
+        if let Some(end) = self.end {
+            return self.check_end(&end, offset).map(|()| None);
+        }
+        let Some(proof) = self.proof()? else {
+            return Ok(None);
+        };
+        // The proof may be younger than our reading of the line.
+        self.lines = Lines::new(Arc::clone(&self.segment.file), offset, u64::MAX);
+        match self.next_valid(take)? {
+            Some(taken) => Ok(Some(taken)),
+            None => Err(self.damage(offset, proof)),
+        }
+    }
+
+    fn next_valid<T>(&mut self, take: &mut impl FnMut(&Line<'_>) -> T) -> Result<Option<T>, Error> {
+        let path = || self.files.segment_path(self.segment.number);
+        let piece = self
+            .lines
+            .peek()
+            .map_err(|error| Error::io("read", path())(error))?;
+        let Piece::Line(text) = piece else {
+            return Ok(None);
+        };
+        let Some(line) = Line::parse(text) else {
+            return Ok(None);
+        };
+        if line.header.seq != self.seq + 1 || !line.follows(&self.files.key, &self.hash) {
+            return Ok(None);
+        }
+        let taken = take(&line);
+        self.seq += 1;
+        self.hash = line.hash;
+        self.lines.advance();
+        Ok(Some(taken))
+    }
+
+    /// Whether the entries end where the next segment says they do.
+    fn check_end(&mut self, end: &End, offset: u64) -> Result<(), Error> {
+        if self.seq >= end.seq {
+            // What was read beyond the stated end was carried over into the next segment.
+            if self.seq == end.seq && self.hash != end.hash {
+                return Err(self.damage(offset, "the next segment names another hash".to_owned()));
+            }
+            let path = self.files.segment_path(self.segment.number);
+            let rest = self.lines.peek().map_err(Error::io("read", path))?;
+            let stated = self.segment.header.rewritten || offset >= end.bytes;
+            if rest == Piece::End && stated {
+                return Ok(());
+            }
+        }
+        let why = format!(
+            "the next segment says that it was on disk up to entry {}",
+            end.seq
+        );
+        Err(self.damage(offset, why))
+    }
+
+    /// What proves that an entry was on disk where the scan found none, if anything does.
+    fn proof(&mut self) -> Result<Option<String>, Error> {
+        let seq = self.seq + 1;
+        let header = &self.segment.header;
+        if header.synced >= seq {
+            return Ok(Some(format!(
+                "its segment began with entries up to {}",
+                header.synced
+            )));
+        }
+        let path = self.files.segment_path(self.segment.number);
+        let mut later = Lines::new(
+            Arc::clone(&self.segment.file),
+            self.lines.offset(),
+            u64::MAX,
+        );
+        loop {
+            match later.peek().map_err(Error::io("read", &path))? {
+                Piece::Line(text) => {
+                    if let Some((by, synced)) =
+                        self.claim(text).filter(|(_, synced)| *synced >= seq)
+                    {
+                        let why = format!("entry {by} says that it was on disk up to {synced}");
+                        return Ok(Some(why));
+                    }
+                    later.advance();
+                }
+                Piece::TooLong => {
+                    if !later.skip().map_err(Error::io("read", &path))? {
+                        return Ok(None);
+                    }
+                }
+                Piece::Cut | Piece::End => return Ok(None),
+            }
+        }
+    }
+
+    /// What a line, or the intact end of one whose beginning is lost, claims to have been on disk.
+    fn claim(&self, text: &[u8]) -> Option<(u64, u64)> {
+        memchr::memmem::find_iter(text, START).find_map(|start| {
+            let line = Line::parse(&text[start..])?;
+            let batch = line.stands_alone(&self.files.key)?;
+            Some((line.header.seq, batch.synced))
+        })
+    }
+
+    fn damage(&self, offset: u64, why: String) -> Error {
+        let why = format!("what stands there does not follow from the entry before, but {why}");
+        self.files
+            .corrupt(self.segment.number, offset, self.seq + 1, why)
+    }
+
+    /// Bytes behind the last entry that are not entries, if there are any.
+    pub(crate) fn tail(&self) -> Result<Option<Tail>, Error> {
+        let segment = self.segment.number;
+        let path = self.files.segment_path(segment);
+        let length = self
+            .segment
+            .file
+            .metadata()
+            .map_err(Error::io("look at", path))?
+            .len;
+        let bytes = length.saturating_sub(self.lines.offset());
+        Ok((bytes > 0).then_some(Tail { segment, bytes }))
+    }
+}
+
+/// Reads all segments from a position on.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    pub(crate) files: Arc<Files>,
+    pub(crate) scan: Scan,
+    /// The last entry handed out. A segment may repeat entries that were read from the one
+    /// before, when it was taken while we read.
+    last: (u64, Digest),
+}
+
+impl Walk {
+    pub(crate) fn new(files: &Arc<Files>, scan: Scan) -> Self {
+        let last = (scan.seq, scan.hash);
+        Self {
+            files: Arc::clone(files),
+            scan,
+            last,
+        }
+    }
+
+    /// The next entry; `None` where the log ends for now.
+    pub(crate) fn next<T>(
+        &mut self,
+        take: &mut impl FnMut(&Line<'_>) -> T,
+    ) -> Result<Option<T>, Error> {
+        loop {
+            let mut step = |line: &Line<'_>| (line.header.seq, line.hash, take(line));
+            let Some((seq, hash, taken)) = self.scan.next(&mut step)? else {
+                if !self.next_segment()? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            if seq > self.last.0 {
+                self.last = (seq, hash);
+                return Ok(Some(taken));
+            }
+            if seq == self.last.0 && hash != self.last.1 {
+                let number = self.scan.segment.number;
+                let why = "the log was changed while it was read; read it again";
+                return Err(self.files.corrupt(number, 0, seq, why));
+            }
+        }
+    }
+
+    fn next_segment(&mut self) -> Result<bool, Error> {
+        if self.scan.end.is_none() {
+            // Read again under the end that we know now: there may be more up to it.
+            return Ok(self.scan.look_for_end()?.is_some());
+        }
+        self.scan = Scan::open(&self.files, self.scan.segment.number + 1)?;
+        Ok(true)
+    }
+}

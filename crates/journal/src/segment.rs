@@ -1,0 +1,350 @@
+//! The files of a log, and how each segment begins.
+//!
+//! Whoever takes a log opens a new segment, and so does a writer whose segment is full. Its first
+//! line states how much of the segment before counts; what lies beyond is ignored for good. A
+//! segment appears under its name only when all of its beginning is on disk.
+//!
+//! A log can be in the store under its name, or in the making elsewhere: its folder is not
+//! derived from its name here.
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use gyrus_contract::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Disk, DiskFile, Error, Holder, LogName,
+    line::{self, Key},
+    lines::{Lines, Piece},
+};
+
+/// The version of the format that this program writes.
+pub(crate) const FORMAT: u32 = 1;
+
+/// A segment that has this many bytes is followed by a new one.
+pub(crate) const SEGMENT_BYTES: u64 = 64 << 20;
+
+/// Bytes of a new segment that are written at once.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// Where a segment is written before it has its name. Only the lock's holder writes one.
+pub(crate) const TEMPORARY: &str = ".tmp-segment";
+
+/// Where temporary files of any kind begin.
+pub(crate) const TEMPORARY_PREFIX: &str = ".tmp-";
+
+/// `,"hash":"<32 digits>"}`
+const HASH_LENGTH: usize = 43;
+
+/// The end of a segment, as its successor states it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct End {
+    /// The segment's number.
+    pub(crate) segment: u32,
+    /// How many of its bytes count.
+    pub(crate) bytes: u64,
+    /// Its last entry, or that of a segment before it.
+    pub(crate) seq: u64,
+    /// That entry's hash.
+    pub(crate) hash: Digest,
+}
+
+/// The first line of a segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SegmentHeader {
+    pub(crate) segment: u32,
+    pub(crate) format: u32,
+    pub(crate) log: String,
+    /// Missing in the first segment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) previous: Option<End>,
+    /// Every entry up to this one, wherever it stands, was on disk when the segment appeared.
+    pub(crate) synced: u64,
+    /// Entries were erased: all of the file counts, whatever its successor says of its length.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) rewritten: bool,
+    pub(crate) holder: Holder,
+}
+
+impl SegmentHeader {
+    /// The line, with its newline.
+    pub(crate) fn encode(&self, key: &Key) -> Vec<u8> {
+        let mut text = serde_json::to_vec(self).expect("a header has string keys only");
+        text.pop();
+        let hash = key.hash(&text);
+        text.extend_from_slice(format!(",\"hash\":\"{hash}\"}}\n").as_bytes());
+        text
+    }
+
+    fn parse(line: &[u8], key: &Key) -> Result<Self, String> {
+        let split = line
+            .len()
+            .checked_sub(HASH_LENGTH)
+            .ok_or("its header is cut")?;
+        let (text, end) = line.split_at(split);
+        if end != format!(",\"hash\":\"{}\"}}", key.hash(text)).as_bytes() {
+            return Err("its header does not match its hash, or is that of another log".to_owned());
+        }
+        serde_json::from_slice(line).map_err(|error| format!("its header is not one: {error}"))
+    }
+
+    /// The seq and hash that the first entry of this segment follows.
+    pub(crate) fn chain(&self) -> (u64, Digest) {
+        self.previous
+            .map_or((0, line::genesis()), |end| (end.seq, end.hash))
+    }
+}
+
+/// An open segment.
+#[derive(Debug, Clone)]
+pub(crate) struct Segment {
+    pub(crate) number: u32,
+    pub(crate) file: Arc<dyn DiskFile>,
+    pub(crate) header: SegmentHeader,
+    /// Where the line after the header begins.
+    pub(crate) body: u64,
+}
+
+/// The files of one log.
+#[derive(Clone)]
+pub(crate) struct Files {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) name: LogName,
+    pub(crate) folder: PathBuf,
+    pub(crate) key: Key,
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Files").field(&self.folder).finish()
+    }
+}
+
+impl Files {
+    pub(crate) fn new(disk: Arc<dyn Disk>, name: LogName, folder: PathBuf) -> Self {
+        Self {
+            disk,
+            key: Key::of(&name),
+            name,
+            folder,
+        }
+    }
+
+    pub(crate) fn segment_path(&self, number: u32) -> PathBuf {
+        self.folder.join(format!("{number:06}.jsonl"))
+    }
+
+    pub(crate) fn blobs(&self) -> PathBuf {
+        self.folder.join("blobs")
+    }
+
+    pub(crate) fn inbox(&self) -> PathBuf {
+        self.folder.join("inbox")
+    }
+
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.folder.join("lock")
+    }
+
+    /// The number of the last segment. Segments count from 1 without gaps.
+    pub(crate) fn last_segment(&self) -> Result<u32, Error> {
+        let names = self
+            .disk
+            .list(&self.folder)
+            .map_err(|error| self.missing(error))?;
+        let mut numbers: Vec<u32> = names
+            .iter()
+            .filter_map(|name| self.segment_number(name))
+            .collect();
+        numbers.sort_unstable();
+        for (number, expected) in numbers.iter().zip(1..) {
+            if *number != expected {
+                return Err(self.corrupt(expected, 0, 0, "the segment is missing"));
+            }
+        }
+        match numbers.last() {
+            Some(last) => Ok(*last),
+            None => Err(self.corrupt(1, 0, 1, "the segment is missing")),
+        }
+    }
+
+    fn segment_number(&self, name: &str) -> Option<u32> {
+        let number = name.strip_suffix(".jsonl")?.parse().ok()?;
+        (self.segment_path(number).file_name()? == name).then_some(number)
+    }
+
+    /// Whether there is a segment with this number.
+    pub(crate) fn has_segment(&self, number: u32) -> Result<bool, Error> {
+        let path = self.segment_path(number);
+        match self.disk.metadata(&path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Error::io("look at", path)(error)),
+        }
+    }
+
+    pub(crate) fn open_segment(&self, number: u32) -> Result<Segment, Error> {
+        let path = self.segment_path(number);
+        let file: Arc<dyn DiskFile> = match self.disk.open(&path) {
+            Ok(file) => Arc::from(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(self.corrupt(number, 0, 0, "the segment is missing"));
+            }
+            Err(error) => return Err(Error::io("open", path)(error)),
+        };
+        let mut lines = Lines::new(Arc::clone(&file), 0, u64::MAX);
+        let piece = lines.next().map_err(Error::io("read", path))?;
+        let Piece::Line(text) = piece else {
+            return Err(self.corrupt(number, 0, 0, "its header is cut"));
+        };
+        let header =
+            SegmentHeader::parse(text, &self.key).map_err(|why| self.corrupt(number, 0, 0, why))?;
+        if header.log != self.name.to_string() || header.segment != number {
+            let why = format!("it is segment {} of {}", header.segment, header.log);
+            return Err(self.corrupt(number, 0, 0, why));
+        }
+        if header.previous.map_or(1, |end| end.segment + 1) != number {
+            return Err(self.corrupt(number, 0, 0, "its header names the wrong predecessor"));
+        }
+        Ok(Segment {
+            number,
+            file,
+            header,
+            body: lines.offset(),
+        })
+    }
+
+    /// Begins to write a segment. It replaces one of the same number, if there is one, but not
+    /// before [`NewSegment::finish`].
+    pub(crate) fn new_segment(&self, header: &SegmentHeader) -> Result<NewSegment<'_>, Error> {
+        let temporary = self.folder.join(TEMPORARY);
+        let file = self
+            .disk
+            .create_new(&temporary)
+            .map_err(Error::io("create", &temporary))?;
+        let text = header.encode(&self.key);
+        Ok(NewSegment {
+            files: self,
+            number: header.segment,
+            temporary,
+            file,
+            text,
+            written: 0,
+        })
+    }
+
+    /// Removes what writers that did not live to finish left in one folder of this log.
+    pub(crate) fn remove_temporaries(&self, folder: &Path) -> Result<(), Error> {
+        for name in self.disk.list(folder).map_err(Error::io("list", folder))? {
+            if name.starts_with(TEMPORARY_PREFIX) {
+                let path = folder.join(name);
+                match self.disk.remove_file(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(Error::io("remove", path)(error));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An error for a failure to reach the log's folder.
+    pub(crate) fn missing(&self, error: io::Error) -> Error {
+        if error.kind() == io::ErrorKind::NotFound {
+            Error::NotFound {
+                name: self.name.clone(),
+            }
+        } else {
+            Error::io("open", &self.folder)(error)
+        }
+    }
+
+    pub(crate) fn corrupt(
+        &self,
+        segment: u32,
+        offset: u64,
+        seq: u64,
+        why: impl Into<String>,
+    ) -> Error {
+        Error::Corrupt {
+            name: self.name.clone(),
+            segment,
+            offset,
+            seq,
+            why: why.into(),
+        }
+    }
+}
+
+/// A segment that has no name yet.
+pub(crate) struct NewSegment<'a> {
+    files: &'a Files,
+    number: u32,
+    temporary: PathBuf,
+    file: Box<dyn DiskFile>,
+    /// Not written yet.
+    text: Vec<u8>,
+    written: u64,
+}
+
+impl NewSegment<'_> {
+    /// Adds to the segment.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.text.extend_from_slice(bytes);
+        if self.text.len() >= WRITE_BYTES {
+            self.flush()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        write_all(self.file.as_ref(), &self.text).map_err(Error::io("write", &self.temporary))?;
+        self.written += self.text.len() as u64;
+        self.text.clear();
+        Ok(())
+    }
+
+    /// Puts the segment on disk and gives it its name. Returns the file, open at its end, and its
+    /// length in bytes.
+    pub(crate) fn finish(mut self) -> Result<(Box<dyn DiskFile>, u64), Error> {
+        self.flush()?;
+        let Self {
+            files,
+            number,
+            temporary,
+            file,
+            written,
+            ..
+        } = self;
+        let path = files.segment_path(number);
+        file.sync().map_err(Error::io("sync", &temporary))?;
+        files
+            .disk
+            .rename(&temporary, &path)
+            .map_err(Error::io("put in place", path))?;
+        files
+            .disk
+            .sync_folder(&files.folder)
+            .map_err(Error::io("sync", &files.folder))?;
+        Ok((file, written))
+    }
+}
+
+/// Writes all of `bytes`, however often the disk takes less than it was given.
+pub(crate) fn write_all(file: &dyn DiskFile, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,498 @@
+//! Lives a scenario, and compares what it finds after each crash with what must be true.
+
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::Arc,
+};
+
+use serde_json::value::RawValue;
+
+use super::{
+    Random, SimDisk,
+    oracle::{Oracle, Presence},
+    scenario::{Action, After, Scenario, Step, fault},
+};
+use crate::{Disk, Error, LogName, NewEntry, Store, Take, Writer, blobs};
+
+/// Small, so that logs have many segments.
+const SEGMENT_BYTES: u64 = 1500;
+
+/// Crashes tried after each step, beside the one that the scenario may go on from.
+const BRANCHES: u64 = 4;
+
+/// Calls of a recovery within which a fault is planned.
+const RECOVERY_CALLS: u64 = 45;
+
+/// Something that must never happen did.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// What to call [`explore`] with to see it again.
+    pub seed: u64,
+    /// What was done, and what went wrong.
+    pub story: String,
+    scenario: Scenario,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}: {}", self.seed, self.story)?;
+        for (number, step) in self.scenario.steps.iter().enumerate() {
+            write!(f, "\n  {number}: {step:?}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Lives the life that belongs to a seed. Returns how many crashes it recovered from.
+pub fn explore(seed: u64) -> Result<u64, Failure> {
+    live(seed, &Scenario::new(seed))
+}
+
+/// Leaves steps and faults out of a failed life as long as it still fails.
+pub fn shrink(failure: Failure) -> Failure {
+    let mut least = failure;
+    let mut number = 0;
+    while number < least.scenario.steps.len() {
+        let mut shorter = least.scenario.clone();
+        shorter.steps.remove(number);
+        let mut calmer = least.scenario.clone();
+        calmer.steps[number].fault = None;
+        let mut longer = least.scenario.clone();
+        longer.steps[number].after = After::Nothing;
+        let candidates = [shorter, calmer, longer];
+        let simpler = candidates.into_iter().find_map(|scenario| {
+            if scenario == least.scenario {
+                None
+            } else {
+                live(least.seed, &scenario).err()
+            }
+        });
+        match simpler {
+            Some(failure) => least = failure,
+            None => number += 1,
+        }
+    }
+    least
+}
+
+fn live(seed: u64, scenario: &Scenario) -> Result<u64, Failure> {
+    let mut life = Life::new();
+    let lived = catch_unwind(AssertUnwindSafe(|| {
+        for (number, step) in scenario.steps.iter().enumerate() {
+            life.step(step)
+                .map_err(|story| format!("in step {number}, {story}"))?;
+        }
+        Ok(life.states)
+    }));
+    let story = match lived {
+        Ok(Ok(states)) => return Ok(states),
+        Ok(Err(story)) => story,
+        Err(_) => "it panicked".to_owned(),
+    };
+    Err(Failure {
+        seed,
+        story,
+        scenario: scenario.clone(),
+    })
+}
+
+/// Why a step did not go through.
+enum Trouble {
+    /// An error, which a fault may excuse.
+    Error(Error),
+    /// Something that must not be, whatever happened.
+    Wrong(String),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Trouble::Error(error)
+    }
+}
+
+impl From<String> for Trouble {
+    fn from(story: String) -> Self {
+        Trouble::Wrong(story)
+    }
+}
+
+struct Life {
+    disk: SimDisk,
+    store: Option<Store>,
+    writer: Option<Writer>,
+    oracle: Oracle,
+    states: u64,
+    /// Numbers payloads and messages, so that no two are alike.
+    count: u64,
+}
+
+fn open(disk: &SimDisk) -> Result<Store, Error> {
+    Store::open_with(Arc::new(disk.clone()), Path::new("/home"), SEGMENT_BYTES)
+}
+
+/// Whether a fault may have such an error.
+fn excusable(error: &Error) -> bool {
+    matches!(error, Error::Io { .. } | Error::Failed { .. })
+}
+
+impl Life {
+    fn new() -> Self {
+        let name = LogName::new("runs", "a").expect("it is a name");
+        Self {
+            disk: SimDisk::new(),
+            store: None,
+            writer: None,
+            oracle: Oracle::new(name),
+            states: 0,
+            count: 0,
+        }
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        if let Some((call, fault)) = step.fault {
+            self.disk.fail_at(self.disk.calls() + 1 + call, fault);
+        }
+        let fired = self.disk.fired();
+        match self.act(&step.action) {
+            Ok(()) => {}
+            Err(Trouble::Wrong(story)) => return Err(story),
+            Err(Trouble::Error(error)) => {
+                if self.disk.fired() == fired || !excusable(&error) {
+                    return Err(format!("for no reason: {error}"));
+                }
+                if let Error::Failed { intact, .. } = error {
+                    self.oracle.acknowledge(intact)?;
+                }
+                self.writer = None;
+            }
+        }
+        self.disk.no_more_faults();
+        let mut random = Random::new(step.seed);
+        for _ in 0..BRANCHES {
+            self.branch(&mut random)?;
+        }
+        let next = match step.after {
+            After::Crash => Some(self.disk.crash(random.number())),
+            _ if self.disk.is_off() => Some(self.disk.crash(random.number())),
+            After::Kill => Some(self.disk.kill()),
+            After::Nothing => None,
+        };
+        if let Some(disk) = next {
+            (self.writer, self.store) = (None, None);
+            self.disk = disk;
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, action: &Action) -> Result<(), Trouble> {
+        match *action {
+            Action::Append { entries, length } => {
+                let writer = self.writer()?;
+                self.append(&writer, entries, length)?;
+            }
+            Action::Barrier => self.barrier()?,
+            Action::Blob { which } => {
+                let writer = self.writer()?;
+                let bytes = vec![b'a'; 100 + usize::try_from(which * 600).unwrap_or(0)];
+                let id = writer.put_blob(&bytes)?;
+                self.oracle.put(id, bytes);
+                self.append(&writer, 1, 0)?;
+            }
+            Action::Send => self.send()?,
+            Action::Consume => {
+                self.writer()?;
+                let inbox = self.store()?.inbox(&self.oracle.name)?;
+                if let Some((id, _)) = inbox.messages()?.first() {
+                    self.oracle.consumed(id);
+                    inbox.remove(id)?;
+                }
+            }
+            Action::Reopen => {
+                self.writer = None;
+                self.writer()?;
+            }
+            Action::Erase { choice } => self.erase(choice)?,
+            Action::Export { choice } => self.export(choice)?,
+            Action::Reimport => self.reimport()?,
+            Action::Sweep => {
+                self.store()?.sweep()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn store(&mut self) -> Result<Store, Error> {
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => open(&self.disk)?,
+        };
+        Ok(self.store.insert(store).clone())
+    }
+
+    fn writer(&mut self) -> Result<Writer, Trouble> {
+        if let Some(writer) = &self.writer {
+            return Ok(writer.clone());
+        }
+        let store = self.store()?;
+        // What an interrupted creation or removal came to shows here.
+        let writer = match store.take(&self.oracle.name, Take::IfFree) {
+            Ok((writer, _)) => writer,
+            Err(Error::NotFound { .. }) if self.oracle.exists != Presence::Yes => {
+                self.oracle = Oracle::new(self.oracle.name.clone());
+                self.oracle.exists = Presence::Either;
+                store.create(&self.oracle.name)?
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.oracle.recovered(writer.next_seq() - 1)?;
+        self.writer = Some(writer.clone());
+        Ok(writer)
+    }
+
+    fn append(&mut self, writer: &Writer, entries: u64, length: usize) -> Result<(), Trouble> {
+        let mut batch = Vec::new();
+        let mut texts = Vec::new();
+        for _ in 0..entries {
+            self.count += 1;
+            let text = format!("\"entry {} {}\"", self.count, "x".repeat(length));
+            let payload = RawValue::from_string(text.clone()).expect("it is a JSON string");
+            batch.push(NewEntry {
+                kind: "test.entry",
+                version: 1,
+                payload,
+            });
+            texts.push(text);
+        }
+        let seq = writer.append(&batch)?;
+        texts
+            .into_iter()
+            .for_each(|text| self.oracle.appended(text));
+        if seq != self.oracle.last() {
+            return Err(Trouble::Wrong(format!(
+                "entry {} got the number {seq}",
+                self.count
+            )));
+        }
+        Ok(())
+    }
+
+    fn barrier(&mut self) -> Result<(), Trouble> {
+        let seq = self.writer()?.barrier_blocking()?;
+        Ok(self.oracle.passed(seq)?)
+    }
+
+    fn send(&mut self) -> Result<(), Trouble> {
+        self.writer()?;
+        self.count += 1;
+        let id = format!("01980000-0000-7000-8000-{:012}", self.count);
+        let body = format!("message {}", self.count);
+        self.oracle.sent(&id, &body, Presence::Either);
+        self.store()?.inbox(&self.oracle.name)?.send(&id, &body)?;
+        self.oracle.sent(&id, &body, Presence::Yes);
+        Ok(())
+    }
+
+    fn erase(&mut self, choice: u64) -> Result<(), Trouble> {
+        self.barrier()?;
+        self.writer = None;
+        let seqs = self.oracle.choose(choice);
+        self.oracle.erased(&seqs, Presence::Either);
+        let store = self.store()?;
+        store.erase(&self.oracle.name, &seqs)?;
+        self.oracle.erased(&seqs, Presence::Yes);
+        let folder = store.folder(&self.oracle.name);
+        for name in self
+            .disk
+            .list(&folder)
+            .map_err(Error::io("list", &folder))?
+        {
+            let path = folder.join(name);
+            let Ok(file) = self.disk.open(&path) else {
+                continue;
+            };
+            let bytes = blobs::read_whole(file.as_ref()).map_err(Error::io("read", &path))?;
+            let bytes = bytes.unwrap_or_default();
+            for secret in self.oracle.secrets() {
+                if memchr::memmem::find(&bytes, secret.as_bytes()).is_some() {
+                    let story = format!("{secret} was erased and is in {}", path.display());
+                    return Err(Trouble::Wrong(story));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn export(&mut self, choice: u64) -> Result<(), Trouble> {
+        self.writer()?;
+        let mut export = Vec::new();
+        self.store()?.export(&self.oracle.name, &mut export)?;
+        let elsewhere = SimDisk::new();
+        let other = open(&elsewhere)?;
+        let mut random = Random::new(choice);
+        let mut damaged = export.clone();
+        let at = random.index(damaged.len());
+        if random.once_in(4) {
+            damaged.truncate(at);
+        } else {
+            damaged[at] ^= 1 << random.below(8);
+        }
+        match other.import(&mut damaged.as_slice()) {
+            Err(Error::BadExport { .. } | Error::BadName { .. }) => {}
+            result => {
+                let story = format!("a damaged export (at {at}) gave {result:?}");
+                return Err(Trouble::Wrong(story));
+            }
+        }
+        let left = elsewhere
+            .list(Path::new("/home/.incoming"))
+            .unwrap_or_default();
+        if !left.is_empty() || other.exists(&self.oracle.name) {
+            return Err(Trouble::Wrong(
+                "a damaged export left something behind".to_owned(),
+            ));
+        }
+        other.import(&mut export.as_slice())?;
+        let here = self.store()?.verify(&self.oracle.name)?;
+        let there = other.verify(&self.oracle.name)?;
+        if here.head != there.head {
+            return Err(Trouble::Wrong(format!("{here:?} became {there:?}")));
+        }
+        Ok(())
+    }
+
+    fn reimport(&mut self) -> Result<(), Trouble> {
+        self.barrier()?;
+        self.writer = None;
+        let store = self.store()?;
+        let mut export = Vec::new();
+        store.export(&self.oracle.name, &mut export)?;
+        self.oracle.exists = Presence::Either;
+        store.remove(&self.oracle.name)?;
+        self.oracle.removed();
+        self.oracle.exists = Presence::Either;
+        store.import(&mut export.as_slice())?;
+        self.oracle.exists = Presence::Yes;
+        Ok(())
+    }
+
+    /// Tries out one crash, with what may go wrong while recovering from it.
+    fn branch(&mut self, random: &mut Random) -> Result<(), String> {
+        self.states += 1;
+        let lost = |disk: &SimDisk, random: &mut Random| {
+            if random.once_in(4) {
+                disk.kill()
+            } else {
+                disk.crash(random.number())
+            }
+        };
+        let mut disk = if self.disk.is_off() {
+            self.disk.crash(random.number())
+        } else {
+            lost(&self.disk, random)
+        };
+        let mut oracle = self.oracle.clone();
+        if random.once_in(2) {
+            disk.fail_at(1 + random.below(RECOVERY_CALLS), fault(random));
+            let recovered = open(&disk).and_then(|store| store.take(&oracle.name, Take::IfFree));
+            match &recovered {
+                Ok((writer, _)) => oracle.recovered(writer.next_seq() - 1)?,
+                Err(Error::NotFound { .. }) if oracle.exists != Presence::Yes => {}
+                Err(error) if disk.fired() > 0 && excusable(error) => {}
+                Err(error) => return Err(format!("recovering gave {error}")),
+            }
+            disk = if disk.is_off() {
+                disk.crash(random.number())
+            } else {
+                lost(&disk, random)
+            };
+        }
+        check(&disk, &mut oracle, random)
+    }
+}
+
+/// Compares a disk with what must be true of it, before and after recovery.
+fn check(disk: &SimDisk, oracle: &mut Oracle, random: &mut Random) -> Result<(), String> {
+    let on = |what: &'static str| move |error: Error| format!("{what} after a crash: {error}");
+    let store = open(disk).map_err(on("opening"))?;
+    let Some(end) = oracle.check(&store)? else {
+        return Ok(());
+    };
+    let name = oracle.name.clone();
+    let tail = store.verify(&name).map_err(on("verifying"))?.tail;
+    let (writer, recovery) = store.take(&name, Take::IfFree).map_err(on("taking"))?;
+    if writer.next_seq() != end + 1 || recovery.set_aside != tail {
+        return Err(format!(
+            "{end} entries and {tail:?} became {recovery:?} and {writer:?}"
+        ));
+    }
+    oracle.recovered(end)?;
+    let payload = RawValue::from_string("true".to_owned()).expect("it is JSON");
+    let appended = writer
+        .append(&[NewEntry {
+            kind: "test.after",
+            version: 1,
+            payload,
+        }])
+        .and_then(|_| writer.barrier_blocking())
+        .map_err(on("appending"))?;
+    oracle.appended("true".to_owned());
+    oracle.passed(appended)?;
+    drop(writer);
+    if random.once_in(2) {
+        store.sweep().map_err(on("sweeping"))?;
+    }
+    oracle.check(&store)?;
+    if random.once_in(2) {
+        damage(disk, &store, &name, random)
+    } else {
+        Ok(())
+    }
+}
+
+/// Turns a bit over in what is proven to have been on disk, and expects to be told.
+fn damage(
+    disk: &SimDisk,
+    store: &Store,
+    name: &LogName,
+    random: &mut Random,
+) -> Result<(), String> {
+    let on = |what: &'static str| move |error: Error| format!("{what} for damage: {error}");
+    // Taking the log once more proves everything before.
+    drop(store.take(name, Take::IfFree).map_err(on("taking"))?);
+    let files = store.files(name);
+    let last = files.last_segment().map_err(on("looking"))?;
+    let number = 1 + u32::try_from(random.below(last.into())).unwrap_or(0);
+    let segment = files.open_segment(number).map_err(on("looking"))?;
+    let mut counts = segment
+        .file
+        .metadata()
+        .map_err(|error| error.to_string())?
+        .len;
+    if number < last && !segment.header.rewritten {
+        let next = files.open_segment(number + 1).map_err(on("looking"))?;
+        counts = next.header.previous.map_or(counts, |end| end.bytes);
+    }
+    let bit = random.below(counts * 8);
+    disk.flip(&files.segment_path(number), bit)
+        .map_err(|error| error.to_string())?;
+    match store.verify(name) {
+        Err(Error::Corrupt { .. }) => {}
+        result => {
+            return Err(format!(
+                "bit {bit} of segment {number} flipped gave {result:?}"
+            ));
+        }
+    }
+    let read: Result<Vec<_>, Error> = store
+        .reader(name)
+        .and_then(|reader| reader.entries(1)?.collect());
+    if number < last || read.is_err() {
+        return match read {
+            Err(Error::Corrupt { .. }) => Ok(()),
+            other => Err(format!("reading over a flipped bit gave {other:?}")),
+        };
+    }
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! A disk in memory that loses, tears and fails as real ones do, and an explorer that lets it.
+//!
+//! Everything follows from a seed, down to the byte: the same seed tells the same story in every
+//! process. [`SimDisk`] is of use to any test that wants a store to meet a full disk, a failing
+//! sync or a power cut at an exact place; [`explore`] lives a random life of a log on it and
+//! checks after every crash that what was acknowledged is there and nothing else is.
+
+mod random;
+mod tree;
+mod disk;
+mod scenario;
+mod oracle;
+mod life;
+#[cfg(test)]
+mod tests;
+
+pub use disk::{Fault, SimDisk};
+pub use life::{Failure, explore, shrink};
+pub use random::Random;
+pub use scenario::Scenario;

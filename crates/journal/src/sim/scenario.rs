@@ -1,0 +1,124 @@
+//! A life of a log, as data: what is done, and what goes wrong.
+
+use super::{Fault, Random};
+
+/// What is done to the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Appends so many entries.
+    Append { entries: u64, length: usize },
+    /// Waits for the disk.
+    Barrier,
+    /// Puts one of a few blobs, and an entry that names it.
+    Blob { which: u64 },
+    /// Sends a message.
+    Send,
+    /// Removes the oldest message.
+    Consume,
+    /// Lets go of the log and takes it again.
+    Reopen,
+    /// Lets go of the log and erases entries, chosen by this number.
+    Erase { choice: u64 },
+    /// Exports the log and imports it elsewhere, whole and damaged at a place chosen by this
+    /// number.
+    Export { choice: u64 },
+    /// Exports the log, removes it, and imports it again.
+    Reimport,
+    /// Sweeps the store.
+    Sweep,
+}
+
+/// What happens to the machine after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    Nothing,
+    /// The process ends.
+    Kill,
+    /// The power is cut.
+    Crash,
+}
+
+/// One step of a life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) action: Action,
+    /// What goes wrong with which call of this step.
+    pub(super) fault: Option<(u64, Fault)>,
+    pub(super) after: After,
+    /// Decides how crashes after this step turn out.
+    pub(super) seed: u64,
+}
+
+/// A life of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scenario {
+    pub(super) steps: Vec<Step>,
+}
+
+/// Most steps of a life.
+const STEPS: u64 = 14;
+
+/// Calls within which a fault is planned; few steps make more.
+const FAULT_CALLS: u64 = 40;
+
+impl Scenario {
+    /// The life that belongs to a seed.
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let count = 2 + random.below(STEPS - 1);
+        Self {
+            steps: (0..count).map(|_| step(&mut random)).collect(),
+        }
+    }
+}
+
+fn step(random: &mut Random) -> Step {
+    let action = match random.below(20) {
+        0..=4 => Action::Append {
+            entries: 1 + random.below(5),
+            length: if random.once_in(5) {
+                700
+            } else {
+                random.index(40)
+            },
+        },
+        5..=8 => Action::Barrier,
+        9..=10 => Action::Blob {
+            which: random.below(4),
+        },
+        11..=12 => Action::Send,
+        13 => Action::Consume,
+        14..=15 => Action::Reopen,
+        16 => Action::Erase {
+            choice: random.number(),
+        },
+        17 => Action::Export {
+            choice: random.number(),
+        },
+        18 => Action::Reimport,
+        _ => Action::Sweep,
+    };
+    let fault = random
+        .once_in(4)
+        .then(|| (random.below(FAULT_CALLS), fault(random)));
+    let after = match random.below(8) {
+        0 => After::Kill,
+        1 => After::Crash,
+        _ => After::Nothing,
+    };
+    Step {
+        action,
+        fault,
+        after,
+        seed: random.number(),
+    }
+}
+
+pub(super) fn fault(random: &mut Random) -> Fault {
+    match random.below(5) {
+        0 => Fault::NoSpace,
+        1 => Fault::ShortWrite,
+        2 => Fault::PowerCut,
+        _ => Fault::Io,
+    }
+}

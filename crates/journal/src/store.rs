@@ -1,0 +1,478 @@
+//! A state home: every log on this machine, by name.
+//!
+//! ```text
+//! <root>/format              the version of this layout
+//! <root>/<kind>/<id>/        a log: segments, lock, blobs/, inbox/
+//! <root>/blobs/ab/<hash>     second names of the logs' blobs, so that equal ones are stored once
+//! <root>/.incoming/          logs in the making; they appear under their name when complete
+//! <root>/.trash/             logs on their way out
+//! ```
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use gyrus_contract::{BlobId, Digest};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{
+    Disk, Error, Inbox, LockMode, LogName, Reader, Writer, blobs, lock,
+    os::{disk::OsDisk, mounts, process::ProcessIdentity},
+    scan::{Scan, Walk},
+    segment::{FORMAT, Files, SEGMENT_BYTES, write_all},
+    take,
+};
+
+/// Longest `format` file, in bytes.
+const FORMAT_LIMIT: u64 = 64;
+
+/// Who holds, or held, a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The process.
+    pub process: ProcessIdentity,
+    /// Since when, in milliseconds since 1970, UTC.
+    pub since_ms: i64,
+    /// The machine's name.
+    pub host: String,
+}
+
+/// What to do about a log that somebody holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Take {
+    /// Leave it alone: [`Error::Held`].
+    IfFree,
+    /// Kill the process that holds it, wait until it is gone, and take over. A process never
+    /// kills itself: if it holds the log already, that is [`Error::Held`] too.
+    KillHolder,
+}
+
+/// What taking a log found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovery {
+    /// Bytes at the end that a crash tore. They were never acknowledged; they stay in their
+    /// segment, which from now on ends before them.
+    pub set_aside: Option<Tail>,
+    /// Who held the log before, from its last segment.
+    pub previous: Option<Holder>,
+}
+
+/// Bytes at the end of a segment that are not entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    /// The segment's number.
+    pub segment: u32,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+/// What [`Store::verify`] found: the whole chain holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verified {
+    /// Entries, erased ones included; also the last one's seq.
+    pub entries: u64,
+    /// Entries whose payload was erased.
+    pub erased: u64,
+    /// The last entry's hash, which stands for all before it.
+    pub head: Digest,
+    /// What the next taking will set aside.
+    pub tail: Option<Tail>,
+}
+
+/// A state home on a disk. Clones are the same store.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pub(crate) home: Arc<Home>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Home {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) root: PathBuf,
+    /// The version found, if it is newer than ours.
+    newer: Option<u32>,
+    /// A segment that has so many bytes is followed by a new one.
+    pub(crate) segment_bytes: u64,
+}
+
+impl Store {
+    /// Opens the store below `root` on the machine's disk, creating it if there is nothing yet.
+    /// The folder is for the user alone, and not on a network file system.
+    pub fn open(root: &Path) -> Result<Store, Error> {
+        if let Some(parent) = root.parent() {
+            std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        }
+        let disk = Arc::new(OsDisk);
+        make_folder(disk.as_ref(), root)?;
+        let real = root.canonicalize().map_err(Error::io("look at", root))?;
+        let mounts = std::fs::read_to_string(mounts::MOUNTINFO)
+            .map_err(Error::io("read", mounts::MOUNTINFO))?;
+        if let Some(file_system) = mounts::network_file_system(&mounts, &real) {
+            return Err(Error::NetworkFileSystem {
+                root: root.to_owned(),
+                file_system,
+            });
+        }
+        Self::open_on(disk, &real)
+    }
+
+    /// Opens a store on any disk, creating it if there is nothing yet.
+    pub fn open_on(disk: Arc<dyn Disk>, root: &Path) -> Result<Store, Error> {
+        Self::open_with(disk, root, SEGMENT_BYTES)
+    }
+
+    pub(crate) fn open_with(
+        disk: Arc<dyn Disk>,
+        root: &Path,
+        segment_bytes: u64,
+    ) -> Result<Store, Error> {
+        make_folder(disk.as_ref(), root)?;
+        let newer = format(disk.as_ref(), root)?;
+        let home = Home {
+            disk,
+            root: root.to_owned(),
+            newer,
+            segment_bytes,
+        };
+        Ok(Self {
+            home: Arc::new(home),
+        })
+    }
+
+    /// The folder that everything is in.
+    pub fn root(&self) -> &Path {
+        &self.home.root
+    }
+
+    /// The folder of a log, whether it exists or not.
+    pub fn folder(&self, name: &LogName) -> PathBuf {
+        self.home.root.join(name.kind()).join(name.id())
+    }
+
+    /// Whether there is such a log.
+    pub fn exists(&self, name: &LogName) -> bool {
+        self.files(name).has_segment(1).unwrap_or(false)
+    }
+
+    /// The logs of a kind, sorted.
+    pub fn names(&self, kind: &str) -> Result<Vec<LogName>, Error> {
+        let folder = self.home.root.join(kind);
+        let entries = match self.home.disk.list(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::io("list", folder)(error)),
+        };
+        let mut names: Vec<LogName> = entries
+            .iter()
+            .filter_map(|id| LogName::new(kind, id).ok())
+            .filter(|name| self.exists(name))
+            .collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Creates a log and takes it.
+    pub fn create(&self, name: &LogName) -> Result<Writer, Error> {
+        let staged = self.stage(name)?;
+        let output = take::first(&staged.files, &staged.lock.holder)?;
+        self.publish(&staged)?;
+        Ok(Writer::new(
+            &self.home,
+            self.files(name),
+            staged.lock,
+            output,
+        ))
+    }
+
+    /// Takes a log that exists, sets aside what a crash tore, and opens a new segment.
+    pub fn take(&self, name: &LogName, how: Take) -> Result<(Writer, Recovery), Error> {
+        self.check_writable()?;
+        let files = self.files(name);
+        let lock = lock::take(&files, how)?;
+        // Who created the log may have ended between naming it and this.
+        self.sync_name(name)?;
+        let (output, recovery) = take::again(&files, &lock.holder)?;
+        Ok((Writer::new(&self.home, files, lock, output), recovery))
+    }
+
+    /// Reads a log, whoever holds it.
+    pub fn reader(&self, name: &LogName) -> Result<Reader, Error> {
+        Ok(Reader::new(self.existing(name)?))
+    }
+
+    /// Who holds a log now.
+    pub fn holder(&self, name: &LogName) -> Result<Option<Holder>, Error> {
+        lock::holder(self.existing(name)?.as_ref())
+    }
+
+    /// Where messages to a log are put, whoever holds it.
+    pub fn inbox(&self, name: &LogName) -> Result<Inbox, Error> {
+        Ok(Inbox::new(self.existing(name)?))
+    }
+
+    /// Removes a log that nobody holds, with its blobs and inbox. After a crash all of it is
+    /// there, or nothing.
+    pub fn remove(&self, name: &LogName) -> Result<(), Error> {
+        let files = self.lockable(name)?;
+        let _lock = lock::take(&files, Take::IfFree)?;
+        let trash = self.home.root.join(".trash");
+        make_folder(self.home.disk.as_ref(), &trash)?;
+        let target = trash.join(Uuid::now_v7().to_string());
+        let disk = &self.home.disk;
+        disk.rename(&files.folder, &target)
+            .map_err(Error::io("remove", &files.folder))?;
+        let kind = self.home.root.join(name.kind());
+        disk.sync_folder(&kind).map_err(Error::io("sync", kind))?;
+        self.discard(&target);
+        Ok(())
+    }
+
+    /// Removes some of a log's blobs while nobody holds it, and returns how many bytes they had.
+    /// Entries that name them stay; reading them is then [`Error::BlobMissing`]. The disk has its
+    /// space back after [`Store::sweep`].
+    pub fn drop_blobs(
+        &self,
+        name: &LogName,
+        which: &dyn Fn(&BlobId) -> bool,
+    ) -> Result<u64, Error> {
+        let files = self.lockable(name)?;
+        let _lock = lock::take(&files, Take::IfFree)?;
+        let mut dropped = 0;
+        for id in blobs::list(&files)?.into_iter().filter(which) {
+            let path = files.blobs().join(id.to_string());
+            dropped += files
+                .disk
+                .metadata(&path)
+                .map_err(Error::io("look at", &path))?
+                .len;
+            files
+                .disk
+                .remove_file(&path)
+                .map_err(Error::io("remove", path))?;
+        }
+        Ok(dropped)
+    }
+
+    /// Removes blobs that no log has any more and what interrupted removals and imports left, and
+    /// returns how many bytes that freed. Safe at any time, beside anything.
+    pub fn sweep(&self) -> Result<u64, Error> {
+        self.check_writable()?;
+        let disk = self.home.disk.as_ref();
+        let mut freed = 0;
+        for gone in folders(disk, &self.home.root.join(".trash"))? {
+            freed += self.discard(&gone);
+        }
+        for staged in folders(disk, &self.home.root.join(".incoming"))? {
+            // Whoever is still making it holds its lock.
+            let abandoned = disk
+                .open_lock(&staged.join("lock"))
+                .and_then(|lock| Ok(lock.try_lock(LockMode::Exclusive)?.then_some(lock)));
+            if let Ok(Some(_lock)) = abandoned {
+                freed += self.discard(&staged);
+            }
+        }
+        let shared = self.home.shared_blobs();
+        make_folder(disk, &shared)?;
+        Ok(freed + blobs::sweep(disk, &shared)?)
+    }
+
+    /// Reads a whole log and checks its chain from the first entry.
+    pub fn verify(&self, name: &LogName) -> Result<Verified, Error> {
+        verify(&self.existing(name)?)
+    }
+
+    pub(crate) fn files(&self, name: &LogName) -> Files {
+        Files::new(Arc::clone(&self.home.disk), name.clone(), self.folder(name))
+    }
+
+    pub(crate) fn existing(&self, name: &LogName) -> Result<Arc<Files>, Error> {
+        let files = self.files(name);
+        if files.has_segment(1)? {
+            Ok(Arc::new(files))
+        } else {
+            Err(Error::NotFound { name: name.clone() })
+        }
+    }
+
+    fn lockable(&self, name: &LogName) -> Result<Files, Error> {
+        self.check_writable()?;
+        Ok(self.files(name))
+    }
+
+    fn check_writable(&self) -> Result<(), Error> {
+        match self.home.newer {
+            Some(found) => Err(Error::NewerFormat {
+                path: self.home.root.clone(),
+                found,
+                known: FORMAT,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// An empty folder for a log in the making, locked.
+    pub(crate) fn stage(&self, name: &LogName) -> Result<Staged, Error> {
+        self.check_writable()?;
+        if self.exists(name) {
+            return Err(Error::Exists { name: name.clone() });
+        }
+        let disk = &self.home.disk;
+        let incoming = self.home.root.join(".incoming");
+        make_folder(disk.as_ref(), &incoming)?;
+        let folder = incoming.join(Uuid::now_v7().to_string());
+        disk.create_folder(&folder)
+            .map_err(Error::io("create", &folder))?;
+        let files = Files::new(Arc::clone(disk), name.clone(), folder);
+        for part in [files.blobs(), files.inbox()] {
+            disk.create_folder(&part)
+                .map_err(Error::io("create", &part))?;
+        }
+        let lock = lock::take_new(&files)?;
+        Ok(Staged {
+            files: Arc::new(files),
+            lock,
+        })
+    }
+
+    /// Gives a staged log, all of which is on disk, its name.
+    pub(crate) fn publish(&self, staged: &Staged) -> Result<(), Error> {
+        let name = &staged.files.name;
+        let disk = self.home.disk.as_ref();
+        let kind = self.home.root.join(name.kind());
+        make_folder(disk, &kind)?;
+        disk.rename(&staged.files.folder, &self.folder(name))
+            .map_err(|source| match source.kind() {
+                io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists => {
+                    Error::Exists { name: name.clone() }
+                }
+                _ => Error::io("create", self.folder(name))(source),
+            })?;
+        self.sync_name(name)
+    }
+
+    /// Puts the names that lead to a log on disk.
+    fn sync_name(&self, name: &LogName) -> Result<(), Error> {
+        let kind = self.home.root.join(name.kind());
+        for folder in [&kind, &self.home.root] {
+            self.home
+                .disk
+                .sync_folder(folder)
+                .map_err(Error::io("sync", folder))?;
+        }
+        Ok(())
+    }
+
+    /// Removes a folder that no name leads to, and returns the bytes freed. What cannot be removed
+    /// stays for [`Store::sweep`].
+    pub(crate) fn discard(&self, folder: &Path) -> u64 {
+        let disk = self.home.disk.as_ref();
+        let mut freed = 0;
+        for name in disk.list(folder).unwrap_or_default() {
+            let path = folder.join(name);
+            match disk.metadata(&path) {
+                Ok(metadata) if metadata.is_folder => freed += self.discard(&path),
+                Ok(metadata) if disk.remove_file(&path).is_ok() && metadata.links == 1 => {
+                    freed += metadata.len;
+                }
+                _ => {}
+            }
+        }
+        let _ = disk.remove_folder(folder);
+        freed
+    }
+}
+
+impl Home {
+    pub(crate) fn shared_blobs(&self) -> PathBuf {
+        self.root.join("blobs")
+    }
+}
+
+/// A log in the making.
+pub(crate) struct Staged {
+    pub(crate) files: Arc<Files>,
+    pub(crate) lock: lock::Lock,
+}
+
+/// Checks the whole chain of a log.
+pub(crate) fn verify(files: &Arc<Files>) -> Result<Verified, Error> {
+    let mut walk = Walk::new(files, Scan::open(files, 1)?);
+    let mut erased = 0;
+    while let Some(is_erased) = walk.next(&mut |line| line.is_erased())? {
+        erased += u64::from(is_erased);
+    }
+    let position = walk.scan.position();
+    let tail = walk.scan.tail()?;
+    Ok(Verified {
+        entries: position.seq,
+        erased,
+        head: position.hash,
+        tail,
+    })
+}
+
+/// Creates a folder if it is absent. Its name is not on disk yet.
+fn make_folder(disk: &dyn Disk, path: &Path) -> Result<(), Error> {
+    match disk.create_folder(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Error::io("create", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn folders(disk: &dyn Disk, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    match disk.list(folder) {
+        Ok(names) => Ok(names.iter().map(|name| folder.join(name)).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(Error::io("list", folder)(error)),
+    }
+}
+
+/// Reads or writes the store's version, and returns it if it is newer than ours.
+fn format(disk: &dyn Disk, root: &Path) -> Result<Option<u32>, Error> {
+    let path = root.join("format");
+    let not_a_store = |why: &str| Error::NotAStore {
+        root: root.to_owned(),
+        why: why.to_owned(),
+    };
+    let file = match disk.open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let names = disk.list(root).map_err(Error::io("list", root))?;
+            if names.iter().any(|name| !name.starts_with(".tmp-")) {
+                return Err(not_a_store(
+                    "there is something in it, but no file `format`",
+                ));
+            }
+            if let Some(parent) = root.parent() {
+                disk.sync_folder(parent)
+                    .map_err(Error::io("sync", parent))?;
+            }
+            return write_format(disk, root, &path).map(|()| None);
+        }
+        Err(error) => return Err(Error::io("open", path)(error)),
+    };
+    let length = file.metadata().map_err(Error::io("look at", &path))?.len;
+    let text = blobs::read_whole(file.as_ref()).map_err(Error::io("read", path))?;
+    let version = text
+        .filter(|_| length <= FORMAT_LIMIT)
+        .and_then(|text| String::from_utf8(text).ok()?.trim_end().parse::<u32>().ok())
+        .ok_or_else(|| not_a_store("its file `format` holds no version"))?;
+    Ok((version > FORMAT).then_some(version))
+}
+
+fn write_format(disk: &dyn Disk, root: &Path, path: &Path) -> Result<(), Error> {
+    let temporary = root.join(format!(".tmp-{}", Uuid::now_v7()));
+    let file = disk
+        .create_new(&temporary)
+        .map_err(Error::io("create", &temporary))?;
+    write_all(file.as_ref(), format!("{FORMAT}\n").as_bytes())
+        .and_then(|()| file.sync())
+        .and_then(|()| disk.rename(&temporary, path))
+        .and_then(|()| disk.sync_folder(root))
+        .map_err(Error::io("write", path))
+}

@@ -1,0 +1,197 @@
+//! What happens before a log can be written: its first segment, or recovery and the next one.
+//!
+//! Recovery trusts what a later line or header proves to have been on disk. Entries after that are
+//! whole but unproven: the process that wrote them may have been told that they could *not* be put
+//! on disk, and a second sync would then report success all the same. They are not asked about
+//! again but written again, at the beginning of the new segment.
+
+use std::sync::Arc;
+
+use gyrus_contract::Digest;
+
+use crate::{
+    DiskFile, Error, Holder, Recovery,
+    line::genesis,
+    scan::{Position, Scan},
+    segment::{End, FORMAT, Files, SegmentHeader},
+};
+
+/// Copied at once, in bytes.
+const COPY_BYTES: usize = 256 << 10;
+
+/// A segment that is being written, and what came last.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) file: Box<dyn DiskFile>,
+    pub(crate) segment: u32,
+    /// Length of the file.
+    pub(crate) bytes: u64,
+    /// The last entry on disk, and its hash.
+    pub(crate) seq: u64,
+    pub(crate) hash: Digest,
+}
+
+/// Opens the first segment of a log in the making.
+pub(crate) fn first(files: &Files, holder: &Holder) -> Result<Output, Error> {
+    let header = header(files, None, 0, holder);
+    let (file, bytes) = files.new_segment(&header)?.finish()?;
+    Ok(Output {
+        file,
+        segment: 1,
+        bytes,
+        seq: 0,
+        hash: genesis(),
+    })
+}
+
+/// Opens the segment that follows a full one.
+pub(crate) fn next(files: &Files, full: &Output, holder: &Holder) -> Result<Output, Error> {
+    let Output {
+        segment,
+        bytes,
+        seq,
+        hash,
+        ..
+    } = *full;
+    let header = header(
+        files,
+        Some(End {
+            segment,
+            bytes,
+            seq,
+            hash,
+        }),
+        seq,
+        holder,
+    );
+    let (file, bytes) = files.new_segment(&header)?.finish()?;
+    Ok(Output {
+        file,
+        segment: segment + 1,
+        bytes,
+        seq,
+        hash,
+    })
+}
+
+/// Recovers a log whose lock is held, and opens its next segment.
+pub(crate) fn again(files: &Files, holder: &Holder) -> Result<(Output, Recovery), Error> {
+    for folder in [files.folder.clone(), files.blobs(), files.inbox()] {
+        files.remove_temporaries(&folder)?;
+    }
+    let files = Arc::new(files.clone());
+    let number = files.last_segment()?;
+    let mut scan = Scan::open(&files, number)?;
+    let found = scan.segment.header.format;
+    if found > FORMAT {
+        let path = files.segment_path(number);
+        return Err(Error::NewerFormat {
+            path,
+            found,
+            known: FORMAT,
+        });
+    }
+    let proven = read_to_end(&mut scan)?;
+    let Position {
+        offset: end,
+        seq,
+        hash,
+    } = scan.position();
+    let body = scan.segment.body;
+    let (start, end) = (proven.offset.unwrap_or(body), end.unwrap_or(body));
+
+    let previous = End {
+        segment: number,
+        bytes: start,
+        seq: proven.seq,
+        hash: proven.hash,
+    };
+    let header = header(&files, Some(previous), seq, holder);
+    let mut segment = files.new_segment(&header)?;
+    copy(
+        &files,
+        scan.segment.file.as_ref(),
+        start,
+        end,
+        &mut |bytes| segment.write(bytes),
+    )?;
+    let (file, bytes) = segment.finish()?;
+    let recovery = Recovery {
+        set_aside: scan.tail()?,
+        previous: Some(scan.segment.header.holder),
+    };
+    Ok((
+        Output {
+            file,
+            segment: number + 1,
+            bytes,
+            seq,
+            hash,
+        },
+        recovery,
+    ))
+}
+
+fn header(files: &Files, previous: Option<End>, synced: u64, holder: &Holder) -> SegmentHeader {
+    SegmentHeader {
+        segment: previous.map_or(1, |end| end.segment + 1),
+        format: FORMAT,
+        log: files.name.to_string(),
+        previous,
+        synced,
+        rewritten: false,
+        holder: holder.clone(),
+    }
+}
+
+/// Reads all entries of a segment, and returns the place up to which they are proven.
+fn read_to_end(scan: &mut Scan) -> Result<Position, Error> {
+    let mut proven = scan.position();
+    let mut synced = scan.segment.header.synced;
+    // Places where batches begin that are not proven yet: at most a few, for a writer syncs every
+    // batch before it forms the one after the next.
+    let mut unproven = std::collections::VecDeque::new();
+    loop {
+        let before = scan.position();
+        if before.seq <= synced {
+            proven = before;
+        }
+        let Some(batch) = scan.next(&mut |line| line.header.batch)? else {
+            break;
+        };
+        let Some(batch) = batch else { continue };
+        unproven.push_back(before);
+        synced = synced.max(batch.synced);
+        while let Some(place) = unproven.front().filter(|place| place.seq <= synced) {
+            proven = *place;
+            unproven.pop_front();
+        }
+    }
+    Ok(proven)
+}
+
+/// Copies a part of a file.
+pub(crate) fn copy(
+    files: &Files,
+    from: &dyn DiskFile,
+    mut start: u64,
+    end: u64,
+    to: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut buffer = vec![0; COPY_BYTES.min(usize::try_from(end - start).unwrap_or(COPY_BYTES))];
+    while start < end {
+        let want = buffer
+            .len()
+            .min(usize::try_from(end - start).unwrap_or(usize::MAX));
+        let read = from
+            .read_at(&mut buffer[..want], start)
+            .and_then(|read| match read {
+                0 => Err(std::io::ErrorKind::UnexpectedEof.into()),
+                read => Ok(read),
+            })
+            .map_err(Error::io("read a segment in", &files.folder))?;
+        to(&buffer[..read])?;
+        start += read as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! The entries that a run's fold needs: a closed set, one struct a kind.
+//!
+//! Facts that organs note down (`thought`, `reflection`, …) are [`Fact`]s under their own kind and
+//! version; the kernel carries them and never looks inside. Adding a kind here is a change of the
+//! journal's format.
+
+mod run;
+mod cycle;
+mod model;
+mod call;
+mod other;
+
+use gyrus_contract::EffectId;
+
+pub use call::{
+    ApprovalAnswered, ApprovalAsked, Card, GateVerdict, Settled, ToolCalled, ToolResulted,
+    ToolStarted,
+};
+pub use cycle::{Appended, CycleDropped, CycleEnded, KernelState};
+pub use model::{Came, Charge, ModelCall, ModelReply};
+pub use other::{
+    BranchesStarted, ChildEnded, ChildStarted, Fact, Form, RaceWon, Taken, ValueTaken, WaitEnded,
+    WaitStarted,
+};
+pub(crate) use run::is_steering;
+pub use run::{
+    BudgetWarning, Ending, ForkedFrom, Parent, Pins, RunEnded, RunHandedOver, RunParked,
+    RunResumed, RunStarted, Settings, Snapshot, Steered,
+};
+
+macro_rules! entries {
+    ($($variant:ident($body:ident) = $kind:literal,)*) => {
+        /// An entry of a run's journal.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Entry {
+            $(
+                #[doc = concat!("`", $kind, "`")]
+                $variant($body),
+            )*
+            /// A fact under its own kind and version.
+            Noted {
+                /// The kind, dotted.
+                kind: String,
+                /// The version of the fact's form.
+                version: u16,
+                /// The fact.
+                fact: Fact,
+            },
+        }
+
+        $(
+            impl From<$body> for Entry {
+                fn from(body: $body) -> Self {
+                    Entry::$variant(body)
+                }
+            }
+        )*
+
+        impl Entry {
+            /// The kinds that the kernel defines.
+            pub const KINDS: &'static [&'static str] = &[$($kind),*];
+
+            /// The entry's kind.
+            pub fn kind(&self) -> &str {
+                match self {
+                    $(Entry::$variant(_) => $kind,)*
+                    Entry::Noted { kind, .. } => kind,
+                }
+            }
+
+            /// The version of the payload's form.
+            pub fn version(&self) -> u16 {
+                match self {
+                    $(Entry::$variant(_) => KERNEL_VERSION,)*
+                    Entry::Noted { version, .. } => *version,
+                }
+            }
+
+            /// The payload as JSON text.
+            pub(crate) fn payload(&self) -> Result<Box<serde_json::value::RawValue>, serde_json::Error> {
+                match self {
+                    $(Entry::$variant(body) => serde_json::value::to_raw_value(body),)*
+                    Entry::Noted { fact, .. } => serde_json::value::to_raw_value(fact),
+                }
+            }
+
+            /// Reads a payload of `kind`.
+            pub fn parse(kind: &str, version: u16, payload: &str) -> Result<Self, UnreadableEntry> {
+                let unreadable = |error: serde_json::Error| UnreadableEntry {
+                    kind: kind.to_owned(),
+                    reason: error.to_string(),
+                };
+                match kind {
+                    $($kind if version > KERNEL_VERSION => Err(UnreadableEntry {
+                        kind: kind.to_owned(),
+                        reason: format!("its version {version} is newer than this gyrus reads"),
+                    }),
+                    $kind => serde_json::from_str(payload).map(Entry::$variant).map_err(unreadable),)*
+                    _ => Ok(Entry::Noted {
+                        kind: kind.to_owned(),
+                        version,
+                        fact: serde_json::from_str(payload).map_err(unreadable)?,
+                    }),
+                }
+            }
+        }
+    };
+}
+
+/// The version of the kernel's own payloads.
+pub(crate) const KERNEL_VERSION: u16 = 1;
+
+/// An entry that this gyrus cannot make sense of.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an entry of kind `{kind}` cannot be read: {reason}")]
+pub struct UnreadableEntry {
+    /// Its kind.
+    pub kind: String,
+    /// Why.
+    pub reason: String,
+}
+
+entries! {
+    RunStarted(RunStarted) = "run.started",
+    RunResumed(RunResumed) = "run.resumed",
+    RunHandedOver(RunHandedOver) = "run.handed_over",
+    RunParked(RunParked) = "run.parked",
+    RunEnded(RunEnded) = "run.ended",
+    CycleEnded(CycleEnded) = "cycle.ended",
+    CycleDropped(CycleDropped) = "cycle.dropped",
+    Steered(Steered) = "run.steered",
+    ModelCall(ModelCall) = "model.call",
+    ModelReply(ModelReply) = "model.reply",
+    ToolCalled(ToolCalled) = "tool.call",
+    GateVerdict(GateVerdict) = "gate.verdict",
+    ApprovalAsked(ApprovalAsked) = "approval.asked",
+    ApprovalAnswered(ApprovalAnswered) = "approval.answered",
+    ToolStarted(ToolStarted) = "tool.started",
+    ToolResulted(ToolResulted) = "tool.result",
+    ValueTaken(ValueTaken) = "value",
+    WaitStarted(WaitStarted) = "wait.started",
+    WaitEnded(WaitEnded) = "wait.ended",
+    BranchesStarted(BranchesStarted) = "branches.started",
+    RaceWon(RaceWon) = "branches.won",
+    ChildStarted(ChildStarted) = "child.started",
+    ChildEnded(ChildEnded) = "child.ended",
+    BudgetWarning(BudgetWarning) = "budget.warning",
+}
+
+impl Entry {
+    /// The effect that the entry belongs to, if it belongs to one.
+    pub fn effect(&self) -> Option<&EffectId> {
+        match self {
+            Entry::Steered(body) => Some(&body.effect),
+            Entry::ModelCall(body) => Some(&body.effect),
+            Entry::ModelReply(body) => Some(&body.effect),
+            Entry::ToolCalled(body) => Some(&body.effect),
+            Entry::GateVerdict(body) => Some(&body.effect),
+            Entry::ApprovalAsked(body) => Some(&body.effect),
+            Entry::ApprovalAnswered(body) => Some(&body.effect),
+            Entry::ToolStarted(body) => Some(&body.effect),
+            Entry::ToolResulted(body) => Some(&body.effect),
+            Entry::ValueTaken(body) => Some(&body.effect),
+            Entry::WaitStarted(body) => Some(&body.effect),
+            Entry::WaitEnded(body) => Some(&body.effect),
+            Entry::BranchesStarted(body) => Some(&body.effect),
+            Entry::RaceWon(body) => Some(&body.effect),
+            Entry::ChildStarted(body) => Some(&body.effect),
+            Entry::ChildEnded(body) => Some(&body.effect),
+            Entry::Noted { fact, .. } => Some(&fact.effect),
+            Entry::RunStarted(_)
+            | Entry::RunResumed(_)
+            | Entry::RunHandedOver(_)
+            | Entry::RunParked(_)
+            | Entry::RunEnded(_)
+            | Entry::CycleEnded(_)
+            | Entry::CycleDropped(_)
+            | Entry::BudgetWarning(_) => None,
+        }
+    }
+
+    /// The inbox message that the entry used up.
+    pub fn consumed_messages(&self) -> Vec<&str> {
+        match self {
+            Entry::Steered(body) => body.messages.iter().map(|m| m.id.as_str()).collect(),
+            Entry::ApprovalAnswered(body) => body.message.as_deref().into_iter().collect(),
+            Entry::WaitEnded(body) => body.message.as_deref().into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Entries about a run as a whole: how it starts, stops, goes on and ends.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use gyrus_contract::{
+    BlobId, Claim, Digest, EffectId, Limits, MessageBody, Mode, ModelError, OnAsk, Principal,
+    RunId, Spent, SurfaceMessage, Text,
+};
+use gyrus_journal::os::process::ProcessIdentity;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Inline;
+
+/// What a run was started with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunStarted {
+    /// The run.
+    pub run: RunId,
+    /// What it is to reach.
+    pub goal: Inline<Text>,
+    /// The loop that thinks.
+    #[serde(rename = "loop")]
+    pub cognitive_loop: String,
+    /// The loop's configuration, opaque here.
+    pub loop_config: Value,
+    /// The folder it works in.
+    pub workspace: PathBuf,
+    /// The person named the workspace as one that may be lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub throwaway: bool,
+    /// What holds until it is resumed with something else.
+    #[serde(flatten)]
+    pub settings: Settings,
+    /// The names of the tools it has.
+    pub tools: Vec<String>,
+    /// The model as the person named it.
+    pub model: String,
+    /// The run that delegated this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    /// The cycle of another run that this one goes on from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkedFrom>,
+    /// The workspace at the start.
+    pub snapshot: Snapshot,
+}
+
+/// The content of a workspace at some moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Snapshot {
+    /// In this blob, as the `snapshot` module writes it.
+    Blob(BlobId),
+    /// Not kept, for this reason: a fork from here is only possible in place.
+    Missing(String),
+}
+
+/// Hashes of code and configuration, by name (`gyrus`, `loop`, `prompts`, `tools`, …).
+pub type Pins = BTreeMap<String, String>;
+
+/// Where a child run comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Parent {
+    /// The delegating run.
+    pub run: RunId,
+    /// Its effect.
+    pub effect: EffectId,
+    /// 1 for a child of a run that a person started.
+    pub depth: u32,
+}
+
+/// Where a fork comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ForkedFrom {
+    /// The run.
+    pub run: RunId,
+    /// The last cycle that both share.
+    pub cycle: u32,
+    /// The hash of that cycle's last entry.
+    pub head: Digest,
+}
+
+/// What holds for a run until it is resumed with something else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// What it may use.
+    pub limits: Limits,
+    /// How much it may do without asking.
+    pub mode: Mode,
+    /// What happens when a person must be asked.
+    pub on_ask: OnAsk,
+    /// Hashes of everything that decides how the run goes on.
+    pub pins: Pins,
+}
+
+/// A process took the run up again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResumed {
+    /// The process.
+    pub process: ProcessIdentity,
+    /// What holds from here on.
+    #[serde(flatten)]
+    pub settings: Settings,
+    /// Bytes at the journal's end that a crash left unfinished and that were set aside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_aside_bytes: Option<u64>,
+}
+
+/// The unfinished cycle could not be continued by today's code; a fresh one takes over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunHandedOver {
+    /// Why.
+    pub reason: String,
+    /// The effects that were done and are told to the fresh cycle.
+    pub done: Vec<EffectId>,
+}
+
+/// How a run, or a stretch of it, ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "ending", rename_all = "snake_case")]
+pub enum Ending {
+    /// The model claims that the goal is reached.
+    Reached {
+        /// The claim.
+        claim: Claim,
+    },
+    /// The goal was not reached, or the loop cannot go on.
+    Failed {
+        /// Why, for a person.
+        reason: String,
+        /// Calls that were denied because nobody could be asked.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        denied: Vec<String>,
+    },
+    /// A limit was reached.
+    Limit {
+        /// Which, and how much was used: `steps: 10 of 10`.
+        what: String,
+    },
+    /// It waits for a person's answer.
+    Waiting {
+        /// The effect that asks.
+        effect: EffectId,
+        /// The question in one sentence.
+        question: String,
+    },
+    /// It waits for a time or a signal.
+    Sleeping {
+        /// The effect that waits.
+        effect: EffectId,
+        /// Until when, in UTC milliseconds.
+        until_ms: Option<i64>,
+        /// For which signal.
+        signal: Option<String>,
+    },
+    /// It repeats itself.
+    Stuck {
+        /// What repeats, in plain words.
+        what: String,
+    },
+    /// The model could not be reached or refused the key.
+    ModelUnreachable {
+        /// The last error.
+        error: ModelError,
+    },
+    /// A person stopped it from another surface.
+    Stopped {
+        /// Who.
+        by: Principal,
+    },
+    /// Interrupted at the terminal.
+    Interrupted,
+}
+
+impl Ending {
+    /// Whether the run is over. Every other ending can be resumed.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Ending::Reached { .. } | Ending::Failed { .. } => true,
+            Ending::Limit { .. }
+            | Ending::Waiting { .. }
+            | Ending::Sleeping { .. }
+            | Ending::Stuck { .. }
+            | Ending::ModelUnreachable { .. }
+            | Ending::Stopped { .. }
+            | Ending::Interrupted => false,
+        }
+    }
+}
+
+/// A person's message amended the goal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Steered {
+    /// The effect that it was recorded with; effect 0 of a cycle is its start.
+    pub effect: EffectId,
+    /// The messages, in the order they arrived.
+    pub messages: Vec<SurfaceMessage>,
+}
+
+/// A limit is near.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BudgetWarning {
+    /// Which, and how much was used.
+    pub what: String,
+}
+
+/// The run stops for now and can be resumed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunParked {
+    /// Why.
+    #[serde(flatten)]
+    pub ending: Ending,
+    /// What was used so far.
+    pub spent: Spent,
+}
+
+/// The run is over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunEnded {
+    /// How.
+    #[serde(flatten)]
+    pub ending: Ending,
+    /// What was used.
+    pub spent: Spent,
+}
+
+/// Whether a message amends the goal; the others act on the driver or answer an effect.
+pub(crate) fn is_steering(body: &MessageBody) -> bool {
+    matches!(body, MessageBody::Steer { .. })
+}

@@ -1,0 +1,48 @@
+//! The arguments of a tool call: from the model's text to JSON.
+//!
+//! What a model writes may be no JSON. That is its mistake and not the wire's, so it must not cost
+//! the reply: such arguments stay a string with the raw text, so that the loop can tell the model.
+
+use serde_json::{Map, Value};
+
+/// The deepest JSON, in brackets. What comes in is written into journals and requests some levels
+/// deeper and must be readable there, where readers stop at 128.
+pub(super) const MAX_NESTING: usize = 100;
+
+/// The arguments of a call. No text at all stands for the empty object.
+pub(super) fn parse(raw: String, begun_with: Value) -> Value {
+    if raw.trim().is_empty() {
+        return match begun_with {
+            Value::Object(_) => begun_with,
+            _ => Value::Object(Map::new()),
+        };
+    }
+    if nests_too_deep(&raw) {
+        return Value::String(raw);
+    }
+    serde_json::from_str(&raw).unwrap_or(Value::String(raw))
+}
+
+/// Whether a call has no arguments.
+pub(super) fn is_empty(arguments: &Value) -> bool {
+    arguments.as_object().is_some_and(Map::is_empty)
+}
+
+/// Whether a text of JSON opens more than [`MAX_NESTING`] brackets at once.
+pub(super) fn nests_too_deep(json: &str) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if std::mem::take(&mut escaped) => {}
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_NESTING {
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,65 @@
+//! The events of the Messages stream, as they stand on the wire.
+//!
+//! Usage and the beginnings of blocks stay plain JSON: wrong counts must not cost a reply, and a
+//! thinking block goes back to the provider with all its fields.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::errors::ErrorBody;
+
+/// One event. A type that is not known is `Other`: the protocol may grow.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Event {
+    MessageStart {
+        message: Start,
+    },
+    ContentBlockStart {
+        index: u64,
+        content_block: Map<String, Value>,
+    },
+    ContentBlockDelta {
+        index: u64,
+        delta: Piece,
+    },
+    ContentBlockStop {
+        index: u64,
+    },
+    MessageDelta {
+        delta: End,
+        usage: Option<Value>,
+    },
+    MessageStop,
+    Error(ErrorBody),
+    #[serde(other)]
+    Other,
+}
+
+/// What a message begins with.
+#[derive(Deserialize)]
+pub(super) struct Start {
+    pub(super) model: String,
+    pub(super) usage: Option<Value>,
+}
+
+/// What it ends with.
+#[derive(Deserialize)]
+pub(super) struct End {
+    pub(super) stop_reason: Option<String>,
+    pub(super) stop_details: Option<Value>,
+}
+
+/// More of a block.
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+pub(super) enum Piece {
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: String },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: String },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: String },
+}

@@ -1,0 +1,372 @@
+//! The stream of a reply: bytes in, one [`Reply`] or [`ModelError`] out.
+//!
+//! Pure, so that any stream can be tried without a network. The protocol is the Messages
+//! streaming format: `message_start`, then blocks one after the other (start, deltas, stop), then
+//! `message_delta` with the stop reason and the usage, then `message_stop`. A stream that does
+//! anything else, or ends before its `message_stop`, is [`ModelError::BadOutput`]: a reply is
+//! whole or it is none. Event types that are not known are skipped, as the protocol asks.
+//!
+//! One mistake is the model's and not the wire's: tool arguments that are no JSON. They are
+//! delivered as a string with the raw text, so that the loop can tell the model.
+
+use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, StopReason, Text, ToolCall, Usage};
+use serde_json::{Map, Value};
+
+use super::{
+    arguments::{self, MAX_NESTING, nests_too_deep},
+    errors::{self, shorten},
+    events::{Event, Piece},
+};
+use crate::sse;
+
+/// The most content of one reply, in bytes.
+pub(super) const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
+
+/// The most arguments of one tool call, in bytes.
+pub(super) const MAX_ARGUMENT_BYTES: usize = 8 * 1024 * 1024;
+
+/// The most blocks in one reply.
+const MAX_BLOCKS: u64 = 4096;
+
+/// A count of tokens above this is a mistake of the provider and counts as not reported.
+const MAX_TOKENS: u64 = 1_000_000_000;
+
+/// Reads one reply.
+#[derive(Default)]
+pub(super) struct ReplyReader {
+    decoder: sse::Decoder,
+    reply: Building,
+}
+
+impl ReplyReader {
+    /// Takes the next bytes; the reply, once they complete it. Whatever follows is not looked at.
+    pub(super) fn push(
+        &mut self,
+        bytes: &[u8],
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Option<Reply>, ModelError> {
+        let mut finished = None;
+        self.decoder.push(bytes, |event| {
+            if finished.is_none() {
+                finished = self.reply.event(&event, deltas)?;
+            }
+            Ok::<(), ModelError>(())
+        })?;
+        Ok(finished)
+    }
+
+    /// Why there is no reply when there are no more bytes.
+    pub(super) fn broken_off(&self, reason: &str) -> ModelError {
+        let place = match (&self.reply.model, &self.reply.open) {
+            (None, _) => "before it began",
+            (Some(_), Some(Block::Tool { .. })) => "inside the arguments of a tool call",
+            (Some(_), Some(_)) => "inside a block",
+            (Some(_), None) => "before its end",
+        };
+        bad(format!("the stream broke off {place}: {reason}"))
+    }
+}
+
+impl From<sse::EventTooLong> for ModelError {
+    fn from(error: sse::EventTooLong) -> Self {
+        bad(error.to_string())
+    }
+}
+
+fn bad(message: impl Into<String>) -> ModelError {
+    ModelError::BadOutput {
+        message: message.into(),
+    }
+}
+
+/// The block that is being received.
+enum Block {
+    Text(String),
+    /// Kept as the provider's own object; only its texts grow.
+    Thinking(Map<String, Value>),
+    Tool {
+        id: String,
+        tool: String,
+        /// What the start of the block already held.
+        begun_with: Value,
+        raw: String,
+    },
+}
+
+/// A reply so far.
+#[derive(Default)]
+struct Building {
+    model: Option<String>,
+    parts: Vec<Part>,
+    open: Option<Block>,
+    blocks: u64,
+    bytes: usize,
+    stop: Option<StopReason>,
+    usage_at_start: Value,
+    usage_at_end: Value,
+}
+
+impl Building {
+    fn event(
+        &mut self,
+        event: &sse::Event,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Option<Reply>, ModelError> {
+        if nests_too_deep(&event.data) {
+            return Err(bad(format!(
+                "an event nests deeper than {MAX_NESTING} brackets"
+            )));
+        }
+        let size = event.data.len();
+        let event: Event = serde_json::from_str(&event.data).map_err(|error| {
+            let start = shorten(&event.data.chars().take(100).collect::<String>());
+            bad(format!(
+                "an event `{}` is not what was expected: {error}: {start}",
+                event.name
+            ))
+        })?;
+        match event {
+            Event::MessageStart { message } if self.model.is_none() => {
+                self.model = Some(message.model);
+                self.usage_at_start = message.usage.unwrap_or_default();
+            }
+            Event::MessageStart { .. } => return Err(bad("a second message began in the stream")),
+            Event::Error(body) => return Err(errors::from_event(body)),
+            Event::Other => {}
+            _ if self.model.is_none() => {
+                return Err(bad("the stream did not begin with a message"));
+            }
+            Event::ContentBlockStart {
+                index,
+                content_block,
+            } => {
+                self.count(size)?;
+                self.start_block(index, content_block, deltas)?;
+            }
+            Event::ContentBlockDelta { index, delta } => self.grow_block(index, delta, deltas)?,
+            Event::ContentBlockStop { index } => self.end_block(index)?,
+            Event::MessageDelta { delta, usage } => {
+                self.usage_at_end = usage.unwrap_or_default();
+                if let Some(word) = &delta.stop_reason {
+                    self.stop = Some(stop_reason(word, delta.stop_details.as_ref())?);
+                }
+            }
+            Event::MessageStop => return self.finish().map(Some),
+        }
+        Ok(None)
+    }
+
+    fn start_block(
+        &mut self,
+        index: u64,
+        mut block: Map<String, Value>,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<(), ModelError> {
+        if self.open.is_some() || index != self.blocks {
+            return Err(bad(format!(
+                "block {index} began where block {} was due",
+                self.blocks
+            )));
+        }
+        if self.blocks == MAX_BLOCKS {
+            return Err(bad(format!("the reply has more than {MAX_BLOCKS} blocks")));
+        }
+        self.blocks += 1;
+        let text = |block: &mut Map<String, Value>, name| match block.remove(name) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        };
+        let open = match block
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+        {
+            "text" => Block::Text(text(&mut block, "text").unwrap_or_default()),
+            "thinking" | "redacted_thinking" => Block::Thinking(block),
+            "tool_use" => {
+                let id = text(&mut block, "id").filter(|id| !id.is_empty());
+                let tool = text(&mut block, "name").filter(|name| !name.is_empty());
+                let (Some(id), Some(tool)) = (id, tool) else {
+                    return Err(bad("a tool call has no id or no name"));
+                };
+                let repeats = |part: &Part| matches!(part, Part::ToolCall(c) if c.id == id);
+                if self.parts.iter().any(repeats) {
+                    return Err(bad(format!(
+                        "two tool calls have the id `{}`",
+                        shorten(&id)
+                    )));
+                }
+                deltas(Delta::Tool(tool.clone()));
+                let begun_with = block.remove("input").unwrap_or_default();
+                Block::Tool {
+                    id,
+                    tool,
+                    begun_with,
+                    raw: String::new(),
+                }
+            }
+            other => return Err(bad(format!("a block has the type `{}`", shorten(other)))),
+        };
+        self.open = Some(open);
+        Ok(())
+    }
+
+    fn grow_block(
+        &mut self,
+        index: u64,
+        delta: Piece,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<(), ModelError> {
+        self.count(match &delta {
+            Piece::Text { text: more }
+            | Piece::Thinking { thinking: more }
+            | Piece::Signature { signature: more }
+            | Piece::InputJson { partial_json: more } => more.len(),
+        })?;
+        let open = open_block(&mut self.open, self.blocks, index)?;
+        match (open, delta) {
+            (Block::Text(text), Piece::Text { text: more }) => {
+                text.push_str(&more);
+                deltas(Delta::Text(more));
+            }
+            (Block::Thinking(block), Piece::Thinking { thinking }) => {
+                grow(block, "thinking", &thinking);
+                deltas(Delta::Thinking(thinking));
+            }
+            (Block::Thinking(block), Piece::Signature { signature }) => {
+                grow(block, "signature", &signature);
+            }
+            (Block::Tool { raw, .. }, Piece::InputJson { partial_json }) => {
+                if raw.len() + partial_json.len() > MAX_ARGUMENT_BYTES {
+                    let message = format!("tool arguments exceed {MAX_ARGUMENT_BYTES} bytes");
+                    return Err(bad(message));
+                }
+                raw.push_str(&partial_json);
+            }
+            (Block::Text(_) | Block::Thinking(_) | Block::Tool { .. }, _) => {
+                return Err(bad(format!("block {index} got a piece of another type")));
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.bytes += bytes;
+        if self.bytes > MAX_REPLY_BYTES {
+            return Err(bad(format!(
+                "the reply is longer than {MAX_REPLY_BYTES} bytes"
+            )));
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self, index: u64) -> Result<(), ModelError> {
+        open_block(&mut self.open, self.blocks, index)?;
+        match self.open.take() {
+            // An empty text says nothing, and the provider refuses to take it back.
+            Some(Block::Text(text)) if text.is_empty() => {}
+            Some(Block::Text(text)) => self.parts.push(Part::Text(Text::new(text, Origin::Model))),
+            Some(Block::Thinking(block)) => self.parts.push(Part::Thinking(block.into())),
+            Some(Block::Tool {
+                id,
+                tool,
+                begun_with,
+                raw,
+            }) => {
+                let arguments = arguments::parse(raw, begun_with);
+                self.parts.push(Part::ToolCall(ToolCall {
+                    id,
+                    tool,
+                    arguments,
+                }));
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Reply, ModelError> {
+        if self.open.is_some() {
+            return Err(bad("the message ended inside a block"));
+        }
+        let Some(mut stop) = self.stop else {
+            return Err(bad("the message ended without a stop reason"));
+        };
+        let mut parts = std::mem::take(&mut self.parts);
+        // Whether there are calls is what a loop goes by; some servers give the wrong word.
+        let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+        match (stop, parts.last_mut()) {
+            // A call that was cut off before its first argument is no call without arguments.
+            (StopReason::MaxTokens, Some(Part::ToolCall(call)))
+                if arguments::is_empty(&call.arguments) =>
+            {
+                call.arguments = Value::String(String::new());
+            }
+            (StopReason::MaxTokens, _) => {}
+            _ if has_calls => stop = StopReason::ToolCalls,
+            _ => stop = StopReason::EndOfTurn,
+        }
+        let model = self.model.take().unwrap_or_default();
+        Ok(Reply {
+            parts,
+            stop,
+            usage: self.usage(),
+            model,
+        })
+    }
+
+    /// Counts at the end are cumulative and replace those of the start. The start's count of
+    /// output tokens is only what had been written by then, so it is no usage.
+    fn usage(&self) -> Option<Usage> {
+        let read = |from: &Value, name: &str| {
+            from.get(name)
+                .and_then(Value::as_u64)
+                .filter(|&count| count <= MAX_TOKENS)
+        };
+        let input = |name| read(&self.usage_at_end, name).or(read(&self.usage_at_start, name));
+        let cached_tokens = input("cache_read_input_tokens").unwrap_or(0);
+        let written = input("cache_creation_input_tokens").unwrap_or(0);
+        Some(Usage {
+            input_tokens: input("input_tokens")? + cached_tokens + written,
+            output_tokens: read(&self.usage_at_end, "output_tokens")?,
+            cached_tokens,
+        })
+    }
+}
+
+fn open_block(open: &mut Option<Block>, blocks: u64, index: u64) -> Result<&mut Block, ModelError> {
+    match open {
+        Some(block) if index.checked_add(1) == Some(blocks) => Ok(block),
+        _ => Err(bad(format!(
+            "block {index} goes on or ends without having begun"
+        ))),
+    }
+}
+
+fn stop_reason(word: &str, details: Option<&Value>) -> Result<StopReason, ModelError> {
+    match word {
+        "end_turn" | "stop_sequence" => Ok(StopReason::EndOfTurn),
+        "tool_use" => Ok(StopReason::ToolCalls),
+        "max_tokens" | "model_context_window_exceeded" => Ok(StopReason::MaxTokens),
+        "refusal" => {
+            let why = details.and_then(|details| details.get("explanation")?.as_str());
+            let message = shorten(why.unwrap_or("it gave no reason"));
+            Err(ModelError::Refused { message })
+        }
+        other => Err(bad(format!(
+            "the reply stopped for the reason `{}`",
+            shorten(other)
+        ))),
+    }
+}
+
+fn grow(block: &mut Map<String, Value>, field: &str, more: &str) {
+    match block.get_mut(field) {
+        Some(Value::String(text)) => text.push_str(more),
+        _ => _ = block.insert(field.to_owned(), more.into()),
+    }
+}
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

@@ -1,0 +1,227 @@
+//! What a real provider would refuse about a request, so that a test with a script finds it.
+//!
+//! Pure: the request's JSON in, the first violation as a sentence out.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::wire::{SIGNATURE_PREFIX, signature};
+
+/// The first rule of the protocol that `request` breaks.
+pub(super) fn check(request: &Value) -> Result<(), String> {
+    if request["max_tokens"]
+        .as_u64()
+        .is_none_or(|tokens| tokens == 0)
+    {
+        return Err("`max_tokens` must be a number above 0".to_owned());
+    }
+    if request["stream"] != true {
+        return Err("`stream` must be true".to_owned());
+    }
+    for part in list(&request["system"]) {
+        check_text(part, "the system prompt")?;
+    }
+    check_tools(&request["tools"])?;
+    check_messages(list(&request["messages"]))
+}
+
+/// The text of the last message, results of tools included.
+pub(super) fn last_text(request: &Value) -> String {
+    let last = list(&request["messages"]).last().unwrap_or(&Value::Null);
+    let texts: Vec<_> = list(&last["content"])
+        .iter()
+        .filter_map(|block| match kind(block) {
+            "text" => block["text"].as_str(),
+            "tool_result" => block["content"].as_str(),
+            _ => None,
+        })
+        .collect();
+    texts.join("\n")
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn kind(block: &Value) -> &str {
+    block["type"].as_str().unwrap_or_default()
+}
+
+fn check_tools(tools: &Value) -> Result<(), String> {
+    let mut names = BTreeSet::new();
+    for tool in list(tools) {
+        let name = tool["name"].as_str().unwrap_or_default();
+        let is_name_character = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || name.len() > 128 || !name.chars().all(is_name_character) {
+            return Err(format!("`{name}` is no name for a tool"));
+        }
+        if !names.insert(name) {
+            return Err(format!("there are two tools `{name}`"));
+        }
+        if tool["input_schema"]["type"] != "object" {
+            return Err(format!(
+                "the schema of the tool `{name}` is not of type object"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_messages(messages: &[Value]) -> Result<(), String> {
+    let mut all_calls = BTreeSet::new();
+    let mut open_calls = BTreeSet::new();
+    for (number, message) in messages.iter().enumerate() {
+        let (role, place) = match number % 2 {
+            0 => ("user", format!("message {number}")),
+            _ => ("assistant", format!("message {number}")),
+        };
+        if message["role"] != role {
+            return Err(format!(
+                "{place} must have the role {role}: roles alternate"
+            ));
+        }
+        let blocks = list(&message["content"]);
+        if blocks.is_empty() {
+            return Err(format!("{place} has no content"));
+        }
+        let mut results_may_follow = true;
+        for block in blocks {
+            check_block(role, block, &place)?;
+            match kind(block) {
+                "tool_use" => {
+                    let id = block["id"].as_str().unwrap_or_default();
+                    if !all_calls.insert(id) {
+                        return Err(format!("{place} has a second tool call with the id `{id}`"));
+                    }
+                    open_calls.insert(id);
+                }
+                "tool_result" => {
+                    let id = block["tool_use_id"].as_str().unwrap_or_default();
+                    if !open_calls.remove(id) {
+                        return Err(format!(
+                            "{place} has a result for `{id}`, which is no open call of the \
+                             message before"
+                        ));
+                    }
+                    if !results_may_follow {
+                        return Err(format!("{place} has a result after other content"));
+                    }
+                }
+                _ => results_may_follow = false,
+            }
+        }
+        if let (Some(id), "user") = (open_calls.first(), role) {
+            return Err(format!(
+                "{place} has no result for the tool call `{id}` before it"
+            ));
+        }
+    }
+    match messages.len() % 2 {
+        0 => Err("the last message must be the user's".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn check_block(role: &str, block: &Value, place: &str) -> Result<(), String> {
+    match (role, kind(block)) {
+        (_, "text") => check_text(block, place),
+        ("user", "image") => {
+            let is_picture = block["source"]["type"] == "base64"
+                && block["source"]["media_type"]
+                    .as_str()
+                    .is_some_and(|t| t.starts_with("image/"))
+                && block["source"]["data"]
+                    .as_str()
+                    .is_some_and(|data| !data.is_empty());
+            is_picture
+                .then_some(())
+                .ok_or_else(|| format!("{place} has a broken picture"))
+        }
+        ("user", "tool_result") if block["content"].is_string() => Ok(()),
+        ("assistant", "tool_use") => {
+            let is_call = block["id"].as_str().is_some_and(|id| !id.is_empty())
+                && block["name"].as_str().is_some_and(|name| !name.is_empty())
+                && block["input"].is_object();
+            is_call
+                .then_some(())
+                .ok_or_else(|| format!("{place} has a broken tool call"))
+        }
+        ("assistant", "thinking") => {
+            let text = |field: &str| block[field].as_str().unwrap_or_default();
+            let signed = text("signature");
+            match signed.starts_with(SIGNATURE_PREFIX) && signed != signature(text("thinking")) {
+                true => Err(format!("{place} has a thinking block that was changed")),
+                false => Ok(()),
+            }
+        }
+        ("assistant", "redacted_thinking") => Ok(()),
+        (_, other) => Err(format!(
+            "{place} has a block `{other}`, which cannot stand there"
+        )),
+    }
+}
+
+fn check_text(block: &Value, place: &str) -> Result<(), String> {
+    match block["text"]
+        .as_str()
+        .is_some_and(|text| !text.trim().is_empty())
+    {
+        true => Ok(()),
+        false => Err(format!("{place} has an empty text")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(id: &str) -> Value {
+        json!({"type": "tool_use", "id": id, "name": "read", "input": {}})
+    }
+
+    fn result(id: &str) -> Value {
+        json!({"type": "tool_result", "tool_use_id": id, "content": "", "is_error": false})
+    }
+
+    #[test]
+    fn each_rule_is_kept() {
+        let text = json!({"type": "text", "text": "a"});
+        let with = |field: &str, value: Value| {
+            let mut request = json!({
+                "max_tokens": 1,
+                "stream": true,
+                "messages": [{"role": "user", "content": [text]}],
+            });
+            request[field] = value;
+            check(&request).map_or_else(|violation| violation, |()| "fine".to_owned())
+        };
+        let turns = |turns: Value| {
+            let roles = ["user", "assistant"].into_iter().cycle();
+            let message = |(role, content): (_, &Value)| json!({"role": role, "content": content});
+            with("messages", roles.zip(list(&turns)).map(message).collect())
+        };
+        insta::assert_snapshot!(with("model", json!("m")), @"fine");
+        insta::assert_snapshot!(with("max_tokens", json!(0)), @"`max_tokens` must be a number above 0");
+        insta::assert_snapshot!(with("stream", json!(false)), @"`stream` must be true");
+        insta::assert_snapshot!(with("system", json!([{"type": "text", "text": " "}])), @"the system prompt has an empty text");
+        insta::assert_snapshot!(with("tools", json!([{"name": "a b"}])), @"`a b` is no name for a tool");
+        insta::assert_snapshot!(with("tools", json!([{"name": "a", "input_schema": {}}])), @"the schema of the tool `a` is not of type object");
+        insta::assert_snapshot!(with("messages", json!([])), @"the last message must be the user's");
+        insta::assert_snapshot!(
+            with("messages", json!([{"role": "assistant", "content": [text]}])), @"message 0 must have the role user: roles alternate"
+        );
+        insta::assert_snapshot!(turns(json!([[text], [text]])), @"the last message must be the user's");
+        insta::assert_snapshot!(turns(json!([[text], [], [text]])), @"message 1 has no content");
+        insta::assert_snapshot!(turns(json!([[text], [call("1")], [result("1"), text]])), @"fine");
+        insta::assert_snapshot!(turns(json!([[text], [call("1")], [text, result("1")]])), @"message 2 has a result after other content");
+        insta::assert_snapshot!(turns(json!([[text], [call("1")], [text]])), @"message 2 has no result for the tool call `1` before it");
+        insta::assert_snapshot!(turns(json!([[text], [text], [result("1")]])), @"message 2 has a result for `1`, which is no open call of the message before");
+        insta::assert_snapshot!(turns(json!([[text], [call("1"), call("1")], [result("1")]])), @"message 1 has a second tool call with the id `1`");
+        insta::assert_snapshot!(turns(json!([[text, call("1")]])), @"message 0 has a block `tool_use`, which cannot stand there");
+        let changed = json!({"type": "thinking", "thinking": "a", "signature": signature("b")});
+        insta::assert_snapshot!(turns(json!([[text], [changed], [text]])), @"message 1 has a thinking block that was changed");
+    }
+}

@@ -1,0 +1,219 @@
+//! The server that plays a script.
+//!
+//! It listens on this machine only and answers only who shows its token. It remembers nothing
+//! about a run; only which faults it has played, for a fault happens once.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderMap, HeaderName, StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use futures_util::stream;
+use gyrus_contract::Purpose;
+use serde::{
+    Deserialize,
+    de::{IntoDeserializer, value},
+};
+use serde_json::Value;
+use tokio::{net::TcpListener, sync::oneshot};
+
+use super::{
+    ORDINAL_HEADER, PURPOSE_HEADER, check,
+    file::{Fault, Script},
+    wire::{self, Serving},
+    word_for,
+};
+
+/// The largest request that is read, in bytes.
+const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
+
+/// The delay that the fault `rate-limited` asks for, in milliseconds.
+const RATE_LIMIT_DELAY_MS: &str = "20";
+
+/// The most that is quoted of a message that a `when` did not match, in characters.
+const MAX_QUOTE: usize = 300;
+
+/// A running server. Dropping it stops it.
+pub(super) struct Server {
+    address: SocketAddr,
+    token: String,
+    _stop: oneshot::Sender<()>,
+}
+
+impl Server {
+    /// Starts a server of `script` on a free port of 127.0.0.1.
+    pub(super) async fn start(script: Script) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let token = uuid::Uuid::new_v4().simple().to_string();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stage = Stage {
+            script,
+            token: token.clone(),
+            played: Mutex::default(),
+        };
+        let router = Router::new()
+            .route("/v1/messages", post(answer))
+            .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
+            .with_state(Arc::new(stage));
+        let serving = axum::serve(listener, router).with_graceful_shutdown(async {
+            // It resolves when the sender is dropped: that is the whole signal.
+            _ = stopped.await;
+        });
+        tokio::spawn(async { serving.await });
+        Ok(Self {
+            address,
+            token,
+            _stop: stop,
+        })
+    }
+
+    /// Where it listens.
+    pub(super) fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The key that it accepts.
+    pub(super) fn token(&self) -> &str {
+        &self.token
+    }
+}
+
+struct Stage {
+    script: Script,
+    token: String,
+    /// The requests whose fault was played.
+    played: Mutex<BTreeSet<(Purpose, u64)>>,
+}
+
+/// An HTTP error: status, the provider's word for its kind, message.
+struct Refusal(StatusCode, &'static str, String);
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Refusal(status, kind, message) = self;
+        let body = wire::error(kind, &message).to_string();
+        (status, [(CONTENT_TYPE, "application/json")], body).into_response()
+    }
+}
+
+fn invalid(message: String) -> Refusal {
+    Refusal(StatusCode::BAD_REQUEST, "invalid_request_error", message)
+}
+
+async fn answer(
+    State(stage): State<Arc<Stage>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Refusal> {
+    if headers
+        .get("x-api-key")
+        .is_none_or(|key| key != stage.token.as_str())
+    {
+        let message = "this is not the token of the script's server".to_owned();
+        return Err(Refusal(
+            StatusCode::UNAUTHORIZED,
+            "authentication_error",
+            message,
+        ));
+    }
+    let request: Value = serde_json::from_slice(&body)
+        .map_err(|error| invalid(format!("the request is no JSON: {error}")))?;
+    check::check(&request).map_err(invalid)?;
+    let (purpose, ordinal) = place(&headers).ok_or_else(|| {
+        invalid(format!(
+            "the request needs the headers {PURPOSE_HEADER} and {ORDINAL_HEADER}"
+        ))
+    })?;
+    stage.play(purpose, ordinal, &request, body.len())
+}
+
+fn place(headers: &HeaderMap) -> Option<(Purpose, u64)> {
+    let text = |name: HeaderName| headers.get(name)?.to_str().ok();
+    let word: value::StrDeserializer<value::Error> = text(PURPOSE_HEADER)?.into_deserializer();
+    Some((
+        Purpose::deserialize(word).ok()?,
+        text(ORDINAL_HEADER)?.parse().ok()?,
+    ))
+}
+
+impl Stage {
+    fn play(
+        &self,
+        purpose: Purpose,
+        ordinal: u64,
+        request: &Value,
+        request_bytes: usize,
+    ) -> Result<Response, Refusal> {
+        let (file, word) = (&self.script.file, word_for(purpose));
+        let number = ordinal.saturating_add(1);
+        let reply = self.script.reply(purpose, ordinal).map_err(|count| {
+            let message = format!(
+                "{file}: the script has no reply {number} for purpose {word}; it has {count}"
+            );
+            Refusal(StatusCode::NOT_FOUND, "not_found_error", message)
+        })?;
+        let last = check::last_text(request);
+        if let Some(when) = reply.when.as_ref().filter(|when| !when.is_match(&last)) {
+            let saw: String = last.chars().take(MAX_QUOTE).collect();
+            let line = reply.line;
+            return Err(invalid(format!(
+                "{file}, line {line}: reply {number} for purpose {word} expects a last message \
+                 that matches `{when}`, but it is: {saw}"
+            )));
+        }
+        let serving = Serving {
+            model: request["model"].as_str().unwrap_or_default(),
+            key: format!("{word}_{ordinal}"),
+            request_bytes,
+        };
+        let is_first = self
+            .played
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert((purpose, ordinal));
+        match (&reply.raw, reply.fault) {
+            (Some(raw), _) if is_first || !reply.has_content() => Ok(streamed(raw.clone())),
+            (_, Some(Fault::Overloaded)) if is_first => Err(Refusal(
+                StatusCode::from_u16(529).unwrap_or(StatusCode::SERVICE_UNAVAILABLE),
+                "overloaded_error",
+                "the script says so".to_owned(),
+            )),
+            (_, Some(Fault::RateLimited)) if is_first => {
+                let refusal = Refusal(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "rate_limit_error",
+                    "the script says so".to_owned(),
+                );
+                Ok(([("retry-after-ms", RATE_LIMIT_DELAY_MS)], refusal).into_response())
+            }
+            (_, Some(Fault::SlowBytes)) if is_first => {
+                let bytes = wire::stream(reply, &serving).into_bytes();
+                let single = bytes.into_iter().map(|byte| Ok::<_, io::Error>(vec![byte]));
+                Ok(streamed(Body::from_stream(stream::iter(single))))
+            }
+            (_, Some(fault)) if is_first => {
+                Ok(streamed(wire::faulty_stream(fault, reply, &serving)))
+            }
+            _ => Ok(streamed(wire::stream(reply, &serving))),
+        }
+    }
+}
+
+fn streamed(body: impl Into<Body>) -> Response {
+    (
+        [(CONTENT_TYPE, "text/event-stream; charset=utf-8")],
+        body.into(),
+    )
+        .into_response()
+}

@@ -1,0 +1,120 @@
+//! The tool `finish`: the model says that it is done.
+
+use gyrus_contract::{
+    Boxed, Claim, Cleared, Evidence, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::arguments;
+
+const EXAMPLE: &str = r#"{"reached": true, "answer": "The tests pass now.", "evidence": [{"what": "all 12 tests pass", "at": "output of `cargo test`"}]}"#;
+
+/// Ends a run with a claim.
+pub struct Finish {
+    spec: ToolSpec,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    reached: bool,
+    answer: String,
+    #[serde(default)]
+    evidence: Vec<EvidenceArgument>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EvidenceArgument {
+    what: String,
+    #[serde(default)]
+    at: String,
+}
+
+impl Finish {
+    /// The tool.
+    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
+    pub fn new() -> Self {
+        let spec = ToolSpec {
+            name: "finish".to_owned(),
+            description: "Ends the run with your answer. Call it once the goal is reached and you \
+                          have looked at the result, or, with `reached` false, when it cannot be \
+                          reached; an honest failure is worth more than a guess. Name evidence \
+                          that somebody can look up."
+                .to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "reached": {
+                        "type": "boolean",
+                        "description": "Whether the goal is reached, all of it."
+                    },
+                    "answer": {
+                        "type": "string",
+                        "description": "For the person: the answer, or what was done, and what \
+                                        was not."
+                    },
+                    "evidence": {
+                        "type": "array",
+                        "description": "What supports it.",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "what": {
+                                    "type": "string",
+                                    "description": "What it shows."
+                                },
+                                "at": {
+                                    "type": "string",
+                                    "description": "Where to look: a path in the workspace, a \
+                                                    command, a quotation."
+                                }
+                            },
+                            "required": ["what"],
+                            "additionalProperties": false
+                        }
+                    }
+                },
+                "required": ["reached", "answer"],
+                "additionalProperties": false
+            }),
+            touches: Vec::new(),
+            repeat: Repeat::Freely,
+        };
+        Self { spec }
+    }
+}
+
+impl Tool for Finish {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        _site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move {
+            let arguments: Arguments =
+                match arguments::parse(&self.spec.name, &call.arguments, EXAMPLE) {
+                    Ok(arguments) => arguments,
+                    Err(output) => return output,
+                };
+            if arguments.answer.trim().is_empty() {
+                let text = "`answer` is empty: say what the result is, or why there is none";
+                return ToolOutput::error(text);
+            }
+            let evidence = arguments.evidence.into_iter();
+            let claim = Claim {
+                reached: arguments.reached,
+                answer: arguments.answer,
+                evidence: evidence
+                    .map(|EvidenceArgument { what, at }| Evidence { what, at })
+                    .collect(),
+            };
+            ToolOutput { claim: Some(claim), ..ToolOutput::read("the claim is recorded") }
+        })
+    }
+}

@@ -1,0 +1,83 @@
+//! What is in a folder, as text.
+
+use std::{
+    ffi::OsStr,
+    fmt::Write as _,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+};
+
+use rustix::{
+    fs::{AtFlags, Dir, FileType, readlinkat, statat},
+    io::Errno,
+};
+
+/// Names that are shown, if they are not very long ones.
+const MAX_SHOWN: usize = 1_000;
+
+/// Text of a listing, in bytes: no further name is shown after it.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
+
+/// Names that are read and counted; of a folder with more, any may be shown.
+const MAX_READ: usize = 100_000;
+
+/// Lists the folder, sorted by name, a line each: `name`, size, and `/` or `->` for what is no
+/// file.
+pub(crate) fn list(folder: &OwnedFd) -> Result<String, Errno> {
+    let mut names = Vec::new();
+    let mut more = false;
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name == b"." || name == b".." {
+            continue;
+        }
+        if names.len() == MAX_READ {
+            more = true;
+            break;
+        }
+        names.push(name.to_vec());
+    }
+    if names.is_empty() {
+        return Ok("(the folder is empty)".to_owned());
+    }
+    names.sort_unstable();
+    let mut text = String::new();
+    let mut shown = 0;
+    while shown < names.len().min(MAX_SHOWN) && text.len() < MAX_TEXT_BYTES {
+        text.push_str(&line(folder, OsStr::from_bytes(&names[shown])));
+        text.push('\n');
+        shown += 1;
+    }
+    if shown < names.len() {
+        let than = if more { "more than " } else { "" };
+        let _ = write!(
+            text,
+            "[{shown} of {than}{} entries; use the shell, as in `ls | grep …`, for others]",
+            names.len()
+        );
+    }
+    Ok(text)
+}
+
+fn line(folder: &OwnedFd, name: &OsStr) -> String {
+    let shown = printable(name);
+    // Deleted since, or out of reach: the name alone is still true.
+    let Ok(stat) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { return shown };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => format!("{shown}/"),
+        FileType::RegularFile => format!("{shown}  {} bytes", stat.st_size),
+        FileType::Symlink => match readlinkat(folder, name, Vec::new()) {
+            Ok(target) => format!("{shown} -> {}", printable(OsStr::from_bytes(target.as_bytes()))),
+            Err(_) => format!("{shown} ->"),
+        },
+        _ => format!("{shown}  ({})", crate::place::special(&stat).unwrap_or("special")),
+    }
+}
+
+/// A name on one line: with control characters, or what is no UTF-8, it is quoted and escaped.
+fn printable(name: &OsStr) -> String {
+    match name.to_str() {
+        Some(text) if !text.chars().any(char::is_control) => text.to_owned(),
+        _ => format!("{name:?}"),
+    }
+}

@@ -1,0 +1,273 @@
+//! The tool `read`: a file with numbered lines, or what is in a folder.
+
+use std::{
+    fmt::Write as _,
+    fs::File,
+    io::{self, BufRead, BufReader, Read as _},
+};
+
+use gyrus_contract::{
+    Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+};
+use rustix::{fs::FileType, io::Errno};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    arguments, listing,
+    place::{Place, PlaceError},
+};
+
+/// Lines of one call, at most and by default.
+const MAX_LINES: u64 = 2_000;
+
+/// Text of one call, line numbers included, in bytes.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
+
+/// Kept of one line, in bytes: data on one endless line must not crowd out the rest.
+const MAX_LINE_BYTES: usize = 2_000;
+
+/// One line as it is shown: each byte may become a replacement character of three, and there are
+/// the number and the note about what was cut.
+const MAX_SHOWN_LINE_BYTES: usize = 3 * MAX_LINE_BYTES + 100;
+
+/// Read of a file in one call, in bytes, to find a line or count them all.
+const MAX_SCAN_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A NUL byte in so many bytes at the start means that it is no text.
+const SNIFFED_BYTES: usize = 8 * 1024;
+
+const EXAMPLE: &str = r#"{"path": "src/main.rs", "offset_line": 1, "limit_lines": 200}"#;
+
+/// Reads a file or lists a folder.
+pub struct Read {
+    spec: ToolSpec,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Used as it was resolved only.
+    #[serde(rename = "path")]
+    _path: String,
+    offset_line: Option<u64>,
+    limit_lines: Option<u64>,
+}
+
+impl Read {
+    /// The tool.
+    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
+    pub fn new() -> Self {
+        let spec = ToolSpec {
+            name: "read".to_owned(),
+            description: format!(
+                "Reads a text file, with line numbers as `cat -n` prints them (they are not part \
+                 of the file), or lists a folder. Returns at most {MAX_LINES} lines and {} KB at \
+                 once and says how to go on; lines over {MAX_LINE_BYTES} bytes are cut. Binary \
+                 files are only described. Prefer it to `cat`, `head` or `ls` in the shell.",
+                MAX_TEXT_BYTES / 1024
+            ),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "path": {
+                        "type": "string",
+                        "description": "The file or folder, relative to the workspace or absolute."
+                    },
+                    "offset_line": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": "The first line to return, counted from 1. Default: 1."
+                    },
+                    "limit_lines": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": MAX_LINES,
+                        "description": format!("How many lines to return. Default: {MAX_LINES}.")
+                    }
+                },
+                "required": ["path"],
+                "additionalProperties": false
+            }),
+            touches: vec![Touch::Reads("path".to_owned())],
+            repeat: Repeat::Freely,
+        };
+        Self { spec }
+    }
+}
+
+impl Tool for Read {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move {
+            let arguments = match arguments::parse(&self.spec.name, &call.arguments, EXAMPLE) {
+                Ok(arguments) => arguments,
+                Err(output) => return output,
+            };
+            let place = Place::of(&call, site.workspace());
+            match place.and_then(|place| read(&place, &arguments)) {
+                Ok(text) => ToolOutput::read(text),
+                Err(error) => ToolOutput::error(error.to_string()),
+            }
+        })
+    }
+}
+
+fn read(place: &Place<'_>, arguments: &Arguments) -> Result<String, PlaceError> {
+    let (opened, stat) = place.open()?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+        return listing::list(&opened).map_err(|error| place.error(error));
+    }
+    let size = u64::try_from(stat.st_size).unwrap_or(0);
+    // What claims a size may grow while we read; what claims none, as in /proc, may be endless.
+    let mut file = BufReader::with_capacity(SNIFFED_BYTES, File::from(opened).take(MAX_SCAN_BYTES));
+    let failed = |error: io::Error| place.error(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+    let start = file.fill_buf().map_err(failed)?;
+    if start.is_empty() {
+        return Ok("(the file is empty)".to_owned());
+    }
+    if start.contains(&0) {
+        return Ok(format!("(not text: {}, {size} bytes)", kind(start)));
+    }
+    let first = arguments.offset_line.unwrap_or(1).max(1);
+    let count = arguments.limit_lines.unwrap_or(MAX_LINES).clamp(1, MAX_LINES);
+    let excerpt = Excerpt::take(&mut file, first, count).map_err(failed)?;
+    let was_cut = file.get_ref().limit() == 0;
+    Ok(excerpt.render(first, was_cut))
+}
+
+/// What a file that is no text probably is, by its first bytes.
+fn kind(start: &[u8]) -> &'static str {
+    let known: [(&[u8], &str); 11] = [
+        (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+        (b"\xff\xd8\xff", "a JPEG image"),
+        (b"GIF8", "a GIF image"),
+        (b"%PDF-", "a PDF document"),
+        (b"PK\x03\x04", "a ZIP archive or an office document"),
+        (b"\x1f\x8b", "gzip data"),
+        (b"\x28\xb5\x2f\xfd", "Zstandard data"),
+        (b"\x7fELF", "an ELF program or library"),
+        (b"SQLite format 3\0", "an SQLite database"),
+        (b"\xff\xfe", "UTF-16 text, which `iconv -f UTF-16` in the shell converts"),
+        (b"\xfe\xff", "UTF-16 text, which `iconv -f UTF-16` in the shell converts"),
+    ];
+    let found = known.iter().find(|(magic, _)| start.starts_with(magic));
+    found.map_or("binary data", |(_, kind)| kind)
+}
+
+/// Some lines of a file, and how many it has.
+struct Excerpt {
+    text: String,
+    /// Lines in `text`.
+    shown: u64,
+    /// Lines that were read, shown or not.
+    total: u64,
+    replaced: bool,
+}
+
+impl Excerpt {
+    fn take(file: &mut impl BufRead, first: u64, count: u64) -> io::Result<Self> {
+        let mut excerpt = Self { text: String::new(), shown: 0, total: 0, replaced: false };
+        let mut full = false;
+        while let Some(line) = Line::next(file)? {
+            excerpt.total += 1;
+            full |= excerpt.shown == count
+                || excerpt.text.len() + MAX_SHOWN_LINE_BYTES > MAX_TEXT_BYTES;
+            if excerpt.total < first || full {
+                continue;
+            }
+            excerpt.shown += 1;
+            excerpt.push(&line);
+        }
+        Ok(excerpt)
+    }
+
+    fn push(&mut self, line: &Line) {
+        let text = String::from_utf8_lossy(line.whole_characters());
+        self.replaced |= matches!(text, std::borrow::Cow::Owned(_));
+        let _ = write!(self.text, "{:>6}\t{text}", self.total);
+        let omitted = line.length - line.whole_characters().len() as u64;
+        if omitted > 0 {
+            let _ = write!(self.text, " [… {omitted} more bytes in this line]");
+        }
+        self.text.push('\n');
+    }
+
+    fn render(self, first: u64, was_cut: bool) -> String {
+        let Self { mut text, shown, total, replaced } = self;
+        let of = if was_cut {
+            format!("more than {total} (only {} MB were looked at)", MAX_SCAN_BYTES >> 20)
+        } else {
+            total.to_string()
+        };
+        let last = first.saturating_add(shown).saturating_sub(1);
+        if shown == 0 && was_cut {
+            let _ = write!(text, "(line {first} is too far away; the file has {of} lines; try ");
+            let _ = write!(text, "`tail -n +{first} FILE | head -n 100` in the shell)");
+        } else if shown == 0 {
+            let _ = write!(text, "(line {first} is behind the end; the file has {of} lines)");
+        } else if last < total || was_cut {
+            let next = last.saturating_add(1);
+            let _ =
+                write!(text, "[lines {first} to {last} of {of}; go on with offset_line {next}]");
+        }
+        if replaced {
+            text.push_str("\n[what is not valid UTF-8 is shown as \u{fffd}]");
+        }
+        text
+    }
+}
+
+/// The start of one line, without its end.
+struct Line {
+    start: Vec<u8>,
+    /// In the file, in bytes.
+    length: u64,
+}
+
+impl Line {
+    fn next(file: &mut impl BufRead) -> io::Result<Option<Self>> {
+        let mut line = Self { start: Vec::new(), length: 0 };
+        let mut any = false;
+        loop {
+            let buffer = match file.fill_buf() {
+                Ok(buffer) => buffer,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if buffer.is_empty() {
+                return Ok(any.then_some(line));
+            }
+            any = true;
+            let end = buffer.iter().position(|byte| *byte == b'\n');
+            let part = &buffer[..end.unwrap_or(buffer.len())];
+            let wanted = (MAX_LINE_BYTES - line.start.len()).min(part.len());
+            line.start.extend_from_slice(&part[..wanted]);
+            line.length += part.len() as u64;
+            let used = part.len() + usize::from(end.is_some());
+            file.consume(used);
+            if end.is_some() {
+                return Ok(Some(line));
+            }
+        }
+    }
+
+    /// Without a character that the cut went through.
+    fn whole_characters(&self) -> &[u8] {
+        if self.length == self.start.len() as u64 {
+            return &self.start;
+        }
+        match self.start.utf8_chunks().last() {
+            // A valid beginning of up to three bytes at the very end is what a cut leaves.
+            Some(chunk) => &self.start[..self.start.len() - chunk.invalid().len()],
+            None => &self.start,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Which tools there are.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use gyrus_contract::{Tool, ToolSpec};
+
+use crate::{Finish, Read, Shell, Write};
+
+/// Of a name that a model made up, so many characters are compared. A longer one is no near miss.
+const MAX_NAME_CHARS: usize = 100;
+
+/// Two tools have the same name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there are two tools called `{name}`; rename or leave out one of them")]
+pub struct DuplicateTool {
+    /// The name.
+    pub name: String,
+}
+
+/// The tools of a run, by name.
+#[derive(Default)]
+pub struct Registry {
+    tools: BTreeMap<String, (Arc<ToolSpec>, Arc<dyn Tool>)>,
+}
+
+impl Registry {
+    /// Without any tool.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With the tools that every run has.
+    pub fn builtin() -> Self {
+        let tools: [Arc<dyn Tool>; 4] = [
+            Arc::new(Finish::new()),
+            Arc::new(Read::new()),
+            Arc::new(Shell::new()),
+            Arc::new(Write::new()),
+        ];
+        tools.into_iter().try_fold(Self::new(), Self::with).expect("the four names are different")
+    }
+
+    /// With one more.
+    pub fn with(mut self, tool: Arc<dyn Tool>) -> Result<Self, DuplicateTool> {
+        let spec = Arc::new(tool.spec().clone());
+        let name = spec.name.clone();
+        if self.tools.contains_key(&name) {
+            return Err(DuplicateTool { name });
+        }
+        self.tools.insert(name, (spec, tool));
+        Ok(self)
+    }
+
+    /// The tool of that name.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.get(name).map(|(_, tool)| tool)
+    }
+
+    /// What all tools are, sorted by name.
+    pub fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        self.tools.values().map(|(spec, _)| spec.clone()).collect()
+    }
+
+    /// The name that was probably meant by one that does not exist; `None` if none is near.
+    pub fn suggest(&self, name: &str) -> Option<&str> {
+        let wanted: String =
+            name.chars().take(MAX_NAME_CHARS).flat_map(char::to_lowercase).collect();
+        let near = self.tools.keys().filter_map(|known| {
+            // Names like `read_file` mean `read`.
+            if wanted.split(|c: char| !c.is_alphanumeric()).any(|word| word == known) {
+                return Some((0, known.as_str()));
+            }
+            let distance = distance(&wanted, known);
+            (distance <= known.chars().count().div_ceil(3)).then_some((distance, known.as_str()))
+        });
+        near.min().map(|(_, known)| known)
+    }
+}
+
+/// Characters to insert, delete or replace to make one of the other (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_sorted() {
+        let registry = Registry::builtin();
+        let names: Vec<_> = registry.specs().iter().map(|spec| spec.name.clone()).collect();
+        assert_eq!(names, ["finish", "read", "shell", "write"]);
+        assert!(registry.get("read").is_some() && registry.get("Read").is_none());
+        let twice = registry.with(Arc::new(Read::new())).map(|_| ());
+        assert_eq!(twice, Err(DuplicateTool { name: "read".to_owned() }));
+    }
+
+    #[test]
+    fn suggests_what_was_meant() {
+        let registry = Registry::builtin();
+        for (given, meant) in [
+            ("Read", Some("read")),
+            ("read_file", Some("read")),
+            ("functions.shell", Some("shell")),
+            ("wirte", Some("write")),
+            ("finsh", Some("finish")),
+            ("browse", None),
+            ("", None),
+            ("\u{202e}", None),
+        ] {
+            assert_eq!(registry.suggest(given), meant, "{given}");
+        }
+        assert_eq!(registry.suggest(&"read".repeat(1_000_000)), None);
+    }
+
+    #[test]
+    fn every_schema_is_closed_and_names_what_is_touched() {
+        for spec in Registry::builtin().specs() {
+            assert_eq!(spec.parameters["type"], "object", "{}", spec.name);
+            assert_eq!(spec.parameters["additionalProperties"], false, "{}", spec.name);
+            for touch in &spec.touches {
+                use gyrus_contract::Touch::{Reads, Starts, Writes};
+                let (Reads(argument) | Writes(argument) | Starts(argument)) = touch;
+                assert!(spec.parameters["properties"].get(argument).is_some(), "{}", spec.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The tool `shell`: a command line, run by a shell under the run's keeper.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::{
+    ActionVerdict, Boxed, Cleared, CommandOutcome, CommandSpec, Exit, KeeperError, Repeat,
+    ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::arguments;
+
+/// Kept from the start of the output, in bytes.
+const HEAD_BYTES: usize = 16 * 1024;
+
+/// Kept from its end, in bytes.
+const TAIL_BYTES: usize = 16 * 1024;
+
+/// Without a wish of the model's, in seconds.
+const DEFAULT_TIMEOUT_SECONDS: u64 = 120;
+
+/// At most, in seconds.
+const MAX_TIMEOUT_SECONDS: u64 = 600;
+
+/// Where programs are, after what the person's own `PATH` says.
+const STANDARD_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+const EXAMPLE: &str = r#"{"command": "cargo test", "timeout_seconds": 300}"#;
+
+/// Runs command lines.
+pub struct Shell {
+    spec: ToolSpec,
+    program: String,
+    environment: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    command: String,
+    timeout_seconds: Option<u64>,
+}
+
+impl Shell {
+    /// The tool, with the few harmless variables of this process's environment.
+    #[expect(clippy::new_without_default, reason = "it looks at the environment")]
+    pub fn new() -> Self {
+        Self::with_variables(|name| env::var(name).ok())
+    }
+
+    /// The tool, with the environment that `variable` knows; of it, only `PATH`, `HOME`, `USER`,
+    /// `LANG`, `LC_ALL` and `TMPDIR` are asked for.
+    pub fn with_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let environment = environment(variable);
+        let program = if find("bash", &environment["PATH"]).is_some() { "bash" } else { "sh" };
+        let spec = ToolSpec {
+            name: "shell".to_owned(),
+            description: format!(
+                "Runs a command line with `{program} -c` in the workspace and returns what it \
+                 printed (standard output and error together, the first {} KB and the last {} KB) \
+                 and its exit code. Each call is a new shell: folder and variables do not carry \
+                 over. There is no terminal and no input, so pass flags that keep programs from \
+                 asking. When the command ends, or its time is up, everything that it started is \
+                 killed, background processes too.",
+                HEAD_BYTES / 1024,
+                TAIL_BYTES / 1024
+            ),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "command": {
+                        "type": "string",
+                        "description": "The command line. A marker like ⟦secret:NAME⟧ becomes \
+                                        the secret."
+                    },
+                    "timeout_seconds": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": MAX_TIMEOUT_SECONDS,
+                        "description": format!(
+                            "Killed after so many seconds. Default: {DEFAULT_TIMEOUT_SECONDS}."
+                        )
+                    }
+                },
+                "required": ["command"],
+                "additionalProperties": false
+            }),
+            touches: vec![Touch::Starts("command".to_owned())],
+            repeat: Repeat::Never,
+        };
+        Self { spec, program: program.to_owned(), environment }
+    }
+
+    fn command(&self, call: &ResolvedCall, site: &dyn Site) -> Result<CommandSpec, ToolOutput> {
+        let Arguments { command, timeout_seconds } =
+            arguments::parse(&self.spec.name, &call.arguments, EXAMPLE)?;
+        let timeout_seconds = timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+        let wrong = if command.trim().is_empty() {
+            Some("`command` is empty".to_owned())
+        } else if command.contains('\0') {
+            Some("`command` contains a NUL character, which no program can be given".to_owned())
+        } else if !(1..=MAX_TIMEOUT_SECONDS).contains(&timeout_seconds) {
+            Some(format!("`timeout_seconds` must be between 1 and {MAX_TIMEOUT_SECONDS}"))
+        } else {
+            None
+        };
+        if let Some(wrong) = wrong {
+            return Err(ToolOutput::error(format!("{wrong}; nothing was started")));
+        }
+        let revealed = site.reveal(&command);
+        let command =
+            revealed.map_err(|error| ToolOutput::error(format!("{error}; nothing was started")))?;
+        Ok(CommandSpec {
+            program: self.program.clone(),
+            arguments: vec!["-c".to_owned(), command],
+            folder: site.workspace().to_owned(),
+            environment: self.environment.clone(),
+            stdin: String::new(),
+            time_limit_ms: timeout_seconds * 1000,
+            head_bytes: HEAD_BYTES,
+            tail_bytes: TAIL_BYTES,
+        })
+    }
+}
+
+impl Tool for Shell {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move {
+            let command = match self.command(&call, site) {
+                Ok(command) => command,
+                Err(output) => return output,
+            };
+            let seconds = command.time_limit_ms / 1000;
+            match site.run_command(command).await {
+                Ok(outcome) => output(&outcome, seconds),
+                Err(error @ KeeperError::Start { .. }) => ToolOutput::error(error.to_string()),
+                Err(error @ KeeperError::Keeper { .. }) => {
+                    let text = format!("{error}; the command may have done some of its work");
+                    let verdict = ActionVerdict::CannotTell;
+                    ToolOutput { verdict, ..ToolOutput::error(text) }
+                }
+            }
+        })
+    }
+}
+
+fn output(outcome: &CommandOutcome, seconds: u64) -> ToolOutput {
+    let captured = &outcome.output;
+    let mut text = captured.head.clone();
+    if captured.omitted_bytes > 0 {
+        let _ = write!(text, "\n[… {} bytes omitted …]\n", captured.omitted_bytes);
+    }
+    text.push_str(&captured.tail);
+    if text.is_empty() {
+        text.push_str("(no output)");
+    }
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let _ = match outcome.exit {
+        Exit::Code(code) => write!(text, "[exit code {code}]"),
+        Exit::Signal(signal) => write!(text, "[killed by signal {signal}]"),
+        Exit::TimedOut => write!(
+            text,
+            "[timed out after {seconds} s; the command and everything it started were killed]"
+        ),
+    };
+    ToolOutput {
+        is_error: outcome.exit != Exit::Code(0),
+        verdict: ActionVerdict::CannotTell,
+        ..ToolOutput::read(text)
+    }
+}
+
+/// A small environment: what programs cannot do without, and nothing that could hold a secret.
+fn environment(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+    let path = format!("{}:{STANDARD_PATH}", variable("PATH").unwrap_or_default());
+    let mut folders: Vec<&str> = Vec::new();
+    for folder in path.split(':') {
+        // A relative entry would mean that a file in the workspace can pose as `ls`.
+        if folder.starts_with('/') && !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    let mut environment = BTreeMap::from([
+        ("PATH".to_owned(), folders.join(":")),
+        ("LANG".to_owned(), "C.UTF-8".to_owned()),
+        ("TERM".to_owned(), "dumb".to_owned()),
+        ("TMPDIR".to_owned(), "/tmp".to_owned()),
+    ]);
+    for name in ["HOME", "USER", "LANG", "LC_ALL", "TMPDIR"] {
+        if let Some(value) = variable(name).filter(|value| !value.is_empty()) {
+            environment.insert(name.to_owned(), value);
+        }
+    }
+    environment
+}
+
+fn find(program: &str, path: &str) -> Option<PathBuf> {
+    path.split(':').map(|folder| Path::new(folder).join(program)).find(|file| file.is_file())
+}

@@ -1,0 +1,133 @@
+//! A small world for a tool: a folder, one secret, and a record of the commands it ordered.
+#![expect(clippy::unwrap_used, reason = "only tests use it")]
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Mutex,
+};
+
+use gyrus_contract::{
+    Boxed, Captured, Cleared, CommandOutcome, CommandSpec, EffectId, Exit, KeeperError, Probe,
+    ResolvedCall, ResolvedPath, Site, Tool, ToolOutput, UnknownSecret,
+};
+use serde_json::Value;
+
+pub(crate) struct World {
+    folder: tempfile::TempDir,
+    workspace: PathBuf,
+    pub(crate) commands: Mutex<Vec<CommandSpec>>,
+    pub(crate) outcome: Mutex<Result<CommandOutcome, KeeperError>>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = folder.path().canonicalize().unwrap().join("workspace");
+        std::fs::create_dir(&workspace).unwrap();
+        let outcome = CommandOutcome {
+            exit: Exit::Code(0),
+            output: Captured::default(),
+        };
+        Self {
+            folder,
+            workspace,
+            commands: Mutex::default(),
+            outcome: Mutex::new(Ok(outcome)),
+        }
+    }
+
+    /// In the workspace.
+    pub(crate) fn path(&self, below: &str) -> PathBuf {
+        self.workspace.join(below)
+    }
+
+    /// Beside the workspace.
+    pub(crate) fn outside(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    /// As a gate resolves it: links are looked up in the part that exists.
+    pub(crate) fn resolve(&self, given: &str) -> ResolvedPath {
+        let mut real = PathBuf::from("/");
+        for component in self.workspace.join(given).components() {
+            match component {
+                std::path::Component::ParentDir => drop(real.pop()),
+                other => real.push(other),
+            }
+            real = real.canonicalize().unwrap_or(real);
+        }
+        let in_workspace = real.strip_prefix(&self.workspace).ok().map(Path::to_owned);
+        ResolvedPath {
+            given: given.to_owned(),
+            real,
+            in_workspace,
+        }
+    }
+
+    pub(crate) fn resolved(&self, tool: &dyn Tool, arguments: Value) -> ResolvedCall {
+        let path = arguments.get("path").and_then(Value::as_str);
+        let paths = path.map(|path| ("path".to_owned(), self.resolve(path)));
+        ResolvedCall {
+            tool: tool.spec().name.clone(),
+            paths: BTreeMap::from_iter(paths),
+            arguments,
+        }
+    }
+
+    pub(crate) fn call(&self, tool: &dyn Tool, arguments: Value) -> ToolOutput {
+        self.call_resolved(tool, self.resolved(tool, arguments))
+    }
+
+    pub(crate) fn call_resolved(&self, tool: &dyn Tool, call: ResolvedCall) -> ToolOutput {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the test stands in for the kernel"
+        )]
+        let cleared = Cleared::mint(call, EffectId::cycle(1).then(1));
+        block_on(tool.call(cleared, self))
+    }
+
+    pub(crate) fn probe(&self, tool: &dyn Tool, call: &ResolvedCall) -> Probe {
+        block_on(tool.probe(call, self))
+    }
+
+    /// What is in the workspace, temporary files included.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.workspace).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn block_on<T>(future: Boxed<'_, T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+impl Site for World {
+    fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
+        let text = text.replace("⟦secret:KEY⟧", "hunter2");
+        match text.contains("⟦secret:") {
+            true => Err(UnknownSecret {
+                name: "OTHER".to_owned(),
+            }),
+            false => Ok(text),
+        }
+    }
+
+    fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
+        self.commands.lock().unwrap().push(command);
+        let outcome = self.outcome.lock().unwrap().clone();
+        Box::pin(async { outcome })
+    }
+}

@@ -1,0 +1,225 @@
+//! A task, and benches to run it on: each with a fresh store and kernel, as a fresh process has.
+
+use std::{path::PathBuf, sync::Arc};
+
+use gyrus_contract::{Limits, Mode, OnAsk, Origin, Price, Principal, RunId, SurfaceMessage, Text};
+use gyrus_contract::MessageBody;
+use gyrus_journal::{Store, Take};
+use gyrus_kernel::{
+    Changes, Finished, Kernel, KernelError, LoopFactory, NewRun, Organs, Ready, gate::PlainGate,
+    log_name,
+    redact::{Redactor, Secret},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    recording::Recording,
+    script::{Script, Scripted},
+    workflow,
+    world::{Deed, World},
+};
+
+/// Hashes secrets' names; a fixed one, so that recordings are comparable.
+const REDACTION_KEY: [u8; 32] = [7; 32];
+
+/// A task and everything that decides how it goes.
+#[derive(Clone)]
+pub struct Scenario {
+    /// For messages of failing tests.
+    pub name: String,
+    /// What the run is started with.
+    pub new: NewRun,
+    /// What the model says.
+    pub script: Script,
+    /// What it charges.
+    pub price: Option<Price>,
+    /// Configured secrets.
+    pub secrets: Vec<Secret>,
+    /// How runs think.
+    pub loops: LoopFactory,
+    /// The model's memory of the workspace; its files are never looked at.
+    workspace: Arc<TempDir>,
+}
+
+impl Scenario {
+    /// A task for the loop `cognitive_loop`, with a model that plays `script`.
+    pub fn new(cognitive_loop: &str, script: Script) -> Self {
+        let workspace = scratch();
+        let real = workspace.path().canonicalize().expect("it was just made");
+        Self {
+            name: cognitive_loop.to_owned(),
+            new: NewRun {
+                id: RunId::new(),
+                goal: Text::new("bring the world into order", Origin::Person),
+                cognitive_loop: cognitive_loop.to_owned(),
+                loop_config: json!({ "strategy": "react" }),
+                workspace: real,
+                mode: Mode::Edits,
+                throwaway: false,
+                on_ask: OnAsk::Deny,
+                limits: Limits::default(),
+                pins: Default::default(),
+                parent: None,
+            },
+            script,
+            price: None,
+            secrets: Vec::new(),
+            loops: workflow::factory(),
+            workspace: Arc::new(workspace),
+        }
+    }
+
+    /// Under another name in messages.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = name.to_owned();
+        self
+    }
+
+    /// With this configuration of the loop.
+    #[must_use]
+    pub fn configured(mut self, config: Value) -> Self {
+        self.new.loop_config = config;
+        self
+    }
+
+    /// With these loops beside the usual ones.
+    #[must_use]
+    pub fn thinking(mut self, loops: LoopFactory) -> Self {
+        self.loops = loops;
+        self
+    }
+
+    /// The run.
+    pub fn run(&self) -> RunId {
+        self.new.id
+    }
+
+    /// A bench where nothing has happened yet.
+    pub fn bench(&self) -> Bench {
+        self.bench_in(World::after(Vec::new()))
+    }
+
+    /// A bench over a world that this run's earlier processes left behind.
+    pub fn bench_after(&self, deeds: Vec<Deed>) -> Bench {
+        self.bench_in(World::after(deeds))
+    }
+
+    fn bench_in(&self, world: World) -> Bench {
+        let home = scratch();
+        let store = Store::open(&home.path().join("state")).expect("a fresh folder is a store");
+        Bench::new(self.clone(), Arc::new(home), store, world)
+    }
+}
+
+/// A folder in memory where there is one: a test waits for the disk hundreds of times.
+fn scratch() -> TempDir {
+    let memory = PathBuf::from("/dev/shm");
+    let made = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
+    made.expect("there is a folder for temporary files")
+}
+
+/// One process of a scenario: a kernel over a store, with its own model in front of a world.
+pub struct Bench {
+    /// What is done here.
+    pub scenario: Scenario,
+    /// Where runs are kept.
+    pub store: Store,
+    /// What is acted on.
+    pub world: World,
+    /// Who is asked.
+    pub model: Arc<Scripted>,
+    /// Who runs it.
+    pub kernel: Kernel,
+    home: Arc<TempDir>,
+}
+
+impl Bench {
+    fn new(scenario: Scenario, home: Arc<TempDir>, store: Store, world: World) -> Self {
+        let model = Arc::new(Scripted::new(scenario.script.clone(), scenario.price));
+        let organs = Organs::new(
+            model.clone(),
+            world.tools(),
+            Arc::new(PlainGate::new(home.path().join("state"))),
+            Arc::new(Redactor::new(REDACTION_KEY, scenario.secrets.clone())),
+            scenario.loops.clone(),
+        );
+        let kernel = Kernel::new(store.clone(), organs);
+        Self { scenario, store, world, model, kernel, home }
+    }
+
+    /// Another process over the same store and world.
+    pub fn again(&self) -> Self {
+        self.again_as(self.scenario.clone())
+    }
+
+    /// Another process with other code or another model.
+    pub fn again_as(&self, scenario: Scenario) -> Self {
+        Self::new(scenario, self.home.clone(), self.store.clone(), self.world.clone())
+    }
+
+    /// The run.
+    pub fn run(&self) -> RunId {
+        self.scenario.run()
+    }
+
+    /// Creates the run.
+    pub fn create(&self) -> Ready {
+        self.kernel.create(self.scenario.new.clone()).expect("the run can be created")
+    }
+
+    /// Takes the run up as it is.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn take(&self) -> Result<Ready, KernelError> {
+        self.kernel.take(self.run(), Take::IfFree, Changes::default())
+    }
+
+    /// Starts the run and drives it until it ends or parks.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub async fn start(&self) -> Result<Finished, KernelError> {
+        self.create().drive().await
+    }
+
+    /// Takes the run up and drives it until it ends or parks.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub async fn resume(&self) -> Result<Finished, KernelError> {
+        self.take()?.drive().await
+    }
+
+    /// As [`resume`](Self::resume), with changes.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub async fn resume_with(&self, changes: Changes) -> Result<Finished, KernelError> {
+        self.kernel.take(self.run(), Take::IfFree, changes)?.drive().await
+    }
+
+    /// The run's journal, with its children's.
+    pub fn recording(&self) -> Recording {
+        Recording::read(&self.store, self.run())
+    }
+
+    /// Puts a message into the run's inbox and returns its id.
+    pub fn send(&self, body: MessageBody) -> String {
+        let id = uuid::Uuid::now_v7().to_string();
+        let from = Principal { surface: "test".to_owned(), id: "ann".to_owned() };
+        let message = SurfaceMessage { id: id.clone(), from, body };
+        let body = serde_json::to_string(&message).expect("a message is JSON");
+        let inbox = self.store.inbox(&log_name(self.run())).expect("the run exists");
+        inbox.send(&id, &body).expect("the inbox has room");
+        id
+    }
+
+    /// How many messages wait in the run's inbox.
+    pub fn waiting(&self) -> usize {
+        let inbox = self.store.inbox(&log_name(self.run())).expect("the run exists");
+        inbox.messages().expect("it can be read").len()
+    }
+}

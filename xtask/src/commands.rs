@@ -1,0 +1,228 @@
+//! From arguments to a command.
+
+use anyhow::bail;
+
+#[cfg(feature = "gyrus")]
+use crate::sim;
+use crate::{repository, test, tidy};
+
+/// A command: what it is called, what it takes, what it does.
+struct Command {
+    name: &'static str,
+    takes: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> anyhow::Result<()>,
+}
+
+const COMMANDS: [Command; 4] = [
+    Command {
+        name: "test",
+        takes: "",
+        about: "everything that must hold before a change goes in",
+        run: |arguments| no_arguments(arguments).and_then(|()| test::run()),
+    },
+    Command {
+        name: "tidy",
+        takes: "",
+        about: "the project's own rules: floors, banned words, sizes, links",
+        run: |arguments| no_arguments(arguments).and_then(|()| tidy::run()),
+    },
+    Command {
+        name: "sim",
+        takes: "[--states N] [--seed S]",
+        about: "simulate the kernel under faults, in release",
+        run: simulate,
+    },
+    Command {
+        name: "bench",
+        takes: "[NAME …]",
+        about: "measure, and print a markdown table of ratios, in release",
+        run: measure,
+    },
+];
+
+/// States that `sim` explores when nobody says how many.
+const DEFAULT_STATES: u64 = 1_000;
+/// The seed that `sim` starts from when nobody names one.
+const DEFAULT_SEED: u64 = 1;
+
+/// Nothing was done: the arguments or this machine have to change first. Exit code 2.
+#[derive(Debug)]
+pub(crate) struct CannotStart(pub(crate) String);
+
+impl std::fmt::Display for CannotStart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CannotStart {}
+
+/// Runs the command that the first argument names.
+pub(crate) fn dispatch(arguments: &[String]) -> anyhow::Result<()> {
+    let Some((name, rest)) = arguments.split_first() else {
+        bail!(CannotStart(format!("no command given\n\n{}", usage())));
+    };
+    if matches!(name.as_str(), "help" | "-h" | "--help") {
+        println!("{}", usage());
+        return Ok(());
+    }
+    match COMMANDS.iter().find(|command| command.name == name) {
+        Some(command) => (command.run)(rest),
+        None => bail!(CannotStart(format!(
+            "there is no command `{name}`; did you mean `{}`?\n\n{}",
+            nearest(name),
+            usage()
+        ))),
+    }
+}
+
+fn usage() -> String {
+    let mut text = String::from("usage: cargo xtask COMMAND\n");
+    for Command {
+        name, takes, about, ..
+    } in &COMMANDS
+    {
+        text += &format!("\n  {:<30} {about}", format!("{name} {takes}"));
+    }
+    text
+}
+
+/// The command whose name takes the fewest edits to reach from `given`.
+fn nearest(given: &str) -> &'static str {
+    let closest = COMMANDS
+        .iter()
+        .min_by_key(|command| strsim::levenshtein(given, command.name));
+    closest.expect("COMMANDS is not empty").name
+}
+
+fn no_arguments(arguments: &[String]) -> anyhow::Result<()> {
+    match arguments.first() {
+        None => Ok(()),
+        Some(unknown) => bail!(CannotStart(format!("`{unknown}` is one argument too many"))),
+    }
+}
+
+fn simulate(arguments: &[String]) -> anyhow::Result<()> {
+    // A wrong option is told before anything is built.
+    simulation_size(arguments)?;
+    #[cfg(feature = "gyrus")]
+    if !cfg!(debug_assertions) {
+        let (states, seed) = simulation_size(arguments)?;
+        return sim::run(states, seed);
+    }
+    in_release("sim", arguments)
+}
+
+/// The number of states and the first seed.
+fn simulation_size(arguments: &[String]) -> anyhow::Result<(u64, u64)> {
+    let (mut states, mut seed) = (DEFAULT_STATES, DEFAULT_SEED);
+    for option in arguments.chunks(2) {
+        let number = match &option[0].as_str() {
+            &"--states" => &mut states,
+            &"--seed" => &mut seed,
+            unknown => {
+                bail!(CannotStart(format!(
+                    "`sim` takes --states and --seed, not {unknown}"
+                )))
+            }
+        };
+        *number = match option.get(1).map(|value| value.parse()) {
+            Some(Ok(value)) => value,
+            Some(Err(_)) | None => {
+                bail!(CannotStart(format!(
+                    "`{}` needs a whole number after it",
+                    option[0]
+                )))
+            }
+        };
+    }
+    Ok((states, seed))
+}
+
+/// The binary that is measured is built first; the measuring is a package of its own.
+fn measure(arguments: &[String]) -> anyhow::Result<()> {
+    let build = ["build", "--quiet", "--release", "--package", "gyrus"];
+    ended("building gyrus", repository::cargo(&build)?.status()?)?;
+    let bench = [
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "gyrus-bench",
+        "--",
+    ];
+    ended(
+        "bench",
+        repository::cargo(&bench)?.args(arguments).status()?,
+    )
+}
+
+/// Runs the same command again, built with optimisation and with the crates of gyrus.
+fn in_release(name: &str, arguments: &[String]) -> anyhow::Result<()> {
+    let build = [
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "xtask",
+        "--features",
+        "gyrus",
+        "--",
+    ];
+    ended(
+        name,
+        repository::cargo(&build)?
+            .arg(name)
+            .args(arguments)
+            .status()?,
+    )
+}
+
+fn ended(name: &str, status: std::process::ExitStatus) -> anyhow::Result<()> {
+    match status.code() {
+        Some(0) => Ok(()),
+        // It has said itself what was wrong.
+        Some(2) => bail!(CannotStart(format!("`{name}` did not start"))),
+        _ => bail!("`{name}` ended with {status}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(arguments: &[&str]) -> Vec<String> {
+        arguments.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_wrong_command_names_the_nearest() {
+        for (given, expected) in [("tests", "test"), ("tdiy", "tidy"), ("simulate", "sim")] {
+            let error = dispatch(&strings(&[given])).unwrap_err();
+            assert!(error.is::<CannotStart>(), "{given}");
+            assert!(
+                error
+                    .to_string()
+                    .contains(&format!("did you mean `{expected}`")),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn sim_reads_its_options() {
+        let check = |arguments: &[&str], expected: Option<(u64, u64)>| {
+            assert_eq!(
+                simulation_size(&strings(arguments)).ok(),
+                expected,
+                "{arguments:?}"
+            );
+        };
+        check(&[], Some((DEFAULT_STATES, DEFAULT_SEED)));
+        check(&["--seed", "7", "--states", "9"], Some((9, 7)));
+        check(&["--states"], None);
+        check(&["--states", "many"], None);
+        check(&["--speed", "7"], None);
+    }
+}

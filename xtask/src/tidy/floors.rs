@@ -1,0 +1,161 @@
+//! Who may depend on whom: the floors of the house.
+
+use super::Finding;
+use crate::repository::{Dependency, Package};
+
+/// Each crate with the crates of this workspace that it may depend on, also for its tests and its
+/// build. A crate that is not here has no floor yet.
+const FLOORS: [(&str, &[&str]); 13] = [
+    ("gyrus-contract", &[]),
+    ("gyrus-journal", &["gyrus-contract"]),
+    ("gyrus-kernel", &["gyrus-contract", "gyrus-journal"]),
+    ("gyrus-loops", &["gyrus-contract", "gyrus-kernel"]),
+    ("gyrus-models", ORGAN),
+    ("gyrus-tools", ORGAN),
+    ("gyrus-gate", ORGAN),
+    ("gyrus-screen", ORGAN),
+    ("gyrus-memory", ORGAN),
+    ("gyrus-skills", ORGAN),
+    (
+        "gyrus-runtime",
+        &["gyrus-contract", "gyrus-journal", "gyrus-kernel"],
+    ),
+    ("gyrus-surfaces", ABOVE_RUNTIME),
+    ("gyrus-fleet", ABOVE_RUNTIME),
+];
+/// Organs never see each other, nor what is above them.
+const ORGAN: &[&str] = &["gyrus-contract"];
+const ABOVE_RUNTIME: &[&str] = &[
+    "gyrus-contract",
+    "gyrus-journal",
+    "gyrus-kernel",
+    "gyrus-runtime",
+];
+
+/// Wiring: it may depend on everything but the binary, and nothing depends on it.
+const ROOFS: [&str; 4] = ["gyrus", "gyrus-bench", "gyrus-conformance", "xtask"];
+
+/// Checks the dependencies between the members of the workspace.
+pub(super) fn check(members: &[Package]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in members {
+        let manifest = manifest(&package.name);
+        let floor = FLOORS
+            .iter()
+            .find(|(name, _)| *name == package.name)
+            .map(|(_, may)| *may);
+        let is_roof = ROOFS.contains(&package.name.as_str());
+        if floor.is_none() && !is_roof {
+            findings.push(Finding::new(
+                &manifest,
+                None,
+                "this crate has no floor; give it one in xtask/src/tidy/floors.rs",
+            ));
+        }
+        for Dependency { name, kind } in &package.dependencies {
+            let is_member = members.iter().any(|member| member.name == *name);
+            let may = match floor {
+                Some(may) => may.contains(&name.as_str()),
+                None => !ROOFS.contains(&name.as_str()),
+            };
+            // A crate's own tests may name it.
+            if is_member && !may && *name != package.name {
+                let kind = kind.as_deref().unwrap_or("normal");
+                let message = match floor {
+                    Some([]) => format!("{kind} dependency on {name}: it may have none of ours"),
+                    Some(may) => {
+                        format!(
+                            "{kind} dependency on {name}: it may only have {}",
+                            may.join(", ")
+                        )
+                    }
+                    None => format!("{kind} dependency on {name}, on which nothing may depend"),
+                };
+                findings.push(Finding::new(&manifest, None, message));
+            }
+        }
+    }
+    findings
+}
+
+/// Where a member's manifest is, by the workspace's own convention.
+fn manifest(package: &str) -> String {
+    match package {
+        "xtask" => "xtask/Cargo.toml".to_owned(),
+        "gyrus-bench" => "benches/Cargo.toml".to_owned(),
+        "gyrus-conformance" => "tests/conformance/Cargo.toml".to_owned(),
+        name => format!(
+            "crates/{}/Cargo.toml",
+            name.strip_prefix("gyrus-").unwrap_or(name)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, dependencies: &[(&str, Option<&str>)]) -> Package {
+        let dependency = |(name, kind): &(&str, Option<&str>)| Dependency {
+            name: (*name).into(),
+            kind: kind.map(Into::into),
+        };
+        Package {
+            name: name.into(),
+            version: "0.1.0".into(),
+            license: None,
+            source: None,
+            dependencies: dependencies.iter().map(dependency).collect(),
+        }
+    }
+
+    #[test]
+    fn floors_hold() {
+        let check = |from: &str, to: &str, kind: Option<&str>, expected: Option<&str>| {
+            let members = [
+                package(from, &[(to, kind), ("serde", None)]),
+                package("gyrus-contract", &[]),
+                package("gyrus-kernel", &[]),
+                package("gyrus-journal", &[]),
+                package("gyrus-models", &[]),
+                package("gyrus", &[]),
+            ];
+            let found: Vec<_> = super::check(&members)
+                .into_iter()
+                .map(|f| format!("{} {f}", f.path))
+                .collect();
+            match expected {
+                None => assert!(found.is_empty(), "{found:?}"),
+                Some(part) => assert!(found.len() == 1 && found[0].contains(part), "{found:?}"),
+            }
+        };
+        check("gyrus-tools", "gyrus-contract", None, None);
+        check(
+            "gyrus-tools",
+            "gyrus-models",
+            None,
+            Some("crates/tools/Cargo.toml"),
+        );
+        check(
+            "gyrus-tools",
+            "gyrus-kernel",
+            Some("dev"),
+            Some("dev dependency on gyrus-kernel"),
+        );
+        check("gyrus-loops", "gyrus-kernel", None, None);
+        check("gyrus-loops", "gyrus-journal", None, Some("gyrus-journal"));
+        check("gyrus-runtime", "gyrus", None, Some("dependency on gyrus:"));
+        check("xtask", "gyrus-kernel", None, None);
+        check("xtask", "gyrus", None, Some("nothing may depend"));
+        check("gyrus-liver", "gyrus-contract", None, Some("no floor"));
+    }
+
+    #[test]
+    fn the_contract_stands_on_nothing() {
+        let members = [
+            package("gyrus-contract", &[("gyrus-journal", Some("dev"))]),
+            package("gyrus-journal", &[("gyrus-contract", None)]),
+        ];
+        assert_eq!(check(&members).len(), 1);
+    }
+}

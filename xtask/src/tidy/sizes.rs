@@ -1,0 +1,148 @@
+//! No file and no function grows too long. Those that already are stand in a list with their size,
+//! and the list only shrinks.
+
+use std::collections::BTreeMap;
+
+use super::{Finding, Source};
+
+/// The list: one `PATH LINES` or `PATH FUNCTION LINES` a line, `#` for comments.
+pub(super) const EXCEPTIONS: &str = "xtask/tidy-exceptions.txt";
+/// The most lines of a file.
+const FILE_LINES: usize = 800;
+/// The most lines of a function, from the word `fn` to its closing brace.
+const FUNCTION_LINES: usize = 70;
+
+/// A file, or a function in it. Functions of one name in one file are one subject: the longest.
+type Subject = (String, Option<String>);
+
+/// Checks the sizes of all sources against the limits and the list.
+pub(super) fn check(sources: &[Source], exceptions: &str) -> Vec<Finding> {
+    let (mut listed, mut findings) = read_exceptions(exceptions);
+    for (subject, (line, lines)) in too_long(sources) {
+        let what = match &subject.1 {
+            Some(function) => format!("function `{function}` has {lines} lines"),
+            None => format!("the file has {lines} lines"),
+        };
+        let message = match listed.remove(&subject) {
+            Some((_, allowed)) if allowed == lines => continue,
+            Some((_, allowed)) if allowed < lines => {
+                format!("{what}, {} more than before; split it", lines - allowed)
+            }
+            Some((listed_at, _)) => {
+                let message = format!("{} now has {lines} lines: write that", subject.0);
+                findings.push(Finding::new(EXCEPTIONS, listed_at, message));
+                continue;
+            }
+            None if subject.1.is_some() => format!("{what}, over {FUNCTION_LINES}; split it"),
+            None => format!("{what}, over {FILE_LINES}; split it by concept"),
+        };
+        findings.push(Finding::new(&subject.0, line, message));
+    }
+    for ((path, function), (listed_at, _)) in listed {
+        let function = function.map(|name| format!(" {name}")).unwrap_or_default();
+        let message = format!("{path}{function} is not too long any more: delete this line");
+        findings.push(Finding::new(EXCEPTIONS, listed_at, message));
+    }
+    findings
+}
+
+/// Everything over its limit, with its line (none for a file) and size.
+fn too_long(sources: &[Source]) -> BTreeMap<Subject, (Option<usize>, usize)> {
+    let mut found = BTreeMap::new();
+    for source in sources {
+        let lines = source.text.lines().count();
+        if lines > FILE_LINES {
+            found.insert((source.path.clone(), None), (None, lines));
+        }
+        for function in source.functions() {
+            // A test may be long: most of it is a table of cases.
+            if function.lines > FUNCTION_LINES && !source.is_test(function.line) {
+                let subject = (source.path.clone(), Some(function.name.to_owned()));
+                let longest = found.entry(subject).or_insert((None, 0));
+                if function.lines > longest.1 {
+                    *longest = (Some(function.line), function.lines);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The listed subjects, each with the line it stands on and its listed size.
+fn read_exceptions(text: &str) -> (BTreeMap<Subject, (usize, usize)>, Vec<Finding>) {
+    let mut listed = BTreeMap::new();
+    let mut findings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (path, function, lines) = match words[..] {
+            [] => continue,
+            [first, ..] if first.starts_with('#') => continue,
+            [path, lines] => (path, None, lines),
+            [path, function, lines] => (path, Some(function.to_owned()), lines),
+            _ => ("", None, ""),
+        };
+        match lines.parse() {
+            Ok(lines) => {
+                listed.insert((path.to_owned(), function), (index + 1, lines));
+            }
+            Err(_) => {
+                let message = "neither `PATH LINES` nor `PATH FUNCTION LINES`";
+                findings.push(Finding::new(EXCEPTIONS, index + 1, message));
+            }
+        }
+    }
+    (listed, findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_only_shrink() {
+        let file = |lines: usize| Source::new("crates/a/src/file.rs", &"\n".repeat(lines));
+        let function = |lines: usize| {
+            let text = format!("fn long() {{{}}}", "\n".repeat(lines - 1));
+            Source::new("crates/a/src/function.rs", &text)
+        };
+        let check = |source: Source, exceptions: &str, expected: &[&str]| {
+            let findings = super::check(&[source], exceptions);
+            assert_eq!(findings.len(), expected.len(), "{findings:?}");
+            for (finding, part) in findings.iter().zip(expected) {
+                assert!(finding.to_string().contains(part), "{finding}");
+            }
+        };
+        check(file(800), "", &[]);
+        check(
+            file(801),
+            "",
+            &["crates/a/src/file.rs: the file has 801 lines"],
+        );
+        check(file(801), "# known\ncrates/a/src/file.rs 801\n", &[]);
+        check(
+            file(802),
+            "crates/a/src/file.rs 801",
+            &["1 more than before"],
+        );
+        check(
+            file(801),
+            "crates/a/src/file.rs 802",
+            &["tidy-exceptions.txt:1: "],
+        );
+        check(file(800), "\ncrates/a/src/file.rs 801", &["txt:2: "]);
+        check(file(1), "crates/a/src/gone.rs 900", &["delete this line"]);
+        check(file(1), "crates/a/src/file.rs many", &["neither"]);
+        check(function(70), "", &[]);
+        check(
+            function(71),
+            "",
+            &["function.rs:1: function `long` has 71 lines"],
+        );
+        check(function(71), "crates/a/src/function.rs long 71", &[]);
+        check(
+            function(70),
+            "crates/a/src/function.rs long 71",
+            &["delete this line"],
+        );
+    }
+}
