@@ -93,7 +93,11 @@ pub(crate) fn answer(
     let (effect, digest) = (open.effect.clone(), open.digest);
     let body = match answer {
         Answer::Yes => MessageBody::Approve { effect, digest },
-        Answer::No { reason } => MessageBody::Deny { effect, digest, reason },
+        Answer::No { reason } => MessageBody::Deny {
+            effect,
+            digest,
+            reason,
+        },
     };
     send(store, open.run, from, body)
 }
@@ -118,7 +122,11 @@ pub(crate) fn send(
     body: MessageBody,
 ) -> Result<(), Failure> {
     let id = uuid::Uuid::now_v7().to_string();
-    let message = SurfaceMessage { id: id.clone(), from, body };
+    let message = SurfaceMessage {
+        id: id.clone(),
+        from,
+        body,
+    };
     let text = serde_json::to_string(&message)
         .map_err(|error| Failure::failed("the message is no JSON").because(&error))?;
     store.inbox(&log_name(run))?.send(&id, &text)?;

@@ -46,7 +46,12 @@ pub(crate) struct LimitsSection {
 
 impl LimitsSection {
     pub(crate) fn limits(&self) -> Limits {
-        Limits { steps: self.steps, tokens: self.tokens, cost: self.cost, time_ms: self.time }
+        Limits {
+            steps: self.steps,
+            tokens: self.tokens,
+            cost: self.cost,
+            time_ms: self.time,
+        }
     }
 }
 
@@ -65,7 +70,11 @@ impl Config {
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
-            let line = 1 + text.bytes().take(start).filter(|&byte| byte == b'\n').count();
+            let line = 1 + text
+                .bytes()
+                .take(start)
+                .filter(|&byte| byte == b'\n')
+                .count();
             let message = error.message().replacen("unknown field", "unknown key", 1);
             let failure = Failure::usage(format!(
                 "{}, line {line}: {}",
@@ -95,7 +104,9 @@ fn suggestion(message: &str) -> Option<&str> {
 }
 
 fn mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Mode>, D::Error> {
-    let mode: Mode = String::deserialize(deserializer)?.parse().map_err(D::Error::custom)?;
+    let mode: Mode = String::deserialize(deserializer)?
+        .parse()
+        .map_err(D::Error::custom)?;
     if mode == Mode::Auto {
         return Err(D::Error::custom(
             "`auto` cannot be configured; give --approve auto with a --workdir that may be lost",
@@ -105,8 +116,7 @@ fn mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Mode>, D::E
 }
 
 fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    let duration =
-        parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)?;
+    let duration = parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)?;
     Ok(u64::try_from(duration.as_millis()).ok())
 }
 
@@ -131,9 +141,15 @@ pub(crate) fn parse_cost(text: &str) -> Result<Microdollars, String> {
     {
         return Err(wrong());
     }
-    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| wrong())? };
+    let whole: u64 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().map_err(|_| wrong())?
+    };
     let decimals: u64 = format!("{decimals:0<6}").parse().map_err(|_| wrong())?;
-    let micro = whole.checked_mul(1_000_000).and_then(|whole| whole.checked_add(decimals));
+    let micro = whole
+        .checked_mul(1_000_000)
+        .and_then(|whole| whole.checked_add(decimals));
     micro.map(Microdollars).ok_or_else(wrong)
 }
 

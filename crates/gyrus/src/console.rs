@@ -50,7 +50,15 @@ impl Console {
         on_ask: OnAsk,
         person: Option<Principal>,
     ) -> Self {
-        Self { store, run, painter, on_ask, person, open: VecDeque::new(), asking: false }
+        Self {
+            store,
+            run,
+            painter,
+            on_ask,
+            person,
+            open: VecDeque::new(),
+            asking: false,
+        }
     }
 
     /// Whether a line from the terminal is wanted.
@@ -86,7 +94,11 @@ impl Console {
     /// A question is open.
     pub(crate) fn asked(&mut self, open: Open) -> Result<(), Failure> {
         self.open.push_back(open);
-        if self.open.len() == 1 { self.ask() } else { Ok(()) }
+        if self.open.len() == 1 {
+            self.ask()
+        } else {
+            Ok(())
+        }
     }
 
     /// Shows the card whose turn it is.
@@ -149,7 +161,11 @@ impl Console {
     }
 
     fn end_question(&mut self) -> Result<(), Failure> {
-        if std::mem::take(&mut self.asking) { put("\n") } else { Ok(()) }
+        if std::mem::take(&mut self.asking) {
+            put("\n")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -186,9 +202,9 @@ fn understand(typed: &str) -> Option<Answer> {
     match word.to_ascii_lowercase().as_str() {
         // Words after a yes may be a condition, and a yes has none.
         "y" | "yes" if rest.is_empty() => Some(Answer::Yes),
-        "n" | "no" => {
-            Some(Answer::No { reason: (!rest.is_empty()).then(|| rest.to_owned()) })
-        }
+        "n" | "no" => Some(Answer::No {
+            reason: (!rest.is_empty()).then(|| rest.to_owned()),
+        }),
         _ => None,
     }
 }
@@ -206,12 +222,19 @@ mod tests {
 
     #[test]
     fn only_a_plain_yes_is_a_yes() {
-        let no = |reason: Option<&str>| Some(Answer::No { reason: reason.map(str::to_owned) });
+        let no = |reason: Option<&str>| {
+            Some(Answer::No {
+                reason: reason.map(str::to_owned),
+            })
+        };
         for (typed, answer) in [
             ("y\n", Some(Answer::Yes)),
             (" YES ", Some(Answer::Yes)),
             ("n", no(None)),
-            ("no use the other folder\n", no(Some("use the other folder"))),
+            (
+                "no use the other folder\n",
+                no(Some("use the other folder")),
+            ),
             ("yes but not x", None),
             ("", None),
             ("yess", None),
@@ -234,7 +257,11 @@ mod tests {
         for (paint, text, shown) in [
             (Paint::Observation, "a\nb\n", "← a\n  b\n"),
             (Paint::Call, "shell ls\nrm", "← shell ls⏎rm\n"),
-            (Paint::Thought, "one two three four", "← one two three\n  four\n"),
+            (
+                Paint::Thought,
+                "one two three four",
+                "← one two three\n  four\n",
+            ),
             (Paint::Observation, "\x1b[31mred", "← ␛[31mred\n"),
         ] {
             assert_eq!(rendered(&line(paint, text), "", &painter), shown);

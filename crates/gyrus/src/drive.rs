@@ -40,10 +40,7 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// Opens the file of `--trace`, before anything else happens.
-pub(crate) fn open_trace(
-    path: Option<&Path>,
-    what_for: For,
-) -> Result<Option<TraceFile>, Failure> {
+pub(crate) fn open_trace(path: Option<&Path>, what_for: For) -> Result<Option<TraceFile>, Failure> {
     path.map(|path| TraceFile::open(path, what_for)).transpose()
 }
 
@@ -67,7 +64,7 @@ impl Drive<'_> {
         let first_here = reader.last("run.resumed")?.map_or(1, |entry| entry.seq);
         crash_after(self.gyrus.environment.crash_after.as_deref(), &reader)?;
         interrupt_on_signal(ready.controls())?;
-        let json = self.output.json();
+        let (json, ephemeral) = (self.output.json(), self.ephemeral);
         if !json {
             put(&header(&ready, &painter))?;
         }
@@ -78,7 +75,7 @@ impl Drive<'_> {
             Err(_) => Until::Now,
         };
         let watched = watching.finish(until).await;
-        let code = ended(done?, json, self.ephemeral, &painter)?;
+        let code = ended(done?, json, ephemeral, &painter)?;
         // What could not be shown is no failure of the run, but whoever relies on it must know.
         match watched {
             Err(failure) if !failure.is_silent() && code == Code::Reached => Err(failure),
@@ -95,9 +92,10 @@ impl Drive<'_> {
     ) -> Result<Watching, Failure> {
         let mut trace = self.trace;
         if let Some(trace) = &mut trace {
-            for entry in reader.entries(1)?.take_while(|entry| {
-                entry.as_ref().is_ok_and(|entry| entry.seq < from)
-            }) {
+            for entry in reader
+                .entries(1)?
+                .take_while(|entry| entry.as_ref().is_ok_and(|entry| entry.seq < from))
+            {
                 trace.entry(&entry?, &reader)?;
             }
         }
@@ -105,13 +103,25 @@ impl Drive<'_> {
         let person = if self.output.json() {
             Person::Program
         } else {
-            let here = terminal::can_ask()
-                .then(|| terminal::person(&self.gyrus.environment, "console"));
-            Person::Console(Console::new(self.store.clone(), run, painter, self.on_ask, here))
+            let here =
+                terminal::can_ask().then(|| terminal::person(&self.gyrus.environment, "console"));
+            Person::Console(Console::new(
+                self.store.clone(),
+                run,
+                painter,
+                self.on_ask,
+                here,
+            ))
         };
         // What is asked from here on comes with the entries.
         let open = open.into_iter().filter(|_| from > 1).collect();
-        Ok(Watching::start(self.store, run, from, open, Views { person, trace }))
+        Ok(Watching::start(
+            self.store,
+            run,
+            from,
+            open,
+            Views { person, trace },
+        ))
     }
 }
 
@@ -125,7 +135,10 @@ fn header(ready: &Ready, painter: &Painter) -> String {
         started.model,
         started.workspace.display()
     );
-    format!("{}\n", painter.paint(Paint::Aside, &visible::clip(&text, painter.columns)))
+    format!(
+        "{}\n",
+        painter.paint(Paint::Aside, &visible::clip(&text, painter.columns))
+    )
 }
 
 /// Says how the run ended: the answer to standard output, the rest to standard error.
@@ -172,8 +185,11 @@ fn reached(claim: &Claim, spent: &Spent, painter: &Painter) -> String {
     );
     text.push('\n');
     for evidence in &claim.evidence {
-        let at =
-            if evidence.at.is_empty() { String::new() } else { format!(" ({})", evidence.at) };
+        let at = if evidence.at.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", evidence.at)
+        };
         let line = format!("  evidence: {}{at}", evidence.what);
         text.push_str(&format!("{}\n", visible::clip(&line, painter.columns)));
     }
@@ -223,7 +239,10 @@ fn interrupt_on_signal(controls: Controls) -> Result<(), Failure> {
 fn crash_after(entry: Option<&str>, reader: &Reader) -> Result<(), Failure> {
     let Some(given) = entry else { return Ok(()) };
     let entry: u64 = given.parse().map_err(|_| {
-        Failure::usage(format!("{}={given} is no number of an entry", env::GYRUS_CRASH_AFTER))
+        Failure::usage(format!(
+            "{}={given} is no number of an entry",
+            env::GYRUS_CRASH_AFTER
+        ))
     })?;
     let reader = reader.clone();
     // A thread of its own, so that nothing the run does can delay it.
@@ -234,7 +253,9 @@ fn crash_after(entry: Option<&str>, reader: &Reader) -> Result<(), Failure> {
             let me = rustix::process::getpid();
             rustix::process::kill_process(me, rustix::process::Signal::KILL).ok()
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
         runtime.map(|runtime| runtime.block_on(watch))
     });
     Ok(())

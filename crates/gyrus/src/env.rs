@@ -49,7 +49,11 @@ impl Environment {
     pub(crate) fn read() -> Self {
         let text = |name| set(name).and_then(|value| value.into_string().ok());
         // The XDG specification: a relative path is to be ignored.
-        let absolute = |name| set(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let absolute = |name| {
+            set(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
         Self {
             gyrus_home: set(GYRUS_HOME).map(PathBuf::from),
             home: absolute(HOME),
@@ -71,7 +75,10 @@ fn set(name: &str) -> Option<OsString> {
 pub(crate) fn secrets() -> Vec<Secret> {
     env::vars_os()
         .filter_map(|(name, value)| {
-            Some(Secret { name: name.into_string().ok()?, value: value.into_string().ok()? })
+            Some(Secret {
+                name: name.into_string().ok()?,
+                value: value.into_string().ok()?,
+            })
         })
         .filter(|secret| {
             let name = secret.name.to_ascii_uppercase();

@@ -77,9 +77,10 @@ pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
              --approve MODE"
                 .to_owned(),
         ),
-        Ending::Limit { what } => {
-            (format!("a limit was reached ({what})"), raise(what, &resume))
-        }
+        Ending::Limit { what } => (
+            format!("a limit was reached ({what})"),
+            raise(what, &resume),
+        ),
         Ending::Waiting { effect, question } => (
             format!("the run waits for an answer: {question}"),
             format!(
@@ -87,27 +88,33 @@ pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
                  `{resume}`"
             ),
         ),
-        Ending::Sleeping { signal: Some(signal), .. } => (
+        Ending::Sleeping {
+            signal: Some(signal),
+            ..
+        } => (
             format!("the run waits for the signal `{signal}`"),
             format!("when it has come: {resume}"),
         ),
-        Ending::Sleeping { .. } => {
-            ("the run waits for a time".to_owned(), format!("then: {resume}"))
-        }
+        Ending::Sleeping { .. } => (
+            "the run waits for a time".to_owned(),
+            format!("then: {resume}"),
+        ),
         Ending::Stuck { what } => (
             format!("the run is stuck: {what}"),
             format!("tell it what to do differently (gyrus steer {run} TEXT), then: {resume}"),
         ),
-        Ending::ModelUnreachable { error } => {
-            (error.to_string(), format!("when the model answers again: {resume}"))
-        }
+        Ending::ModelUnreachable { error } => (
+            error.to_string(),
+            format!("when the model answers again: {resume}"),
+        ),
         Ending::Stopped { by } => (
             format!("the run was stopped by {} ({})", by.id, by.surface),
             format!("to go on: {resume}"),
         ),
-        Ending::Interrupted => {
-            ("the run was interrupted".to_owned(), format!("to go on: {resume}"))
-        }
+        Ending::Interrupted => (
+            "the run was interrupted".to_owned(),
+            format!("to go on: {resume}"),
+        ),
     };
     Some(Said { what, next })
 }
@@ -130,26 +137,41 @@ mod tests {
 
     #[test]
     fn every_ending_but_success_says_what_happened_and_what_to_do() {
-        let limit = |what: &str| Ending::Limit { what: what.to_owned() };
+        let limit = |what: &str| Ending::Limit {
+            what: what.to_owned(),
+        };
         let failed = |denied: &[&str]| Ending::Failed {
             reason: "no".to_owned(),
             denied: denied.iter().map(|&call| call.to_owned()).collect(),
         };
-        let sleeping =
-            |signal: Option<&str>| Ending::Sleeping {
-                effect: "1.1".parse().unwrap(),
-                until_ms: None,
-                signal: signal.map(str::to_owned),
-            };
+        let sleeping = |signal: Option<&str>| Ending::Sleeping {
+            effect: "1.1".parse().unwrap(),
+            until_ms: None,
+            signal: signal.map(str::to_owned),
+        };
         for (ending, code, next) in [
             (limit("steps: 3 of 3"), 3, "gyrus resume 1a2b --max-steps N"),
-            (limit("cost: $1.0000 of $1.0000"), 3, "gyrus resume 1a2b --max-cost USD"),
-            (limit("time in ms: 5 of 5"), 3, "gyrus resume 1a2b --max-time DURATION"),
+            (
+                limit("cost: $1.0000 of $1.0000"),
+                3,
+                "gyrus resume 1a2b --max-cost USD",
+            ),
+            (
+                limit("time in ms: 5 of 5"),
+                3,
+                "gyrus resume 1a2b --max-time DURATION",
+            ),
             (failed(&[]), 1, "gyrus show 1a2b"),
             (failed(&["write x"]), 4, "--on-ask park"),
             (sleeping(None), 5, "gyrus resume 1a2b"),
             (sleeping(Some("mail")), 5, "gyrus resume 1a2b"),
-            (Ending::Stuck { what: "again".to_owned() }, 6, "gyrus steer 1a2b"),
+            (
+                Ending::Stuck {
+                    what: "again".to_owned(),
+                },
+                6,
+                "gyrus steer 1a2b",
+            ),
             (Ending::Interrupted, 130, "gyrus resume 1a2b"),
         ] {
             assert_eq!(Code::of(&ending) as u8, code, "{ending:?}");

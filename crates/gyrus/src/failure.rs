@@ -34,7 +34,12 @@ impl Failure {
     }
 
     fn new(code: Code, message: impl fmt::Display) -> Self {
-        Self { code, message: message.to_string(), causes: Vec::new(), hint: None }
+        Self {
+            code,
+            message: message.to_string(),
+            causes: Vec::new(),
+            hint: None,
+        }
     }
 
     /// With the reason, and the reasons behind it.
@@ -45,6 +50,11 @@ impl Failure {
             next = cause.source();
         }
         self
+    }
+
+    /// Whether there is nobody to tell.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.message.is_empty()
     }
 
     /// With what to do next.
@@ -76,8 +86,10 @@ impl From<gyrus_journal::Error> for Failure {
 fn of_journal(error: &gyrus_journal::Error) -> Failure {
     use gyrus_journal::Error as E;
     match error {
-        E::NetworkFileSystem { .. } | E::NotAStore { .. } => Failure::usage(error)
-            .hint(format!("name a folder on a local disk: {}=/path gyrus …", crate::env::GYRUS_HOME)),
+        E::NetworkFileSystem { .. } | E::NotAStore { .. } => Failure::usage(error).hint(format!(
+            "name a folder on a local disk: {}=/path gyrus …",
+            crate::env::GYRUS_HOME
+        )),
         E::NewerFormat { .. } | E::BadExport { .. } | E::Exists { .. } | E::NotFound { .. } => {
             Failure::usage(error)
         }
@@ -143,9 +155,13 @@ impl From<Stop> for Failure {
     }
 }
 
-/// Standard output or error is gone.
 impl From<std::io::Error> for Failure {
+    /// Standard output or error cannot be written.
     fn from(error: std::io::Error) -> Self {
+        // Whoever read it has seen enough, as in `gyrus runs list | head -1`.
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Failure::failed("");
+        }
         Failure::failed("the output cannot be written").because(&error)
     }
 }

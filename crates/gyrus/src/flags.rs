@@ -106,7 +106,10 @@ enum OutputFormat {
 impl OutputFlags {
     /// Whether programs read the output.
     pub(crate) fn json(&self) -> bool {
-        self.json || self.output_format.is_some_and(|format| format != OutputFormat::Text)
+        self.json
+            || self
+                .output_format
+                .is_some_and(|format| format != OutputFormat::Text)
     }
 }
 
@@ -125,11 +128,14 @@ pub(crate) struct ChangeFlags {
 impl ChangeFlags {
     /// As changes of a run whose setting for questions was `before`.
     pub(crate) fn changes(&self, before: OnAsk, at_terminal: bool) -> Changes {
-        let on_ask = self.approvals.on_ask().unwrap_or(match (before, at_terminal) {
-            (OnAsk::Park, _) => OnAsk::Park,
-            (OnAsk::Wait | OnAsk::Deny, true) => OnAsk::Wait,
-            (OnAsk::Wait | OnAsk::Deny, false) => OnAsk::Deny,
-        });
+        let on_ask = self
+            .approvals
+            .on_ask()
+            .unwrap_or(match (before, at_terminal) {
+                (OnAsk::Park, _) => OnAsk::Park,
+                (OnAsk::Wait | OnAsk::Deny, true) => OnAsk::Wait,
+                (OnAsk::Wait | OnAsk::Deny, false) => OnAsk::Deny,
+            });
         Changes {
             limits: self.limits.limits(),
             mode: self.approvals.approve,

@@ -36,25 +36,44 @@ impl Home {
                 Failure::usage(format!("{} names no folder", env::GYRUS_HOME)).because(&error)
             })?;
             let config = folder.join("config.toml");
-            return Ok(Self { state: folder, config, person });
+            return Ok(Self {
+                state: folder,
+                config,
+                person,
+            });
         }
         let below_home = |set: &Option<PathBuf>, default: &str| {
-            set.clone().or_else(|| Some(person.as_ref()?.join(default))).ok_or_else(|| {
-                Failure::usage("there is no folder for gyrus's state: HOME is not set")
-                    .hint(format!("name one: {}=/path gyrus …", env::GYRUS_HOME))
-            })
+            set.clone()
+                .or_else(|| Some(person.as_ref()?.join(default)))
+                .ok_or_else(|| {
+                    Failure::usage("there is no folder for gyrus's state: HOME is not set")
+                        .hint(format!("name one: {}=/path gyrus …", env::GYRUS_HOME))
+                })
         };
         let state = below_home(&environment.xdg_state_home, ".local/state")?.join("gyrus");
         let config = below_home(&environment.xdg_config_home, ".config")?;
-        Ok(Self { state, config: config.join("gyrus/config.toml"), person })
+        Ok(Self {
+            state,
+            config: config.join("gyrus/config.toml"),
+            person,
+        })
     }
 
     /// The same home with its state in a new private folder, which goes when the guard does.
     pub(crate) fn ephemeral(self) -> Result<(Self, TempDir), Failure> {
-        let folder = tempfile::Builder::new().prefix("gyrus-").tempdir().map_err(|error| {
-            Failure::failed("no folder for temporary state can be made").because(&error)
-        })?;
-        Ok((Self { state: folder.path().to_owned(), ..self }, folder))
+        let folder = tempfile::Builder::new()
+            .prefix("gyrus-")
+            .tempdir()
+            .map_err(|error| {
+                Failure::failed("no folder for temporary state can be made").because(&error)
+            })?;
+        Ok((
+            Self {
+                state: folder.path().to_owned(),
+                ..self
+            },
+            folder,
+        ))
     }
 
     /// The journals, created if there are none.
@@ -91,20 +110,26 @@ impl Home {
     }
 
     fn unusable(&self, error: &io::Error) -> Failure {
-        Failure::usage(format!("the state folder {} cannot be used", self.state.display()))
-            .because(error)
-            .hint(format!(
-                "make it writable, or name another one: {}=/path gyrus …",
-                env::GYRUS_HOME
-            ))
+        Failure::usage(format!(
+            "the state folder {} cannot be used",
+            self.state.display()
+        ))
+        .because(error)
+        .hint(format!(
+            "make it writable, or name another one: {}=/path gyrus …",
+            env::GYRUS_HOME
+        ))
     }
 }
 
 fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Failure> {
     match fs::read(path) {
         Ok(bytes) => bytes.try_into().map(Some).map_err(|_| {
-            Failure::failed(format!("{} is damaged: it must have 32 bytes", path.display()))
-                .hint("remove it; secrets that are found in text then get other names")
+            Failure::failed(format!(
+                "{} is damaged: it must have 32 bytes",
+                path.display()
+            ))
+            .hint("remove it; secrets that are found in text then get other names")
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
@@ -154,8 +179,17 @@ mod tests {
         ] {
             assert_eq!(at(gyrus, home, state).map(|home| home.state).ok(), expected);
         }
-        assert_eq!(at("/g", "", "").unwrap().config, PathBuf::from("/g/config.toml"));
-        assert!(at("", "", "").unwrap_err().hint.unwrap().contains("GYRUS_HOME=/path"));
+        assert_eq!(
+            at("/g", "", "").unwrap().config,
+            PathBuf::from("/g/config.toml")
+        );
+        assert!(
+            at("", "", "")
+                .unwrap_err()
+                .hint
+                .unwrap()
+                .contains("GYRUS_HOME=/path")
+        );
     }
 
     #[test]
@@ -166,7 +200,10 @@ mod tests {
         let key = read_key(&path).unwrap().unwrap();
         write_key(&path).unwrap();
         assert_eq!(read_key(&path).unwrap(), Some(key));
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         fs::write(&path, "short").unwrap();
         assert!(read_key(&path).is_err());
     }

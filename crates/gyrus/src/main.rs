@@ -1,2 +1,98 @@
-//! placeholder
-fn main() {}
+//! The program: what a person types, wired to the kernel. No thinking, acting or judging happens
+//! here.
+//!
+//! Reading order: `commands` (one file a command, one table), `drive` (a run in this process),
+//! `watching` and `console` (what a person sees of it), `organs` (which parts a kernel gets).
+//! `env`, `config`, `flags` and `home` are where settings come from, the later winning; `exit` and
+//! `failure` are how it ends.
+
+mod commands;
+mod drive;
+mod watching;
+mod console;
+mod show;
+mod approvals;
+mod organs;
+mod select;
+mod trace_file;
+mod terminal;
+mod own_child;
+mod flags;
+mod config;
+mod env;
+mod home;
+mod exit;
+mod failure;
+mod time;
+mod demo;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use gyrus_journal::Store;
+
+use crate::{
+    commands::Command, config::Config, env::Environment, exit::Code, failure::Failure, home::Home,
+};
+
+/// An agent runtime you can trust with a computer.
+///
+/// Every step of a run is an entry of a journal, so a run survives a crash, can be watched,
+/// approved, replayed and forked.
+#[derive(Parser)]
+#[command(name = "gyrus", version, disable_help_subcommand = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// What every command starts from.
+pub(crate) struct Gyrus {
+    /// The environment at the start.
+    pub(crate) environment: Environment,
+}
+
+impl Gyrus {
+    /// Where state and configuration are.
+    pub(crate) fn home(&self) -> Result<Home, Failure> {
+        Home::find(&self.environment)
+    }
+
+    /// The journals.
+    pub(crate) fn store(&self) -> Result<Store, Failure> {
+        self.home()?.store()
+    }
+
+    /// The configuration file.
+    pub(crate) fn config(&self) -> Result<Config, Failure> {
+        Config::read(&self.home()?.config)
+    }
+}
+
+const FIRST_STEPS: &str = "gyrus runs an agent you can watch, approve, resume, replay and fork.
+
+  gyrus demo                            see it work: no key, no network, half a minute
+  gyrus run GOAL --model script:FILE    let it reach a goal in this folder
+  gyrus --help                          everything else
+";
+
+fn main() -> ExitCode {
+    gyrus_kernel::keeper::serve_if_asked();
+    let gyrus = Gyrus {
+        environment: Environment::read(),
+    };
+    let done = match CommandLine::parse().command {
+        Some(command) => command.execute(&gyrus),
+        None => console::put(FIRST_STEPS).map(|()| Code::Usage),
+    };
+    match done {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            if !failure.is_silent() {
+                // If standard error is gone, the exit code still says it.
+                let _ = console::put(&format!("{failure}\n"));
+            }
+            failure.code.into()
+        }
+    }
+}

@@ -32,13 +32,17 @@ impl ModelName {
     /// Understands a name; a script's path becomes absolute, so that it is found again from
     /// another folder.
     pub(crate) fn parse(given: &str) -> Result<Self, Failure> {
-        let Some(file) = given.strip_prefix("script:").filter(|file| !file.is_empty()) else {
-            return Err(Failure::usage(format!("`{given}` is no model that gyrus knows"))
-                .hint("play one from a file: --model script:FILE"));
+        let Some(file) = given
+            .strip_prefix("script:")
+            .filter(|file| !file.is_empty())
+        else {
+            return Err(
+                Failure::usage(format!("`{given}` is no model that gyrus knows"))
+                    .hint("play one from a file: --model script:FILE"),
+            );
         };
-        let path = std::path::absolute(file).map_err(|error| {
-            Failure::usage(format!("`{file}` is no path")).because(&error)
-        })?;
+        let path = std::path::absolute(file)
+            .map_err(|error| Failure::usage(format!("`{file}` is no path")).because(&error))?;
         Ok(ModelName::Script(path))
     }
 
@@ -47,9 +51,10 @@ impl ModelName {
         let ModelName::Script(file) = self;
         match ScriptedModel::start(file, Arc::new(NoBlobs)).await {
             Ok(model) => Ok(Arc::new(model)),
-            Err(error @ ScriptError::Read { .. }) => Err(Failure::usage(
-                format!("the script {} cannot be read", file.display()),
-            )
+            Err(error @ ScriptError::Read { .. }) => Err(Failure::usage(format!(
+                "the script {} cannot be read",
+                file.display()
+            ))
             .because(std::error::Error::source(&error).unwrap_or(&error))
             .hint("name the file: --model script:FILE")),
             Err(error @ ScriptError::Format { .. }) => Err(Failure::usage(error)),
@@ -101,14 +106,13 @@ impl Model for NoModel {
 }
 
 /// A kernel over the home's journals.
-pub(crate) fn kernel(
-    home: &Home,
-    store: Store,
-    model: Arc<dyn Model>,
-) -> Result<Kernel, Failure> {
+pub(crate) fn kernel(home: &Home, store: Store, model: Arc<dyn Model>) -> Result<Kernel, Failure> {
     let registry = Registry::builtin();
-    let tools: Vec<_> =
-        registry.specs().iter().filter_map(|spec| registry.get(&spec.name).cloned()).collect();
+    let tools: Vec<_> = registry
+        .specs()
+        .iter()
+        .filter_map(|spec| registry.get(&spec.name).cloned())
+        .collect();
     let gate = Arc::new(PlainGate::new(home.state.clone()));
     let redactor = Arc::new(home.redactor()?);
     let organs = Organs::new(model, tools, gate, redactor, gyrus_loops::factory());
@@ -145,9 +149,8 @@ pub(crate) fn cognitive_loop(name: Option<&str>) -> Result<(&'static str, Value)
 
 /// The folder that a run may work in.
 pub(crate) fn workspace(home: &Home, folder: &Path) -> Result<PathBuf, Failure> {
-    let real =
-        gyrus_kernel::gate::check_workspace(folder, home.person.as_deref(), &home.state)
-            .map_err(Failure::usage)?;
+    let real = gyrus_kernel::gate::check_workspace(folder, home.person.as_deref(), &home.state)
+        .map_err(Failure::usage)?;
     if real.to_str().is_none() {
         return Err(Failure::usage(format!(
             "the name of the folder {} is not valid UTF-8",

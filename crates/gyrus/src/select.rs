@@ -21,7 +21,10 @@ pub(crate) fn short(run: &str) -> &str {
 /// All runs, in order of id.
 pub(crate) fn all(store: &Store) -> Result<Vec<RunId>, Failure> {
     let names = store.names(RUNS)?;
-    Ok(names.iter().filter_map(|name| name.id().parse().ok()).collect())
+    Ok(names
+        .iter()
+        .filter_map(|name| name.id().parse().ok())
+        .collect())
 }
 
 /// Whether a person started the run: ids of children are not made from the time.
@@ -106,8 +109,18 @@ mod tests {
             }
         }
         let twins = [new, "01990000-0000-7000-8000-00000001bbbb".parse().unwrap()];
-        assert!(choose(&twins, "bbbb").unwrap_err().message.contains("any of 2"));
-        assert!(choose(&[], "last").unwrap_err().message.contains("no run yet"));
+        assert!(
+            choose(&twins, "bbbb")
+                .unwrap_err()
+                .message
+                .contains("any of 2")
+        );
+        assert!(
+            choose(&[], "last")
+                .unwrap_err()
+                .message
+                .contains("no run yet")
+        );
         assert_eq!(short(&old.to_string()), "0000aaaa");
     }
 }

@@ -24,7 +24,10 @@ pub(crate) fn person(environment: &Environment, surface: &str) -> Principal {
         .user
         .clone()
         .unwrap_or_else(|| format!("user {}", rustix::process::getuid().as_raw()));
-    Principal { surface: surface.to_owned(), id }
+    Principal {
+        surface: surface.to_owned(),
+        id,
+    }
 }
 
 /// Drops what was typed before a question was shown: it cannot be meant as its answer.
@@ -57,6 +60,8 @@ pub(crate) fn read_lines<T: Send + 'static>(
         // If nobody listens any more, nobody needs to know.
         let _ = sender.blocking_send(as_event(Typed::End));
     };
-    std::thread::Builder::new().name("terminal".to_owned()).spawn(read)?;
+    std::thread::Builder::new()
+        .name("terminal".to_owned())
+        .spawn(read)?;
     Ok(())
 }

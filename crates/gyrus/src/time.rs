@@ -46,7 +46,9 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
         let number: u64 = rest[..digits].parse().map_err(|_| wrong())?;
         let after = &rest[digits..];
-        let letters = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let letters = after
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(after.len());
         let unit: u64 = match &after[..letters] {
             "ms" => 1,
             "s" => 1_000,

@@ -56,7 +56,12 @@ impl TraceFile {
             file.set_len(end).map_err(failed)?;
         }
         let written = if what_for == For::Resumed { last } else { 0 };
-        Ok(Self { path: path.to_owned(), file, trace: Trace::default(), written })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            trace: Trace::default(),
+            written,
+        })
     }
 
     /// Takes in the next entry.
@@ -72,9 +77,12 @@ impl TraceFile {
             .map_err(|error| Failure::failed("a step is no JSON").because(&error))?;
         line.push(b'\n');
         self.file.write_all(&line).map_err(|error| {
-            Failure::failed(format!("the trace {} cannot be written", self.path.display()))
-                .because(&error)
-                .hint("the run itself is complete in its journal: gyrus trace RUN")
+            Failure::failed(format!(
+                "the trace {} cannot be written",
+                self.path.display()
+            ))
+            .because(&error)
+            .hint("the run itself is complete in its journal: gyrus trace RUN")
         })?;
         self.written = step.step;
         Ok(())
@@ -115,12 +123,18 @@ mod tests {
         std::fs::write(&path, "{\"step\":1}\n{\"step\":2}\n{\"ste").unwrap();
         let trace = TraceFile::open(&path, For::Resumed).unwrap();
         assert_eq!(trace.written, 2);
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"step\":1}\n{\"step\":2}\n");
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            "{\"step\":1}\n{\"step\":2}\n"
+        );
         assert_eq!(TraceFile::open(&path, For::NewRun).unwrap().written, 0);
         assert!(TraceFile::open(folder.path(), For::NewRun).is_err());
 
         std::fs::write(&path, "a file\nof the person").unwrap();
         assert!(TraceFile::open(&path, For::NewRun).is_err());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a file\nof the person");
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            "a file\nof the person"
+        );
     }
 }

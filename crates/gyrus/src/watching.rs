@@ -94,7 +94,9 @@ impl Watching {
     pub(crate) async fn finish(self, until: Until) -> Result<(), Failure> {
         // A watcher that failed is gone already and says so.
         let _ = self.finish.send(until);
-        self.task.await.unwrap_or_else(|error| Err(Failure::failed(error)))
+        self.task
+            .await
+            .unwrap_or_else(|error| Err(Failure::failed(error)))
     }
 }
 
@@ -187,7 +189,9 @@ impl Watcher {
     }
 
     fn read_terminal_if_asking(&mut self) -> Result<(), Failure> {
-        let Person::Console(console) = &self.views.person else { return Ok(()) };
+        let Person::Console(console) = &self.views.person else {
+            return Ok(());
+        };
         if console.is_asking() && !self.reads_terminal {
             self.reads_terminal = true;
             terminal::read_lines(self.sender.clone(), Event::Typed)?;

@@ -118,7 +118,7 @@ pub(crate) fn put(files: &Files, shared: &Path, bytes: &[u8]) -> Result<BlobId, 
 pub(crate) fn share(files: &Files, shared: &Path, id: &BlobId) {
     let path = files.blobs().join(id.to_string());
     let common = shared_path(shared, id);
-    if let Some(folder) = common.parent() {
+    for folder in [Some(shared), common.parent()].into_iter().flatten() {
         let _ = files.disk.create_folder(folder);
     }
     let _ = files.disk.hard_link(&path, &common);

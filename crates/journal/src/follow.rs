@@ -16,6 +16,9 @@ const AHEAD_ENTRIES: usize = 1024;
 /// Bytes of payload after which no more entries are read ahead.
 const AHEAD_BYTES: usize = 4 << 20;
 
+/// Entries on disk, or why they could not be read.
+type ReadAhead = Result<VecDeque<Entry>, Error>;
+
 /// Follows a log. Durable entries only.
 #[derive(Debug)]
 pub struct Follower {
@@ -26,7 +29,7 @@ pub struct Follower {
     ready: VecDeque<Entry>,
     /// `None` while a reading is under way, and after an error.
     walk: Option<Walk>,
-    reading: Option<JoinHandle<(Walk, Result<VecDeque<Entry>, Error>)>>,
+    reading: Option<JoinHandle<(Walk, ReadAhead)>>,
 }
 
 impl Follower {
@@ -65,7 +68,7 @@ impl Follower {
     }
 
     /// Reads what there is, on a thread that may block.
-    async fn read(&mut self) -> Result<VecDeque<Entry>, Error> {
+    async fn read(&mut self) -> ReadAhead {
         if let Some(mut walk) = self.walk.take() {
             let from_seq = self.from_seq;
             let read = move || {
@@ -87,7 +90,7 @@ impl Follower {
     }
 }
 
-fn read_ahead(walk: &mut Walk, from_seq: u64) -> Result<VecDeque<Entry>, Error> {
+fn read_ahead(walk: &mut Walk, from_seq: u64) -> ReadAhead {
     let files = Arc::clone(&walk.files);
     let mut entries = VecDeque::new();
     let mut bytes = 0;

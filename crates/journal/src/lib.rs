@@ -22,15 +22,19 @@ mod seek;
 mod lock;
 mod take;
 mod writer;
+mod flush;
 mod reader;
 mod follow;
 mod blobs;
 mod inbox;
 mod erase;
+mod remove;
 mod export;
 pub mod os;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
+#[cfg(any(test, feature = "sim"))]
+pub mod measure;
 
 pub use disk::{Disk, DiskFile, LockMode, Metadata, Now};
 pub use error::Error;

@@ -14,12 +14,12 @@ use std::{
     sync::Arc,
 };
 
-use gyrus_contract::{BlobId, Digest};
+use gyrus_contract::Digest;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
-    Disk, Error, Inbox, LockMode, LogName, Reader, Writer, blobs, lock,
+    Disk, Error, Inbox, LogName, Reader, Writer, blobs, lock,
     os::{disk::OsDisk, mounts, process::ProcessIdentity},
     scan::{Scan, Walk},
     segment::{FORMAT, Files, SEGMENT_BYTES, write_all},
@@ -28,6 +28,9 @@ use crate::{
 
 /// Longest `format` file, in bytes.
 const FORMAT_LIMIT: u64 = 64;
+
+/// Folders at the root that are not kinds of logs.
+const OURS: [&str; 3] = ["blobs", ".incoming", ".trash"];
 
 /// Who holds, or held, a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,72 +216,6 @@ impl Store {
         Ok(Inbox::new(self.existing(name)?))
     }
 
-    /// Removes a log that nobody holds, with its blobs and inbox. After a crash all of it is
-    /// there, or nothing.
-    pub fn remove(&self, name: &LogName) -> Result<(), Error> {
-        let files = self.lockable(name)?;
-        let _lock = lock::take(&files, Take::IfFree)?;
-        let trash = self.home.root.join(".trash");
-        make_folder(self.home.disk.as_ref(), &trash)?;
-        let target = trash.join(Uuid::now_v7().to_string());
-        let disk = &self.home.disk;
-        disk.rename(&files.folder, &target)
-            .map_err(Error::io("remove", &files.folder))?;
-        let kind = self.home.root.join(name.kind());
-        disk.sync_folder(&kind).map_err(Error::io("sync", kind))?;
-        self.discard(&target);
-        Ok(())
-    }
-
-    /// Removes some of a log's blobs while nobody holds it, and returns how many bytes they had.
-    /// Entries that name them stay; reading them is then [`Error::BlobMissing`]. The disk has its
-    /// space back after [`Store::sweep`].
-    pub fn drop_blobs(
-        &self,
-        name: &LogName,
-        which: &dyn Fn(&BlobId) -> bool,
-    ) -> Result<u64, Error> {
-        let files = self.lockable(name)?;
-        let _lock = lock::take(&files, Take::IfFree)?;
-        let mut dropped = 0;
-        for id in blobs::list(&files)?.into_iter().filter(which) {
-            let path = files.blobs().join(id.to_string());
-            dropped += files
-                .disk
-                .metadata(&path)
-                .map_err(Error::io("look at", &path))?
-                .len;
-            files
-                .disk
-                .remove_file(&path)
-                .map_err(Error::io("remove", path))?;
-        }
-        Ok(dropped)
-    }
-
-    /// Removes blobs that no log has any more and what interrupted removals and imports left, and
-    /// returns how many bytes that freed. Safe at any time, beside anything.
-    pub fn sweep(&self) -> Result<u64, Error> {
-        self.check_writable()?;
-        let disk = self.home.disk.as_ref();
-        let mut freed = 0;
-        for gone in folders(disk, &self.home.root.join(".trash"))? {
-            freed += self.discard(&gone);
-        }
-        for staged in folders(disk, &self.home.root.join(".incoming"))? {
-            // Whoever is still making it holds its lock.
-            let abandoned = disk
-                .open_lock(&staged.join("lock"))
-                .and_then(|lock| Ok(lock.try_lock(LockMode::Exclusive)?.then_some(lock)));
-            if let Ok(Some(_lock)) = abandoned {
-                freed += self.discard(&staged);
-            }
-        }
-        let shared = self.home.shared_blobs();
-        make_folder(disk, &shared)?;
-        Ok(freed + blobs::sweep(disk, &shared)?)
-    }
-
     /// Reads a whole log and checks its chain from the first entry.
     pub fn verify(&self, name: &LogName) -> Result<Verified, Error> {
         verify(&self.existing(name)?)
@@ -297,12 +234,7 @@ impl Store {
         }
     }
 
-    fn lockable(&self, name: &LogName) -> Result<Files, Error> {
-        self.check_writable()?;
-        Ok(self.files(name))
-    }
-
-    fn check_writable(&self) -> Result<(), Error> {
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
         match self.home.newer {
             Some(found) => Err(Error::NewerFormat {
                 path: self.home.root.clone(),
@@ -364,25 +296,6 @@ impl Store {
         }
         Ok(())
     }
-
-    /// Removes a folder that no name leads to, and returns the bytes freed. What cannot be removed
-    /// stays for [`Store::sweep`].
-    pub(crate) fn discard(&self, folder: &Path) -> u64 {
-        let disk = self.home.disk.as_ref();
-        let mut freed = 0;
-        for name in disk.list(folder).unwrap_or_default() {
-            let path = folder.join(name);
-            match disk.metadata(&path) {
-                Ok(metadata) if metadata.is_folder => freed += self.discard(&path),
-                Ok(metadata) if disk.remove_file(&path).is_ok() && metadata.links == 1 => {
-                    freed += metadata.len;
-                }
-                _ => {}
-            }
-        }
-        let _ = disk.remove_folder(folder);
-        freed
-    }
 }
 
 impl Home {
@@ -415,20 +328,12 @@ pub(crate) fn verify(files: &Arc<Files>) -> Result<Verified, Error> {
 }
 
 /// Creates a folder if it is absent. Its name is not on disk yet.
-fn make_folder(disk: &dyn Disk, path: &Path) -> Result<(), Error> {
+pub(crate) fn make_folder(disk: &dyn Disk, path: &Path) -> Result<(), Error> {
     match disk.create_folder(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             Err(Error::io("create", path)(error))
         }
         _ => Ok(()),
-    }
-}
-
-fn folders(disk: &dyn Disk, folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    match disk.list(folder) {
-        Ok(names) => Ok(names.iter().map(|name| folder.join(name)).collect()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(Error::io("list", folder)(error)),
     }
 }
 
@@ -443,7 +348,9 @@ fn format(disk: &dyn Disk, root: &Path) -> Result<Option<u32>, Error> {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let names = disk.list(root).map_err(Error::io("list", root))?;
-            if names.iter().any(|name| !name.starts_with(".tmp-")) {
+            // Folders of our own may have reached the disk before the version did.
+            let ours = |name: &str| name.starts_with(".tmp-") || OURS.contains(&name);
+            if names.iter().any(|name| !ours(name)) {
                 return Err(not_a_store(
                     "there is something in it, but no file `format`",
                 ));

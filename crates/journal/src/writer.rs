@@ -1,34 +1,21 @@
-//! Writing a log: entries are chained and buffered as they are appended, and put on disk in
-//! batches, one write and one sync each, however many wait for it.
-//!
-//! Whoever needs something on disk and finds no flush under way leads one; the others wait for
-//! its end and look again. Batches form by themselves while a flush is under way.
-//!
-//! A writer that failed once accepts nothing more: what a failed sync left behind nobody can
-//! know, and asking again would be answered with a success that means nothing.
+//! Writing a log: entries are checked, chained and buffered as they are appended. How they get on
+//! disk is told in `flush`.
 
-use std::{
-    io, mem,
-    path::PathBuf,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
-    time::Duration,
-};
+use std::{borrow::Cow, sync::Arc};
 
-use gyrus_contract::{BlobId, Digest};
+use gyrus_contract::BlobId;
 use serde_json::value::RawValue;
 use tokio::{runtime::Handle, sync::watch};
 
 use crate::{
     Error, Inbox, LogName, Reader, blobs,
+    flush::{Shared, State, Turn},
     line::{self, BatchStart, PAYLOAD_LIMIT},
     lock::Lock,
-    segment::{Files, write_all},
+    segment::Files,
     store::Home,
-    take::{self, Output},
+    take::Output,
 };
-
-/// Entries that nobody waits for are on disk after so long, inside a tokio runtime.
-pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Payloads of one call of [`Writer::append`], in bytes.
 pub(crate) const BATCH_LIMIT: usize = 32 << 20;
@@ -57,87 +44,16 @@ pub struct Writer {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
-struct Shared {
-    home: Arc<Home>,
-    files: Arc<Files>,
-    state: Mutex<State>,
-    /// Signalled when a flush ends.
-    flushed: Condvar,
-    durable: watch::Sender<u64>,
-    /// Used by whoever leads a flush.
-    output: Mutex<Output>,
-    /// When the log was taken, by the clock that does not go back, in microseconds.
-    taken_us: u64,
-    /// Released last.
-    lock: Lock,
-}
-
-#[derive(Debug)]
-struct State {
-    /// Lines that are not written yet.
-    pending: Vec<u8>,
-    /// The last entry appended, and its hash.
-    seq: u64,
-    hash: Digest,
-    /// Blobs put, and those of them whose names are on disk.
-    blobs: u64,
-    blobs_durable: u64,
-    flushing: bool,
-    /// A task will flush what is pending.
-    timer: bool,
-    failed: Option<Failure>,
-}
-
-/// Why a writer accepts nothing more.
-#[derive(Debug, Clone)]
-struct Failure {
-    what: &'static str,
-    path: PathBuf,
-    intact: u64,
-    source: Arc<io::Error>,
-}
-
-/// What to wait for.
-#[derive(Debug, Clone, Copy)]
-struct Target {
-    seq: u64,
-    hash: Digest,
-    blobs: u64,
-}
-
-/// What somebody who waits for the disk has to do.
-enum Turn {
-    Done(u64),
-    Lead(Lead),
-    Follow,
-}
-
 impl Writer {
     pub(crate) fn new(home: &Arc<Home>, files: Files, lock: Lock, output: Output) -> Self {
-        let state = State {
-            pending: Vec::new(),
-            seq: output.seq,
-            hash: output.hash,
-            blobs: 0,
-            blobs_durable: 0,
-            flushing: false,
-            timer: false,
-            failed: None,
-        };
-        let shared = Shared {
-            home: Arc::clone(home),
-            taken_us: home.disk.now().mono_us,
-            files: Arc::new(files),
-            state: Mutex::new(state),
-            flushed: Condvar::new(),
-            durable: watch::Sender::new(output.seq),
-            output: Mutex::new(output),
-            lock,
-        };
+        let shared = Shared::new(home, files, lock, output);
         Self {
             shared: Arc::new(shared),
         }
+    }
+
+    pub(crate) fn from(shared: Arc<Shared>) -> Self {
+        Self { shared }
     }
 
     /// Appends entries with contiguous numbers, and returns the number of the last one. All are
@@ -293,199 +209,9 @@ fn check(batch: &[NewEntry<'_>]) -> Result<(), Error> {
 }
 
 /// The text of a JSON value on one line. A newline in JSON is always white space.
-fn one_line(json: &str) -> std::borrow::Cow<'_, [u8]> {
+fn one_line(json: &str) -> Cow<'_, [u8]> {
     if memchr::memchr2(b'\n', b'\r', json.as_bytes()).is_none() {
         return json.as_bytes().into();
     }
     json.replace(['\n', '\r'], " ").into_bytes().into()
-}
-
-impl State {
-    fn target(&self) -> Target {
-        Target {
-            seq: self.seq,
-            hash: self.hash,
-            blobs: self.blobs,
-        }
-    }
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Every change under this lock is complete before anything in it can panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The state of a writer that did not fail.
-    fn accepting(&self) -> Result<MutexGuard<'_, State>, Error> {
-        let state = self.state();
-        match &state.failed {
-            None => Ok(state),
-            Some(Failure {
-                what,
-                path,
-                intact,
-                source,
-            }) => Err(Error::Failed {
-                name: self.files.name.clone(),
-                what,
-                path: path.clone(),
-                intact: *intact,
-                source: Arc::clone(source),
-            }),
-        }
-    }
-
-    fn turn(self: &Arc<Self>, target: Target) -> Result<Turn, Error> {
-        let mut state = self.accepting()?;
-        let durable = *self.durable.borrow();
-        if durable >= target.seq && state.blobs_durable >= target.blobs {
-            return Ok(Turn::Done(durable));
-        }
-        if state.flushing {
-            return Ok(Turn::Follow);
-        }
-        state.flushing = true;
-        Ok(Turn::Lead(Lead {
-            shared: Arc::clone(self),
-            began: false,
-        }))
-    }
-
-    /// Flushes what is pending now and then, until nothing is.
-    fn start_timer(self: &Arc<Self>) {
-        let timer = Timer(Arc::downgrade(self));
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(FLUSH_INTERVAL).await;
-                let Some(shared) = timer.0.upgrade() else {
-                    return;
-                };
-                {
-                    let mut state = shared.state();
-                    if state.pending.is_empty() || state.failed.is_some() {
-                        state.timer = false;
-                        return;
-                    }
-                }
-                // Whoever needs the entries on disk is told of a failure.
-                let _ = Writer { shared }.barrier().await;
-            }
-        });
-    }
-
-    /// One write and one sync. Returns the new last durable entry.
-    fn write(&self, pending: &[u8], target: Target, put: bool) -> Result<u64, Error> {
-        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        if put {
-            let folder = self.files.blobs();
-            self.files
-                .disk
-                .sync_folder(&folder)
-                .map_err(Error::io("sync", folder))?;
-        }
-        if pending.is_empty() {
-            return Ok(output.seq);
-        }
-        if output.bytes >= self.home.segment_bytes {
-            *output = take::next(&self.files, &output, &self.lock.holder)?;
-        }
-        let path = self.files.segment_path(output.segment);
-        write_all(output.file.as_ref(), pending).map_err(Error::io("write", &path))?;
-        output.file.sync().map_err(Error::io("sync", path))?;
-        output.bytes += pending.len() as u64;
-        (output.seq, output.hash) = (target.seq, target.hash);
-        Ok(target.seq)
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let (pending, target) = (mem::take(&mut state.pending), state.target());
-        if state.failed.is_none() && !pending.is_empty() {
-            // Nobody was promised these entries, so nobody needs to be told.
-            let _ = self.write(&pending, target, true);
-        }
-    }
-}
-
-/// A task that flushes; when it ends, however it ends, the next appending starts another.
-struct Timer(Weak<Shared>);
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        if let Some(shared) = self.0.upgrade() {
-            shared.state().timer = false;
-        }
-    }
-}
-
-/// The right and duty to flush. Whatever becomes of it, the next in line gets a turn.
-struct Lead {
-    shared: Arc<Shared>,
-    began: bool,
-}
-
-impl Lead {
-    fn flush(mut self) {
-        let shared = Arc::clone(&self.shared);
-        let (pending, target, put) = {
-            let mut state = shared.state();
-            self.began = true;
-            let put = state.blobs_durable < state.blobs;
-            (mem::take(&mut state.pending), state.target(), put)
-        };
-        let written = shared.write(&pending, target, put);
-        let mut state = shared.state();
-        match written {
-            Ok(durable) => {
-                state.blobs_durable = state.blobs_durable.max(target.blobs);
-                self.began = false;
-                // Announced when the next may lead, in `drop`.
-                shared.durable.send_if_modified(|seq| {
-                    *seq = durable;
-                    false
-                });
-            }
-            Err(error) => state.failed = Some(failure(error, *shared.durable.borrow())),
-        }
-    }
-}
-
-fn failure(error: Error, intact: u64) -> Failure {
-    match error {
-        Error::Io { what, path, source } => Failure {
-            what,
-            path,
-            intact,
-            source: source.into(),
-        },
-        other => Failure {
-            what: "write",
-            path: PathBuf::new(),
-            intact,
-            source: Arc::new(io::Error::other(other)),
-        },
-    }
-}
-
-impl Drop for Lead {
-    fn drop(&mut self) {
-        let mut state = self.shared.state();
-        state.flushing = false;
-        if self.began && state.failed.is_none() {
-            let source = io::Error::other("the thread that flushed it panicked");
-            let error = Error::Io {
-                what: "flush",
-                path: self.shared.files.folder.clone(),
-                source,
-            };
-            state.failed = Some(failure(error, *self.shared.durable.borrow()));
-        }
-        drop(state);
-        self.shared.flushed.notify_all();
-        // Announced even if nothing was put on disk: who waits must look for a failure.
-        self.shared.durable.send_modify(|_| ());
-    }
 }

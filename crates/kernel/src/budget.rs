@@ -10,7 +10,7 @@ use std::{
 
 use gyrus_contract::{Limits, Microdollars, Price, Spent};
 
-use crate::{Charge, Ending};
+use crate::{Charge, Ending, KernelState};
 
 /// A reply shorter than this, in tokens, is not worth its prompt: below it the run stops instead.
 pub const OUTPUT_FLOOR: u64 = 64;
@@ -26,6 +26,8 @@ pub(crate) struct Ledger {
 
 struct Inner {
     spent: Spent,
+    /// Child runs that were started, over the whole tree below.
+    children: u32,
     reserved: Charge,
     /// When this process took the run up; time before that is in `spent`.
     since: Instant,
@@ -40,9 +42,10 @@ pub(crate) struct Reservation {
 }
 
 impl Ledger {
-    pub(crate) fn new(limits: Limits, spent: Spent, parent: Option<Arc<Ledger>>) -> Self {
+    pub(crate) fn new(limits: Limits, before: &KernelState, parent: Option<Arc<Ledger>>) -> Self {
         let inner = Inner {
-            spent,
+            spent: before.spent,
+            children: before.children,
             reserved: Charge::default(),
             since: Instant::now(),
             warned: Vec::new(),
@@ -163,19 +166,43 @@ impl Ledger {
             inner.reserved.cost =
                 Microdollars(inner.reserved.cost.0.saturating_sub(reserved.cost.0));
         }
-        self.charge_own(charged, estimated);
+        self.inner().add(charged, estimated);
         if let Some(parent) = &self.parent {
             parent.settle(reserved, charged, estimated);
         }
     }
 
-    /// Counts what a journal says was charged before this process; the parent's journal has it
-    /// in its own entries.
-    pub(crate) fn charge_own(&self, charged: Charge, estimated: bool) {
-        let mut inner = self.inner();
-        inner.spent.tokens += charged.tokens;
-        inner.spent.cost = inner.spent.cost + charged.cost;
-        inner.spent.estimated |= estimated;
+    /// Counts what a journal says was charged before this process, here and in every run above:
+    /// none of them has it in an entry of its own before this run ended.
+    pub(crate) fn charge(&self, charged: Charge, estimated: bool) {
+        self.inner().add(charged, estimated);
+        if let Some(parent) = &self.parent {
+            parent.charge(charged, estimated);
+        }
+    }
+
+    /// Counts child runs, here and in every run above.
+    pub(crate) fn count_children(&self, started: u32) {
+        {
+            let mut inner = self.inner();
+            inner.children = inner.children.saturating_add(started);
+        }
+        if let Some(parent) = &self.parent {
+            parent.count_children(started);
+        }
+    }
+
+    /// Child runs that were started below this run.
+    pub(crate) fn children(&self) -> u32 {
+        self.inner().children
+    }
+
+    /// Child runs that were started below the run that a person started.
+    pub(crate) fn children_of_tree(&self) -> u32 {
+        match &self.parent {
+            Some(parent) => parent.children_of_tree(),
+            None => self.children(),
+        }
     }
 
     /// Limits of which more than [`WARN_AT_PERCENT`] is used and that were not announced yet.
@@ -207,6 +234,12 @@ impl Ledger {
 }
 
 impl Inner {
+    fn add(&mut self, charged: Charge, estimated: bool) {
+        self.spent.tokens = self.spent.tokens.saturating_add(charged.tokens);
+        self.spent.cost = self.spent.cost + charged.cost;
+        self.spent.estimated |= estimated;
+    }
+
     fn spent_now(&self) -> Spent {
         let elapsed = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
         Spent {
@@ -241,9 +274,13 @@ mod tests {
         }
     }
 
+    fn nothing_yet() -> KernelState {
+        KernelState::default()
+    }
+
     #[test]
     fn output_is_what_the_rest_affords() {
-        let ledger = Ledger::new(tokens(1_000), Spent::default(), None);
+        let ledger = Ledger::new(tokens(1_000), &nothing_yet(), None);
         let reservation = ledger.reserve(400, 4_000, None).unwrap();
         assert_eq!(reservation.max_output_tokens, 600);
         // The whole limit is reserved: a concurrent request finds nothing.
@@ -268,7 +305,7 @@ mod tests {
             cost: Some(Microdollars(1_000)),
             ..Limits::default()
         };
-        let ledger = Ledger::new(limits, Spent::default(), None);
+        let ledger = Ledger::new(limits, &nothing_yet(), None);
         let reservation = ledger.reserve(500, 100_000, Some(PRICE)).unwrap();
         assert_eq!(reservation.max_output_tokens, 250);
         assert_eq!(reservation.charge.cost, Microdollars(1_000));
@@ -281,8 +318,8 @@ mod tests {
 
     #[test]
     fn children_use_their_parents_money() {
-        let parent = Arc::new(Ledger::new(tokens(1_000), Spent::default(), None));
-        let child = Ledger::new(Limits::default(), Spent::default(), Some(parent.clone()));
+        let parent = Arc::new(Ledger::new(tokens(1_000), &nothing_yet(), None));
+        let child = Ledger::new(Limits::default(), &nothing_yet(), Some(parent.clone()));
         let reservation = child.reserve(100, 5_000, None).unwrap();
         assert_eq!(reservation.max_output_tokens, 900);
         child.settle(
@@ -304,14 +341,15 @@ mod tests {
             steps: Some(10),
             ..Limits::default()
         };
-        let ledger = Ledger::new(
-            limits,
-            Spent {
-                steps: 8,
-                ..Spent::default()
-            },
-            None,
-        );
+        let spent = Spent {
+            steps: 8,
+            ..Spent::default()
+        };
+        let before = KernelState {
+            spent,
+            ..KernelState::default()
+        };
+        let ledger = Ledger::new(limits, &before, None);
         assert_eq!(ledger.warnings(), ["steps: 8 of 10"]);
         assert!(ledger.warnings().is_empty());
         assert!(ledger.check_cycle().is_ok());

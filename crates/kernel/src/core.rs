@@ -10,7 +10,7 @@ use gyrus_contract::{EffectId, Judgement, Principal, Purpose, SurfaceMessage, Te
 use gyrus_journal::Inbox;
 
 use crate::{
-    Controls, Entry, Kernel, KernelState, RunStarted, Settings, Stop, budget::Ledger, log::Log,
+    Controls, Entry, Kernel, KernelState, ModelReply, RunStarted, Settings, Stop, budget::Ledger, log::Log,
     recorded::Recorded,
 };
 
@@ -37,14 +37,15 @@ pub(crate) struct Shared {
     pub(crate) replies: BTreeMap<Purpose, u64>,
     pub(crate) amendments: Vec<Text>,
     pub(crate) consumed: Vec<String>,
-    pub(crate) children: u32,
     pub(crate) denied: Vec<String>,
     /// Messages of memory below this number stand in the journal.
     pub(crate) journaled_items: u64,
     /// A live call of this cycle may have changed the workspace.
     pub(crate) world_changed: bool,
-    /// Effects that began live and have no outcome yet: what a lost race cuts off.
+    /// Calls that began live and have no outcome yet: what a lost race cuts off.
     pub(crate) open_calls: Vec<EffectId>,
+    /// Requests that left and have no reply yet, each as what is recorded if it is cut off.
+    pub(crate) open_asks: Vec<ModelReply>,
 }
 
 /// What a run is made of, before its first effect.
@@ -70,11 +71,11 @@ impl Core {
             replies: state.replies,
             amendments: state.amendments,
             consumed: Vec::new(),
-            children: state.children,
             denied: state.denied,
             journaled_items: parts.journaled_items,
             world_changed: false,
             open_calls: Vec::new(),
+            open_asks: Vec::new(),
         };
         Self {
             kernel: parts.kernel,
@@ -108,7 +109,7 @@ impl Core {
             replies: shared.replies.clone(),
             amendments: shared.amendments.clone(),
             consumed: shared.consumed.clone(),
-            children: shared.children,
+            children: self.ledger.children(),
             denied: shared.denied.clone(),
             settings: (self.settings != self.started.settings).then(|| self.settings.clone()),
         }
@@ -136,9 +137,13 @@ impl Core {
         let messages = inbox.messages()?;
         let shared = self.shared();
         Ok(messages
-            .iter()
+            .into_iter()
             .filter(|(id, _)| !shared.consumed.contains(id))
-            .filter_map(|(_, body)| serde_json::from_str(body).ok())
+            .filter_map(|(id, body)| {
+                let message: SurfaceMessage = serde_json::from_str(&body).ok()?;
+                // The inbox knows a message by the name that it was put under, whatever it says.
+                Some(SurfaceMessage { id, ..message })
+            })
             .collect())
     }
 

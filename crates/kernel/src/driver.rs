@@ -1,23 +1,27 @@
 //! Drives a run: cycle after cycle, until it ends or parks.
 
+mod take_up;
+
 use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
-    ActionVerdict, EffectId, ExecutionResult, MemoryBuffer, Observation, Origin, RunId, Spent, Text,
+    EffectId, ExecutionResult, MemoryBuffer, RunId, Spent,
 };
 use gyrus_journal::{Inbox, Recovery, Writer};
 
 use crate::{
-    Controls, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, HandOver, Kernel, KernelError,
-    Run, RunEnded, RunHandedOver, RunParked, RunStarted, Settled, Snapshot, Stop, Unfinished,
+    Controls, CycleEnded, Ending, Entry, ErasedLoop, Kernel, KernelError, Run, RunEnded, RunParked,
+    RunStarted, Snapshot, Stop,
     budget::Ledger,
     core::{Core, CoreParts},
     effects::ask,
     log::Log,
-    position::{Position, memory_at},
+    position::Position,
     recorded::Recorded,
     snapshot::{SnapshotError, Snapshots, Taken},
 };
+
+pub(crate) use take_up::{Unrestored, observations, restore};
 
 /// How a stretch of a run ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,10 +112,12 @@ impl Ready {
     pub async fn drive(mut self) -> Result<Finished, KernelError> {
         let mut handed_over = None;
         loop {
-            let driver = Driver::new(&self, handed_over.take())?;
-            match driver.drive().await {
+            let driver = Driver::new(&self)?;
+            let position = self.position.clone();
+            let may_hand_over = self.other_code && !position.recorded.is_empty();
+            match driver.drive(position, handed_over.take()).await {
                 // Today's code cannot continue what other code began: a fresh cycle takes over.
-                Err(KernelError::Stop(Stop::Divergence(divergence))) if self.other_code => {
+                Err(KernelError::Stop(Stop::Divergence(divergence))) if may_hand_over => {
                     self.other_code = false;
                     self.position = Position::read(self.id(), &self.writer.reader()?)?;
                     handed_over = Some(divergence.to_string());
@@ -162,14 +168,16 @@ struct Driver {
     snapshots: Snapshots,
     cycle: u32,
     recorded: Option<Recorded>,
+    /// What is recorded since the last complete cycle was done by other code than today's.
+    other_code: bool,
 }
 
 impl Driver {
-    fn new(ready: &Ready, handed_over: Option<String>) -> Result<Self, KernelError> {
-        let position = ready.position.clone();
+    fn new(ready: &Ready) -> Result<Self, KernelError> {
+        let position = &ready.position;
         let log = Log::live(ready.writer.clone())?;
         let state = position.kernel_state();
-        let ledger = Ledger::new(position.settings.limits, state.spent, ready.parent.clone());
+        let ledger = Ledger::new(position.settings.limits, &state, ready.parent.clone());
         let last_snapshot = position
             .last
             .as_ref()
@@ -193,7 +201,7 @@ impl Driver {
             started,
         });
         let started = &position.started;
-        let mut driver = Self {
+        Ok(Self {
             core: Arc::new(core),
             cognitive_loop: ready
                 .kernel
@@ -201,77 +209,18 @@ impl Driver {
             snapshots: Snapshots::new(started.workspace.clone(), previous),
             cycle: position.cycle,
             recorded: None,
-        };
-        driver.take_up(position, handed_over)?;
-        Ok(driver)
+            other_code: ready.other_code,
+        })
     }
 
-    /// Brings the loop to where the journal is.
-    fn take_up(
-        &mut self,
+    async fn drive(
+        mut self,
         position: Position,
-        handed_over: Option<String>,
-    ) -> Result<(), KernelError> {
-        let mut hand_over = handed_over;
-        if let Some(last) = &position.last {
-            match restore(&mut *self.cognitive_loop, self.core.log.reader(), last) {
-                Ok(()) => {}
-                Err(Unrestored::Stop(stop)) => return Err(stop.into()),
-                Err(Unrestored::Loop(reason)) => hand_over = Some(reason),
-            }
-        }
-        for (handed, done) in &position.dropped {
-            let done = observations(&self.core, done)?;
-            let reason = handed.reason.clone();
-            self.cognitive_loop.hand_over(&HandOver { reason, done });
-        }
-        let unfinished = !position.recorded.is_empty();
-        if unfinished && self.cognitive_loop.unfinished() == Unfinished::Abandon {
-            let reason = "the process ended in the middle of a step";
-            hand_over.get_or_insert_with(|| reason.to_owned());
-        }
-        match hand_over {
-            Some(reason) => self.hand_over(reason, position.recorded)?,
-            None => self.recorded = Some(Recorded::new(position.recorded, false)),
-        }
-        Ok(())
-    }
-
-    /// Gives the unfinished cycle up and tells a fresh one what it did.
-    fn hand_over(&mut self, reason: String, recorded: Vec<Entry>) -> Result<(), KernelError> {
-        let cut_off = unsettled(&recorded);
-        let mut entries: Vec<Entry> = cut_off.into_iter().map(Entry::from).collect();
-        let mut all = recorded;
-        all.extend(entries.iter().cloned());
-        let done = observations(&self.core, &all)?;
-        entries.push(
-            CycleDropped {
-                cycle: self.cycle,
-                why: reason.clone(),
-            }
-            .into(),
-        );
-        let handed = RunHandedOver {
-            reason: reason.clone(),
-            done: done.iter().map(|seen| seen.effect.clone()).collect(),
-        };
-        entries.push(handed.into());
-        self.core.log.append_all(&entries)?;
-        for entry in &all {
-            if let Entry::ModelReply(reply) = entry {
-                self.core.ledger.charge_own(reply.charged, reply.estimated);
-            }
-        }
-        self.cognitive_loop.hand_over(&HandOver { reason, done });
-        self.cycle += 1;
-        self.recorded = None;
-        Ok(())
-    }
-
-    async fn drive(mut self) -> Result<Finished, KernelError> {
+        hand_over: Option<String>,
+    ) -> Result<Finished, KernelError> {
         let orders = watch_orders(self.core.clone());
         let ending = tokio::select! {
-            ending = self.cycles() => ending?,
+            ending = self.cycles(position, hand_over) => ending?,
             failed = orders => return Err(failed.into()),
         };
         let spent = self.core.ledger.spent();
@@ -297,10 +246,15 @@ impl Driver {
         })
     }
 
-    async fn cycles(&mut self) -> Result<Ending, KernelError> {
+    async fn cycles(
+        &mut self,
+        position: Position,
+        hand_over: Option<String>,
+    ) -> Result<Ending, KernelError> {
+        let mut done = self.take_up(position, hand_over).await;
         loop {
-            match self.one_cycle().await {
-                Ok(None) => {}
+            match done {
+                Ok(None) => done = self.one_cycle().await,
                 Ok(Some(ending)) => return Ok(ending),
                 Err(Stop::Park(ending)) => return Ok(*ending),
                 Err(Stop::Failed(reason)) => {
@@ -329,7 +283,7 @@ impl Driver {
         core.ledger.count_cycle();
         let mut run = Run::new(core.clone(), prefix);
         let result = self.cognitive_loop.cycle(&mut run).await?;
-        run.check_dropped()?;
+        run.check_ended()?;
         core.recorded().is_used_up()?;
         let ended = self.ended(&result)?;
         let ending = ending_of(&ended);
@@ -373,32 +327,6 @@ impl Driver {
     }
 }
 
-/// What recorded calls came to.
-pub(crate) fn observations(core: &Core, entries: &[Entry]) -> Result<Vec<Observation>, Stop> {
-    let mut seen = Vec::new();
-    for entry in entries {
-        let Entry::ToolResulted(result) = entry else {
-            continue;
-        };
-        let call = entries.iter().find_map(|entry| match entry {
-            Entry::ToolCalled(called) if called.effect == result.effect => Some(&called.call),
-            _ => None,
-        });
-        let tool = call.map(|call| call.tool.clone()).unwrap_or_default();
-        let text = result.text.load(&core.log)?;
-        seen.push(Observation {
-            effect: result.effect.clone(),
-            call_id: String::new(),
-            text: Text::new(text, Origin::Tool { name: tool.clone() }),
-            tool,
-            is_error: result.is_error,
-            verdict: result.verdict,
-            claim: result.claim.clone(),
-        });
-    }
-    Ok(seen)
-}
-
 /// Effect 0 of a cycle: what a person said since the last one.
 pub(crate) fn begin_cycle(core: &Core, prefix: &EffectId) -> Result<(), Stop> {
     let start = prefix.then(0);
@@ -440,52 +368,6 @@ pub(crate) fn ending_of(ended: &CycleEnded) -> Option<Ending> {
             denied: denied(),
         }
     })
-}
-
-pub(crate) enum Unrestored {
-    Stop(Stop),
-    Loop(String),
-}
-
-/// Brings a loop to the end of a cycle.
-pub(crate) fn restore(
-    cognitive_loop: &mut dyn ErasedLoop,
-    reader: &gyrus_journal::Reader,
-    last: &CycleEnded,
-) -> Result<(), Unrestored> {
-    let capacity = cognitive_loop.memory().capacity();
-    let (first, items) = memory_at(reader, last, capacity).map_err(Unrestored::Stop)?;
-    *cognitive_loop.memory_mut() = MemoryBuffer::restore(capacity, first, items);
-    cognitive_loop
-        .load(last.state_version, last.state.clone())
-        .map_err(Unrestored::Loop)
-}
-
-/// Calls that began and have no outcome: a fresh cycle is told that nobody knows.
-fn unsettled(recorded: &[Entry]) -> Vec<crate::ToolResulted> {
-    let settled = |effect: &EffectId| {
-        recorded
-            .iter()
-            .any(|entry| matches!(entry, Entry::ToolResulted(result) if result.effect == *effect))
-    };
-    recorded
-        .iter()
-        .filter_map(|entry| match entry {
-            Entry::ToolStarted(started) if !settled(&started.effect) => Some(crate::ToolResulted {
-                effect: started.effect.clone(),
-                settled: Settled::Interrupted,
-                text: crate::Inline::Is(
-                    "this call was interrupted; it may or may not have happened".to_owned(),
-                ),
-                is_error: true,
-                verdict: ActionVerdict::CannotTell,
-                artifacts: Vec::new(),
-                claim: None,
-                took_ms: 0,
-            }),
-            _ => None,
-        })
-        .collect()
 }
 
 /// Obeys orders from the inbox whatever effect is in hand. Returns only when that fails.

@@ -252,7 +252,7 @@ impl Kernel {
         let (writer, recovery) = self.store().take(&name, how)?;
         let reader = writer.reader()?;
         let mut position = Position::read(run, &reader)?;
-        if let Some(ending) = position.over() {
+        if let Some((ending, _)) = position.over() {
             return Err(KernelError::Over {
                 run,
                 what: summary(&ending),
@@ -272,7 +272,7 @@ impl Kernel {
             set_aside_bytes: recovery.set_aside.as_ref().map(|tail| tail.bytes),
         })?;
         writer.barrier_blocking()?;
-        let other_code = before.pins != position.settings.pins;
+        let other_code = position.other_code(&position.settings.pins);
         Ready::new(self.clone(), writer, position, Some(recovery), other_code)
     }
 

@@ -3,12 +3,14 @@
 //! Read backwards from the journal's end, so that a run of a million entries is taken up as fast
 //! as one of ten.
 
-use gyrus_contract::{Item, RunId};
+use std::ops::Range;
+
+use gyrus_contract::{Item, RunId, Spent};
 use gyrus_journal::Reader;
 
 use crate::{
-    Appended, CycleEnded, Ending, Entry, KernelError, KernelState, RunHandedOver, RunStarted,
-    Settings, Stop, log::parse,
+    Appended, CycleEnded, Ending, Entry, KernelError, KernelState, Pins, RunStarted, Settings,
+    Stop, log::parse,
 };
 
 /// Where a run is.
@@ -23,10 +25,20 @@ pub(crate) struct Position {
     pub(crate) cycle: u32,
     /// What is recorded of that cycle.
     pub(crate) recorded: Vec<Entry>,
-    /// Cycles after `last` that were given up, with what they did.
-    pub(crate) dropped: Vec<(RunHandedOver, Vec<Entry>)>,
-    /// How the run stopped last, if it said so.
-    pub(crate) ending: Option<Ending>,
+    /// Cycles after `last` that were given up.
+    pub(crate) dropped: Vec<Dropped>,
+    /// How the run stopped last, if it said so, and what it had used then.
+    ending: Option<(Ending, Spent)>,
+    /// What decided how the run goes on while `recorded` was recorded.
+    recorded_under: Vec<Pins>,
+}
+
+/// A cycle that was given up.
+#[derive(Debug, Clone)]
+pub(crate) struct Dropped {
+    pub(crate) why: String,
+    /// What it did.
+    pub(crate) entries: Vec<Entry>,
 }
 
 impl Position {
@@ -34,6 +46,7 @@ impl Position {
     pub(crate) fn fresh(started: RunStarted) -> Self {
         Self {
             settings: started.settings.clone(),
+            recorded_under: vec![started.settings.pins.clone()],
             started,
             last: None,
             cycle: 1,
@@ -73,6 +86,7 @@ impl Position {
             .as_ref()
             .and_then(|cycle| cycle.kernel.settings.clone())
         {
+            position.recorded_under = vec![settings.pins.clone()];
             position.settings = settings;
         }
         position.cycle = last.as_ref().map_or(1, |cycle| cycle.cycle + 1);
@@ -85,41 +99,64 @@ impl Position {
 
     fn apply(&mut self, entry: Entry) {
         match entry {
-            Entry::RunHandedOver(handed) => {
-                self.dropped
-                    .push((handed, std::mem::take(&mut self.recorded)));
+            Entry::CycleDropped(dropped) => {
+                let entries = std::mem::take(&mut self.recorded);
+                let why = dropped.why;
+                self.dropped.push(Dropped { why, entries });
+                self.cycle = dropped.cycle + 1;
+                self.recorded_under = vec![self.settings.pins.clone()];
             }
-            Entry::CycleDropped(dropped) => self.cycle = dropped.cycle + 1,
-            Entry::RunResumed(resumed) => self.settings = resumed.settings,
-            Entry::RunParked(parked) => self.ending = Some(parked.ending),
-            Entry::RunEnded(ended) => self.ending = Some(ended.ending),
+            Entry::RunResumed(resumed) => {
+                self.recorded_under.push(resumed.settings.pins.clone());
+                self.settings = resumed.settings;
+            }
+            Entry::RunParked(parked) => self.ending = Some((parked.ending, parked.spent)),
+            Entry::RunEnded(ended) => self.ending = Some((ended.ending, ended.spent)),
             other => {
                 if other.effect().is_some() {
-                    self.ending = None;
                     self.recorded.push(other);
                 }
             }
         }
     }
 
-    /// How the run ended, if it is over for good.
-    pub(crate) fn over(&self) -> Option<Ending> {
-        self.ending.clone().filter(Ending::is_final)
+    /// How the run ended and what it used, if it is over for good.
+    pub(crate) fn over(&self) -> Option<(Ending, Spent)> {
+        self.ending.clone().filter(|(ending, _)| ending.is_final())
+    }
+
+    /// Whether other code than that of `pins` had a part in what is recorded since the last
+    /// complete cycle.
+    pub(crate) fn other_code(&self, pins: &Pins) -> bool {
+        self.recorded_under.iter().any(|under| under != pins)
+    }
+
+    /// Child runs that were started below this run.
+    pub(crate) fn children(&self) -> u32 {
+        let recorded = self.recorded.iter().map(|entry| match entry {
+            Entry::ChildStarted(_) => 1,
+            Entry::ChildEnded(ended) => ended.children,
+            _ => 0,
+        });
+        self.kernel_state().children + recorded.sum::<u32>()
     }
 
     /// The kernel's state at the end of the last complete cycle.
     pub(crate) fn kernel_state(&self) -> KernelState {
-        self.last
-            .as_ref()
-            .map(|cycle| cycle.kernel.clone())
-            .unwrap_or_default()
+        let last = self.last.as_ref().map(|cycle| cycle.kernel.clone());
+        let mut state = last.unwrap_or_default();
+        // Money and tokens of an unfinished cycle stand in its entries; its time only here.
+        if let Some((_, spent)) = &self.ending {
+            state.spent.time_ms = state.spent.time_ms.max(spent.time_ms);
+        }
+        state
     }
 
     /// Inbox messages that the journal already holds.
     pub(crate) fn consumed(&self) -> Vec<String> {
-        let recorded = self
-            .recorded
-            .iter()
+        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.entries);
+        let recorded = dropped
+            .chain(&self.recorded)
             .flat_map(|entry| entry.consumed_messages());
         let last = self
             .last
@@ -135,40 +172,50 @@ pub(crate) fn memory_at(
     last: &CycleEnded,
     capacity: usize,
 ) -> Result<(u64, Vec<Item>), Stop> {
-    let wanted = last.memory_next.saturating_sub(capacity as u64);
+    let wanted = last.memory_next.saturating_sub(capacity as u64)..last.memory_next;
+    let is_last = |_, entry: &Entry| matches!(entry, Entry::CycleEnded(c) if c.cycle == last.cycle);
+    items_back(reader, wanted, is_last)
+}
+
+/// The messages of memory with these numbers, as they were when the entry was written that
+/// `begins` knows by its seq and content. Returns the number of the first one found, too.
+pub(crate) fn items_back(
+    reader: &Reader,
+    wanted: Range<u64>,
+    begins: impl Fn(u64, &Entry) -> bool,
+) -> Result<(u64, Vec<Item>), Stop> {
     let mut items: Vec<Item> = Vec::new();
-    let mut first = last.memory_next;
+    let mut first = wanted.end;
     // Numbers of cycles that were given up: what they remembered was forgotten again.
     let mut given_up = Vec::new();
     let mut within = false;
     for entry in reader.entries_back()? {
-        if first <= wanted {
+        if first <= wanted.start {
             break;
         }
         let entry = entry?;
-        if !matches!(
-            entry.kind.as_str(),
-            "cycle.ended" | "cycle.dropped" | "model.call"
-        ) {
+        let kind = entry.kind.as_str();
+        if !matches!(kind, "cycle.ended" | "cycle.dropped" | "model.call") {
             continue;
         }
-        let appended = match parse(&entry)? {
+        let seq = entry.seq;
+        let entry = parse(&entry)?;
+        within |= begins(seq, &entry);
+        if !within {
+            continue;
+        }
+        let appended = match entry {
             Entry::CycleDropped(dropped) => {
                 given_up.push(dropped.cycle);
                 continue;
             }
-            Entry::CycleEnded(cycle) => {
-                within |= cycle.cycle == last.cycle;
-                cycle.appended
-            }
+            Entry::CycleEnded(cycle) => cycle.appended,
             Entry::ModelCall(call) if !given_up.contains(&call.effect.cycle_number()) => {
                 call.appended
             }
             _ => continue,
         };
-        if within {
-            prepend(reader, &mut items, &mut first, appended)?;
-        }
+        prepend(reader, &mut items, &mut first, appended)?;
     }
     items.reverse();
     Ok((first, items))

@@ -11,6 +11,8 @@ use crate::{Divergence, Entry};
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
     effects: BTreeMap<EffectId, Vec<Entry>>,
+    /// Branches that are known to have ended.
+    ended: Vec<EffectId>,
     /// The cycle is known to have ended after these: nothing may go beyond them.
     pub(crate) complete: bool,
 }
@@ -23,7 +25,11 @@ impl Recorded {
                 effects.entry(effect.clone()).or_default().push(entry);
             }
         }
-        Self { effects, complete }
+        Self {
+            effects,
+            ended: Vec::new(),
+            complete,
+        }
     }
 
     /// The entries of `effect`, now consumed. Empty when it never happened.
@@ -31,30 +37,44 @@ impl Recorded {
         self.effects.remove(effect).unwrap_or_default()
     }
 
-    /// Forgets what happened inside `outer`: the branches that lost a race.
-    pub(crate) fn forget_within(&mut self, outer: &EffectId) {
-        self.effects.retain(|effect, _| !effect.is_within(outer));
+    /// Hands out what happened inside `outer` and will not be asked for: in the branches that
+    /// lost a race.
+    pub(crate) fn take_within(&mut self, outer: &EffectId) -> Vec<Entry> {
+        let all = std::mem::take(&mut self.effects);
+        let (within, others): (BTreeMap<_, _>, _) =
+            all.into_iter().partition(|(id, _)| id.is_within(outer));
+        self.effects = others;
+        within.into_values().flatten().collect()
+    }
+
+    /// `branch` is known to have ended: nothing in it may go beyond what is recorded.
+    pub(crate) fn ends(&mut self, branch: EffectId) {
+        self.ended.push(branch);
     }
 
     /// `now` is about to go live in the branch `prefix`, whose next effect is `effect`. That is
-    /// wrong while the branch has recorded effects left, or the cycle is known to have ended.
+    /// wrong while something is recorded that came after it, or its branch or cycle is known to
+    /// have ended.
     pub(crate) fn may_go_live(
         &self,
         prefix: &EffectId,
         effect: &EffectId,
         now: impl FnOnce() -> String,
     ) -> Result<(), Divergence> {
-        if let Some((left, entries)) = self.effects.iter().find(|(id, _)| id.is_within(prefix)) {
+        let later = |id: &EffectId| id.is_within(prefix) || comes_after(id, effect);
+        if let Some((left, entries)) = self.effects.iter().find(|(id, _)| later(id)) {
             return Err(Divergence {
                 effect: left.clone(),
                 recorded: entries.first().map(describe).unwrap_or_default(),
                 now: format!("something before it that was never recorded: {}", now()),
             });
         }
-        if self.complete {
+        let ended = self.ended.iter().any(|branch| effect.is_within(branch));
+        if ended || self.complete {
+            let what = if ended { "branch" } else { "cycle" };
             return Err(Divergence {
                 effect: effect.clone(),
-                recorded: "the end of the cycle".to_owned(),
+                recorded: format!("the end of the {what}"),
                 now: now(),
             });
         }
@@ -72,6 +92,14 @@ impl Recorded {
             }),
         }
     }
+}
+
+/// Whether `id` can only have begun when `effect` had ended. Numbers of cycles and branches stand
+/// at even places, those of effects, which follow each other, at odd ones.
+fn comes_after(id: &EffectId, effect: &EffectId) -> bool {
+    let (id, effect) = (id.path(), effect.path());
+    let differ = id.iter().zip(effect).position(|(one, other)| one != other);
+    differ.is_some_and(|place| place % 2 == 1 && id[place] > effect[place])
 }
 
 /// How many characters of an entry a divergence shows.

@@ -9,9 +9,11 @@
 //! model repeat it, so a marker proves nothing: reveal only what has passed the gate, and only
 //! where it goes out. What was found in text (not configured) is remembered by this process alone.
 
-mod context;
-mod formats;
 mod known;
+mod formats;
+mod context;
+mod names;
+mod plausible;
 
 use std::{
     borrow::Cow,
@@ -125,7 +127,7 @@ impl Redactor {
         }
         let cuts = self.look(text, cuts, |piece| self.known.find(piece.text));
         let cuts = self.look(text, cuts, |piece| self.formats.find(piece.text));
-        let cuts = self.look(text, cuts, |piece| self.formats.find_openai(piece.text));
+        let cuts = self.look(text, cuts, |piece| self.formats.find_sk_keys(piece.text));
         let cuts = self.look(text, cuts, |piece| {
             self.formats.find_in_addresses(piece.text)
         });

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{Digest, EffectId, RunId, Spent};
+use gyrus_contract::{Digest, EffectId, RunId};
 
 use crate::{
-    Controls, CycleEnded, Divergence, Entry, ErasedLoop, Kernel, KernelError, KernelState, Run,
-    RunStarted, Stop,
+    Controls, CycleDropped, CycleEnded, Divergence, Entry, ErasedLoop, HandOver, Kernel,
+    KernelError, KernelState, Run, RunStarted, Settings, Stop,
     budget::Ledger,
     core::{Core, CoreParts},
-    driver::{Unrestored, begin_cycle, restore},
+    driver::{Unrestored, begin_cycle, observations, restore},
+    given_up::take_in,
     kernel::{entries, log_name},
-    log::Log,
+    log::{Log, parse},
     recorded::Recorded,
 };
 
@@ -51,16 +52,15 @@ impl Kernel {
             let (_, entry) = entry?;
             replay.found.entries += 1;
             match entry {
+                Entry::CycleEnded(ended) if replay.is_inherited(&ended) => replay.inherit(&ended)?,
                 Entry::CycleEnded(ended) => {
                     replay
                         .cycle(std::mem::take(&mut recorded), Some(ended))
                         .await?;
                 }
-                Entry::RunHandedOver(handed) => {
-                    replay.found.given_up += 1;
-                    replay.hand_over(handed, std::mem::take(&mut recorded))?;
+                Entry::CycleDropped(dropped) => {
+                    replay.give_up(dropped, std::mem::take(&mut recorded))?;
                 }
-                Entry::CycleDropped(dropped) => replay.number = dropped.cycle + 1,
                 other if other.effect().is_some() => recorded.push(other),
                 _ => {}
             }
@@ -83,19 +83,22 @@ struct Replay {
 impl Replay {
     fn new(kernel: &Kernel, started: RunStarted, log: Log) -> Result<Self, KernelError> {
         let cognitive_loop = kernel.make_loop(&started.cognitive_loop, &started.loop_config)?;
-        let other_code =
-            kernel.pins(&*cognitive_loop, &started.settings.pins) != started.settings.pins;
+        let mut other_code = false;
+        for settings in settings(&log, &started)? {
+            other_code |= kernel.pins(&*cognitive_loop, &settings.pins) != settings.pins;
+        }
         let run = started.run;
+        let state = KernelState::default();
         let core = Core::new(CoreParts {
             kernel: kernel.clone(),
             goal: started.goal.load(&log)?,
             settings: started.settings.clone(),
-            ledger: Arc::new(Ledger::new(started.settings.limits, Spent::default(), None)),
+            ledger: Arc::new(Ledger::new(started.settings.limits, &state, None)),
             log,
             inbox: None,
             controls: Controls::default(),
             prompts_may_differ: other_code,
-            state: KernelState::default(),
+            state,
             journaled_items: 0,
             started,
         });
@@ -116,6 +119,23 @@ impl Replay {
         })
     }
 
+    /// Whether the cycle is the other run's, from which this one was forked.
+    fn is_inherited(&self, ended: &CycleEnded) -> bool {
+        let forked = self.core.started.forked_from.as_ref();
+        forked.is_some_and(|from| from.cycle == ended.cycle)
+    }
+
+    fn inherit(&mut self, ended: &CycleEnded) -> Result<(), KernelError> {
+        {
+            let mut shared = self.core.shared();
+            shared.exposed = ended.kernel.exposed;
+            shared.replies = ended.kernel.replies.clone();
+            shared.amendments = ended.kernel.amendments.clone();
+        }
+        self.number = ended.cycle + 1;
+        self.go_on_from(ended)
+    }
+
     /// Runs one cycle again and compares its end.
     async fn cycle(
         &mut self,
@@ -130,7 +150,7 @@ impl Replay {
         let mut run = Run::new(core.clone(), prefix.clone());
         let done = async {
             let result = self.cognitive_loop.cycle(&mut run).await?;
-            run.check_dropped()?;
+            run.check_ended()?;
             core.recorded().is_used_up()?;
             Ok(result)
         };
@@ -202,21 +222,28 @@ impl Replay {
         }
     }
 
-    fn hand_over(
-        &mut self,
-        handed: crate::RunHandedOver,
-        recorded: Vec<Entry>,
-    ) -> Result<(), KernelError> {
-        let done = crate::driver::observations(&self.core, &recorded)?;
-        for entry in &recorded {
-            if let Entry::Steered(steered) = entry {
-                crate::effects::ask::amend(&self.core, [steered]);
-            }
-        }
-        self.cognitive_loop.hand_over(&crate::HandOver {
-            reason: handed.reason,
-            done,
-        });
+    /// A cycle was given up: the next one was told what it did.
+    fn give_up(&mut self, dropped: CycleDropped, recorded: Vec<Entry>) -> Result<(), KernelError> {
+        self.found.given_up += 1;
+        self.number = dropped.cycle + 1;
+        take_in(&self.core, &recorded);
+        let done = observations(&self.core, &recorded)?;
+        let reason = dropped.why;
+        self.cognitive_loop.hand_over(&HandOver { reason, done });
         Ok(())
     }
+}
+
+/// Everything that held for the run at some time.
+fn settings(log: &Log, started: &RunStarted) -> Result<Vec<Settings>, Stop> {
+    let mut all = vec![started.settings.clone()];
+    for entry in log.reader().entries(1)? {
+        let entry = entry?;
+        if entry.kind == "run.resumed"
+            && let Entry::RunResumed(resumed) = parse(&entry)?
+        {
+            all.push(resumed.settings);
+        }
+    }
+    Ok(all)
 }

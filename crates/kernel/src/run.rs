@@ -323,8 +323,17 @@ impl Run {
         done
     }
 
+    /// Whether the loop came to its end honestly. One that swallowed a stop and went on has a
+    /// result that no other process would come to.
+    pub(crate) fn check_ended(&mut self) -> Result<(), Stop> {
+        match &self.stopped {
+            Some(stop) => Err(stop.clone()),
+            None => self.check_dropped(),
+        }
+    }
+
     /// An effect whose future was dropped has no outcome that a later process could find.
-    pub(crate) fn check_dropped(&mut self) -> Result<(), Stop> {
+    fn check_dropped(&mut self) -> Result<(), Stop> {
         let Some(effect) = self.in_hand.take() else {
             return Ok(());
         };

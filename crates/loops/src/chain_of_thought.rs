@@ -78,6 +78,9 @@ impl CognitiveLoop for ChainOfThought {
             run.note("thought", 1, &json!({ "text": steps }))?;
             if !steps.trim().is_empty() {
                 self.memory_buffer_mut().add_agent_response(steps);
+                // A conversation that ends with the model's own words would be continued, not
+                // answered; some providers refuse it.
+                self.acting.tell("Now do it, one step after the other.");
             }
             self.state.reasoned = true;
         }

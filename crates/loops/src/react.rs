@@ -65,7 +65,7 @@ impl React {
         Ok(reply.text())
     }
 
-    fn tell(&mut self, words: impl Into<String>) {
+    pub(crate) fn tell(&mut self, words: impl Into<String>) {
         self.memory
             .add(Message::user(Text::new(words, Origin::Kernel)));
     }

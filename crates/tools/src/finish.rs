@@ -114,7 +114,10 @@ impl Tool for Finish {
                     .map(|EvidenceArgument { what, at }| Evidence { what, at })
                     .collect(),
             };
-            ToolOutput { claim: Some(claim), ..ToolOutput::read("the claim is recorded") }
+            ToolOutput {
+                claim: Some(claim),
+                ..ToolOutput::read("the claim is recorded")
+            }
         })
     }
 }

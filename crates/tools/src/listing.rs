@@ -62,15 +62,23 @@ pub(crate) fn list(folder: &OwnedFd) -> Result<String, Errno> {
 fn line(folder: &OwnedFd, name: &OsStr) -> String {
     let shown = printable(name);
     // Deleted since, or out of reach: the name alone is still true.
-    let Ok(stat) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { return shown };
+    let Ok(stat) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        return shown;
+    };
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => format!("{shown}/"),
         FileType::RegularFile => format!("{shown}  {} bytes", stat.st_size),
         FileType::Symlink => match readlinkat(folder, name, Vec::new()) {
-            Ok(target) => format!("{shown} -> {}", printable(OsStr::from_bytes(target.as_bytes()))),
+            Ok(target) => format!(
+                "{shown} -> {}",
+                printable(OsStr::from_bytes(target.as_bytes()))
+            ),
             Err(_) => format!("{shown} ->"),
         },
-        _ => format!("{shown}  ({})", crate::place::special(&stat).unwrap_or("special")),
+        _ => format!(
+            "{shown}  ({})",
+            crate::place::special(&stat).unwrap_or("special")
+        ),
     }
 }
 

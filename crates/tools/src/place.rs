@@ -62,11 +62,21 @@ impl<'a> Place<'a> {
         let path = call.paths.get("path").ok_or(PlaceError::Unresolved)?;
         let (root, below) = match &path.in_workspace {
             Some(below) => (workspace, below.as_path()),
-            None => (Path::new("/"), path.real.strip_prefix("/").unwrap_or(&path.real)),
+            None => (
+                Path::new("/"),
+                path.real.strip_prefix("/").unwrap_or(&path.real),
+            ),
         };
-        let root =
-            openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-                .map_err(|error| PlaceError::Io { path: root.display().to_string(), error })?;
+        let root = openat(
+            CWD,
+            root,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(|error| PlaceError::Io {
+            path: root.display().to_string(),
+            error,
+        })?;
         Ok(Self { path, root, below })
     }
 
@@ -94,11 +104,15 @@ impl<'a> Place<'a> {
     /// Opens the file or folder for reading. Anything else is an error, and is not even opened:
     /// for a pipe or a device, that alone may hang or do something.
     pub(crate) fn open(&self) -> Result<(OwnedFd, Stat), PlaceError> {
-        let looked_at = self.open_beneath(OFlags::PATH).map_err(|error| self.error(error))?;
+        let looked_at = self
+            .open_beneath(OFlags::PATH)
+            .map_err(|error| self.error(error))?;
         self.ordinary(&looked_at)?;
         // Swapped in between, a pipe does not hang us.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let opened = self.open_beneath(flags).map_err(|error| self.error(error))?;
+        let opened = self
+            .open_beneath(flags)
+            .map_err(|error| self.error(error))?;
         let stat = self.ordinary(&opened)?;
         Ok((opened, stat))
     }
@@ -107,15 +121,28 @@ impl<'a> Place<'a> {
         let stat = fstat(file).map_err(|error| self.error(error))?;
         match special(&stat) {
             None => Ok(stat),
-            Some(kind) => Err(PlaceError::Special { path: self.given().to_owned(), kind }),
+            Some(kind) => Err(PlaceError::Special {
+                path: self.given().to_owned(),
+                kind,
+            }),
         }
     }
 
     fn open_beneath(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let below = if self.below.as_os_str().is_empty() { Path::new(".") } else { self.below };
+        let below = if self.below.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            self.below
+        };
         let resolve =
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        openat2(&self.root, below, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
+        openat2(
+            &self.root,
+            below,
+            flags | OFlags::CLOEXEC,
+            Mode::empty(),
+            resolve,
+        )
     }
 
     /// Opens the folder that the place is in. In the workspace, missing folders are made; they
@@ -123,10 +150,20 @@ impl<'a> Place<'a> {
     pub(crate) fn parent(&self) -> Result<Parent<'a>, PlaceError> {
         let Some(name) = self.below.file_name() else {
             let path = self.given().to_owned();
-            return Err(PlaceError::Special { path, kind: "the top folder, not a file" });
+            return Err(PlaceError::Special {
+                path,
+                kind: "the top folder, not a file",
+            });
         };
-        let folder = self.root.try_clone().map_err(|_| self.error(Errno::MFILE))?;
-        let mut parent = Parent { folder, name, made: Vec::new() };
+        let folder = self
+            .root
+            .try_clone()
+            .map_err(|_| self.error(Errno::MFILE))?;
+        let mut parent = Parent {
+            folder,
+            name,
+            made: Vec::new(),
+        };
         for component in self.below.parent().into_iter().flat_map(Path::components) {
             let step = match component {
                 Component::Normal(step) => step,
@@ -136,7 +173,9 @@ impl<'a> Place<'a> {
             if let Err(error) = parent.descend(step, self.in_workspace().is_some()) {
                 parent.undo();
                 return Err(match error {
-                    Errno::NOENT => PlaceError::NoFolder { path: self.given().to_owned() },
+                    Errno::NOENT => PlaceError::NoFolder {
+                        path: self.given().to_owned(),
+                    },
                     error => self.error(error),
                 });
             }

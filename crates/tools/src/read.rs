@@ -137,7 +137,10 @@ fn read(place: &Place<'_>, arguments: &Arguments) -> Result<String, PlaceError> 
         return Ok(format!("(not text: {}, {size} bytes)", kind(start)));
     }
     let first = arguments.offset_line.unwrap_or(1).max(1);
-    let count = arguments.limit_lines.unwrap_or(MAX_LINES).clamp(1, MAX_LINES);
+    let count = arguments
+        .limit_lines
+        .unwrap_or(MAX_LINES)
+        .clamp(1, MAX_LINES);
     let excerpt = Excerpt::take(&mut file, first, count).map_err(failed)?;
     let was_cut = file.get_ref().limit() == 0;
     Ok(excerpt.render(first, was_cut))
@@ -155,8 +158,14 @@ fn kind(start: &[u8]) -> &'static str {
         (b"\x28\xb5\x2f\xfd", "Zstandard data"),
         (b"\x7fELF", "an ELF program or library"),
         (b"SQLite format 3\0", "an SQLite database"),
-        (b"\xff\xfe", "UTF-16 text, which `iconv -f UTF-16` in the shell converts"),
-        (b"\xfe\xff", "UTF-16 text, which `iconv -f UTF-16` in the shell converts"),
+        (
+            b"\xff\xfe",
+            "UTF-16 text, which `iconv -f UTF-16` in the shell converts",
+        ),
+        (
+            b"\xfe\xff",
+            "UTF-16 text, which `iconv -f UTF-16` in the shell converts",
+        ),
     ];
     let found = known.iter().find(|(magic, _)| start.starts_with(magic));
     found.map_or("binary data", |(_, kind)| kind)
@@ -174,7 +183,12 @@ struct Excerpt {
 
 impl Excerpt {
     fn take(file: &mut impl BufRead, first: u64, count: u64) -> io::Result<Self> {
-        let mut excerpt = Self { text: String::new(), shown: 0, total: 0, replaced: false };
+        let mut excerpt = Self {
+            text: String::new(),
+            shown: 0,
+            total: 0,
+            replaced: false,
+        };
         let mut full = false;
         while let Some(line) = Line::next(file)? {
             excerpt.total += 1;
@@ -201,22 +215,38 @@ impl Excerpt {
     }
 
     fn render(self, first: u64, was_cut: bool) -> String {
-        let Self { mut text, shown, total, replaced } = self;
+        let Self {
+            mut text,
+            shown,
+            total,
+            replaced,
+        } = self;
         let of = if was_cut {
-            format!("more than {total} (only {} MB were looked at)", MAX_SCAN_BYTES >> 20)
+            format!(
+                "more than {total} (only {} MB were looked at)",
+                MAX_SCAN_BYTES >> 20
+            )
         } else {
             total.to_string()
         };
         let last = first.saturating_add(shown).saturating_sub(1);
         if shown == 0 && was_cut {
-            let _ = write!(text, "(line {first} is too far away; the file has {of} lines; try ");
+            let _ = write!(
+                text,
+                "(line {first} is too far away; the file has {of} lines; try "
+            );
             let _ = write!(text, "`tail -n +{first} FILE | head -n 100` in the shell)");
         } else if shown == 0 {
-            let _ = write!(text, "(line {first} is behind the end; the file has {of} lines)");
+            let _ = write!(
+                text,
+                "(line {first} is behind the end; the file has {of} lines)"
+            );
         } else if last < total || was_cut {
             let next = last.saturating_add(1);
-            let _ =
-                write!(text, "[lines {first} to {last} of {of}; go on with offset_line {next}]");
+            let _ = write!(
+                text,
+                "[lines {first} to {last} of {of}; go on with offset_line {next}]"
+            );
         }
         if replaced {
             text.push_str("\n[what is not valid UTF-8 is shown as \u{fffd}]");
@@ -234,7 +264,10 @@ struct Line {
 
 impl Line {
     fn next(file: &mut impl BufRead) -> io::Result<Option<Self>> {
-        let mut line = Self { start: Vec::new(), length: 0 };
+        let mut line = Self {
+            start: Vec::new(),
+            length: 0,
+        };
         let mut any = false;
         loop {
             let buffer = match file.fill_buf() {

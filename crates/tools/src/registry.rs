@@ -37,7 +37,10 @@ impl Registry {
             Arc::new(Shell::new()),
             Arc::new(Write::new()),
         ];
-        tools.into_iter().try_fold(Self::new(), Self::with).expect("the four names are different")
+        tools
+            .into_iter()
+            .try_fold(Self::new(), Self::with)
+            .expect("the four names are different")
     }
 
     /// With one more.
@@ -63,11 +66,17 @@ impl Registry {
 
     /// The name that was probably meant by one that does not exist; `None` if none is near.
     pub fn suggest(&self, name: &str) -> Option<&str> {
-        let wanted: String =
-            name.chars().take(MAX_NAME_CHARS).flat_map(char::to_lowercase).collect();
+        let wanted: String = name
+            .chars()
+            .take(MAX_NAME_CHARS)
+            .flat_map(char::to_lowercase)
+            .collect();
         let near = self.tools.keys().filter_map(|known| {
             // Names like `read_file` mean `read`.
-            if wanted.split(|c: char| !c.is_alphanumeric()).any(|word| word == known) {
+            if wanted
+                .split(|c: char| !c.is_alphanumeric())
+                .any(|word| word == known)
+            {
                 return Some((0, known.as_str()));
             }
             let distance = distance(&wanted, known);
@@ -100,11 +109,20 @@ mod tests {
     #[test]
     fn names_are_unique_and_sorted() {
         let registry = Registry::builtin();
-        let names: Vec<_> = registry.specs().iter().map(|spec| spec.name.clone()).collect();
+        let names: Vec<_> = registry
+            .specs()
+            .iter()
+            .map(|spec| spec.name.clone())
+            .collect();
         assert_eq!(names, ["finish", "read", "shell", "write"]);
         assert!(registry.get("read").is_some() && registry.get("Read").is_none());
         let twice = registry.with(Arc::new(Read::new())).map(|_| ());
-        assert_eq!(twice, Err(DuplicateTool { name: "read".to_owned() }));
+        assert_eq!(
+            twice,
+            Err(DuplicateTool {
+                name: "read".to_owned()
+            })
+        );
     }
 
     #[test]
@@ -129,11 +147,19 @@ mod tests {
     fn every_schema_is_closed_and_names_what_is_touched() {
         for spec in Registry::builtin().specs() {
             assert_eq!(spec.parameters["type"], "object", "{}", spec.name);
-            assert_eq!(spec.parameters["additionalProperties"], false, "{}", spec.name);
+            assert_eq!(
+                spec.parameters["additionalProperties"], false,
+                "{}",
+                spec.name
+            );
             for touch in &spec.touches {
                 use gyrus_contract::Touch::{Reads, Starts, Writes};
                 let (Reads(argument) | Writes(argument) | Starts(argument)) = touch;
-                assert!(spec.parameters["properties"].get(argument).is_some(), "{}", spec.name);
+                assert!(
+                    spec.parameters["properties"].get(argument).is_some(),
+                    "{}",
+                    spec.name
+                );
             }
         }
     }

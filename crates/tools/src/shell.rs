@@ -58,7 +58,11 @@ impl Shell {
     /// `LANG`, `LC_ALL` and `TMPDIR` are asked for.
     pub fn with_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let environment = environment(variable);
-        let program = if find("bash", &environment["PATH"]).is_some() { "bash" } else { "sh" };
+        let program = if find("bash", &environment["PATH"]).is_some() {
+            "bash"
+        } else {
+            "sh"
+        };
         let spec = ToolSpec {
             name: "shell".to_owned(),
             description: format!(
@@ -94,19 +98,27 @@ impl Shell {
             touches: vec![Touch::Starts("command".to_owned())],
             repeat: Repeat::Never,
         };
-        Self { spec, program: program.to_owned(), environment }
+        Self {
+            spec,
+            program: program.to_owned(),
+            environment,
+        }
     }
 
     fn command(&self, call: &ResolvedCall, site: &dyn Site) -> Result<CommandSpec, ToolOutput> {
-        let Arguments { command, timeout_seconds } =
-            arguments::parse(&self.spec.name, &call.arguments, EXAMPLE)?;
+        let Arguments {
+            command,
+            timeout_seconds,
+        } = arguments::parse(&self.spec.name, &call.arguments, EXAMPLE)?;
         let timeout_seconds = timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
         let wrong = if command.trim().is_empty() {
             Some("`command` is empty".to_owned())
         } else if command.contains('\0') {
             Some("`command` contains a NUL character, which no program can be given".to_owned())
         } else if !(1..=MAX_TIMEOUT_SECONDS).contains(&timeout_seconds) {
-            Some(format!("`timeout_seconds` must be between 1 and {MAX_TIMEOUT_SECONDS}"))
+            Some(format!(
+                "`timeout_seconds` must be between 1 and {MAX_TIMEOUT_SECONDS}"
+            ))
         } else {
             None
         };
@@ -151,7 +163,10 @@ impl Tool for Shell {
                 Err(error @ KeeperError::Keeper { .. }) => {
                     let text = format!("{error}; the command may have done some of its work");
                     let verdict = ActionVerdict::CannotTell;
-                    ToolOutput { verdict, ..ToolOutput::error(text) }
+                    ToolOutput {
+                        verdict,
+                        ..ToolOutput::error(text)
+                    }
                 }
             }
         })
@@ -211,5 +226,7 @@ fn environment(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, St
 }
 
 fn find(program: &str, path: &str) -> Option<PathBuf> {
-    path.split(':').map(|folder| Path::new(folder).join(program)).find(|file| file.is_file())
+    path.split(':')
+        .map(|folder| Path::new(folder).join(program))
+        .find(|file| file.is_file())
 }

@@ -122,9 +122,15 @@ impl Tool for Write {
         Box::pin(async move {
             let parsed = arguments::parse(&self.spec.name, &call.arguments, EXAMPLE);
             // What could not be written then was not.
-            let Ok(Arguments { content, .. }) = parsed else { return Probe::DidNotHappen };
-            let Ok(content) = site.reveal(&content) else { return Probe::Unknown };
-            let Ok(place) = Place::of(call, site.workspace()) else { return Probe::Unknown };
+            let Ok(Arguments { content, .. }) = parsed else {
+                return Probe::DidNotHappen;
+            };
+            let Ok(content) = site.reveal(&content) else {
+                return Probe::Unknown;
+            };
+            let Ok(place) = Place::of(call, site.workspace()) else {
+                return Probe::Unknown;
+            };
             match place.open() {
                 Ok((file, stat)) => match same(file.into(), &stat, content.as_bytes()) {
                     Ok(true) => Probe::Happened(output(&place, &content, &Written::Before)),
@@ -144,7 +150,10 @@ fn output(place: &Place<'_>, content: &str, written: &Written) -> ToolOutput {
     let path = place.given();
     let (text, verdict) = match written {
         Written::Created => (format!("created `{path}` ({size})"), ActionVerdict::Changed),
-        Written::Overwritten => (format!("overwrote `{path}` ({size})"), ActionVerdict::Changed),
+        Written::Overwritten => (
+            format!("overwrote `{path}` ({size})"),
+            ActionVerdict::Changed,
+        ),
         Written::Before => (format!("wrote `{path}` ({size})"), ActionVerdict::Changed),
         Written::Unchanged => (
             format!("unchanged: `{path}` has exactly this content already ({size})"),
@@ -155,7 +164,11 @@ fn output(place: &Place<'_>, content: &str, written: &Written) -> ToolOutput {
         path: path.display().to_string(),
         digest: Digest::of(content.as_bytes()),
     });
-    ToolOutput { verdict, artifacts: artifact.into_iter().collect(), ..ToolOutput::read(text) }
+    ToolOutput {
+        verdict,
+        artifacts: artifact.into_iter().collect(),
+        ..ToolOutput::read(text)
+    }
 }
 
 fn write(place: &Place<'_>, content: &[u8]) -> Result<Written, PlaceError> {
@@ -187,8 +200,13 @@ fn write_in(place: &Place<'_>, parent: &Parent<'_>, content: &[u8]) -> Result<Wr
             return Err(PlaceError::Special { path, kind });
         }
         // Replacing needs no right to the file itself, but its owner meant something by it.
-        accessat(&parent.folder, parent.name, Access::WRITE_OK, AtFlags::empty())
-            .map_err(failed)?;
+        accessat(
+            &parent.folder,
+            parent.name,
+            Access::WRITE_OK,
+            AtFlags::empty(),
+        )
+        .map_err(failed)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         // One that may be written but not read is taken as different.
         if let Ok(file) = openat(&parent.folder, parent.name, flags, Mode::empty())
@@ -198,7 +216,11 @@ fn write_in(place: &Place<'_>, parent: &Parent<'_>, content: &[u8]) -> Result<Wr
         }
     }
     replace(parent, before.as_ref(), content).map_err(failed)?;
-    Ok(if before.is_some() { Written::Overwritten } else { Written::Created })
+    Ok(if before.is_some() {
+        Written::Overwritten
+    } else {
+        Written::Created
+    })
 }
 
 /// Whether the file has this content.
@@ -207,7 +229,8 @@ fn same(file: File, stat: &Stat, content: &[u8]) -> io::Result<bool> {
         return Ok(false);
     }
     let mut present = Vec::with_capacity(content.len());
-    file.take(content.len() as u64 + 1).read_to_end(&mut present)?;
+    file.take(content.len() as u64 + 1)
+        .read_to_end(&mut present)?;
     Ok(present == content)
 }
 
@@ -232,7 +255,10 @@ fn temporary(folder: &impl std::os::fd::AsFd) -> Result<(File, String), Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for _ in 0..MAX_NAME_ATTEMPTS {
         // Its keys are random in each process and differ each time.
-        let name = format!(".gyrus-write-{:016x}", RandomState::new().build_hasher().finish());
+        let name = format!(
+            ".gyrus-write-{:016x}",
+            RandomState::new().build_hasher().finish()
+        );
         match openat(folder, &name, flags, Mode::from_raw_mode(0o666)) {
             Ok(file) => return Ok((file.into(), name)),
             Err(Errno::EXIST) => {}

@@ -12,3 +12,4 @@ pub mod script;
 pub mod workflow;
 pub mod scenario;
 pub mod recording;
+pub mod matrix;

@@ -1,6 +1,9 @@
 //! A task, and benches to run it on: each with a fresh store and kernel, as a fresh process has.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use gyrus_contract::{Limits, Mode, OnAsk, Origin, Price, Principal, RunId, SurfaceMessage, Text};
 use gyrus_contract::MessageBody;
@@ -34,8 +37,8 @@ pub struct Scenario {
     pub script: Script,
     /// What it charges.
     pub price: Option<Price>,
-    /// Configured secrets.
-    pub secrets: Vec<Secret>,
+    /// What keeps secrets out.
+    redactor: Arc<Redactor>,
     /// How runs think.
     pub loops: LoopFactory,
     /// The model's memory of the workspace; its files are never looked at.
@@ -64,7 +67,7 @@ impl Scenario {
             },
             script,
             price: None,
-            secrets: Vec::new(),
+            redactor: without_secrets(),
             loops: workflow::factory(),
             workspace: Arc::new(workspace),
         }
@@ -81,6 +84,13 @@ impl Scenario {
     #[must_use]
     pub fn configured(mut self, config: Value) -> Self {
         self.new.loop_config = config;
+        self
+    }
+
+    /// With these configured secrets.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Vec<Secret>) -> Self {
+        self.redactor = Arc::new(Redactor::new(REDACTION_KEY, secrets));
         self
     }
 
@@ -113,6 +123,14 @@ impl Scenario {
     }
 }
 
+/// One for all tests that configure none: making it takes longer than many a test.
+fn without_secrets() -> Arc<Redactor> {
+    static SHARED: OnceLock<Arc<Redactor>> = OnceLock::new();
+    SHARED
+        .get_or_init(|| Arc::new(Redactor::new(REDACTION_KEY, Vec::new())))
+        .clone()
+}
+
 /// A folder in memory where there is one: a test waits for the disk hundreds of times.
 fn scratch() -> TempDir {
     let memory = PathBuf::from("/dev/shm");
@@ -142,7 +160,7 @@ impl Bench {
             model.clone(),
             world.tools(),
             Arc::new(PlainGate::new(home.path().join("state"))),
-            Arc::new(Redactor::new(REDACTION_KEY, scenario.secrets.clone())),
+            scenario.redactor.clone(),
             scenario.loops.clone(),
         );
         let kernel = Kernel::new(store.clone(), organs);

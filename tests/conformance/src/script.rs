@@ -16,10 +16,13 @@ use gyrus_contract::{
     Boxed, Delta, Message, Model, ModelError, Origin, Part, Price, Prompt, Purpose, Reply, Role,
     StopReason, Text, ToolCall, ToolResult, Usage,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::world::{APPEND, HOLD, LOOK, line};
+use crate::{
+    workflow::CHILD_GOAL,
+    world::{APPEND, HOLD, LOOK, line},
+};
 
 /// What every reply reports as used, in tokens.
 pub const USAGE: Usage = Usage { input_tokens: 100, output_tokens: 10, cached_tokens: 0 };
@@ -168,6 +171,11 @@ impl Script {
         self
     }
 
+    /// Whether the prompt is one of the [workflow](crate::workflow)'s child.
+    pub fn is_for_child(prompt: &Prompt) -> bool {
+        goal(prompt).contains(CHILD_GOAL)
+    }
+
     fn turn(&self, prompt: &Prompt) -> Turn {
         if let Some(rule) = &self.rule {
             return rule(prompt);
@@ -175,7 +183,7 @@ impl Script {
         if let Some(turn) = detour(prompt) {
             return turn;
         }
-        let goal = prompt.messages.first().map(|message| message.text()).unwrap_or_default();
+        let goal = goal(prompt);
         let part = self
             .parts
             .iter()
@@ -187,25 +195,45 @@ impl Script {
     }
 }
 
-/// A look after an interrupted line, and the line again if the look does not show it.
-fn detour(prompt: &Prompt) -> Option<Turn> {
-    let (last, before) = prompt.messages.split_last()?;
-    results(last).find_map(|result| {
-        if let Some(missing) = result.call_id.strip_prefix("detour-look:") {
-            let shown = result.text.text.lines().any(|shown| shown == missing);
-            return (!shown).then(|| called("detour-append", APPEND, line(missing)));
-        }
-        let call = calls(before.last()?).find(|call| call.id == result.call_id)?;
-        let careful = [APPEND, HOLD].contains(&call.tool.as_str());
-        let interrupted = result.is_error && result.text.text.contains("interrupted");
-        let missing = call.arguments["line"].as_str()?;
-        (careful && interrupted)
-            .then(|| called(&format!("detour-look:{missing}"), LOOK, serde_json::json!({})))
-    })
+/// The first message, which names the goal.
+fn goal(prompt: &Prompt) -> String {
+    prompt.messages.first().map(|message| message.text()).unwrap_or_default()
 }
 
-fn called(id: &str, tool: &str, arguments: Value) -> Turn {
-    let call = ToolCall { id: id.to_owned(), tool: tool.to_owned(), arguments };
+/// A look after an interrupted line, and the line again if the look does not show it.
+fn detour(prompt: &Prompt) -> Option<Turn> {
+    let call_of = |id: &str| {
+        let calls = prompt.messages.iter().flat_map(|message| calls(message));
+        calls.into_iter().find(|call| call.id == id)
+    };
+    // What is still to be done about each interrupted line, in order.
+    let mut open: Vec<(String, Turn)> = Vec::new();
+    for result in prompt.messages.iter().flat_map(|message| results(message)) {
+        if let Some(words) = result.call_id.strip_prefix("detour-look:") {
+            open.retain(|(line, _)| line != words);
+            if !result.text.text.lines().any(|shown| shown == words) {
+                open.push((words.to_owned(), called("detour-append", words, APPEND, line(words))));
+            }
+            continue;
+        }
+        let Some(call) = call_of(&result.call_id) else {
+            continue;
+        };
+        let careful = [APPEND, HOLD].contains(&call.tool.as_str());
+        let Some(words) = call.arguments["line"].as_str().filter(|_| careful) else {
+            continue;
+        };
+        open.retain(|(line, _)| line != words);
+        if result.is_error && result.text.text.contains("interrupted") {
+            open.push((words.to_owned(), called("detour-look", words, LOOK, json!({}))));
+        }
+    }
+    open.into_iter().next().map(|(_, turn)| turn)
+}
+
+fn called(detour: &str, words: &str, tool: &str, arguments: Value) -> Turn {
+    let id = format!("{detour}:{words}");
+    let call = ToolCall { id, tool: tool.to_owned(), arguments };
     Turn { parts: vec![Part::ToolCall(call)], ..Turn::empty() }
 }
 
@@ -262,7 +290,7 @@ impl Scripted {
     }
 
     fn next_error(&self, prompt: &Prompt, turn: &Turn) -> Option<ModelError> {
-        let goal = prompt.messages.first().map(|message| message.text()).unwrap_or_default();
+        let goal = goal(prompt);
         let mut failed = lock(&self.failed);
         let given = failed.entry((goal, prompt.purpose, prompt.ordinal)).or_default();
         let error = turn.errors.get(*given).cloned();

@@ -74,7 +74,7 @@ impl Workflow {
         let branches: Vec<Branch<'_, &str>> = vec![
             Box::new(|run| {
                 Box::pin(async move {
-                    run.call(ToolCall::new(HOLD, line("never"))).await?;
+                    hold(run, "never").await?;
                     Ok("hold")
                 })
             }),
@@ -96,7 +96,7 @@ impl Workflow {
         assert_eq!(run.timeout(FOREVER, in_time).await?, Some(()));
         let too_late: Branch<'_, ()> = Box::new(|run| {
             Box::pin(async move {
-                run.call(ToolCall::new(HOLD, line("too late"))).await?;
+                hold(run, "too late").await?;
                 Ok(())
             })
         });
@@ -147,13 +147,18 @@ pub fn card() -> Card {
 
 /// Appends a line; after an interruption only if a look does not show it.
 async fn append(run: &mut Run, words: &str) -> Result<(), Stop> {
-    let seen = run.call(ToolCall::new(APPEND, line(words))).await?;
-    if seen.is_error {
+    while run.call(ToolCall::new(APPEND, line(words))).await?.is_error {
         let shown = run.call(ToolCall::new(LOOK, json!({}))).await?;
-        if !shows(&shown, words) {
-            run.call(ToolCall::new(APPEND, line(words))).await?;
+        if shows(&shown, words) {
+            break;
         }
     }
+    Ok(())
+}
+
+/// Holds on until it is cut off, and again after every interruption.
+async fn hold(run: &mut Run, words: &str) -> Result<(), Stop> {
+    while run.call(ToolCall::new(HOLD, line(words))).await?.is_error {}
     Ok(())
 }
 

@@ -27,16 +27,26 @@ pub(crate) fn lines(effect: &EffectId, card: &Card, run: &str, painter: &Painter
         lines.push(format!("{frame} {}", painter.paint(Paint::Strong, &line)));
     }
     for reason in &card.reasons {
-        for (number, line) in visible::wrap(reason, inner.saturating_sub(2)).iter().enumerate() {
-            lines.push(format!("{frame} {} {line}", if number == 0 { "-" } else { " " }));
+        for (number, line) in visible::wrap(reason, inner.saturating_sub(2))
+            .iter()
+            .enumerate()
+        {
+            lines.push(format!(
+                "{frame} {} {line}",
+                if number == 0 { "-" } else { " " }
+            ));
         }
     }
-    let details: Vec<String> =
-        card.details.iter().flat_map(|detail| visible::wrap(&detail.text, inner)).collect();
+    let details: Vec<String> = card
+        .details
+        .iter()
+        .flat_map(|detail| visible::wrap(&detail.text, inner))
+        .collect();
     if !details.is_empty() {
         let said = visible::wrap("in the model's own words, which nobody has checked:", inner);
         lines.extend(
-            said.iter().map(|line| format!("{frame} {}", painter.paint(Paint::Aside, line))),
+            said.iter()
+                .map(|line| format!("{frame} {}", painter.paint(Paint::Aside, line))),
         );
     }
     for line in details.iter().take(DETAIL_LINES) {
@@ -46,7 +56,10 @@ pub(crate) fn lines(effect: &EffectId, card: &Card, run: &str, painter: &Painter
         let more = details.len() - DETAIL_LINES;
         lines.push(format!("{frame} and {more} more lines: gyrus show {run}"));
     }
-    lines.push(painter.paint(Paint::Ask, &format!("└{}", "─".repeat(columns.saturating_sub(1)))));
+    lines.push(painter.paint(
+        Paint::Ask,
+        &format!("└{}", "─".repeat(columns.saturating_sub(1))),
+    ));
     lines
 }
 
@@ -79,9 +92,17 @@ mod tests {
     #[test]
     fn a_long_card_says_where_the_rest_is() {
         let details = vec![Text::new("x\n".repeat(500), Origin::Model)];
-        let card = Card { sentence: "s".to_owned(), reasons: Vec::new(), details };
+        let card = Card {
+            sentence: "s".to_owned(),
+            reasons: Vec::new(),
+            details,
+        };
         let effect = "1.1".parse().unwrap();
         let shown = lines(&effect, &card, "1a2b", &Painter::plain(80));
-        assert!(shown.iter().any(|line| line.ends_with("440 more lines: gyrus show 1a2b")));
+        assert!(
+            shown
+                .iter()
+                .any(|line| line.ends_with("440 more lines: gyrus show 1a2b"))
+        );
     }
 }

@@ -1,6 +1,8 @@
 //! An entry as one line for a person. The console shows some of them live, `gyrus show` all.
 
-use gyrus_contract::{EffectId, MessageBody, ResolvedCall, Text, ToolCall};
+use std::collections::BTreeMap;
+
+use gyrus_contract::{EffectId, MessageBody, ResolvedPath, Text, ToolCall};
 use gyrus_journal::{Payload, Reader};
 use gyrus_kernel::{Came, Ending, Entry, Inline, Settled, Stop, ToolResulted, summary};
 use serde_json::Value;
@@ -31,12 +33,24 @@ pub(crate) struct Line {
 
 impl Line {
     fn main(paint: Paint, mark: char, text: impl Into<String>) -> Self {
-        Self { weight: Weight::Main, paint, mark, text: text.into(), effect: None }
+        Self {
+            weight: Weight::Main,
+            paint,
+            mark,
+            text: text.into(),
+            effect: None,
+        }
     }
 
     fn detail(mark: char, text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { weight: Weight::Detail, paint: Paint::Aside, mark, text, effect: None }
+        Self {
+            weight: Weight::Detail,
+            paint: Paint::Aside,
+            mark,
+            text,
+            effect: None,
+        }
     }
 }
 
@@ -46,7 +60,10 @@ pub(crate) fn of(entry: &gyrus_journal::Entry, reader: &Reader) -> Line {
     match gyrus_kernel::parse(entry) {
         Ok(parsed) => {
             let effect = parsed.effect().cloned();
-            Line { effect, ..known(&parsed, reader) }
+            Line {
+                effect,
+                ..known(&parsed, reader)
+            }
         }
         Err(_) => match &entry.payload {
             Payload::Json(payload) => {
@@ -76,12 +93,14 @@ fn known(entry: &Entry, reader: &Reader) -> Line {
                 judged.verdict.risk,
                 judged.verdict.decision,
                 judged.verdict.reasons.join("; "),
-                places(&judged.resolved)
+                places(&judged.paths)
             ),
         ),
-        Entry::ToolStarted(started) if started.attempt > 1 => {
-            Line::main(Paint::Aside, '·', format!("started again, attempt {}", started.attempt))
-        }
+        Entry::ToolStarted(started) if started.attempt > 1 => Line::main(
+            Paint::Aside,
+            '·',
+            format!("started again, attempt {}", started.attempt),
+        ),
         Entry::ToolStarted(_) => Line::detail('·', "started"),
         Entry::ToolResulted(result) => observation(result, reader),
         Entry::Steered(_)
@@ -102,13 +121,19 @@ fn life(entry: &Entry, reader: &Reader) -> Line {
     match entry {
         Entry::RunStarted(started) => {
             let goal = read(&started.goal, reader).map_or_else(|gone| gone, |text: Text| text.text);
-            Line { paint: Paint::Strong, ..Line::detail('■', format!("goal: {goal}")) }
+            Line {
+                paint: Paint::Strong,
+                ..Line::detail('■', format!("goal: {goal}"))
+            }
         }
         Entry::RunResumed(resumed) => {
             let torn = resumed.set_aside_bytes.map_or_else(String::new, |bytes| {
                 format!("; {bytes} unfinished bytes at the journal's end were set aside")
             });
-            Line::detail('■', format!("taken up by process {}{torn}", resumed.process.pid))
+            Line::detail(
+                '■',
+                format!("taken up by process {}{torn}", resumed.process.pid),
+            )
         }
         Entry::RunHandedOver(handed) => Line::main(
             Paint::Plain,
@@ -127,7 +152,10 @@ fn life(entry: &Entry, reader: &Reader) -> Line {
                 Ending::Failed { .. } => Paint::Bad,
                 _ => Paint::Strong,
             };
-            Line { paint, ..Line::detail('■', summary(&ended.ending)) }
+            Line {
+                paint,
+                ..Line::detail('■', summary(&ended.ending))
+            }
         }
         Entry::CycleEnded(ended) => Line::detail(
             '─',
@@ -136,12 +164,15 @@ fn life(entry: &Entry, reader: &Reader) -> Line {
                 ended.cycle, ended.kernel.spent.tokens, ended.kernel.spent.cost
             ),
         ),
-        Entry::CycleDropped(dropped) => {
-            Line::detail('─', format!("step {} was given up: {}", dropped.cycle, dropped.why))
-        }
-        Entry::BudgetWarning(warning) => {
-            Line::main(Paint::Bad, '!', format!("a limit is near: {}", warning.what))
-        }
+        Entry::CycleDropped(dropped) => Line::detail(
+            '─',
+            format!("step {} was given up: {}", dropped.cycle, dropped.why),
+        ),
+        Entry::BudgetWarning(warning) => Line::main(
+            Paint::Bad,
+            '!',
+            format!("a limit is near: {}", warning.what),
+        ),
         _ => other(entry),
     }
 }
@@ -149,27 +180,33 @@ fn life(entry: &Entry, reader: &Reader) -> Line {
 /// What the model is asked and says, and what the loop notes.
 fn mind(entry: &Entry) -> Line {
     match entry {
-        Entry::ModelCall(asked) => {
-            Line::detail('·', format!("asks {} (attempt {})", asked.model, asked.attempt))
-        }
+        Entry::ModelCall(asked) => Line::detail(
+            '·',
+            format!("asks {} (attempt {})", asked.model, asked.attempt),
+        ),
         Entry::ModelReply(reply) => match &reply.came {
             Came::Reply { .. } => Line::detail(
                 '·',
-                format!("answered: {} tokens, {}", reply.charged.tokens, span(reply.took_ms)),
+                format!(
+                    "answered: {} tokens, {}",
+                    reply.charged.tokens,
+                    span(reply.took_ms)
+                ),
             ),
             Came::Error { error } => Line::main(
                 Paint::Bad,
                 '!',
-                format!("attempt {} of asking the model failed: {error}", reply.attempt),
+                format!(
+                    "attempt {} of asking the model failed: {error}",
+                    reply.attempt
+                ),
             ),
             Came::CutOff => Line::detail('·', "the question was cut off"),
         },
         Entry::Noted { kind, fact, .. } => {
             let words = fact.fact.as_str().or_else(|| fact.fact["text"].as_str());
             match (kind.as_str(), words) {
-                ("thought" | "reflection", Some(words)) => {
-                    Line::main(Paint::Thought, '•', words)
-                }
+                ("thought" | "reflection", Some(words)) => Line::main(Paint::Thought, '•', words),
                 (_, Some(words)) => Line::detail('·', format!("{kind}: {words}")),
                 (_, None) => Line::detail('·', format!("{kind} {}", fact.fact)),
             }
@@ -189,18 +226,30 @@ fn other(entry: &Entry) -> Line {
                     _ => None,
                 })
                 .collect();
-            Line::main(Paint::Ask, '»', format!("the person adds: {}", words.join("; ")))
+            Line::main(
+                Paint::Ask,
+                '»',
+                format!("the person adds: {}", words.join("; ")),
+            )
         }
-        Entry::ApprovalAsked(asked) => {
-            Line { paint: Paint::Ask, ..Line::detail('?', asked.card.sentence.clone()) }
-        }
+        Entry::ApprovalAsked(asked) => Line {
+            paint: Paint::Ask,
+            ..Line::detail('?', asked.card.sentence.clone())
+        },
         Entry::ApprovalAnswered(answered) => {
             let who = match &answered.by {
                 Some(by) => format!("{} ({})", by.id, by.surface),
                 None => "nobody could be asked".to_owned(),
             };
-            let verdict = if answered.approved { "approved" } else { "denied" };
-            let words = answered.reason.as_ref().map_or_else(String::new, |r| format!(": {r}"));
+            let verdict = if answered.approved {
+                "approved"
+            } else {
+                "denied"
+            };
+            let words = answered
+                .reason
+                .as_ref()
+                .map_or_else(String::new, |r| format!(": {r}"));
             Line::main(Paint::Ask, '»', format!("{verdict} by {who}{words}"))
         }
         Entry::ValueTaken(value) => Line::detail('·', format!("took {:?}", value.value)),
@@ -213,14 +262,17 @@ fn other(entry: &Entry) -> Line {
             },
         ),
         Entry::WaitEnded(wait) => match &wait.payload {
-            Some(payload) => {
-                Line::main(Paint::Observation, '←', format!("the signal came: {}", payload.text))
-            }
+            Some(payload) => Line::main(
+                Paint::Observation,
+                '←',
+                format!("the signal came: {}", payload.text),
+            ),
             None => Line::detail('…', "the time is over"),
         },
-        Entry::BranchesStarted(started) => {
-            Line::detail('·', format!("{} branches ({:?})", started.branches, started.form))
-        }
+        Entry::BranchesStarted(started) => Line::detail(
+            '·',
+            format!("{} branches ({:?})", started.branches, started.form),
+        ),
         Entry::RaceWon(won) => Line::detail('·', format!("won by branch {:?}", won.winner)),
         Entry::ChildStarted(child) => Line::main(
             Paint::Call,
@@ -230,7 +282,11 @@ fn other(entry: &Entry) -> Line {
         Entry::ChildEnded(child) => Line::main(
             Paint::Observation,
             '⇐',
-            format!("run {}: {}", short(&child.child.to_string()), summary(&child.ending)),
+            format!(
+                "run {}: {}",
+                short(&child.child.to_string()),
+                summary(&child.ending)
+            ),
         ),
         entry => Line::detail('·', entry.kind()),
     }
@@ -253,10 +309,16 @@ pub(crate) fn call(call: &ToolCall) -> String {
     format!("{} {}", call.tool, parts.join(" "))
 }
 
-fn places(call: &ResolvedCall) -> String {
-    let real: Vec<String> =
-        call.paths.values().map(|path| path.real.display().to_string()).collect();
-    if real.is_empty() { String::new() } else { format!(" ({})", real.join(", ")) }
+fn places(paths: &BTreeMap<String, ResolvedPath>) -> String {
+    let real: Vec<String> = paths
+        .values()
+        .map(|path| path.real.display().to_string())
+        .collect();
+    if real.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", real.join(", "))
+    }
 }
 
 fn observation(result: &ToolResulted, reader: &Reader) -> Line {

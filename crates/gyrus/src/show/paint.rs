@@ -43,14 +43,20 @@ impl Painter {
     /// For a stream of this process; `plain` forbids colours.
     pub(crate) fn new(stream: &(impl IsTerminal + AsFd), plain: bool) -> Self {
         if !stream.is_terminal() {
-            return Self { colours: false, columns: UNBOUNDED };
+            return Self {
+                colours: false,
+                columns: UNBOUNDED,
+            };
         }
         let columns = rustix::termios::tcgetwinsize(stream)
             .ok()
             .map(|size| usize::from(size.ws_col))
             .filter(|columns| *columns > 0)
             .unwrap_or(80);
-        Self { colours: !plain, columns: columns.max(NARROWEST) }
+        Self {
+            colours: !plain,
+            columns: columns.max(NARROWEST),
+        }
     }
 
     /// The text in its colour.
@@ -77,6 +83,9 @@ impl Painter {
 impl Painter {
     /// Without colours, as wide as it says.
     pub(crate) fn plain(columns: usize) -> Self {
-        Self { colours: false, columns }
+        Self {
+            colours: false,
+            columns,
+        }
     }
 }

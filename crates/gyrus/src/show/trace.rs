@@ -36,11 +36,7 @@ pub(crate) struct Trace {
 
 impl Trace {
     /// Takes in the next entry of a run; the step that it completes.
-    pub(crate) fn take(
-        &mut self,
-        entry: &gyrus_journal::Entry,
-        reader: &Reader,
-    ) -> Option<Step> {
+    pub(crate) fn take(&mut self, entry: &gyrus_journal::Entry, reader: &Reader) -> Option<Step> {
         match gyrus_kernel::parse(entry).ok()? {
             Entry::RunStarted(started) => self.phase = started.cognitive_loop,
             Entry::Noted { kind, fact, .. } => {

@@ -125,9 +125,15 @@ mod tests {
         assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(wrap("日本語", 4), ["日本", "語"]);
         assert_eq!(wrap("a\n\nb\n", 9), ["a", "", "b"]);
-        assert_eq!(wrap("  indented words here", 12), ["  indented", "words here"]);
+        assert_eq!(
+            wrap("  indented words here", 12),
+            ["  indented", "words here"]
+        );
         for columns in 1..30 {
-            for line in wrap("x 日本 \u{1b}[31m some words, and somewhatlongerwords", columns) {
+            for line in wrap(
+                "x 日本 \u{1b}[31m some words, and somewhatlongerwords",
+                columns,
+            ) {
                 assert!(width(&line) <= columns.max(8), "{columns}: {line:?}");
             }
         }

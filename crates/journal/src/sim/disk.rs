@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::{
     Random,
+    file::SimFile,
     tree::{Node, Tree},
 };
 use crate::{Disk, DiskFile, Holder, LockMode, Metadata, Now, Watch, os::process::ProcessIdentity};
@@ -36,8 +37,8 @@ pub struct SimDisk {
 }
 
 #[derive(Debug)]
-struct Machine {
-    tree: Tree,
+pub(super) struct Machine {
+    pub(super) tree: Tree,
     clock_us: u64,
     calls: u64,
     faults: BTreeMap<u64, Fault>,
@@ -46,7 +47,7 @@ struct Machine {
     off: bool,
     boot: u64,
     /// Who has which file locked.
-    locks: Vec<(u64, u64, LockMode)>,
+    pub(super) locks: Vec<(u64, u64, LockMode)>,
     handles: u64,
     watches: BTreeMap<u64, watch::Sender<u64>>,
 }
@@ -81,7 +82,7 @@ impl SimDisk {
         }
     }
 
-    fn machine(&self) -> MutexGuard<'_, Machine> {
+    pub(super) fn machine(&self) -> MutexGuard<'_, Machine> {
         self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,7 +140,7 @@ impl SimDisk {
 
 impl Machine {
     /// Counts a call and says what goes wrong with it. Only what it returns may go on.
-    fn call(&mut self) -> io::Result<Option<Fault>> {
+    pub(super) fn call(&mut self) -> io::Result<Option<Fault>> {
         if self.off {
             return Err(io::Error::other("the power is off"));
         }
@@ -152,7 +153,7 @@ impl Machine {
     }
 
     /// A call that reads.
-    fn reading(&mut self) -> io::Result<&mut Tree> {
+    pub(super) fn reading(&mut self) -> io::Result<&mut Tree> {
         match self.call()? {
             Some(Fault::Io | Fault::PowerCut) => Err(io_error()),
             Some(Fault::NoSpace | Fault::ShortWrite) | None => Ok(&mut self.tree),
@@ -170,7 +171,7 @@ impl Machine {
         Ok(&mut self.tree)
     }
 
-    fn announce(&self, folder: Option<&Path>) {
+    pub(super) fn announce(&self, folder: Option<&Path>) {
         if self.watches.is_empty() {
             return;
         }
@@ -182,7 +183,7 @@ impl Machine {
         }
     }
 
-    fn metadata(&mut self, node: Node) -> Metadata {
+    pub(super) fn metadata(&mut self, node: Node) -> Metadata {
         match node {
             Node::File(inode) => {
                 let contents = self.tree.contents(inode);
@@ -213,7 +214,7 @@ impl Machine {
     }
 }
 
-fn io_error() -> io::Error {
+pub(super) fn io_error() -> io::Error {
     io::Error::other("simulated failure of the medium")
 }
 
@@ -221,12 +222,7 @@ impl SimDisk {
     fn handle(&self, machine: &mut Machine, id: u64, path: &Path) -> Box<dyn DiskFile> {
         machine.handles += 1;
         let folder = path.parent().map(Path::to_owned);
-        Box::new(SimFile {
-            disk: self.clone(),
-            handle: machine.handles,
-            id,
-            folder,
-        })
+        Box::new(SimFile::new(self.clone(), machine.handles, id, folder))
     }
 }
 
@@ -323,96 +319,5 @@ impl Disk for SimDisk {
 
     fn lives(&self, holder: &Holder) -> bool {
         holder.process == self.machine().process()
-    }
-}
-
-#[derive(Debug)]
-struct SimFile {
-    disk: SimDisk,
-    handle: u64,
-    id: u64,
-    folder: Option<std::path::PathBuf>,
-}
-
-impl Drop for SimFile {
-    fn drop(&mut self) {
-        self.disk
-            .machine()
-            .locks
-            .retain(|(_, handle, _)| *handle != self.handle);
-    }
-}
-
-impl DiskFile for SimFile {
-    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let mut machine = self.disk.machine();
-        let fault = machine.call()?;
-        let taken = match fault {
-            Some(Fault::NoSpace | Fault::ShortWrite) => bytes.len() / 2,
-            Some(Fault::Io) => 0,
-            Some(Fault::PowerCut) | None => bytes.len(),
-        };
-        machine
-            .tree
-            .contents(self.id)
-            .bytes
-            .extend_from_slice(&bytes[..taken]);
-        machine.announce(self.folder.as_deref());
-        match fault {
-            Some(Fault::NoSpace) => Err(io::ErrorKind::StorageFull.into()),
-            Some(Fault::Io | Fault::PowerCut) => Err(io_error()),
-            Some(Fault::ShortWrite) if taken == 0 => Err(io::ErrorKind::Interrupted.into()),
-            Some(Fault::ShortWrite) | None => Ok(taken),
-        }
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut machine = self.disk.machine();
-        let bytes = &machine.reading()?.contents(self.id).bytes;
-        let start = usize::try_from(offset)
-            .unwrap_or(usize::MAX)
-            .min(bytes.len());
-        let length = buffer.len().min(bytes.len() - start);
-        buffer[..length].copy_from_slice(&bytes[start..start + length]);
-        Ok(length)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        let mut machine = self.disk.machine();
-        match machine.call()? {
-            Some(Fault::Io | Fault::NoSpace) => {
-                machine.tree.lose(self.id);
-                Err(io_error())
-            }
-            Some(Fault::PowerCut) => Err(io_error()),
-            Some(Fault::ShortWrite) | None => {
-                machine.tree.sync_file(self.id);
-                Ok(())
-            }
-        }
-    }
-
-    fn metadata(&self) -> io::Result<Metadata> {
-        let mut machine = self.disk.machine();
-        machine.reading()?;
-        Ok(machine.metadata(Node::File(self.id)))
-    }
-
-    fn clear(&self) -> io::Result<()> {
-        self.disk.machine().reading()?.clear(self.id);
-        Ok(())
-    }
-
-    fn try_lock(&self, mode: LockMode) -> io::Result<bool> {
-        let mut machine = self.disk.machine();
-        machine.reading()?;
-        let free = machine.locks.iter().all(|(id, handle, held)| {
-            let both_share = mode == LockMode::Shared && *held == LockMode::Shared;
-            *id != self.id || *handle == self.handle || both_share
-        });
-        if free {
-            machine.locks.push((self.id, self.handle, mode));
-        }
-        Ok(free)
     }
 }

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Random, SimDisk,
+    aftermath::check,
     oracle::{Oracle, Presence},
     scenario::{Action, After, Scenario, Step, fault},
 };
@@ -128,7 +129,7 @@ struct Life {
     count: u64,
 }
 
-fn open(disk: &SimDisk) -> Result<Store, Error> {
+pub(super) fn open(disk: &SimDisk) -> Result<Store, Error> {
     Store::open_with(Arc::new(disk.clone()), Path::new("/home"), SEGMENT_BYTES)
 }
 
@@ -410,89 +411,4 @@ impl Life {
         }
         check(&disk, &mut oracle, random)
     }
-}
-
-/// Compares a disk with what must be true of it, before and after recovery.
-fn check(disk: &SimDisk, oracle: &mut Oracle, random: &mut Random) -> Result<(), String> {
-    let on = |what: &'static str| move |error: Error| format!("{what} after a crash: {error}");
-    let store = open(disk).map_err(on("opening"))?;
-    let Some(end) = oracle.check(&store)? else {
-        return Ok(());
-    };
-    let name = oracle.name.clone();
-    let tail = store.verify(&name).map_err(on("verifying"))?.tail;
-    let (writer, recovery) = store.take(&name, Take::IfFree).map_err(on("taking"))?;
-    if writer.next_seq() != end + 1 || recovery.set_aside != tail {
-        return Err(format!(
-            "{end} entries and {tail:?} became {recovery:?} and {writer:?}"
-        ));
-    }
-    oracle.recovered(end)?;
-    let payload = RawValue::from_string("true".to_owned()).expect("it is JSON");
-    let appended = writer
-        .append(&[NewEntry {
-            kind: "test.after",
-            version: 1,
-            payload,
-        }])
-        .and_then(|_| writer.barrier_blocking())
-        .map_err(on("appending"))?;
-    oracle.appended("true".to_owned());
-    oracle.passed(appended)?;
-    drop(writer);
-    if random.once_in(2) {
-        store.sweep().map_err(on("sweeping"))?;
-    }
-    oracle.check(&store)?;
-    if random.once_in(2) {
-        damage(disk, &store, &name, random)
-    } else {
-        Ok(())
-    }
-}
-
-/// Turns a bit over in what is proven to have been on disk, and expects to be told.
-fn damage(
-    disk: &SimDisk,
-    store: &Store,
-    name: &LogName,
-    random: &mut Random,
-) -> Result<(), String> {
-    let on = |what: &'static str| move |error: Error| format!("{what} for damage: {error}");
-    // Taking the log once more proves everything before.
-    drop(store.take(name, Take::IfFree).map_err(on("taking"))?);
-    let files = store.files(name);
-    let last = files.last_segment().map_err(on("looking"))?;
-    let number = 1 + u32::try_from(random.below(last.into())).unwrap_or(0);
-    let segment = files.open_segment(number).map_err(on("looking"))?;
-    let mut counts = segment
-        .file
-        .metadata()
-        .map_err(|error| error.to_string())?
-        .len;
-    if number < last && !segment.header.rewritten {
-        let next = files.open_segment(number + 1).map_err(on("looking"))?;
-        counts = next.header.previous.map_or(counts, |end| end.bytes);
-    }
-    let bit = random.below(counts * 8);
-    disk.flip(&files.segment_path(number), bit)
-        .map_err(|error| error.to_string())?;
-    match store.verify(name) {
-        Err(Error::Corrupt { .. }) => {}
-        result => {
-            return Err(format!(
-                "bit {bit} of segment {number} flipped gave {result:?}"
-            ));
-        }
-    }
-    let read: Result<Vec<_>, Error> = store
-        .reader(name)
-        .and_then(|reader| reader.entries(1)?.collect());
-    if number < last || read.is_err() {
-        return match read {
-            Err(Error::Corrupt { .. }) => Ok(()),
-            other => Err(format!("reading over a flipped bit gave {other:?}")),
-        };
-    }
-    Ok(())
 }

@@ -6,11 +6,14 @@
 //! checks after every crash that what was acknowledged is there and nothing else is.
 
 mod random;
+mod contents;
 mod tree;
 mod disk;
+mod file;
 mod scenario;
 mod oracle;
 mod life;
+mod aftermath;
 #[cfg(test)]
 mod tests;
 

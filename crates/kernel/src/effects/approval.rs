@@ -71,10 +71,13 @@ pub(crate) async fn ask(
     card: Card,
     past: Past,
 ) -> Result<Answer, Stop> {
+    let question = card.sentence.clone();
     if let Some(answered) = past.answered {
+        if answered.by.is_none() {
+            core.shared().denied.push(question);
+        }
         return Ok(answered.into());
     }
-    let question = card.sentence.clone();
     if !past.asked {
         core.log.append(ApprovalAsked {
             effect: effect.clone(),

@@ -1,19 +1,21 @@
 //! Asking a model: reserve, record, send; settle, record. Only here is a request repeated.
 
-use std::time::{Duration, Instant};
+use std::{
+    borrow::Cow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use gyrus_contract::{
     Digest, EffectId, Item, MemoryBuffer, Message, MessageBody, Model, ModelError, Origin, Part,
     Prompt, Purpose, Reply, SystemPart, Text, ToolSpec,
 };
-use serde::Serialize;
 use serde_json::Value;
-use std::sync::Arc;
 
 use super::diverges;
 use crate::{
     Appended, Ask, Came, Charge, Ending, Entry, Inline, ModelCall, ModelReply, Steered, Stop,
-    Tools, core::Core, entry::is_steering, run::Begun,
+    Tools, core::Core, entry::is_steering, prompt::Frame, run::Begun,
 };
 
 /// A request is sent at most so often before the run parks.
@@ -27,15 +29,6 @@ pub(crate) const LONGEST_DELAY_MS: u64 = 60_000;
 
 /// Rough size of a prompt for the reservation: bytes a token, rounded against us.
 const BYTES_A_TOKEN: u64 = 3;
-
-/// What is the same in many prompts and therefore stored once.
-#[derive(Serialize)]
-struct Frame<'a> {
-    system: &'a [SystemPart],
-    lead: &'a [Message],
-    tools: &'a [Arc<ToolSpec>],
-    output_schema: &'a Option<Value>,
-}
 
 /// What the journal holds of an ask.
 #[derive(Default)]
@@ -166,10 +159,10 @@ impl<'a> Request<'a> {
             Tools::Offered => core.kernel.organs().specs.clone(),
         };
         let frame = serde_json::to_vec(&Frame {
-            system: &ask.system,
-            lead: &ask.lead,
-            tools: &tools,
-            output_schema: &ask.output_schema,
+            system: Cow::Borrowed(&ask.system),
+            lead: Cow::Borrowed(&ask.lead),
+            tools: Cow::Borrowed(&tools),
+            output_schema: Cow::Borrowed(&ask.output_schema),
         })
         .map_err(|error| Stop::Failed(error.to_string()))?;
         let (from, to) = ask.memory.map_or((0, 0), |memory| {
@@ -273,7 +266,7 @@ impl Attempts<'_> {
                 reply
             }
         };
-        self.core.ledger.charge_own(reply.charged, reply.estimated);
+        self.core.ledger.charge(reply.charged, reply.estimated);
         match reply.came {
             Came::Reply { reply } => {
                 let reply = reply.load(&self.core.log)?;
@@ -332,6 +325,14 @@ impl Attempts<'_> {
         self.made += 1;
         let call = self.intent(&*model, reservation.charge, reservation.max_output_tokens)?;
         core.log.append(call)?;
+        core.shared().open_asks.push(ModelReply {
+            effect: self.effect.clone(),
+            attempt: self.made,
+            came: Came::CutOff,
+            charged: reservation.charge,
+            estimated: true,
+            took_ms: 0,
+        });
         core.log.barrier().await?;
         let prompt = self.request.prompt(
             self.ask.purpose,
@@ -349,14 +350,11 @@ impl Attempts<'_> {
         };
         let came = match came {
             Err(error) => {
-                self.settle(
-                    reservation.charge,
-                    Came::Error {
-                        error: error.clone(),
-                    },
-                    Some(Charge::default()),
-                    since,
-                )?;
+                let error = self.redacted_error(error)?;
+                let stored = Came::Error {
+                    error: error.clone(),
+                };
+                self.settle(reservation.charge, stored, Some(Charge::default()), since)?;
                 return Ok(Err(error));
             }
             Ok(reply) => self.redacted(reply)?,
@@ -415,6 +413,10 @@ impl Attempts<'_> {
     ) -> Result<(), Stop> {
         let estimated = charged.is_none();
         let charged = charged.unwrap_or(reserved);
+        self.core
+            .shared()
+            .open_asks
+            .retain(|open| open.effect != self.effect);
         self.core.ledger.settle(reserved, charged, estimated);
         self.core.log.append(ModelReply {
             effect: self.effect.clone(),
@@ -425,6 +427,14 @@ impl Attempts<'_> {
             took_ms: u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX),
         })?;
         Ok(())
+    }
+
+    /// An error at ingress: providers quote the key that they refuse.
+    fn redacted_error(&self, error: ModelError) -> Result<ModelError, Stop> {
+        let unreadable = |error: serde_json::Error| Stop::Failed(error.to_string());
+        let mut value = serde_json::to_value(error).map_err(unreadable)?;
+        self.core.kernel.organs().redactor.redact_json(&mut value);
+        serde_json::from_value(value).map_err(unreadable)
     }
 
     /// A reply at ingress: without secrets, and certainly the model's words.

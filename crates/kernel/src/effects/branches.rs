@@ -8,8 +8,8 @@ use gyrus_contract::{ActionVerdict, EffectId};
 
 use super::diverges;
 use crate::{
-    Branch, BranchesStarted, Entry, Form, Inline, RaceWon, Run, Settled, Stop, ToolResulted,
-    core::Core, run::Begun,
+    Branch, BranchesStarted, Entry, Form, Inline, ModelReply, RaceWon, Run, Settled, Stop, ToolResulted,
+    core::Core, given_up::take_in, run::Begun,
 };
 
 /// More branches than this at once are refused.
@@ -63,7 +63,7 @@ async fn run_branch<T>(
 ) -> Result<T, Stop> {
     let mut run = Run::new(core, prefix);
     let value = branch(&mut run).await?;
-    run.check_dropped()?;
+    run.check_ended()?;
     Ok(value)
 }
 
@@ -97,34 +97,45 @@ pub(crate) async fn race<T: Send>(
     {
         let index = (winner as usize).saturating_sub(1);
         let Some(branch) = branches.into_iter().nth(index) else {
-            let entry = Entry::from(RaceWon {
+            let now = "a race with fewer branches";
+            let won = RaceWon {
                 effect: begun.effect.clone(),
                 winner: Some(winner),
-            });
-            return Err(diverges(
-                &begun.effect,
-                &entry,
-                "a race with fewer branches",
-            ));
+            };
+            return Err(diverges(&begun.effect, &won.into(), now));
         };
-        let prefix = branch_id(&begun.effect, index);
-        let value = run_branch(core.clone(), prefix.clone(), branch).await?;
-        core.recorded().forget_within(&begun.effect);
+        let value = run_ended(core, branch_id(&begun.effect, index), branch).await?;
+        give_up_within(core, &begun.effect);
         return Ok((winner, value));
     }
     let running = branches.into_iter().enumerate().map(|(index, branch)| {
-        Box::pin(run_branch(
-            core.clone(),
-            branch_id(&begun.effect, index),
-            branch,
-        ))
+        let ran = run_branch(core.clone(), branch_id(&begun.effect, index), branch);
+        Box::pin(async move { (index, ran.await) })
     });
-    let (first, index, losers) = select_all(running).await;
-    drop(losers);
-    let value = first?;
-    let winner = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
-    decide(core, &begun.effect, Some(winner))?;
-    Ok((winner, value))
+    let mut running: Vec<_> = running.collect();
+    let mut stopped = None;
+    while !running.is_empty() {
+        let ((index, ended), _, others) = select_all(running).await;
+        running = others;
+        match ended {
+            Ok(value) => {
+                drop(running);
+                let winner = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
+                decide(core, &begun.effect, Some(winner))?;
+                return Ok((winner, value));
+            }
+            // A branch that parks has not won: the others finish what they have in hand.
+            Err(stop @ Stop::Park(_)) => {
+                stopped.get_or_insert(stop);
+            }
+            Err(stop) => {
+                drop(running);
+                core.log.append_all(&cut_off_within(core, &begun.effect))?;
+                return Err(stop);
+            }
+        }
+    }
+    Err(stopped.unwrap_or(Stop::EndOfRecord))
 }
 
 pub(crate) async fn timeout<T: Send>(
@@ -134,15 +145,16 @@ pub(crate) async fn timeout<T: Send>(
     branch: Branch<'_, T>,
 ) -> Result<Option<T>, Stop> {
     let won = started(core, &begun, Form::Timeout, 1)?;
-    let branch = run_branch(core.clone(), branch_id(&begun.effect, 0), branch);
+    let prefix = branch_id(&begun.effect, 0);
     match won {
         Some(RaceWon { winner: None, .. }) => {
-            core.recorded().forget_within(&begun.effect);
+            give_up_within(core, &begun.effect);
             return Ok(None);
         }
-        Some(_) => return branch.await.map(Some),
+        Some(_) => return run_ended(core, prefix, branch).await.map(Some),
         None => {}
     }
+    let branch = run_branch(core.clone(), prefix, branch);
     let ended = match select(Box::pin(branch), Box::pin(tokio::time::sleep(limit))).await {
         Either::Left((value, _)) => Some(value?),
         Either::Right(((), _)) => None,
@@ -151,39 +163,58 @@ pub(crate) async fn timeout<T: Send>(
     Ok(ended)
 }
 
+/// Runs a branch again that is known to have ended.
+async fn run_ended<T>(
+    core: &Arc<Core>,
+    prefix: EffectId,
+    branch: Branch<'_, T>,
+) -> Result<T, Stop> {
+    core.recorded().ends(prefix.clone());
+    run_branch(core.clone(), prefix, branch).await
+}
+
+/// Branches that lost are not run again, but what they used was used.
+fn give_up_within(core: &Core, effect: &EffectId) {
+    let lost = core.recorded().take_within(effect);
+    take_in(core, &lost);
+}
+
 /// Records who won, and that what the others had in hand was cut off.
 fn decide(core: &Core, effect: &EffectId, winner: Option<u32>) -> Result<(), Stop> {
-    let open: Vec<_> = {
-        let mut shared = core.shared();
-        let open = std::mem::take(&mut shared.open_calls);
-        let (inside, outside): (Vec<_>, Vec<_>) =
-            open.into_iter().partition(|id| id.is_within(effect));
-        shared.open_calls = outside;
-        inside
-    };
-    let mut entries: Vec<Entry> = open
-        .into_iter()
-        .map(|effect| {
-            Entry::from(ToolResulted {
-                effect,
-                settled: Settled::Cancelled,
-                text: Inline::Is("another branch won; this call was cut off".to_owned()),
-                is_error: true,
-                verdict: ActionVerdict::CannotTell,
-                artifacts: Vec::new(),
-                claim: None,
-                took_ms: 0,
-            })
-        })
-        .collect();
-    entries.push(
-        RaceWon {
-            effect: effect.clone(),
-            winner,
-        }
-        .into(),
-    );
+    let mut entries = cut_off_within(core, effect);
+    entries.push(Entry::from(RaceWon {
+        effect: effect.clone(),
+        winner,
+    }));
     core.log.append_all(&entries)?;
-    core.recorded().forget_within(effect);
+    give_up_within(core, effect);
     Ok(())
+}
+
+/// The outcomes of everything inside `effect` that was in hand when its branch was dropped.
+fn cut_off_within(core: &Core, effect: &EffectId) -> Vec<Entry> {
+    let (calls, asks) = {
+        let mut shared = core.shared();
+        let calls = shared.open_calls.extract_if(.., |id| id.is_within(effect));
+        let calls: Vec<EffectId> = calls.collect();
+        let asks = shared.open_asks.extract_if(.., |open| open.effect.is_within(effect));
+        (calls, asks.collect::<Vec<ModelReply>>())
+    };
+    let calls = calls.into_iter().map(|effect| ToolResulted {
+        effect,
+        settled: Settled::Cancelled,
+        text: Inline::Is("another branch ended first; this call was cut off".to_owned()),
+        is_error: true,
+        verdict: ActionVerdict::CannotTell,
+        artifacts: Vec::new(),
+        claim: None,
+        took_ms: 0,
+    });
+    let mut entries: Vec<Entry> = calls.map(Entry::from).collect();
+    for open in asks {
+        // It may have been answered and charged.
+        core.ledger.settle(open.charged, open.charged, true);
+        entries.push(open.into());
+    }
+    entries
 }

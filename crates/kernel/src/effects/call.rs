@@ -44,7 +44,12 @@ impl Past {
             match entry {
                 Entry::ToolCalled(called) if called.call == *call => past.called = true,
                 other if !past.called => return Err(diverges(&effect, &other, describe(call))),
-                Entry::GateVerdict(judged) => past.judged = Some(judged),
+                Entry::GateVerdict(judged) => {
+                    // It was resolved differently this time: what was asked and answered before
+                    // was about something else.
+                    past.approval = approval::Past::default();
+                    past.judged = Some(judged);
+                }
                 Entry::ToolStarted(started) => past.started = Some(started),
                 Entry::ToolResulted(resulted) => past.resulted = Some(resulted),
                 // A verdict is judged again by every process; answers to what an earlier one
@@ -69,6 +74,10 @@ pub(crate) async fn perform(
 ) -> Result<Observation, Stop> {
     let (effect, mut past) = Past::read(begun, &call)?;
     if let Some(resulted) = past.resulted.take() {
+        let tool = core.kernel.organs().tools.get(&call.tool);
+        if past.started.is_some() && tool.is_some_and(|tool| execute::changes_the_world(&**tool)) {
+            core.shared().world_changed = true;
+        }
         return observe(core, &call, resulted);
     }
     if !past.called {
@@ -107,8 +116,11 @@ async fn live(
             started,
             resolved: judged.resolved(call),
         };
-        return execute::settle(core, effect, cut_off).await;
+        if let Some(resulted) = execute::settle(core, effect, cut_off).await? {
+            return Ok(resulted);
+        }
     }
+    let attempt = past.started.as_ref().map_or(1, |past| past.attempt + 1);
     let spec = tool.spec();
     let resolved = match organs.gate.resolve(call, spec, &core.started.workspace) {
         Ok(resolved) => resolved,
@@ -148,7 +160,7 @@ async fn live(
             }
         }
     }
-    execute::start(core, effect, tool, resolved, 1).await
+    execute::start(core, effect, tool, resolved, attempt).await
 }
 
 /// What is to be judged.

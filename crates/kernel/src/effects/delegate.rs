@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{Digest, EffectId, Limits, Origin, RunId, Text};
+use gyrus_contract::{Digest, EffectId, Limits, Origin, RunId, Spent, Text};
 use gyrus_journal::Take;
 use serde_json::Value;
 
 use super::diverges;
 use crate::{
-    ChildEnded, ChildStarted, Ending, Entry, NewRun, Parent, Stop, core::Core, kernel::Changes,
-    run::Begun,
+    Changes, Charge, ChildEnded, ChildStarted, Ending, Entry, Kernel, KernelError, NewRun, Parent,
+    Stop, core::Core, kernel::log_name, position::Position, run::Begun,
 };
 
 /// Runs may nest this deep below the one that a person started.
@@ -72,14 +72,8 @@ pub(crate) async fn perform(
         match entry {
             Entry::ChildStarted(past) if past.digest == digest => started = Some(past),
             Entry::ChildEnded(past) if started.is_some() => {
-                core.ledger.charge_own(
-                    crate::Charge {
-                        tokens: past.spent.tokens,
-                        cost: past.spent.cost,
-                    },
-                    past.spent.estimated,
-                );
-                core.shared().children += 1;
+                charge(core, past.spent);
+                core.ledger.count_children(1 + past.children);
                 core.expose();
                 return Ok(Delegated::new(child, past.ending));
             }
@@ -95,12 +89,11 @@ pub(crate) async fn perform(
     if !core.log.is_live() {
         return Err(Stop::EndOfRecord);
     }
-    let known = started.is_some();
     let limits = match started {
         Some(past) => past.limits,
         None => begin(core, &effect, child, &work, digest)?,
     };
-    core.shared().children += 1;
+    core.ledger.count_children(1);
     core.log.barrier().await?;
     let parent = Parent {
         run: core.started.run,
@@ -112,20 +105,29 @@ pub(crate) async fn perform(
             .map_or(1, |parent| parent.depth + 1),
     };
     let new = child_run(core, child, work, limits, parent);
-    let ending = drive(core, child, new, known).await?;
-    if !ending.0.is_final() && !matches!(ending.0, Ending::Limit { .. }) {
+    let (ending, spent, children) = drive(core, new).await?;
+    if !ending.is_final() && !matches!(ending, Ending::Limit { .. }) {
         // The child waits, so its parent does; resuming the parent resumes the child.
-        return Err(ending.0.into());
+        return Err(ending.into());
     }
-    let (ending, spent) = ending;
     core.log.append(ChildEnded {
         effect,
         child,
         ending: ending.clone(),
         spent,
+        children,
     })?;
     core.expose();
     Ok(Delegated::new(child, ending))
+}
+
+/// Counts what a child used before this process: no entry of ours holds it yet.
+fn charge(core: &Core, spent: Spent) {
+    let charged = Charge {
+        tokens: spent.tokens,
+        cost: spent.cost,
+    };
+    core.ledger.charge(charged, spent.estimated);
 }
 
 /// Checks the caps and records what the child is given.
@@ -146,9 +148,9 @@ fn begin(
             "child runs may nest {MAX_DEPTH} deep at most"
         )));
     }
-    if core.shared().children >= MAX_CHILDREN {
+    if core.ledger.children_of_tree() >= MAX_CHILDREN {
         return Err(Stop::Failed(format!(
-            "a run may start {MAX_CHILDREN} children at most"
+            "a run and its children may start {MAX_CHILDREN} children at most"
         )));
     }
     let left = core.ledger.remaining();
@@ -197,35 +199,54 @@ fn child_run(
     }
 }
 
-/// Creates the child if it is absent, else takes it up, and drives it to its end.
-async fn drive(
-    core: &Arc<Core>,
-    child: RunId,
-    new: NewRun,
-    known: bool,
-) -> Result<(Ending, gyrus_contract::Spent), Stop> {
-    let kernel = &core.kernel;
-    let failed = |error: crate::KernelError| match error {
-        crate::KernelError::Stop(stop) => stop,
+/// Creates the child if it is absent, else takes it up, and drives it to its end. Returns how it
+/// ended, what it used, and how many runs were started below it.
+async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), Stop> {
+    let (kernel, child) = (&core.kernel, new.id);
+    let failed = |error: KernelError| match error {
+        KernelError::Stop(stop) => stop,
+        KernelError::Journal(error) => error.into(),
         other => Stop::Failed(format!("child run {child}: {other}")),
     };
-    let ready = if known && kernel.exists(child) {
-        kernel
-            .take(child, Take::IfFree, Changes::default())
-            .map_err(failed)?
-    } else {
-        kernel.create(new).map_err(failed)?
+    let position = position(kernel, child).map_err(failed)?;
+    let ready = match position {
+        None => kernel.create(new).map_err(failed)?,
+        Some(position) => {
+            charge(core, position.kernel_state().spent);
+            core.ledger.count_children(position.kernel_state().children);
+            // A crash came between the child's end and our entry of it.
+            if let Some((ending, spent)) = position.over() {
+                return Ok((ending, spent, position.children()));
+            }
+            let changes = Changes {
+                mode: Some(new.mode),
+                on_ask: Some(new.on_ask),
+                pins: Some(new.pins),
+                ..Changes::default()
+            };
+            kernel
+                .take(child, Take::IfFree, changes)
+                .map_err(failed)?
+        }
     };
     let ready = ready.under(core.ledger.clone(), core.controls.clone());
-    // What it used before this process is in no entry of ours yet.
-    let before = ready.spent();
-    core.ledger.charge_own(
-        crate::Charge {
-            tokens: before.tokens,
-            cost: before.cost,
-        },
-        before.estimated,
-    );
     let finished = Box::pin(ready.drive()).await.map_err(failed)?;
-    Ok((finished.ending, finished.spent))
+    let ended = self::position(kernel, child).map_err(failed)?;
+    let children = ended.map_or(0, |position| position.children());
+    Ok((finished.ending, finished.spent, children))
+}
+
+/// Where a child is; `None` if it has not begun.
+fn position(kernel: &Kernel, child: RunId) -> Result<Option<Position>, KernelError> {
+    let name = log_name(child);
+    if !kernel.exists(child) {
+        return Ok(None);
+    }
+    let reader = kernel.store().reader(&name)?;
+    if reader.end()? == 0 {
+        // A crash came between its log and its first entry; nothing is lost with it.
+        kernel.store().remove(&name)?;
+        return Ok(None);
+    }
+    Position::read(child, &reader).map(Some)
 }

@@ -66,7 +66,7 @@ fn starts_processes(tool: &dyn Tool) -> bool {
         .any(|touch| matches!(touch, Touch::Starts(_)))
 }
 
-fn changes_the_world(tool: &dyn Tool) -> bool {
+pub(super) fn changes_the_world(tool: &dyn Tool) -> bool {
     let spec = tool.spec();
     spec.touches
         .iter()
@@ -159,12 +159,29 @@ pub(super) struct CutOff<'a> {
     pub(super) resolved: ResolvedCall,
 }
 
-/// Settles a cut-off call as its tool's repeat policy says, after its processes are gone.
+/// Waits until everything that a call of a dead process started is gone.
+pub(crate) async fn wait_for_tree(started: &ToolStarted) -> Result<(), Stop> {
+    let Some(keeper) = &started.keeper else {
+        return Ok(());
+    };
+    if wait_until_gone(keeper, TREE_GONE_WITHIN).await {
+        return Ok(());
+    }
+    let what = format!(
+        "a process that effect {} started is still alive (its keeper is process {}); end it, \
+         then resume",
+        started.effect, keeper.pid
+    );
+    Err(Ending::Stuck { what }.into())
+}
+
+/// Settles a cut-off call as its tool's repeat policy says, after its processes are gone. `None`:
+/// it is to be called again, if it is still let through.
 pub(super) async fn settle(
     core: &Core,
     effect: &EffectId,
     cut_off: CutOff<'_>,
-) -> Result<ToolResulted, Stop> {
+) -> Result<Option<ToolResulted>, Stop> {
     let CutOff {
         tool,
         started,
@@ -173,16 +190,7 @@ pub(super) async fn settle(
     if !core.log.is_live() {
         return Err(Stop::EndOfRecord);
     }
-    if let Some(keeper) = &started.keeper
-        && !wait_until_gone(keeper, TREE_GONE_WITHIN).await
-    {
-        let what = format!(
-            "a process that effect {effect} started is still alive (its keeper is process {}); \
-             end it, then resume",
-            keeper.pid
-        );
-        return Err(Ending::Stuck { what }.into());
-    }
+    wait_for_tree(started).await?;
     core.shared().world_changed |= changes_the_world(&**tool);
     let again = match tool.spec().repeat {
         Repeat::Freely => true,
@@ -195,7 +203,7 @@ pub(super) async fn settle(
             };
             match tool.probe(&resolved, &site).await {
                 Probe::Happened(output) => {
-                    return resulted(core, effect, Settled::Done, output, 0);
+                    return resulted(core, effect, Settled::Done, output, 0).map(Some);
                 }
                 Probe::DidNotHappen => true,
                 Probe::Unknown => false,
@@ -203,7 +211,7 @@ pub(super) async fn settle(
         }
     };
     if again {
-        return start(core, effect, tool, resolved, started.attempt + 1).await;
+        return Ok(None);
     }
     let output = ToolOutput {
         text: "this call was interrupted by a crash; it may or may not have happened, in part or \
@@ -214,7 +222,7 @@ pub(super) async fn settle(
         artifacts: Vec::new(),
         claim: None,
     };
-    resulted(core, effect, Settled::Interrupted, output, 0)
+    resulted(core, effect, Settled::Interrupted, output, 0).map(Some)
 }
 
 /// A tool's output at ingress: bounded, and without secrets.

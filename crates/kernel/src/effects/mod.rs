@@ -6,7 +6,7 @@ pub(crate) mod ask;
 pub(crate) mod branches;
 pub(crate) mod call;
 pub(crate) mod delegate;
-mod execute;
+pub(crate) mod execute;
 pub(crate) mod value;
 pub(crate) mod wait;
 

@@ -45,6 +45,9 @@ pub(crate) async fn perform(
         })?;
         core.log.barrier().await?;
     }
+    if !core.log.is_live() {
+        return Err(Stop::EndOfRecord);
+    }
     live(core, effect, signal, until_ms).await
 }
 

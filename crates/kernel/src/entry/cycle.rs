@@ -83,7 +83,7 @@ pub struct KernelState {
     clippy::trivially_copy_pass_by_ref,
     reason = "the signature that serde calls"
 )]
-fn is_zero(n: &u32) -> bool {
+pub(super) fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 

@@ -4,7 +4,7 @@ use gyrus_contract::{Digest, EffectId, Limits, RunId, Spent, Text};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Ending;
+use super::{Ending, cycle::is_zero};
 
 /// A reading that differs at every call, recorded so that it does not on replay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -114,6 +114,9 @@ pub struct ChildEnded {
     pub ending: Ending,
     /// What it used; now part of this run's own use.
     pub spent: Spent,
+    /// Runs that were started below it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub children: u32,
 }
 
 /// An organ's or a loop's own fact.

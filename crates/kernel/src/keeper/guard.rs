@@ -56,7 +56,7 @@ fn guard(level: Level) -> io::Result<()> {
     wait_for(child)?;
     match level {
         Level::Namespace => Ok(()),
-        Level::Subreaper => tree::kill_descendants(),
+        Level::Subreaper => tree::kill_children(),
     }
 }
 

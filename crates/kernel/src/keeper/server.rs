@@ -35,6 +35,9 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// process raised the limit; so what the command left behind cannot hold us with a flood.
 const REMAINDER_BYTES: usize = 1024 * 1024;
 
+/// How long killed processes may take to die before they are killed again.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// Serves one command and returns when its tree is gone. `guard` is readable when the guard has
 /// ended.
 pub(super) fn serve(level: Level, guard: &OwnedFd, mut control: UnixStream) -> io::Result<()> {
@@ -111,9 +114,13 @@ fn run(level: Level, spec: &CommandSpec, guard: &OwnedFd, control: &UnixStream) 
         )?;
         // Before the killing, of which shells would tell in the output.
         read_remainder(&mut capture, &mut output)?;
-        tree::kill_tree(level)?;
-        // Closed when the last child was reaped.
-        io::copy(&mut children, &mut io::sink())?;
+        // That no child is left is the only proof that nothing is: a look at the system's
+        // processes, one after the other, can miss one whose parent ends meanwhile.
+        let mut patience = Duration::ZERO;
+        while !is_closed(&mut children, patience)? {
+            tree::kill_tree(level)?;
+            patience = PATIENCE;
+        }
         io::Result::Ok(end)
     })();
     let exit = match served {
@@ -188,6 +195,19 @@ fn reap(main: Pid, writer: &mut PipeWriter) {
             }
             Ok(_) | Err(Errno::INTR) => {}
             Err(_no_child_left) => return,
+        }
+    }
+}
+
+/// Reads a pipe to its end, if that comes within `limit` of silence.
+fn is_closed(pipe: &mut PipeReader, limit: Duration) -> io::Result<bool> {
+    let timeout = Timespec::try_from(limit).map_err(io::Error::other)?;
+    loop {
+        match poll(&mut [PollFd::new(&*pipe, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => return Ok(false),
+            Ok(_) if pipe.read(&mut [0; 4])? == 0 => return Ok(true),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, fs, io, time::Duration};
 use gyrus_journal::os::process::ProcessIdentity;
 use rustix::{
     io::Errno,
-    process::{Pid, Signal, getpid, kill_process_group},
+    process::{Pid, Signal, WaitOptions, getpid, kill_process_group, wait},
 };
 
 use super::Level;
@@ -13,8 +13,8 @@ use super::Level;
 /// How long to wait for one killed process before looking again at the whole tree.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Kills everything below this process. In a namespace it may be dying still on return, and only
-/// reaping tells; otherwise zombies alone are left.
+/// Kills everything below this process. What is left may be dying still on return, and only
+/// reaping tells.
 pub(super) fn kill_tree(level: Level) -> io::Result<()> {
     match level {
         Level::Namespace => kill_namespace(),
@@ -37,10 +37,22 @@ fn kill_namespace() -> io::Result<()> {
     }
 }
 
+/// Kills everything below this process and reaps it, for a process with a single thread. That no
+/// child is left is the proof: orphans become children of a subreaper.
+pub(super) fn kill_children() -> io::Result<()> {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Err(Errno::CHILD) => return Ok(()),
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => kill_descendants()?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 /// Kills what descends from this process, again and again until a look finds nothing alive, as
-/// what is about to die may still fork. As this process is a subreaper, orphans do not escape.
-/// Fails if what is left may not be killed: it got another user's rights.
-pub(super) fn kill_descendants() -> io::Result<()> {
+/// what is about to die may still fork. Fails if what is left may not be killed: it got another user's rights.
+fn kill_descendants() -> io::Result<()> {
     let boot_id = ProcessIdentity::current()?.boot_id;
     loop {
         let alive = living_descendants(&boot_id)?;

@@ -6,11 +6,11 @@
 
 use regex::Regex;
 
-use super::{Hit, HitName, context};
+use super::{Hit, HitName, context, plausible::is_placeholder};
 
 /// Kind, how it begins, and its pattern.
 const FORMATS: [(&str, &[&str], &str); 11] = [
-    ("anthropic-key", &["sk-ant-"], r"sk-ant-[A-Za-z0-9_-]{16,}"),
+    ("sk-ant-key", &["sk-ant-"], r"sk-ant-[A-Za-z0-9_-]{16,}"),
     (
         "stripe-key",
         &["sk_live_", "rk_live_"],
@@ -55,9 +55,9 @@ const FORMATS: [(&str, &[&str], &str); 11] = [
     ),
 ];
 /// Other words hold `sk-` too (`risk-…`), so what stands before it counts.
-const OPENAI: &str = r"(?:^|[^A-Za-z0-9_-]|\\[nrt])(sk-[A-Za-z0-9_-]{20,})";
+const SK_KEY: &str = r"(?:^|[^A-Za-z0-9_-]|\\[nrt])(sk-[A-Za-z0-9_-]{20,})";
 /// Names of classes begin with `sk-` as well, but have fewer digits.
-const MIN_OPENAI_DIGITS: usize = 2;
+const MIN_SK_DIGITS: usize = 2;
 /// A user and a password in an address. What stands before `://` is not looked at, so that the
 /// search can begin with fixed letters.
 const ADDRESS: &str = r#"://[^\s/?#:@"'`<>]*:([^\s/@"'`<>]+)@"#;
@@ -65,10 +65,12 @@ const ADDRESS: &str = r#"://[^\s/?#:@"'`<>]*:([^\s/@"'`<>]+)@"#;
 const MIN_ADDRESS_PASSWORD_BYTES: usize = 3;
 /// Bytes of a private key that are looked through for its end.
 const MAX_KEY_BLOCK_BYTES: usize = 16 << 10;
+/// A block without so much base64 in a row is talk about keys.
+const MIN_KEY_LINE_BYTES: usize = 16;
 
 pub(super) struct Formats {
     any: Regex,
-    openai: Regex,
+    sk_key: Regex,
     address: Regex,
 }
 
@@ -77,7 +79,7 @@ impl Formats {
         let patterns: Vec<_> = FORMATS.iter().map(|(_, _, pattern)| *pattern).collect();
         Self {
             any: Regex::new(&patterns.join("|")).expect("the patterns are valid"),
-            openai: Regex::new(OPENAI).expect("the pattern is valid"),
+            sk_key: Regex::new(SK_KEY).expect("the pattern is valid"),
             address: Regex::new(ADDRESS).expect("the pattern is valid"),
         }
     }
@@ -92,7 +94,10 @@ impl Formats {
                 .find(|(_, begins, _)| begins.iter().any(|begin| found.as_str().starts_with(begin)))
                 .expect("every pattern begins as its row says");
             let at = match kind {
-                "private-key" => found.start()..key_block_end(text, found.end()),
+                "private-key" => match key_block_end(text, found.end()) {
+                    Some(end) => found.start()..end,
+                    None => continue,
+                },
                 _ => found.range(),
             };
             start = start.max(at.end);
@@ -105,17 +110,17 @@ impl Formats {
     }
 
     /// Keys that only look like keys where a word begins.
-    pub(super) fn find_openai(&self, text: &str) -> Vec<Hit> {
-        self.openai
+    pub(super) fn find_sk_keys(&self, text: &str) -> Vec<Hit> {
+        self.sk_key
             .captures_iter(text)
             .filter_map(|captures| captures.get(1))
             .filter(|key| {
                 let digits = key.as_str().bytes().filter(u8::is_ascii_digit);
-                digits.count() >= MIN_OPENAI_DIGITS
+                digits.count() >= MIN_SK_DIGITS
             })
             .map(|key| Hit {
                 at: key.range(),
-                name: HitName::Found("openai-key"),
+                name: HitName::Found("sk-key"),
             })
             .collect()
     }
@@ -127,8 +132,7 @@ impl Formats {
             .captures_iter(text)
             .filter_map(|captures| captures.get(1))
             .filter(|password| {
-                password.len() >= MIN_ADDRESS_PASSWORD_BYTES
-                    && !context::is_placeholder(password.as_str())
+                password.len() >= MIN_ADDRESS_PASSWORD_BYTES && !is_placeholder(password.as_str())
             })
             .map(|password| Hit {
                 at: password.range(),
@@ -138,18 +142,28 @@ impl Formats {
     }
 }
 
-/// Where a private key ends: at its last line, or where the text no longer looks like one (output
-/// may have been cut).
-fn key_block_end(text: &str, start: usize) -> usize {
+/// Where a private key ends whose first line ends at `start`: with its last line, or where the text
+/// no longer looks like one (output may have been cut). None if nothing like a key follows.
+fn key_block_end(text: &str, start: usize) -> Option<usize> {
     let rest = &text[start..];
     let window = &rest[..rest.floor_char_boundary(MAX_KEY_BLOCK_BYTES)];
-    if let Some(end) = window.find("-----END") {
-        let line = &rest[end + 8..];
-        let close = line[..line.floor_char_boundary(64)]
-            .find("-----")
-            .map_or(0, |at| at + 5);
-        return start + end + 8 + close;
-    }
-    let body = |c: char| c.is_ascii_alphanumeric() || "+/=\\ \t\r\n".contains(c);
-    start + window.find(|c| !body(c)).unwrap_or(window.len())
+    let digit = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
+    let (body, last_line) = match window.find("-----END") {
+        Some(end) => {
+            let line = &rest[end + 8..];
+            let close = line[..line.floor_char_boundary(64)]
+                .find("-----")
+                .map_or(0, |at| at + 5);
+            (&window[..end], 8 + close)
+        }
+        None => {
+            let part = |c: char| digit(c) || "\\ \t\r\n".contains(c);
+            (
+                &window[..window.find(|c| !part(c)).unwrap_or(window.len())],
+                0,
+            )
+        }
+    };
+    let longest = body.split(|c| !digit(c)).map(str::len).max().unwrap_or(0);
+    (longest >= MIN_KEY_LINE_BYTES).then_some(start + body.len() + last_line)
 }

@@ -1,0 +1,103 @@
+//! `gyrus approve`, and what it shares with `gyrus deny`
+
+use clap::Args;
+use gyrus_contract::{EffectId, RunId};
+use gyrus_journal::Store;
+use gyrus_kernel::log_name;
+
+use crate::{
+    Gyrus,
+    approvals::{self, Answer, Open},
+    console::put,
+    exit::Code,
+    failure::Failure,
+    own_child,
+    select::{self, short},
+    terminal,
+};
+
+/// Say yes to what a run asks
+///
+/// The yes holds for exactly the call that the card shows. Without EFFECT the run must have one
+/// open question.
+#[derive(Args)]
+pub(crate) struct Approve {
+    /// The run: `last`, its id, or the start or end of it
+    run: String,
+    /// The effect that asks, like 2.3
+    effect: Option<EffectId>,
+}
+
+impl Approve {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        answer(gyrus, &self.run, self.effect.as_ref(), Answer::Yes)
+    }
+}
+
+/// Answers a question of a run or of one of its children.
+pub(super) fn answer(
+    gyrus: &Gyrus,
+    given: &str,
+    effect: Option<&EffectId>,
+    answer: Answer,
+) -> Result<Code, Failure> {
+    own_child::refuse("answer for a person")?;
+    let store = gyrus.store()?;
+    let run = select::find(&store, given)?;
+    let open = the_question(&store, run, effect)?;
+    let verdict = if answer == Answer::Yes {
+        "approved"
+    } else {
+        "denied"
+    };
+    let person = terminal::person(&gyrus.environment, "command line");
+    approvals::answer(&store, &open, person, answer)?;
+    let name = short(&run.to_string()).to_owned();
+    let then = match store.holder(&log_name(run))? {
+        Some(_) => "the run goes on".to_owned(),
+        None => format!("the run is parked; to go on: gyrus resume {name}"),
+    };
+    put(&format!(
+        "{verdict} {} of run {name}; {then}\n",
+        open.effect
+    ))?;
+    Ok(Code::Reached)
+}
+
+fn the_question(store: &Store, run: RunId, effect: Option<&EffectId>) -> Result<Open, Failure> {
+    let name = short(&run.to_string()).to_owned();
+    let mut open = approvals::open(store, run)?;
+    let mut answered = false;
+    let mut unanswered = Vec::new();
+    for question in open
+        .drain(..)
+        .filter(|open| effect.is_none_or(|wanted| *wanted == open.effect))
+    {
+        if approvals::is_answered(store, &question)? {
+            answered = true;
+        } else {
+            unanswered.push(question);
+        }
+    }
+    if unanswered.len() > 1 {
+        let list: Vec<String> = unanswered
+            .iter()
+            .map(|open| {
+                let of = short(&open.run.to_string()).to_owned();
+                format!("\n    {of} {}: {}", open.effect, open.card.sentence)
+            })
+            .collect();
+        return Err(
+            Failure::usage(format!("run {name} asks {} things", unanswered.len()))
+                .hint(format!("say which, by run and effect:{}", list.concat())),
+        );
+    }
+    unanswered.pop().ok_or_else(|| match effect {
+        _ if answered => Failure::usage(format!("run {name} has its answer already"))
+            .hint(format!("to go on: gyrus resume {name}")),
+        Some(effect) => Failure::usage(format!("run {name} asks nothing at {effect}"))
+            .hint("see what is asked: gyrus approvals"),
+        None => Failure::usage(format!("run {name} asks nothing"))
+            .hint("see what is asked: gyrus approvals"),
+    })
+}

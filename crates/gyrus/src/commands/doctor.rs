@@ -1,0 +1,166 @@
+//! `gyrus doctor`
+
+use std::{
+    env,
+    io::{Write, stdout},
+    path::Path,
+};
+
+use clap::Args;
+use gyrus_kernel::keeper::{self, Level};
+
+use crate::{
+    Gyrus,
+    exit::Code,
+    failure::Failure,
+    organs::ModelName,
+    select,
+    show::paint::{Paint, Painter},
+};
+
+/// Show what is in force, try it, and name what is missing
+#[derive(Args)]
+pub(crate) struct Doctor {}
+
+/// How one thing stands.
+enum Finding {
+    Good(String),
+    /// It works, with a gap that one should know.
+    Gap(String),
+    Bad(Failure),
+}
+
+impl Doctor {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let findings = [
+            ("state", state(gyrus)),
+            ("configuration", configuration(gyrus)),
+            ("model", model(gyrus)),
+            ("keeper", keeper()),
+            (
+                "sandbox",
+                Finding::Gap(
+                    "there is none yet: a command can do what you can, so commands are asked for"
+                        .to_owned(),
+                ),
+            ),
+        ];
+        let mut out = stdout().lock();
+        let painter = Painter::new(&out, gyrus.environment.plain);
+        let mut code = Code::Reached;
+        for (name, finding) in findings {
+            let (paint, mark, text) = match finding {
+                Finding::Good(text) => (Paint::Call, "✓", text),
+                Finding::Gap(text) => (Paint::Observation, "!", text),
+                Finding::Bad(failure) => {
+                    code = failure.code;
+                    (
+                        Paint::Bad,
+                        "✗",
+                        failure.to_string().replace('\n', "\n                 "),
+                    )
+                }
+            };
+            writeln!(out, "{} {name:<14} {text}", painter.paint(paint, mark))?;
+        }
+        Ok(code)
+    }
+}
+
+fn state(gyrus: &Gyrus) -> Finding {
+    let tried = || {
+        let home = gyrus.home()?;
+        let store = home.store()?;
+        home.redactor()?;
+        let runs = select::all(&store)?.len();
+        let file_system = file_system(&home.state);
+        Ok(format!(
+            "{}: {runs} runs, writable, {file_system}",
+            home.state.display()
+        ))
+    };
+    found(tried())
+}
+
+fn configuration(gyrus: &Gyrus) -> Finding {
+    let tried = || {
+        let home = gyrus.home()?;
+        gyrus.config()?;
+        let is_there = if home.config.exists() {
+            "read"
+        } else {
+            "none, which is fine"
+        };
+        Ok(format!("{}: {is_there}", home.config.display()))
+    };
+    found(tried())
+}
+
+fn model(gyrus: &Gyrus) -> Finding {
+    let tried = || {
+        let config = gyrus.config()?;
+        let name = gyrus.environment.model.clone().or(config.model);
+        Ok::<_, Failure>(match name {
+            Some(name) => ModelName::parse(&name).map(|_| Some(name))?,
+            None => None,
+        })
+    };
+    match tried() {
+        Ok(Some(name)) => Finding::Good(name),
+        Ok(None) => Finding::Gap(
+            "none by default: name one with --model script:FILE; `gyrus demo` needs none"
+                .to_owned(),
+        ),
+        Err(failure) => Finding::Bad(failure),
+    }
+}
+
+fn keeper() -> Finding {
+    match keeper::probe() {
+        Ok(Level::Namespace) => Finding::Good(
+            "process namespaces: when gyrus dies, everything its commands started dies".to_owned(),
+        ),
+        Ok(Level::Subreaper) => Finding::Gap(
+            "no process namespaces here, so a subreaper kills what commands leave behind; if \
+             both its processes are killed in one instant, something may stay"
+                .to_owned(),
+        ),
+        Err(error) => Finding::Bad(
+            Failure::failed("commands cannot be started")
+                .because(&error)
+                .hint(format!(
+                    "is {} still the file it was?",
+                    env::current_exe().unwrap_or_default().display()
+                )),
+        ),
+    }
+}
+
+fn found(tried: Result<String, Failure>) -> Finding {
+    tried.map_or_else(Finding::Bad, Finding::Good)
+}
+
+/// The kind of file system by its number, as `statfs(2)` lists them.
+fn file_system(path: &Path) -> String {
+    const KNOWN: [(i64, &str); 7] = [
+        (0xEF53, "ext4"),
+        (0x5846_5342, "xfs"),
+        (0x9123_683E, "btrfs"),
+        (0x0102_1994, "tmpfs, which a reboot empties"),
+        (0x794C_7630, "overlayfs"),
+        (0x2FC1_2FC1, "zfs"),
+        (0xF2F5_2010, "f2fs"),
+    ];
+    let Ok(found) = rustix::fs::statfs(path) else {
+        return "on an unknown file system".to_owned();
+    };
+    let magic = found.f_type;
+    let name = KNOWN
+        .iter()
+        .find(|(number, _)| *number == magic)
+        .map(|(_, name)| *name);
+    name.map_or_else(
+        || format!("on a file system of type {magic:#x}"),
+        |name| format!("on {name}"),
+    )
+}

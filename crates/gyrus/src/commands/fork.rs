@@ -1,0 +1,159 @@
+//! `gyrus fork`
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use gyrus_kernel::{
+    ForkInto,
+    snapshot::{Change, Difference},
+};
+
+use super::resume;
+use crate::{
+    Gyrus,
+    console::put,
+    drive::{self, Drive},
+    exit::Code,
+    failure::Failure,
+    flags::{ChangeFlags, OutputFlags},
+    home::Home,
+    organs, own_child,
+    select::{self, short},
+    show::visible,
+    terminal,
+    trace_file::For,
+};
+
+/// Differences of a workspace that are listed.
+const SHOWN_DIFFERENCES: usize = 20;
+
+/// Go on from an earlier step of a run, as a new run
+///
+/// The new run knows what the old one knew at the end of that step and goes its own way. Answers,
+/// messages and grants are not inherited.
+#[derive(Args)]
+pub(crate) struct Fork {
+    /// The run: `last`, its id, or the start or end of it
+    run: String,
+    /// The last step that both runs share; 0 is the start
+    #[arg(long, value_name = "STEP")]
+    at: u32,
+    /// A new folder, which gets the files as they were at that step
+    #[arg(long, value_name = "NEW", required_unless_present = "in_place")]
+    workdir: Option<PathBuf>,
+    /// Work in the run's folder as it is now
+    #[arg(long, conflicts_with = "workdir")]
+    in_place: bool,
+    #[command(flatten)]
+    changes: ChangeFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+impl Fork {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        own_child::refuse("fork a run")?;
+        let home = gyrus.home()?;
+        let store = home.store()?;
+        let run = select::find(&store, &self.run)?;
+        let before = resume::settings(&store, run)?;
+        resume::check_mode(&before, self.changes.approvals.approve)?;
+        let model = resume::model(self.changes.model.as_deref(), &before.pins)?;
+        let at_terminal = terminal::can_ask() && !self.output.json();
+        let mut changes = self.changes.changes(before.on_ask, at_terminal);
+        changes.pins = Some(model.pins());
+        let on_ask = changes.on_ask.unwrap_or(before.on_ask);
+        let trace = drive::open_trace(self.output.trace.as_deref(), For::NewRun)?;
+        let runtime = drive::runtime()?;
+        let code = runtime.block_on(async {
+            let kernel = organs::kernel(&home, store.clone(), model.start().await?)?;
+            let into = match &self.workdir {
+                Some(folder) => ForkInto::Folder(new_folder(&home, folder)?),
+                None => ForkInto::InPlace,
+            };
+            let forked = kernel.fork(run, self.at, into, changes)?;
+            put(&format!(
+                "forked from run {} after step {}\n",
+                short(&run.to_string()),
+                self.at
+            ))?;
+            if self.in_place {
+                put(&said(forked.differences.as_deref()))?;
+            }
+            let output = &self.output;
+            let drive = Drive {
+                gyrus,
+                store,
+                on_ask,
+                output,
+                trace,
+                ephemeral: false,
+            };
+            drive.drive(forked.ready).await
+        });
+        runtime.shutdown_background();
+        code
+    }
+}
+
+/// Makes the folder, if it may be a workspace; the kernel fills it.
+fn new_folder(home: &Home, folder: &Path) -> Result<PathBuf, Failure> {
+    let made = match fs::create_dir(folder) {
+        Ok(()) => true,
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => false,
+        Err(error) => {
+            return Err(
+                Failure::usage(format!("{} cannot be made", folder.display()))
+                    .because(&error)
+                    .hint("name a new folder in one that exists: --workdir NEW"),
+            );
+        }
+    };
+    let checked = organs::workspace(home, folder).and_then(|real| {
+        let mut entries = fs::read_dir(&real)?;
+        match entries.next() {
+            None => Ok(real),
+            Some(_) => Err(Failure::usage(format!("{} is not empty", real.display()))
+                .hint("name a new folder: --workdir NEW")),
+        }
+    });
+    if checked.is_err() && made {
+        // It was empty a moment ago; if something is in it now, it stays.
+        let _ = fs::remove_dir(folder);
+    }
+    checked
+}
+
+fn said(differences: Option<&[Difference]>) -> String {
+    let Some(differences) = differences else {
+        return "nobody knows how the folder looked at that step: it was too large\n".to_owned();
+    };
+    if differences.is_empty() {
+        return "the folder is as it was at that step\n".to_owned();
+    }
+    let mut text = format!(
+        "the folder differs from what it was ({}):\n",
+        differences.len()
+    );
+    for difference in differences.iter().take(SHOWN_DIFFERENCES) {
+        let what = match difference.change {
+            Change::Added => "added",
+            Change::Changed => "changed",
+            Change::Removed => "removed",
+        };
+        text.push_str(&format!(
+            "  {what} {}\n",
+            visible::visible(&difference.path)
+        ));
+    }
+    if differences.len() > SHOWN_DIFFERENCES {
+        text.push_str(&format!(
+            "  … {} more\n",
+            differences.len() - SHOWN_DIFFERENCES
+        ));
+    }
+    text
+}

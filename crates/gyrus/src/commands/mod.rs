@@ -1,0 +1,82 @@
+//! The commands: one a file, one line a command in the table below. A command's doc comment is
+//! its help.
+
+mod run;
+mod resume;
+mod stop;
+mod pause;
+mod steer;
+mod approve;
+mod deny;
+mod approvals;
+mod runs;
+mod show;
+mod trace;
+mod replay;
+mod fork;
+mod tools;
+mod doctor;
+mod demo;
+
+use gyrus_contract::RunId;
+use gyrus_journal::Store;
+use gyrus_kernel::{Entry, log_name, summary};
+
+use crate::{Gyrus, exit::Code, failure::Failure, select::short};
+
+macro_rules! commands {
+    ($($name:ident($arguments:ty),)*) => {
+        /// What can be asked for.
+        #[derive(clap::Subcommand)]
+        pub(crate) enum Command {
+            $(
+                $name($arguments),
+            )*
+        }
+
+        impl Command {
+            /// Does it, to the exit code.
+            pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+                match self {
+                    $(Command::$name(arguments) => arguments.execute(gyrus),)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    Run(run::Run),
+    Resume(resume::Resume),
+    Stop(stop::Stop),
+    Pause(pause::Pause),
+    Steer(steer::Steer),
+    Approve(approve::Approve),
+    Deny(deny::Deny),
+    Approvals(approvals::Approvals),
+    Runs(runs::Runs),
+    Show(show::Show),
+    Trace(trace::Trace),
+    Replay(replay::Replay),
+    Fork(fork::Fork),
+    Tools(tools::Tools),
+    Doctor(doctor::Doctor),
+    Demo(demo::Demo),
+}
+
+/// A message to a run that is over would never be read.
+fn must_not_be_over(store: &Store, run: RunId) -> Result<(), Failure> {
+    let last = store
+        .reader(&log_name(run))?
+        .entries_back()?
+        .next()
+        .transpose()?;
+    match last.map(|entry| gyrus_kernel::parse(&entry)) {
+        Some(Ok(Entry::RunEnded(ended))) => Err(Failure::usage(format!(
+            "run {} is over: {}",
+            short(&run.to_string()),
+            summary(&ended.ending)
+        ))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,69 @@
+//! `gyrus replay`
+
+use std::{
+    io::{Write, stdout},
+    sync::Arc,
+    time::Instant,
+};
+
+use clap::Args;
+
+use crate::{
+    Gyrus, drive,
+    exit::Code,
+    failure::Failure,
+    organs::{self, NoModel},
+    select::{self, short},
+};
+
+/// Run a run again from its journal alone
+///
+/// No model is asked, no tool called, nothing written: everything is answered from the journal,
+/// and every step must come to the same end.
+#[derive(Args)]
+pub(crate) struct Replay {
+    /// The run: `last`, its id, or the start or end of it
+    run: String,
+}
+
+impl Replay {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let home = gyrus.home()?;
+        let store = home.store()?;
+        let run = select::find(&store, &self.run)?;
+        let kernel = organs::kernel(&home, store, Arc::new(NoModel))?;
+        let began = Instant::now();
+        let runtime = drive::runtime()?;
+        let replayed = runtime.block_on(kernel.replay(run))?;
+        let took = began.elapsed();
+        let mut out = stdout().lock();
+        let rate = replayed.entries as f64 / took.as_secs_f64().max(f64::EPSILON);
+        let given_up = match replayed.given_up {
+            0 => String::new(),
+            n => format!(", {n} given up at the time"),
+        };
+        let open = if replayed.unfinished {
+            ", the last one unfinished"
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "run {}: {} entries, {} steps{given_up}{open}; {} differences; {:.1} ms, {rate:.0} \
+             entries/s",
+            short(&run.to_string()),
+            replayed.entries,
+            replayed.cycles,
+            replayed.differences.len(),
+            took.as_secs_f64() * 1000.0,
+        )?;
+        for difference in &replayed.differences {
+            writeln!(out, "  {difference}")?;
+        }
+        Ok(if replayed.differences.is_empty() {
+            Code::Reached
+        } else {
+            Code::Failed
+        })
+    }
+}

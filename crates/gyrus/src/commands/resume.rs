@@ -1,0 +1,127 @@
+//! `gyrus resume`
+
+use clap::Args;
+use gyrus_contract::{Mode, OnAsk, RunId};
+use gyrus_journal::{Store, Take};
+use gyrus_kernel::{Entry, Pins, RunStarted, log_name};
+
+use crate::{
+    Gyrus,
+    drive::{self, Drive},
+    exit::Code,
+    failure::Failure,
+    flags::{ChangeFlags, OutputFlags},
+    organs::{self, ModelName},
+    select, terminal,
+    trace_file::For,
+};
+
+/// Go on with a run where it was left
+///
+/// After a crash, a limit, a pause, a stop or an answered question. What was done is not done
+/// again.
+#[derive(Args)]
+pub(crate) struct Resume {
+    /// The run: `last`, its id, or the start or end of it
+    run: String,
+    /// If another process holds the run, end that process first
+    #[arg(long)]
+    take: bool,
+    #[command(flatten)]
+    changes: ChangeFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+impl Resume {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let home = gyrus.home()?;
+        let store = home.store()?;
+        let run = select::find(&store, &self.run)?;
+        let before = settings(&store, run)?;
+        check_mode(&before, self.changes.approvals.approve)?;
+        let model = model(self.changes.model.as_deref(), &before.pins)?;
+        let at_terminal = terminal::can_ask() && !self.output.json();
+        let mut changes = self.changes.changes(before.on_ask, at_terminal);
+        changes.pins = Some(model.pins());
+        let on_ask = changes.on_ask.unwrap_or(before.on_ask);
+        let trace = drive::open_trace(self.output.trace.as_deref(), For::Resumed)?;
+        let how = if self.take {
+            Take::KillHolder
+        } else {
+            Take::IfFree
+        };
+        let runtime = drive::runtime()?;
+        let code = runtime.block_on(async {
+            let kernel = organs::kernel(&home, store.clone(), model.start().await?)?;
+            let ready = kernel.take(run, how, changes)?;
+            let output = &self.output;
+            let drive = Drive {
+                gyrus,
+                store,
+                on_ask,
+                output,
+                trace,
+                ephemeral: false,
+            };
+            drive.drive(ready).await
+        });
+        runtime.shutdown_background();
+        code
+    }
+}
+
+/// What holds for a run as it was left.
+pub(crate) struct Before {
+    pub(crate) started: RunStarted,
+    pub(crate) on_ask: OnAsk,
+    pub(crate) pins: Pins,
+}
+
+/// Reads what holds for a run.
+pub(crate) fn settings(store: &Store, run: RunId) -> Result<Before, Failure> {
+    let reader = store.reader(&log_name(run))?;
+    let first = reader
+        .entry(1)?
+        .map(|entry| gyrus_kernel::parse(&entry))
+        .transpose();
+    let started = match first {
+        Ok(Some(Entry::RunStarted(started))) => started,
+        Ok(_) => {
+            return Err(Failure::failed(format!(
+                "run {run} does not begin with a start"
+            )));
+        }
+        Err(error) => return Err(Failure::failed(error)),
+    };
+    let resumed = reader
+        .last("run.resumed")?
+        .map(|entry| gyrus_kernel::parse(&entry));
+    let settings = match resumed.transpose() {
+        Ok(Some(Entry::RunResumed(resumed))) => resumed.settings,
+        _ => started.settings.clone(),
+    };
+    Ok(Before {
+        started,
+        on_ask: settings.on_ask,
+        pins: settings.pins,
+    })
+}
+
+/// Only a run whose folder may be lost goes on unasked.
+pub(crate) fn check_mode(before: &Before, mode: Option<Mode>) -> Result<(), Failure> {
+    if mode != Some(Mode::Auto) || before.started.throwaway {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "--approve auto lets commands run unasked, and the run was not started in a folder that \
+         may be lost ({})",
+        before.started.workspace.display()
+    ))
+    .hint("choose another mode, or fork the run into a new folder: gyrus fork RUN --at STEP --workdir NEW"))
+}
+
+/// The model to go on with.
+pub(crate) fn model(given: Option<&str>, pins: &Pins) -> Result<ModelName, Failure> {
+    given.map_or_else(|| ModelName::pinned(pins), ModelName::parse)
+}

@@ -1,0 +1,35 @@
+//! `gyrus runs import`
+
+use std::{
+    fs::File,
+    io::{self, BufReader, Write, stdout},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+
+use crate::{Gyrus, exit::Code, failure::Failure, own_child};
+
+/// Take in a run that was exported
+#[derive(Args)]
+pub(crate) struct Import {
+    /// The file; `-` is standard input
+    file: PathBuf,
+}
+
+impl Import {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        own_child::refuse("import a run")?;
+        let store = gyrus.store()?;
+        let name = if self.file == Path::new("-") {
+            store.import(&mut io::stdin().lock())?
+        } else {
+            let file = File::open(&self.file).map_err(|error| {
+                Failure::usage(format!("{} cannot be read", self.file.display())).because(&error)
+            })?;
+            store.import(&mut BufReader::new(file))?
+        };
+        writeln!(stdout(), "{}", name.id())?;
+        Ok(Code::Reached)
+    }
+}

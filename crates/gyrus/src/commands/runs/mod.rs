@@ -1,0 +1,123 @@
+//! `gyrus runs`: what is kept, and getting it in and out.
+
+mod list;
+mod show;
+mod rm;
+mod export;
+mod import;
+mod prune;
+mod verify;
+
+use std::collections::BTreeSet;
+
+use clap::{Args, Subcommand};
+use gyrus_contract::RunId;
+use gyrus_journal::Store;
+use gyrus_kernel::{Ending, Entry, log_name, summary};
+
+use crate::{Gyrus, approvals, exit::Code, failure::Failure};
+
+/// List, look at, copy and remove runs
+#[derive(Args)]
+pub(crate) struct Runs {
+    #[command(subcommand)]
+    command: RunsCommand,
+}
+
+#[derive(Subcommand)]
+enum RunsCommand {
+    List(list::List),
+    Show(show::Show),
+    Rm(rm::Rm),
+    Export(export::Export),
+    Import(import::Import),
+    Prune(prune::Prune),
+    Verify(verify::Verify),
+}
+
+impl Runs {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        match self.command {
+            RunsCommand::List(list) => list.execute(gyrus),
+            RunsCommand::Show(show) => show.execute(gyrus),
+            RunsCommand::Rm(rm) => rm.execute(gyrus),
+            RunsCommand::Export(export) => export.execute(gyrus),
+            RunsCommand::Import(import) => import.execute(gyrus),
+            RunsCommand::Prune(prune) => prune.execute(gyrus),
+            RunsCommand::Verify(verify) => verify.execute(gyrus),
+        }
+    }
+}
+
+/// How a run stands.
+enum Standing {
+    /// A process has it.
+    Running {
+        /// The process.
+        pid: u32,
+        /// It waits for an answer.
+        asks: bool,
+    },
+    /// Nobody has it, and it can be resumed.
+    Parked(String),
+    /// It came to its end.
+    Over(String),
+    /// Its journal cannot be read.
+    Unreadable(String),
+}
+
+impl Standing {
+    fn of(store: &Store, run: RunId) -> Self {
+        Self::read(store, run).unwrap_or_else(|failure| Standing::Unreadable(failure.message))
+    }
+
+    fn read(store: &Store, run: RunId) -> Result<Self, Failure> {
+        let name = log_name(run);
+        if let Some(holder) = store.holder(&name)? {
+            let asks = !approvals::open(store, run)?.is_empty();
+            return Ok(Standing::Running {
+                pid: holder.process.pid,
+                asks,
+            });
+        }
+        let last = store.reader(&name)?.entries_back()?.next().transpose()?;
+        Ok(match last.map(|entry| gyrus_kernel::parse(&entry)) {
+            Some(Ok(Entry::RunEnded(ended))) => Standing::Over(summary(&ended.ending)),
+            Some(Ok(Entry::RunParked(parked))) => Standing::Parked(match &parked.ending {
+                Ending::Waiting { question, .. } => format!("waits for an answer: {question}"),
+                ending => summary(ending),
+            }),
+            _ => Standing::Parked("its process ended in the middle of it".to_owned()),
+        })
+    }
+
+    /// In a few words.
+    fn words(&self) -> String {
+        match self {
+            Standing::Running { pid, asks: false } => format!("running in process {pid}"),
+            Standing::Running { pid, asks: true } => format!("asks a person, in process {pid}"),
+            Standing::Parked(why) => format!("can be resumed: {why}"),
+            Standing::Over(how) => how.clone(),
+            Standing::Unreadable(why) => format!("cannot be read: {why}"),
+        }
+    }
+}
+
+/// A run and the runs below it, itself last, so that removing them in order leaves no orphans.
+fn family(store: &Store, run: RunId) -> Result<Vec<RunId>, Failure> {
+    let mut children = BTreeSet::new();
+    for entry in store.reader(&log_name(run))?.entries(1)? {
+        if let Ok(Entry::ChildStarted(child)) = gyrus_kernel::parse(&entry?) {
+            children.insert(child.child);
+        }
+    }
+    let mut family = Vec::new();
+    for child in children
+        .into_iter()
+        .filter(|child| store.exists(&log_name(*child)))
+    {
+        family.extend(self::family(store, child)?);
+    }
+    family.push(run);
+    Ok(family)
+}

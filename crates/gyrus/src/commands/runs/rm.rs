@@ -1,0 +1,51 @@
+//! `gyrus runs rm`
+
+use clap::Args;
+use gyrus_kernel::log_name;
+
+use super::family;
+use crate::{
+    Gyrus,
+    console::put,
+    exit::Code,
+    failure::Failure,
+    own_child,
+    select::{self, short},
+};
+
+/// Remove runs for good, with the runs that they started
+#[derive(Args)]
+pub(crate) struct Rm {
+    /// The runs: `last`, an id, or the start or end of one
+    #[arg(required = true)]
+    runs: Vec<String>,
+}
+
+impl Rm {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        own_child::refuse("remove runs")?;
+        let store = gyrus.store()?;
+        // All are understood before one is removed.
+        let mut runs = Vec::new();
+        for given in &self.runs {
+            runs.extend(family(&store, select::find(&store, given)?)?);
+        }
+        runs.dedup();
+        for run in &runs {
+            if let Some(holder) = store.holder(&log_name(*run))? {
+                let name = short(&run.to_string()).to_owned();
+                return Err(Failure::failed(format!(
+                    "run {name} is running in process {}; nothing was removed",
+                    holder.process.pid
+                ))
+                .hint(format!("stop it first: gyrus stop {name}")));
+            }
+        }
+        for run in runs {
+            store.remove(&log_name(run))?;
+            put(&format!("removed {run}\n"))?;
+        }
+        store.sweep()?;
+        Ok(Code::Reached)
+    }
+}

@@ -1,0 +1,92 @@
+//! `gyrus runs show`
+
+use std::io::{Write, stdout};
+
+use clap::Args;
+use gyrus_kernel::{Entry, log_name};
+
+use super::Standing;
+use crate::{
+    Gyrus, approvals,
+    commands::resume,
+    exit::Code,
+    failure::Failure,
+    select::{self, short},
+    show::{trace::goal, visible},
+    time,
+};
+
+/// Show what a run is and how it stands
+#[derive(Args)]
+pub(crate) struct Show {
+    /// The run: `last`, its id, or the start or end of it
+    run: String,
+}
+
+impl Show {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let store = gyrus.store()?;
+        let run = select::find(&store, &self.run)?;
+        let name = log_name(run);
+        let reader = store.reader(&name)?;
+        let before = resume::settings(&store, run)?;
+        let started = &before.started;
+        let mut steps = 0;
+        let mut spent = Default::default();
+        for entry in reader.entries_back()? {
+            match gyrus_kernel::parse(&entry?) {
+                Ok(Entry::CycleEnded(ended)) => {
+                    (steps, spent) = (ended.cycle, ended.kernel.spent);
+                    break;
+                }
+                _ => continue,
+            }
+        }
+        let at = reader.entry(1)?.map_or(0, |entry| entry.at_ms);
+        let mut rows = vec![
+            ("run", run.to_string()),
+            ("goal", goal(&started.goal, &reader)),
+            ("stands", Standing::of(&store, run).words()),
+            ("started", format!("{} ({})", time::utc(at), time::ago(at))),
+            ("workspace", started.workspace.display().to_string()),
+            ("loop", started.cognitive_loop.clone()),
+            ("model", started.model.clone()),
+            (
+                "steps",
+                format!("{steps} complete, {} entries", reader.end()?),
+            ),
+            (
+                "used",
+                format!(
+                    "{} tokens, {}, {}",
+                    spent.tokens,
+                    spent.cost,
+                    time::span(spent.time_ms)
+                ),
+            ),
+            ("journal", store.folder(&name).display().to_string()),
+        ];
+        if let Some(parent) = &started.parent {
+            rows.push(("child of", format!("{} at {}", parent.run, parent.effect)));
+        }
+        if let Some(source) = &started.forked_from {
+            rows.push((
+                "forked from",
+                format!("{} after step {}", source.run, source.cycle),
+            ));
+        }
+        for open in approvals::open(&store, run)? {
+            let of = short(&open.run.to_string()).to_owned();
+            let asks = format!(
+                "{} (gyrus approve {of} {})",
+                open.card.sentence, open.effect
+            );
+            rows.push(("asks", asks));
+        }
+        let mut out = stdout().lock();
+        for (name, value) in rows {
+            writeln!(out, "{name:>11}  {}", visible::clip(&value, 500))?;
+        }
+        Ok(Code::Reached)
+    }
+}

@@ -1,0 +1,64 @@
+//! `gyrus runs verify`
+
+use std::io::{Write, stdout};
+
+use clap::Args;
+use gyrus_kernel::log_name;
+
+use crate::{
+    Gyrus,
+    exit::Code,
+    failure::Failure,
+    select::{self, short},
+};
+
+/// Check the chain of runs from their first entry to their last
+///
+/// It finds accidents. It is no proof against a person who can write the files.
+#[derive(Args)]
+pub(crate) struct Verify {
+    /// The runs: `last`, an id, or the start or end of one (default: all)
+    runs: Vec<String>,
+}
+
+impl Verify {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let store = gyrus.store()?;
+        let runs = if self.runs.is_empty() {
+            select::all(&store)?
+        } else {
+            self.runs
+                .iter()
+                .map(|given| select::find(&store, given))
+                .collect::<Result<_, _>>()?
+        };
+        let mut out = stdout().lock();
+        let mut code = Code::Reached;
+        for run in runs {
+            let id = run.to_string();
+            match store.verify(&log_name(run)) {
+                Ok(found) => {
+                    let erased = match found.erased {
+                        0 => String::new(),
+                        n => format!(", {n} of them erased"),
+                    };
+                    let tail = found.tail.map_or_else(String::new, |tail| {
+                        format!("; {} unfinished bytes at the end", tail.bytes)
+                    });
+                    writeln!(
+                        out,
+                        "run {}: the chain holds, {} entries{erased}, head {}{tail}",
+                        short(&id),
+                        found.entries,
+                        found.head
+                    )?;
+                }
+                Err(error) => {
+                    code = Code::Failed;
+                    writeln!(out, "run {}: {error}", short(&id))?;
+                }
+            }
+        }
+        Ok(code)
+    }
+}

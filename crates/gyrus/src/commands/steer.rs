@@ -1,0 +1,47 @@
+//! `gyrus steer`
+
+use clap::Args;
+use gyrus_contract::MessageBody;
+use gyrus_kernel::log_name;
+
+use crate::{
+    Gyrus, approvals,
+    console::put,
+    exit::Code,
+    failure::Failure,
+    own_child,
+    select::{self, short},
+    terminal,
+};
+
+/// Add something to a run's goal
+///
+/// The words reach the model before its next step and hold for the rest of the run.
+#[derive(Args)]
+pub(crate) struct Steer {
+    /// The run: `last`, its id, or the start or end of it
+    run: String,
+    /// What to add
+    text: String,
+}
+
+impl Steer {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        own_child::refuse("steer a run")?;
+        if self.text.trim().is_empty() {
+            return Err(Failure::usage("there is nothing to add").hint("say what is to change"));
+        }
+        let store = gyrus.store()?;
+        let run = select::find(&store, &self.run)?;
+        super::must_not_be_over(&store, run)?;
+        let person = terminal::person(&gyrus.environment, "command line");
+        approvals::send(&store, run, person, MessageBody::Steer { text: self.text })?;
+        let name = short(&run.to_string()).to_owned();
+        let when = match store.holder(&log_name(run))? {
+            Some(_) => "it will be read before the next step".to_owned(),
+            None => format!("it will be read when the run goes on: gyrus resume {name}"),
+        };
+        put(&format!("run {name} was told; {when}\n"))?;
+        Ok(Code::Reached)
+    }
+}

@@ -1,0 +1,62 @@
+//! `gyrus tools`
+
+use std::io::{Write, stdout};
+
+use clap::Args;
+use gyrus_contract::{Repeat, Touch};
+use gyrus_tools::Registry;
+
+use crate::{
+    Gyrus,
+    exit::Code,
+    failure::Failure,
+    show::{
+        paint::{Paint, Painter},
+        visible,
+    },
+};
+
+/// Columns of a description in a wide terminal.
+const WIDEST: usize = 100;
+
+/// List what runs can do
+#[derive(Args)]
+pub(crate) struct Tools {}
+
+impl Tools {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let mut out = stdout().lock();
+        let painter = Painter::new(&out, gyrus.environment.plain);
+        for spec in Registry::builtin().specs() {
+            let touches: Vec<&str> = spec
+                .touches
+                .iter()
+                .map(|touch| match touch {
+                    Touch::Reads(_) => "reads files",
+                    Touch::Writes(_) => "writes files",
+                    Touch::Starts(_) => "starts processes",
+                })
+                .collect();
+            let touches = if touches.is_empty() {
+                "touches nothing".to_owned()
+            } else {
+                touches.join(", ")
+            };
+            let repeat = match spec.repeat {
+                Repeat::Freely => "repeated after a crash",
+                Repeat::Probe => "looked up after a crash",
+                Repeat::Never => "never repeated after a crash",
+            };
+            writeln!(
+                out,
+                "{}  {}",
+                painter.paint(Paint::Call, &spec.name),
+                painter.paint(Paint::Aside, &format!("{touches}; {repeat}"))
+            )?;
+            for line in visible::wrap(&spec.description, painter.columns.min(WIDEST) - 4) {
+                writeln!(out, "    {line}")?;
+            }
+        }
+        Ok(Code::Reached)
+    }
+}

@@ -1,0 +1,116 @@
+//! Letting go of logs and blobs.
+//!
+//! A log disappears in one step, by losing its name; what it consisted of is removed afterwards,
+//! by whoever comes by. See `blobs` for why sweeping may happen at any time.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::BlobId;
+use uuid::Uuid;
+
+use crate::{
+    Disk, Error, LockMode, LogName, Store, Take, blobs, lock, segment::Files, store::make_folder,
+};
+
+impl Store {
+    /// Removes a log that nobody holds, with its blobs and inbox. After a crash all of it is
+    /// there, or nothing.
+    pub fn remove(&self, name: &LogName) -> Result<(), Error> {
+        let files = self.lockable(name)?;
+        let _lock = lock::take(&files, Take::IfFree)?;
+        let trash = self.home.root.join(".trash");
+        make_folder(self.home.disk.as_ref(), &trash)?;
+        let target = trash.join(Uuid::now_v7().to_string());
+        let disk = &self.home.disk;
+        disk.rename(&files.folder, &target)
+            .map_err(Error::io("remove", &files.folder))?;
+        let kind = self.home.root.join(name.kind());
+        disk.sync_folder(&kind).map_err(Error::io("sync", kind))?;
+        self.discard(&target);
+        Ok(())
+    }
+
+    /// Removes some of a log's blobs while nobody holds it, and returns how many bytes they had.
+    /// Entries that name them stay; reading them is then [`Error::BlobMissing`]. The disk has its
+    /// space back after [`Store::sweep`].
+    pub fn drop_blobs(
+        &self,
+        name: &LogName,
+        which: &dyn Fn(&BlobId) -> bool,
+    ) -> Result<u64, Error> {
+        let files = self.lockable(name)?;
+        let _lock = lock::take(&files, Take::IfFree)?;
+        let mut dropped = 0;
+        for id in blobs::list(&files)?.into_iter().filter(which) {
+            let path = files.blobs().join(id.to_string());
+            dropped += files
+                .disk
+                .metadata(&path)
+                .map_err(Error::io("look at", &path))?
+                .len;
+            files
+                .disk
+                .remove_file(&path)
+                .map_err(Error::io("remove", path))?;
+        }
+        Ok(dropped)
+    }
+
+    /// Removes blobs that no log has any more and what interrupted removals and imports left, and
+    /// returns how many bytes that freed. Safe at any time, beside anything.
+    pub fn sweep(&self) -> Result<u64, Error> {
+        self.check_writable()?;
+        let disk = self.home.disk.as_ref();
+        let mut freed = 0;
+        for gone in folders(disk, &self.home.root.join(".trash"))? {
+            freed += self.discard(&gone);
+        }
+        for staged in folders(disk, &self.home.root.join(".incoming"))? {
+            // Whoever is still making it holds its lock.
+            let abandoned = disk
+                .open_lock(&staged.join("lock"))
+                .and_then(|lock| Ok(lock.try_lock(LockMode::Exclusive)?.then_some(lock)));
+            if let Ok(Some(_lock)) = abandoned {
+                freed += self.discard(&staged);
+            }
+        }
+        let shared = self.home.shared_blobs();
+        make_folder(disk, &shared)?;
+        Ok(freed + blobs::sweep(disk, &shared)?)
+    }
+
+    fn lockable(&self, name: &LogName) -> Result<Files, Error> {
+        self.check_writable()?;
+        Ok(self.files(name))
+    }
+
+    /// Removes a folder that no name leads to, and returns the bytes freed. What cannot be removed
+    /// stays for [`Store::sweep`].
+    pub(crate) fn discard(&self, folder: &Path) -> u64 {
+        let disk = self.home.disk.as_ref();
+        let mut freed = 0;
+        for name in disk.list(folder).unwrap_or_default() {
+            let path = folder.join(name);
+            match disk.metadata(&path) {
+                Ok(metadata) if metadata.is_folder => freed += self.discard(&path),
+                Ok(metadata) if disk.remove_file(&path).is_ok() && metadata.links == 1 => {
+                    freed += metadata.len;
+                }
+                _ => {}
+            }
+        }
+        let _ = disk.remove_folder(folder);
+        freed
+    }
+}
+
+fn folders(disk: &dyn Disk, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    match disk.list(folder) {
+        Ok(names) => Ok(names.iter().map(|name| folder.join(name)).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(Error::io("list", folder)(error)),
+    }
+}

@@ -1,0 +1,182 @@
+//! Bringing a fresh loop to where the journal is: its last state, and then either the unfinished
+//! cycle again or a fresh one that is told what the unfinished one did.
+
+use gyrus_contract::{ActionVerdict, EffectId, MemoryBuffer, Observation, Origin, Text};
+
+use super::{Driver, ending_of};
+use crate::{
+    Came, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, HandOver, Inline, ModelReply,
+    RunHandedOver, Settled, Stop, ToolResulted, Unfinished,
+    core::Core,
+    effects::execute::wait_for_tree,
+    given_up::take_in,
+    position::{Position, memory_at},
+    recorded::Recorded,
+};
+
+impl Driver {
+    /// Brings the loop to where the journal is. `hand_over` says why the unfinished cycle cannot
+    /// be run again, if that is known already. `Some`: the run had come to its end, and only the
+    /// entry that says so is missing.
+    pub(super) async fn take_up(
+        &mut self,
+        position: Position,
+        hand_over: Option<String>,
+    ) -> Result<Option<Ending>, Stop> {
+        let mut hand_over = hand_over;
+        if let Some(last) = &position.last {
+            if let Some(ending) = ending_of(last) {
+                return Ok(Some(ending));
+            }
+            match restore(&mut *self.cognitive_loop, self.core.log.reader(), last) {
+                Ok(()) => {}
+                Err(Unrestored::Stop(stop)) => return Err(stop),
+                // This code has begun afresh before, and goes on from there.
+                Err(Unrestored::Loop(_)) if !position.dropped.is_empty() && !self.other_code => {}
+                Err(Unrestored::Loop(reason)) => hand_over = Some(reason),
+            }
+        }
+        for dropped in &position.dropped {
+            take_in(&self.core, &dropped.entries);
+            self.core.ledger.count_cycle();
+            let done = observations(&self.core, &dropped.entries)?;
+            let reason = dropped.why.clone();
+            self.cognitive_loop.hand_over(&HandOver { reason, done });
+        }
+        let unfinished = !position.recorded.is_empty();
+        if unfinished && self.cognitive_loop.unfinished() == Unfinished::Abandon {
+            let reason = "the process ended in the middle of a step";
+            hand_over.get_or_insert_with(|| reason.to_owned());
+        }
+        match hand_over {
+            Some(reason) => self.hand_over(reason, position.recorded).await?,
+            None => self.recorded = Some(Recorded::new(position.recorded, false)),
+        }
+        Ok(None)
+    }
+
+    /// Gives the unfinished cycle up and tells a fresh one what it did.
+    async fn hand_over(&mut self, reason: String, mut recorded: Vec<Entry>) -> Result<(), Stop> {
+        let mut entries = unsettled(&recorded).await?;
+        recorded.extend(entries.iter().cloned());
+        let done = observations(&self.core, &recorded)?;
+        let handed = RunHandedOver {
+            reason: reason.clone(),
+            done: done.iter().map(|seen| seen.effect.clone()).collect(),
+        };
+        entries.push(handed.into());
+        let dropped = CycleDropped {
+            cycle: self.cycle,
+            why: reason.clone(),
+        };
+        entries.push(dropped.into());
+        self.core.log.append_all(&entries)?;
+        take_in(&self.core, &recorded);
+        self.core.ledger.count_cycle();
+        self.cognitive_loop.hand_over(&HandOver { reason, done });
+        self.cycle += 1;
+        self.recorded = None;
+        Ok(())
+    }
+}
+
+/// What recorded calls came to.
+pub(crate) fn observations(core: &Core, entries: &[Entry]) -> Result<Vec<Observation>, Stop> {
+    let mut seen = Vec::new();
+    for entry in entries {
+        let Entry::ToolResulted(result) = entry else {
+            continue;
+        };
+        let call = entries.iter().find_map(|entry| match entry {
+            Entry::ToolCalled(called) if called.effect == result.effect => Some(&called.call),
+            _ => None,
+        });
+        let tool = call.map(|call| call.tool.clone()).unwrap_or_default();
+        let text = result.text.load(&core.log)?;
+        seen.push(Observation {
+            effect: result.effect.clone(),
+            call_id: String::new(),
+            text: Text::new(text, Origin::Tool { name: tool.clone() }),
+            tool,
+            is_error: result.is_error,
+            verdict: result.verdict,
+            claim: result.claim.clone(),
+        });
+    }
+    Ok(seen)
+}
+
+pub(crate) enum Unrestored {
+    Stop(Stop),
+    Loop(String),
+}
+
+/// Brings a loop to the end of a cycle.
+pub(crate) fn restore(
+    cognitive_loop: &mut dyn ErasedLoop,
+    reader: &gyrus_journal::Reader,
+    last: &CycleEnded,
+) -> Result<(), Unrestored> {
+    let capacity = cognitive_loop.memory().capacity();
+    let (first, items) = memory_at(reader, last, capacity).map_err(Unrestored::Stop)?;
+    *cognitive_loop.memory_mut() = MemoryBuffer::restore(capacity, first, items);
+    cognitive_loop
+        .load(last.state_version, last.state.clone())
+        .map_err(Unrestored::Loop)
+}
+
+/// The outcomes of what began and has none, once its processes are gone: nobody knows how far a
+/// call came, and a request may have been answered and charged.
+async fn unsettled(recorded: &[Entry]) -> Result<Vec<Entry>, Stop> {
+    let settled = |effect: &EffectId| {
+        recorded
+            .iter()
+            .any(|entry| matches!(entry, Entry::ToolResulted(result) if result.effect == *effect))
+    };
+    let answered = |effect: &EffectId, attempt: u32| {
+        recorded.iter().any(|entry| {
+            matches!(entry, Entry::ModelReply(reply)
+                if reply.effect == *effect && reply.attempt == attempt)
+        })
+    };
+    let mut outcomes: Vec<Entry> = Vec::new();
+    for entry in recorded {
+        match entry {
+            Entry::ToolStarted(started) if !settled(&started.effect) => {
+                wait_for_tree(started).await?;
+                let outcome = interrupted(started.effect.clone());
+                // A repeated call has several starts and one outcome.
+                if !outcomes.contains(&outcome) {
+                    outcomes.push(outcome);
+                }
+            }
+            Entry::ModelCall(call) if !answered(&call.effect, call.attempt) => {
+                let reply = ModelReply {
+                    effect: call.effect.clone(),
+                    attempt: call.attempt,
+                    came: Came::CutOff,
+                    charged: call.reserved,
+                    estimated: true,
+                    took_ms: 0,
+                };
+                outcomes.push(reply.into());
+            }
+            _ => {}
+        }
+    }
+    Ok(outcomes)
+}
+
+fn interrupted(effect: EffectId) -> Entry {
+    let text = "this call was interrupted; it may or may not have happened";
+    Entry::from(ToolResulted {
+        effect,
+        settled: Settled::Interrupted,
+        text: Inline::Is(text.to_owned()),
+        is_error: true,
+        verdict: ActionVerdict::CannotTell,
+        artifacts: Vec::new(),
+        claim: None,
+        took_ms: 0,
+    })
+}

@@ -1,0 +1,62 @@
+//! What remains of a part of a run that is not run again: a cycle that was given up, a branch that
+//! lost its race.
+//!
+//! Its effects answer nobody any more, but what they used was used, what was read was read, and
+//! what a person said amends the goal all the same.
+
+use crate::{ApprovalAnswered, Came, Charge, Entry, Settled, core::Core, effects::ask::amend};
+
+/// Takes in what these entries did to the run as a whole.
+pub(crate) fn take_in(core: &Core, entries: &[Entry]) {
+    for entry in entries {
+        match entry {
+            Entry::Steered(steered) => {
+                amend(core, [steered]);
+            }
+            Entry::ModelReply(reply) => {
+                core.ledger.charge(reply.charged, reply.estimated);
+                if matches!(reply.came, Came::Reply { .. }) {
+                    count_reply(core, entries, &reply.effect);
+                }
+            }
+            Entry::ToolResulted(result) if result.settled == Settled::Done => core.expose(),
+            Entry::ApprovalAnswered(answered) => count_denial(core, entries, answered),
+            Entry::WaitEnded(ended) if ended.payload.is_some() => core.expose(),
+            Entry::ChildStarted(_) => core.ledger.count_children(1),
+            Entry::ChildEnded(ended) => {
+                let charged = Charge {
+                    tokens: ended.spent.tokens,
+                    cost: ended.spent.cost,
+                };
+                core.ledger.charge(charged, ended.spent.estimated);
+                core.ledger.count_children(ended.children);
+                core.expose();
+            }
+            _ => {}
+        }
+    }
+}
+
+fn count_reply(core: &Core, entries: &[Entry], effect: &gyrus_contract::EffectId) {
+    let call = entries.iter().find_map(|entry| match entry {
+        Entry::ModelCall(call) if call.effect == *effect => Some(call),
+        _ => None,
+    });
+    let mut shared = core.shared();
+    shared.exposed = true;
+    if let Some(call) = call {
+        let replies = shared.replies.entry(call.purpose).or_default();
+        *replies = (*replies).max(call.ordinal + 1);
+    }
+}
+
+/// A denial because nobody could be asked is named when the run ends.
+fn count_denial(core: &Core, entries: &[Entry], answered: &ApprovalAnswered) {
+    let question = entries.iter().find_map(|entry| match entry {
+        Entry::ApprovalAsked(asked) if asked.effect == answered.effect => Some(&asked.card.sentence),
+        _ => None,
+    });
+    if let (None, Some(question)) = (&answered.by, question) {
+        core.shared().denied.push(question.clone());
+    }
+}
