@@ -58,10 +58,10 @@ pub(crate) fn open(store: &Store, run: RunId) -> Result<Vec<Open>, Failure> {
                     at_ms: entry.at_ms,
                 }]);
             }
-            Ok(Entry::ChildStarted(child)) if settled.insert(child.effect.clone()) => {
-                if store.exists(&log_name(child.child)) {
-                    found.push(open(store, child.child)?);
-                }
+            Ok(Entry::ChildStarted(child))
+                if settled.insert(child.effect.clone()) && store.exists(&log_name(child.child)) =>
+            {
+                found.push(open(store, child.child)?);
             }
             // Facts and erased payloads ask nothing.
             _ => {}

@@ -259,8 +259,8 @@ mod tests {
             (Paint::Call, "shell ls\nrm", "← shell ls⏎rm\n"),
             (
                 Paint::Thought,
-                "one two three four",
-                "← one two three\n  four\n",
+                "one two three four five",
+                "← one two three four\n  five\n",
             ),
             (Paint::Observation, "\x1b[31mred", "← ␛[31mred\n"),
         ] {

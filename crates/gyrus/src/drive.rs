@@ -66,7 +66,8 @@ impl Drive<'_> {
         interrupt_on_signal(ready.controls())?;
         let (json, ephemeral) = (self.output.json(), self.ephemeral);
         if !json {
-            put(&header(&ready, &painter))?;
+            // Without anybody to tell, the run goes on all the same.
+            let _ = put(&header(&ready, &painter));
         }
         let watching = self.watch(run, reader.clone(), first_here, painter)?;
         let done = ready.drive().await;
@@ -152,7 +153,7 @@ fn ended(
     let run = finished.run.to_string();
     match &finished.ending {
         Ending::Reached { claim } if !json => {
-            put(&reached(claim, &finished.spent, painter))?;
+            let _ = put(&reached(claim, &finished.spent, painter));
             answer(&claim.answer)?;
         }
         ending => {
@@ -163,7 +164,7 @@ fn ended(
                 } else {
                     &said.next
                 };
-                put(&format!("{}\n  {next}\n", painter.paint(Paint::Bad, &what)))?;
+                let _ = put(&format!("{}\n  {next}\n", painter.paint(Paint::Bad, &what)));
             }
         }
     }
@@ -173,16 +174,19 @@ fn ended(
 fn reached(claim: &Claim, spent: &Spent, painter: &Painter) -> String {
     let steps = if spent.steps == 1 { "step" } else { "steps" };
     let about = if spent.estimated { "about " } else { "" };
-    let mut text = painter.paint(
-        Paint::Strong,
-        &format!(
-            "■ reached, as the model claims · {} {steps} · {about}{} tokens · {about}{} · {}",
-            spent.steps,
-            spent.tokens,
-            spent.cost,
-            time::span(spent.time_ms)
-        ),
+    // A price that nobody knows is no cost of nothing.
+    let cost = if spent.cost.0 == 0 {
+        String::new()
+    } else {
+        format!(" · {about}{}", spent.cost)
+    };
+    let line = format!(
+        "■ reached, as the model claims · {} {steps} · {about}{} tokens{cost} · {}",
+        spent.steps,
+        spent.tokens,
+        time::span(spent.time_ms)
     );
+    let mut text = painter.paint(Paint::Strong, &line);
     text.push('\n');
     for evidence in &claim.evidence {
         let at = if evidence.at.is_empty() {

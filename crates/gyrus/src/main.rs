@@ -26,7 +26,7 @@ mod failure;
 mod time;
 mod demo;
 
-use std::process::ExitCode;
+use std::{io::Write, process::ExitCode};
 
 use clap::Parser;
 use gyrus_journal::Store;
@@ -73,8 +73,15 @@ const FIRST_STEPS: &str = "gyrus runs an agent you can watch, approve, resume, r
 
   gyrus demo                            see it work: no key, no network, half a minute
   gyrus run GOAL --model script:FILE    let it reach a goal in this folder
-  gyrus --help                          everything else
+  gyrus runs list                       see what ran; every run can be shown and gone on with
+
+Everything else: gyrus --help
 ";
+
+fn first_steps() -> Result<Code, Failure> {
+    write!(std::io::stdout(), "{FIRST_STEPS}")?;
+    Ok(Code::Reached)
+}
 
 fn main() -> ExitCode {
     gyrus_kernel::keeper::serve_if_asked();
@@ -83,7 +90,7 @@ fn main() -> ExitCode {
     };
     let done = match CommandLine::parse().command {
         Some(command) => command.execute(&gyrus),
-        None => console::put(FIRST_STEPS).map(|()| Code::Usage),
+        None => first_steps(),
     };
     match done {
         Ok(code) => code.into(),

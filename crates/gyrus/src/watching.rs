@@ -85,6 +85,7 @@ impl Watching {
             sender,
             reads_terminal: false,
             until: None,
+            shown: 0,
         };
         let task = tokio::spawn(watcher.watch(from, open, events, finished));
         Self { task, finish }
@@ -108,6 +109,8 @@ struct Watcher {
     sender: mpsc::Sender<Event>,
     reads_terminal: bool,
     until: Option<Until>,
+    /// The last entry of the run that was shown.
+    shown: u64,
 }
 
 impl Watcher {
@@ -134,36 +137,33 @@ impl Watcher {
                     None
                 }
             };
-            if let Some(event) = event
-                && self.event(event)?
-            {
-                return Ok(());
+            if let Some(event) = event {
+                self.event(event)?;
             }
-            if self.until == Some(Until::Now) && events.is_empty() {
-                return Ok(());
+            match self.until {
+                Some(Until::Entry(last)) if self.shown >= last => return Ok(()),
+                Some(Until::Now) if events.is_empty() => return Ok(()),
+                _ => {}
             }
         }
     }
 
-    /// Handles one event; whether it was the last.
-    fn event(&mut self, event: Event) -> Result<bool, Failure> {
+    fn event(&mut self, event: Event) -> Result<(), Failure> {
         match event {
             Event::Entry(run, entry) => {
                 self.entry(run, &entry)?;
-                let last = run == self.run && self.until == Some(Until::Entry(entry.seq));
-                return Ok(last);
-            }
-            Event::Typed(typed) => {
-                if let Person::Console(console) = &mut self.views.person {
-                    match typed {
-                        Typed::Line(line) => console.typed(&line)?,
-                        Typed::End => console.no_terminal()?,
-                    }
+                if run == self.run {
+                    self.shown = entry.seq;
                 }
+                Ok(())
             }
-            Event::Lost(failure) => return Err(failure),
+            Event::Typed(typed) => match (&mut self.views.person, typed) {
+                (Person::Console(console), Typed::Line(line)) => console.typed(&line),
+                (Person::Console(console), Typed::End) => console.no_terminal(),
+                (Person::Program, _) => Ok(()),
+            },
+            Event::Lost(failure) => Err(failure),
         }
-        Ok(false)
     }
 
     fn entry(&mut self, run: RunId, entry: &Entry) -> Result<(), Failure> {

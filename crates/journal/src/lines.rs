@@ -160,8 +160,12 @@ pub(crate) struct LinesBack {
     floor: u64,
     /// Where `buffer` stands in the file.
     position: u64,
-    /// Everything between `position` and the end of the next line.
+    /// Everything between `position` and the end of the next line, unless that line is too long.
     buffer: Vec<u8>,
+    /// The next line is longer than a line may be, and its end was dropped.
+    too_long: bool,
+    /// To be read next, in bytes.
+    block: usize,
 }
 
 impl LinesBack {
@@ -171,26 +175,38 @@ impl LinesBack {
             floor,
             position: end,
             buffer: Vec::new(),
+            too_long: false,
+            block: FIRST_BLOCK,
         }
     }
 
     /// The line before, without its newline, and where it begins. Bytes at the very end that no
-    /// newline ends count as a line. `None` at the floor.
+    /// newline ends count as a line; a line that is too long is given as an empty one. `None` at
+    /// the floor.
     pub(crate) fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
         loop {
-            let ended = self.buffer.last() == Some(&b'\n');
+            let ended = !self.too_long && self.buffer.last() == Some(&b'\n');
             let text = &self.buffer[..self.buffer.len() - usize::from(ended)];
-            let newline = memchr::memrchr(b'\n', text);
-            if let Some(start) = newline
-                .map(|at| at + 1)
-                .or((self.position <= self.floor).then_some(0))
-            {
-                if self.buffer.is_empty() {
+            let at_floor = self.position <= self.floor;
+            let newline = memchr::memrchr(b'\n', text).map(|at| at + 1);
+            if let Some(start) = newline.or(at_floor.then_some(0)) {
+                if self.buffer.is_empty() && !self.too_long {
                     return Ok(None);
                 }
-                let line = text[start..].to_vec();
+                let too_long = std::mem::take(&mut self.too_long);
+                let line = if too_long {
+                    Vec::new()
+                } else {
+                    text[start..].to_vec()
+                };
                 self.buffer.truncate(start);
                 return Ok(Some((self.position + start as u64, line)));
+            }
+            if text.len() > LINE_LIMIT {
+                self.too_long = true;
+            }
+            if self.too_long {
+                self.buffer.clear();
             }
             self.grow()?;
         }
@@ -198,7 +214,8 @@ impl LinesBack {
 
     /// Reads at least as much again as is held, so that a long line costs linear time.
     fn grow(&mut self) -> io::Result<()> {
-        let want = self.buffer.len().max(FIRST_BLOCK) as u64;
+        let want = self.buffer.len().max(self.block) as u64;
+        self.block = (self.block * 2).min(BLOCK);
         let start = self.position.saturating_sub(want).max(self.floor);
         let length = usize::try_from(self.position - start).unwrap_or(BLOCK);
         let mut buffer = vec![0; length];
@@ -226,5 +243,74 @@ fn read_at(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> io::Result<us
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             result => return result,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::{Disk, segment::write_all, sim::SimDisk};
+
+    /// Reads a text both ways. A line that is too long is given as `None`.
+    fn check(text: &[u8], expected: &[Option<&[u8]>]) {
+        let disk = SimDisk::new();
+        let file = disk.create_new(Path::new("/f")).unwrap();
+        write_all(file.as_ref(), text).unwrap();
+        let file: Arc<dyn DiskFile> = Arc::from(file);
+
+        let mut back = LinesBack::new(Arc::clone(&file), 0, text.len() as u64);
+        let mut found = Vec::new();
+        while let Some((offset, line)) = back.next().unwrap() {
+            let at = usize::try_from(offset).unwrap();
+            assert!(text[at..].starts_with(&line));
+            assert!(back.buffer.capacity() < 4 * LINE_LIMIT, "memory is bounded");
+            found.push(line);
+        }
+        found.reverse();
+        let given: Vec<&[u8]> = expected.iter().map(|line| line.unwrap_or(b"")).collect();
+        assert!(
+            found == given,
+            "{} lines backwards, not {}",
+            found.len(),
+            given.len()
+        );
+
+        let mut forwards = Lines::new(file, 0, text.len() as u64);
+        for line in expected {
+            match (forwards.peek().unwrap(), line) {
+                (Piece::Line(found), Some(line)) => {
+                    assert!(found == *line);
+                    forwards.advance();
+                }
+                (Piece::Cut, Some(_)) => return,
+                (Piece::TooLong, None) => drop(forwards.skip().unwrap()),
+                (piece, _) => panic!("{:?}", std::mem::discriminant(&piece)),
+            }
+            assert!(
+                forwards.buffer.capacity() < 4 * LINE_LIMIT,
+                "memory is bounded"
+            );
+        }
+        assert_eq!(forwards.peek().unwrap(), Piece::End);
+    }
+
+    #[test]
+    fn lines_are_read_both_ways_in_bounded_memory() {
+        check(b"", &[]);
+        check(b"a\n", &[Some(b"a")]);
+        check(b"a\n\nb", &[Some(b"a"), Some(b""), Some(b"b")]);
+        let long = vec![b'x'; 300_000];
+        check(
+            &[&long, b"\nb\n".as_slice()].concat(),
+            &[Some(&long), Some(b"b")],
+        );
+        let endless = vec![b'x'; 5 * LINE_LIMIT];
+        check(
+            &[b"a\n", &endless[..], b"\nb\n"].concat(),
+            &[Some(b"a"), None, Some(b"b")],
+        );
+        check(&[&endless[..], b"\nb\n"].concat(), &[None, Some(b"b")]);
     }
 }

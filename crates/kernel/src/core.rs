@@ -10,8 +10,8 @@ use gyrus_contract::{EffectId, Judgement, Principal, Purpose, SurfaceMessage, Te
 use gyrus_journal::Inbox;
 
 use crate::{
-    Controls, Entry, Kernel, KernelState, ModelReply, RunStarted, Settings, Stop, budget::Ledger, log::Log,
-    recorded::Recorded,
+    Controls, Entry, Kernel, KernelState, ModelReply, RunStarted, Settings, Stop, budget::Ledger,
+    log::Log, recorded::Recorded,
 };
 
 /// One run while a process holds it.
@@ -108,7 +108,6 @@ impl Core {
             exposed: shared.exposed,
             replies: shared.replies.clone(),
             amendments: shared.amendments.clone(),
-            consumed: shared.consumed.clone(),
             children: self.ledger.children(),
             denied: shared.denied.clone(),
             settings: (self.settings != self.started.settings).then(|| self.settings.clone()),

@@ -4,10 +4,8 @@ mod take_up;
 
 use std::{path::Path, sync::Arc};
 
-use gyrus_contract::{
-    EffectId, ExecutionResult, MemoryBuffer, RunId, Spent,
-};
-use gyrus_journal::{Inbox, Recovery, Writer};
+use gyrus_contract::{EffectId, ExecutionResult, MemoryBuffer, RunId, Spent};
+use gyrus_journal::{Recovery, Writer};
 
 use crate::{
     Controls, CycleEnded, Ending, Entry, ErasedLoop, Kernel, KernelError, Run, RunEnded, RunParked,
@@ -15,6 +13,7 @@ use crate::{
     budget::Ledger,
     core::{Core, CoreParts},
     effects::ask,
+    inbox,
     log::Log,
     position::Position,
     recorded::Recorded,
@@ -54,12 +53,7 @@ impl Ready {
         recovery: Option<Recovery>,
         other_code: bool,
     ) -> Result<Self, KernelError> {
-        let inbox = writer.inbox()?;
-        for message in position.consumed() {
-            inbox.remove(&message)?;
-        }
-        // An order to stop that came before the person resumed is done with.
-        clear_orders(&inbox)?;
+        inbox::tidy(&writer.inbox()?, &writer.reader()?)?;
         let controls = Controls::default();
         Ok(Self {
             kernel,
@@ -119,6 +113,8 @@ impl Ready {
                 // Today's code cannot continue what other code began: a fresh cycle takes over.
                 Err(KernelError::Stop(Stop::Divergence(divergence))) if may_hand_over => {
                     self.other_code = false;
+                    // What the attempt settled before it diverged is part of the position.
+                    self.writer.barrier().await?;
                     self.position = Position::read(self.id(), &self.writer.reader()?)?;
                     handed_over = Some(divergence.to_string());
                 }
@@ -126,20 +122,6 @@ impl Ready {
             }
         }
     }
-}
-
-fn clear_orders(inbox: &Inbox) -> Result<(), KernelError> {
-    use gyrus_contract::{MessageBody, SurfaceMessage};
-    for (id, body) in inbox.messages()? {
-        let message: Option<SurfaceMessage> = serde_json::from_str(&body).ok();
-        if matches!(
-            message.map(|m| m.body),
-            Some(MessageBody::Pause | MessageBody::Stop)
-        ) {
-            inbox.remove(&id)?;
-        }
-    }
-    Ok(())
 }
 
 /// The workspace before the first cycle.

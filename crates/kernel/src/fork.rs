@@ -97,7 +97,6 @@ fn inherited(last: CycleEnded, first: u64, items: &[Item], log: &Log) -> Result<
         kernel: KernelState {
             // What the prefix used was the other run's.
             spent: Spent::default(),
-            consumed: Vec::new(),
             denied: Vec::new(),
             settings: None,
             ..last.kernel

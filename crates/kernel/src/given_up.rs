@@ -53,7 +53,9 @@ fn count_reply(core: &Core, entries: &[Entry], effect: &gyrus_contract::EffectId
 /// A denial because nobody could be asked is named when the run ends.
 fn count_denial(core: &Core, entries: &[Entry], answered: &ApprovalAnswered) {
     let question = entries.iter().find_map(|entry| match entry {
-        Entry::ApprovalAsked(asked) if asked.effect == answered.effect => Some(&asked.card.sentence),
+        Entry::ApprovalAsked(asked) if asked.effect == answered.effect => {
+            Some(&asked.card.sentence)
+        }
         _ => None,
     });
     if let (None, Some(question)) = (&answered.by, question) {

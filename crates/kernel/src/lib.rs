@@ -27,6 +27,7 @@ mod entry;
 mod inline;
 mod stop;
 mod controls;
+mod inbox;
 mod budget;
 mod log;
 

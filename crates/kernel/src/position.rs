@@ -151,19 +151,6 @@ impl Position {
         }
         state
     }
-
-    /// Inbox messages that the journal already holds.
-    pub(crate) fn consumed(&self) -> Vec<String> {
-        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.entries);
-        let recorded = dropped
-            .chain(&self.recorded)
-            .flat_map(|entry| entry.consumed_messages());
-        let last = self
-            .last
-            .iter()
-            .flat_map(|cycle| cycle.kernel.consumed.iter());
-        recorded.map(str::to_owned).chain(last.cloned()).collect()
-    }
 }
 
 /// The last `capacity` messages of memory at the end of `last`, with the number of the first.
@@ -215,23 +202,25 @@ pub(crate) fn items_back(
             }
             _ => continue,
         };
-        prepend(reader, &mut items, &mut first, appended)?;
+        prepend(reader, &mut items, &mut first, wanted.start, appended)?;
     }
     items.reverse();
     Ok((first, items))
 }
 
-/// Puts messages before those already gathered; `items` is newest first.
+/// Puts messages before those already gathered, down to the number `start`; `items` is newest
+/// first.
 fn prepend(
     reader: &Reader,
     items: &mut Vec<Item>,
     first: &mut u64,
+    start: u64,
     appended: Appended,
 ) -> Result<(), Stop> {
     let numbers = appended.first..appended.first + appended.items.len() as u64;
     for (number, item) in numbers.rev().zip(appended.items.iter().rev()) {
         // A repeated attempt may hold the same messages again.
-        if number + 1 == *first {
+        if number + 1 == *first && number >= start {
             items.push(item.read(|id| reader.blob(id).map_err(Stop::from))?);
             *first = number;
         }

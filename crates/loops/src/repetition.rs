@@ -55,9 +55,12 @@ impl Repetition {
                 }
             }
             None => {
-                // Something new was tried: what repeated before may come out differently now.
+                // Something new was tried: what repeated before may come out differently now. It
+                // stays known, so that going back and forth between the two is not new again.
                 if may_have_changed(observation.verdict) {
-                    self.seen.clear();
+                    for (_, _, count) in &mut self.seen {
+                        *count = 0;
+                    }
                 }
                 1
             }

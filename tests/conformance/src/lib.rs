@@ -9,7 +9,11 @@
 
 pub mod world;
 pub mod script;
+pub mod sketch;
 pub mod workflow;
 pub mod scenario;
 pub mod recording;
 pub mod matrix;
+pub mod subject;
+pub mod properties;
+pub mod ours;

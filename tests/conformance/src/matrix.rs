@@ -53,7 +53,13 @@ pub async fn undisturbed(scenario: &Scenario) -> Undisturbed {
     let finished = bench.start().await.expect("it runs undisturbed");
     let recording = bench.recording();
     let (state, deeds) = (bench.world.state().unordered(), bench.world.deeds());
-    Undisturbed { recording, deeds, ending: finished.ending, state, bench }
+    Undisturbed {
+        recording,
+        deeds,
+        ending: finished.ending,
+        state,
+        bench,
+    }
 }
 
 /// Crashes `scenario` everywhere, and panics with the place where something did not hold.
@@ -86,7 +92,10 @@ fn crashes(name: &str, whole: &Recording, deeds: &[Deed], certain: &[Deed]) -> V
     let mut crashes = Vec::new();
     for cut in whole.cuts() {
         let last = whole.lines[cut.entries - 1].entry.kind();
-        let child = cut.of_child.map(|left| format!(" and {left} of its child")).unwrap_or_default();
+        let child = cut
+            .of_child
+            .map(|left| format!(" and {left} of its child"))
+            .unwrap_or_default();
         let title = format!("{name}: {} entries (`{last}`){child}", cut.entries);
         crashes.extend(variants(title, whole.cut(cut), deeds, certain));
     }
@@ -105,8 +114,11 @@ fn variants(title: String, left: Recording, deeds: &[Deed], certain: &[Deed]) ->
         seen.push(deed.clone());
         new
     });
-    let open: Vec<Deed> =
-        left.in_flight().into_iter().filter(|deed| !done.contains(deed)).collect();
+    let open: Vec<Deed> = left
+        .in_flight()
+        .into_iter()
+        .filter(|deed| !done.contains(deed))
+        .collect();
     (0..1_u32 << open.len())
         .map(|which| {
             let happened = open
@@ -115,14 +127,20 @@ fn variants(title: String, left: Recording, deeds: &[Deed], certain: &[Deed]) ->
                 .filter(|(index, _)| which & (1 << index) != 0)
                 .map(|(_, deed)| deed.clone());
             let happened: Vec<Deed> = happened.collect();
-            let words: Vec<_> =
-                happened.iter().map(|deed| format!("{} {}", deed.tool, deed.effect)).collect();
+            let words: Vec<_> = happened
+                .iter()
+                .map(|deed| format!("{} {}", deed.tool, deed.effect))
+                .collect();
             let title = match open.len() {
                 0 => title.clone(),
                 _ => format!("{title}, in flight and happened: [{}]", words.join(", ")),
             };
             let deeds = done.iter().cloned().chain(happened).collect();
-            Crash { title, left: left.clone(), deeds }
+            Crash {
+                title,
+                left: left.clone(),
+                deeds,
+            }
         })
         .collect()
 }
@@ -132,8 +150,15 @@ async fn resume(scenario: &Scenario, whole: &Undisturbed, from: &Bench, crash: &
     let bench = scenario.bench_after(crash.deeds.clone());
     crash.left.plant(&from.store, &bench.store);
     let title = &crash.title;
-    if crash.left.entries().any(|entry| matches!(entry, Entry::RunEnded(_))) {
-        assert!(bench.take().is_err(), "{title}: a run that is over was taken up");
+    if crash
+        .left
+        .entries()
+        .any(|entry| matches!(entry, Entry::RunEnded(_)))
+    {
+        assert!(
+            bench.take().is_err(),
+            "{title}: a run that is over was taken up"
+        );
         return bench;
     }
     let finished = match bench.resume().await {
@@ -147,10 +172,16 @@ async fn resume(scenario: &Scenario, whole: &Undisturbed, from: &Bench, crash: &
     check_replies(&bench, crash, title);
     check_state(whole, crash, &bench, title);
     check_books(&now, &finished.spent, title);
-    bench.store.verify(&log_name(now.run)).unwrap_or_else(|error| panic!("{title}: {error}"));
+    bench
+        .store
+        .verify(&log_name(now.run))
+        .unwrap_or_else(|error| panic!("{title}: {error}"));
     let replayed = bench.kernel.replay(now.run).await;
     let replayed = replayed.unwrap_or_else(|error| panic!("{title}: replay: {error}"));
-    assert!(replayed.differences.is_empty() && !replayed.unfinished, "{title}: {replayed:?}");
+    assert!(
+        replayed.differences.is_empty() && !replayed.unfinished,
+        "{title}: {replayed:?}"
+    );
     bench
 }
 
@@ -160,9 +191,15 @@ fn check_effects(bench: &Bench, crash: &Crash, now: &Recording) {
     let (before, since) = deeds.split_at(crash.deeds.len());
     let title = &crash.title;
     for deed in since {
-        assert!(!crash.left.has_settled(deed), "{title}: {deed:?} was settled and done again");
+        assert!(
+            !crash.left.has_settled(deed),
+            "{title}: {deed:?} was settled and done again"
+        );
         let times = since.iter().filter(|other| *other == deed).count();
-        assert_eq!(times, 1, "{title}: {deed:?} was done {times} times by one process");
+        assert_eq!(
+            times, 1,
+            "{title}: {deed:?} was done {times} times by one process"
+        );
     }
     for deed in crash.left.in_flight() {
         let (happened, again) = (before.contains(&deed), since.contains(&deed));
@@ -173,7 +210,10 @@ fn check_effects(bench: &Bench, crash: &Crash, now: &Recording) {
             Repeat::Never => assert!(!again, "{title}: {effect} was repeated"),
             Repeat::Probe => {
                 assert!(bench.world.probes() > 0, "{title}: {effect} was not probed");
-                assert_ne!(happened, again, "{title}: {effect} happened {happened}, then {again}");
+                assert_ne!(
+                    happened, again,
+                    "{title}: {effect} happened {happened}, then {again}"
+                );
                 assert!(now.has_settled(&deed), "{title}: {effect} has no outcome");
             }
         }
@@ -191,14 +231,21 @@ fn check_replies(bench: &Bench, crash: &Crash, title: &str) {
         };
         let asked = (run, format!("{:?}", prompt.purpose), prompt.ordinal);
         let known = recorded.contains(&asked) && (!child || !crash.left.children.is_empty());
-        assert!(!known, "{title}: {asked:?} was recorded and asked for again");
+        assert!(
+            !known,
+            "{title}: {asked:?} was recorded and asked for again"
+        );
     }
 }
 
 /// Whether a call that added `words` happened before the crash, without an outcome.
 fn happened_in_flight(crash: &Crash, words: &str) -> bool {
     let adds = |deed: &&Deed| deed.arguments["line"] == words;
-    crash.deeds.iter().filter(adds).any(|deed| !crash.left.has_settled(deed))
+    crash
+        .deeds
+        .iter()
+        .filter(adds)
+        .any(|deed| !crash.left.has_settled(deed))
 }
 
 /// The world ends as it would have, except for what nobody may repeat and nobody looked after.
@@ -206,13 +253,22 @@ fn check_state(whole: &Undisturbed, crash: &Crash, bench: &Bench, title: &str) {
     let mut state = bench.world.state().unordered();
     // A call that a race cut off has no place in the undisturbed world, but a crash came between
     // its happening and that.
-    state.lines.retain(|line| whole.state.lines.contains(line) || !happened_in_flight(crash, line));
+    state
+        .lines
+        .retain(|line| whole.state.lines.contains(line) || !happened_in_flight(crash, line));
     assert_eq!(state, whole.state, "{title}");
 }
 
 /// What the run says it used is what its entries say.
 fn check_books(now: &Recording, spent: &Spent, title: &str) {
-    assert_eq!(spent.tokens, now.charged_tokens(), "{title}: tokens against the entries");
+    assert_eq!(
+        spent.tokens,
+        now.charged_tokens(),
+        "{title}: tokens against the entries"
+    );
     let cycles = now.count("cycle.ended") + now.count("cycle.dropped");
-    assert_eq!(spent.steps, cycles as u64, "{title}: steps against the entries");
+    assert_eq!(
+        spent.steps, cycles as u64,
+        "{title}: steps against the entries"
+    );
 }

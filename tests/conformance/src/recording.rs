@@ -51,7 +51,10 @@ impl Recording {
                 let Payload::Json(payload) = entry.payload else {
                     panic!("entry {} was erased", entry.seq)
                 };
-                Line { payload, entry: parsed }
+                Line {
+                    payload,
+                    entry: parsed,
+                }
             })
             .collect();
         let children = lines
@@ -63,7 +66,11 @@ impl Recording {
             .filter(|child| store.exists(&log_name(*child)))
             .map(|child| Recording::read(store, child))
             .collect();
-        Self { run, lines, children }
+        Self {
+            run,
+            lines,
+            children,
+        }
     }
 
     /// The entries, oldest first.
@@ -87,12 +94,18 @@ impl Recording {
         let mut cuts = Vec::new();
         for (index, line) in self.lines.iter().enumerate() {
             let entries = index + 1;
-            cuts.push(Cut { entries, of_child: None });
+            cuts.push(Cut {
+                entries,
+                of_child: None,
+            });
             if let Entry::ChildStarted(started) = &line.entry
                 && let Some(child) = self.child(started.child)
             {
                 let inner = 0..=child.lines.len();
-                cuts.extend(inner.map(|of_child| Cut { entries, of_child: Some(of_child) }));
+                cuts.extend(inner.map(|of_child| Cut {
+                    entries,
+                    of_child: Some(of_child),
+                }));
             }
         }
         cuts
@@ -107,18 +120,50 @@ impl Recording {
         let lines = self.lines[..cut.entries].to_vec();
         let mut children = Vec::new();
         for line in &lines {
-            let Entry::ChildStarted(started) = &line.entry else { continue };
-            let Some(child) = self.child(started.child) else { continue };
-            let over = lines.iter().any(|line| {
-                matches!(&line.entry, Entry::ChildEnded(ended) if ended.child == child.run)
-            });
+            let Entry::ChildStarted(started) = &line.entry else {
+                continue;
+            };
+            let Some(child) = self.child(started.child) else {
+                continue;
+            };
+            let over = lines.iter().any(
+                |line| matches!(&line.entry, Entry::ChildEnded(ended) if ended.child == child.run),
+            );
             if over {
                 children.push(child.clone());
             } else if let Some(left) = cut.of_child {
-                children.push(child.cut(Cut { entries: left, of_child: None }));
+                children.push(child.cut(Cut {
+                    entries: left,
+                    of_child: None,
+                }));
             }
         }
-        Self { run: self.run, lines, children }
+        Self {
+            run: self.run,
+            lines,
+            children,
+        }
+    }
+
+    /// The same with every `from` in its entries replaced: for a workspace that is elsewhere now.
+    pub fn rewritten(&self, from: &str, to: &str) -> Self {
+        let line = |line: &Line| {
+            let payload = line.payload.get().replace(from, to);
+            let (kind, version) = (line.entry.kind(), line.entry.version());
+            Line {
+                entry: Entry::parse(kind, version, &payload).expect("only a path was replaced"),
+                payload: RawValue::from_string(payload).expect("only a path was replaced"),
+            }
+        };
+        Self {
+            run: self.run,
+            lines: self.lines.iter().map(line).collect(),
+            children: self
+                .children
+                .iter()
+                .map(|child| child.rewritten(from, to))
+                .collect(),
+        }
     }
 
     /// Writes it into a store, as its own writers would have, with the blobs that it names.
@@ -131,13 +176,20 @@ impl Recording {
         let writer = to.create(&name).expect("the store does not have it yet");
         let mut planted = BTreeSet::new();
         for line in &self.lines {
-            plant_blobs(&reader, &writer, line.payload.get().as_bytes(), &mut planted);
+            plant_blobs(
+                &reader,
+                &writer,
+                line.payload.get().as_bytes(),
+                &mut planted,
+            );
             let entry = NewEntry {
                 kind: line.entry.kind(),
                 version: line.entry.version(),
                 payload: line.payload.clone(),
             };
-            writer.append(&[entry]).expect("it was appended once before");
+            writer
+                .append(&[entry])
+                .expect("it was appended once before");
         }
         writer.barrier_blocking().expect("the disk works");
     }
@@ -175,7 +227,11 @@ impl Recording {
             Entry::ToolStarted(started) if !settled.contains(&started.effect) => {
                 let call = call(&started.effect)?;
                 let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
-                Some(Deed { effect: started.effect.clone(), tool, arguments })
+                Some(Deed {
+                    effect: started.effect.clone(),
+                    tool,
+                    arguments,
+                })
             }
             _ => None,
         });
@@ -191,14 +247,21 @@ impl Recording {
             Entry::ModelReply(reply) => reply.charged.tokens,
             _ => 0,
         });
-        own.sum::<u64>() + self.children.iter().map(Recording::charged_tokens).sum::<u64>()
+        own.sum::<u64>()
+            + self
+                .children
+                .iter()
+                .map(Recording::charged_tokens)
+                .sum::<u64>()
     }
 
     /// The replies that were recorded: run, purpose as text, ordinal.
     pub fn replies(&self) -> BTreeSet<(RunId, String, u64)> {
         let mut replies = BTreeSet::new();
         for entry in self.entries() {
-            let Entry::ModelReply(reply) = entry else { continue };
+            let Entry::ModelReply(reply) = entry else {
+                continue;
+            };
             if !matches!(reply.came, Came::Reply { .. }) {
                 continue;
             }
@@ -237,7 +300,9 @@ fn plant_blobs(
         }
         let word = std::str::from_utf8(&text[start..end]).ok();
         start = end + 1;
-        let Some(id) = word.and_then(|word| word.parse::<BlobId>().ok()) else { continue };
+        let Some(id) = word.and_then(|word| word.parse::<BlobId>().ok()) else {
+            continue;
+        };
         if !planted.insert(id) {
             continue;
         }

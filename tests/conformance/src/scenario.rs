@@ -3,13 +3,15 @@
 use std::{
     path::PathBuf,
     sync::{Arc, OnceLock},
+    time::{Duration, Instant},
 };
 
-use gyrus_contract::{Limits, Mode, OnAsk, Origin, Price, Principal, RunId, SurfaceMessage, Text};
 use gyrus_contract::MessageBody;
-use gyrus_journal::{Store, Take};
+use gyrus_contract::{Limits, Mode, OnAsk, Origin, Price, Principal, RunId, SurfaceMessage, Text};
+use gyrus_journal::{Error, Store, Take};
 use gyrus_kernel::{
-    Changes, Finished, Kernel, KernelError, LoopFactory, NewRun, Organs, Ready, gate::PlainGate,
+    Changes, Finished, Kernel, KernelError, LoopFactory, NewRun, Organs, Ready,
+    gate::PlainGate,
     log_name,
     redact::{Redactor, Secret},
 };
@@ -26,6 +28,9 @@ use crate::{
 /// Hashes secrets' names; a fixed one, so that recordings are comparable.
 const REDACTION_KEY: [u8; 32] = [7; 32];
 
+/// A busy machine may take this long to end a flush; nothing waits so long when it works.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// A task and everything that decides how it goes.
 #[derive(Clone)]
 pub struct Scenario {
@@ -41,7 +46,7 @@ pub struct Scenario {
     redactor: Arc<Redactor>,
     /// How runs think.
     pub loops: LoopFactory,
-    /// The model's memory of the workspace; its files are never looked at.
+    #[expect(dead_code, reason = "the folder lives as long as the last clone")]
     workspace: Arc<TempDir>,
 }
 
@@ -134,7 +139,11 @@ fn without_secrets() -> Arc<Redactor> {
 /// A folder in memory where there is one: a test waits for the disk hundreds of times.
 fn scratch() -> TempDir {
     let memory = PathBuf::from("/dev/shm");
-    let made = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
+    let made = if memory.is_dir() {
+        TempDir::new_in(memory)
+    } else {
+        TempDir::new()
+    };
     made.expect("there is a folder for temporary files")
 }
 
@@ -164,7 +173,14 @@ impl Bench {
             scenario.loops.clone(),
         );
         let kernel = Kernel::new(store.clone(), organs);
-        Self { scenario, store, world, model, kernel, home }
+        Self {
+            scenario,
+            store,
+            world,
+            model,
+            kernel,
+            home,
+        }
     }
 
     /// Another process over the same store and world.
@@ -174,7 +190,12 @@ impl Bench {
 
     /// Another process with other code or another model.
     pub fn again_as(&self, scenario: Scenario) -> Self {
-        Self::new(scenario, self.home.clone(), self.store.clone(), self.world.clone())
+        Self::new(
+            scenario,
+            self.home.clone(),
+            self.store.clone(),
+            self.world.clone(),
+        )
     }
 
     /// The run.
@@ -184,7 +205,9 @@ impl Bench {
 
     /// Creates the run.
     pub fn create(&self) -> Ready {
-        self.kernel.create(self.scenario.new.clone()).expect("the run can be created")
+        self.kernel
+            .create(self.scenario.new.clone())
+            .expect("the run can be created")
     }
 
     /// Takes the run up as it is.
@@ -192,7 +215,8 @@ impl Bench {
     /// # Errors
     /// What the kernel says.
     pub fn take(&self) -> Result<Ready, KernelError> {
-        self.kernel.take(self.run(), Take::IfFree, Changes::default())
+        self.kernel
+            .take(self.run(), Take::IfFree, Changes::default())
     }
 
     /// Starts the run and drives it until it ends or parks.
@@ -208,7 +232,7 @@ impl Bench {
     /// # Errors
     /// What the kernel says.
     pub async fn resume(&self) -> Result<Finished, KernelError> {
-        self.take()?.drive().await
+        self.resume_with(Changes::default()).await
     }
 
     /// As [`resume`](Self::resume), with changes.
@@ -216,7 +240,21 @@ impl Bench {
     /// # Errors
     /// What the kernel says.
     pub async fn resume_with(&self, changes: Changes) -> Result<Finished, KernelError> {
-        self.kernel.take(self.run(), Take::IfFree, changes)?.drive().await
+        self.take_when_free(changes).await?.drive().await
+    }
+
+    /// Takes the run up as soon as nobody holds it: a flush that was under way when a run was
+    /// dropped in this process holds it a moment longer.
+    async fn take_when_free(&self, changes: Changes) -> Result<Ready, KernelError> {
+        let since = Instant::now();
+        loop {
+            match self.kernel.take(self.run(), Take::IfFree, changes.clone()) {
+                Err(KernelError::Journal(Error::Held { .. })) if since.elapsed() < PATIENCE => {
+                    tokio::task::yield_now().await;
+                }
+                taken => return taken,
+            }
+        }
     }
 
     /// The run's journal, with its children's.
@@ -227,17 +265,41 @@ impl Bench {
     /// Puts a message into the run's inbox and returns its id.
     pub fn send(&self, body: MessageBody) -> String {
         let id = uuid::Uuid::now_v7().to_string();
-        let from = Principal { surface: "test".to_owned(), id: "ann".to_owned() };
-        let message = SurfaceMessage { id: id.clone(), from, body };
-        let body = serde_json::to_string(&message).expect("a message is JSON");
-        let inbox = self.store.inbox(&log_name(self.run())).expect("the run exists");
-        inbox.send(&id, &body).expect("the inbox has room");
+        self.send_as(&id, body);
         id
+    }
+
+    /// Puts a message with this id into the run's inbox.
+    pub fn send_as(&self, id: &str, body: MessageBody) {
+        self.put(id, &self.message(id, body));
+    }
+
+    /// A message from Ann as it is sent.
+    pub fn message(&self, id: &str, body: MessageBody) -> String {
+        let from = Principal {
+            surface: "test".to_owned(),
+            id: "ann".to_owned(),
+        };
+        let id = id.to_owned();
+        let message = SurfaceMessage { id, from, body };
+        serde_json::to_string(&message).expect("a message is JSON")
+    }
+
+    /// Puts anything into the run's inbox under this id.
+    pub fn put(&self, id: &str, body: &str) {
+        let inbox = self
+            .store
+            .inbox(&log_name(self.run()))
+            .expect("the run exists");
+        inbox.send(id, body).expect("the inbox has room");
     }
 
     /// How many messages wait in the run's inbox.
     pub fn waiting(&self) -> usize {
-        let inbox = self.store.inbox(&log_name(self.run())).expect("the run exists");
+        let inbox = self
+            .store
+            .inbox(&log_name(self.run()))
+            .expect("the run exists");
         inbox.messages().expect("it can be read").len()
     }
 }

@@ -25,7 +25,11 @@ use crate::{
 };
 
 /// What every reply reports as used, in tokens.
-pub const USAGE: Usage = Usage { input_tokens: 100, output_tokens: 10, cached_tokens: 0 };
+pub const USAGE: Usage = Usage {
+    input_tokens: 100,
+    output_tokens: 10,
+    cached_tokens: 0,
+};
 
 /// Ids of calls that the script does not hold begin like this.
 const DETOUR: &str = "detour";
@@ -43,7 +47,13 @@ pub struct Turn {
 impl Turn {
     /// No parts at all.
     pub fn empty() -> Self {
-        Self { parts: Vec::new(), errors: Vec::new(), usage: Some(USAGE), cut: false, hangs: false }
+        Self {
+            parts: Vec::new(),
+            errors: Vec::new(),
+            usage: Some(USAGE),
+            cut: false,
+            hangs: false,
+        }
     }
 
     /// Words only.
@@ -66,7 +76,8 @@ impl Turn {
     /// A call after what is there.
     #[must_use]
     pub fn and_call(mut self, tool: &str, arguments: Value) -> Self {
-        self.parts.push(Part::ToolCall(ToolCall::new(tool, arguments)));
+        self.parts
+            .push(Part::ToolCall(ToolCall::new(tool, arguments)));
         self
     }
 
@@ -123,13 +134,21 @@ impl Turn {
             (false, true) => StopReason::ToolCalls,
             (false, false) => StopReason::EndOfTurn,
         };
-        Reply { parts, stop, usage: self.usage, model: "scripted".to_owned() }
+        Reply {
+            parts,
+            stop,
+            usage: self.usage,
+            model: "scripted".to_owned(),
+        }
     }
 }
 
 /// A rate limit that may be tried again at once.
 pub fn too_fast() -> ModelError {
-    ModelError::RateLimited { after_ms: Some(0), message: "slow down".to_owned() }
+    ModelError::RateLimited {
+        after_ms: Some(0),
+        message: "slow down".to_owned(),
+    }
 }
 
 /// Answers one prompt.
@@ -150,7 +169,10 @@ impl Script {
 
     /// A model that is a function of its prompt.
     pub fn rule(rule: impl Fn(&Prompt) -> Turn + Send + Sync + 'static) -> Self {
-        Self { parts: Vec::new(), rule: Some(Arc::new(rule)) }
+        Self {
+            parts: Vec::new(),
+            rule: Some(Arc::new(rule)),
+        }
     }
 
     /// Also these turns for another purpose.
@@ -167,7 +189,8 @@ impl Script {
         purpose: Purpose,
         turns: impl IntoIterator<Item = Turn>,
     ) -> Self {
-        self.parts.push((words.to_owned(), purpose, turns.into_iter().collect()));
+        self.parts
+            .push((words.to_owned(), purpose, turns.into_iter().collect()));
         self
     }
 
@@ -191,13 +214,21 @@ impl Script {
         let (_, _, turns) =
             part.unwrap_or_else(|| panic!("no script for {:?} and: {goal}", prompt.purpose));
         let place = usize::try_from(prompt.ordinal).expect("tests are short") - detours(prompt);
-        turns.get(place).or(turns.last()).expect("a part has a turn").clone()
+        turns
+            .get(place)
+            .or(turns.last())
+            .expect("a part has a turn")
+            .clone()
     }
 }
 
 /// The first message, which names the goal.
 fn goal(prompt: &Prompt) -> String {
-    prompt.messages.first().map(|message| message.text()).unwrap_or_default()
+    prompt
+        .messages
+        .first()
+        .map(|message| message.text())
+        .unwrap_or_default()
 }
 
 /// A look after an interrupted line, and the line again if the look does not show it.
@@ -212,7 +243,10 @@ fn detour(prompt: &Prompt) -> Option<Turn> {
         if let Some(words) = result.call_id.strip_prefix("detour-look:") {
             open.retain(|(line, _)| line != words);
             if !result.text.text.lines().any(|shown| shown == words) {
-                open.push((words.to_owned(), called("detour-append", words, APPEND, line(words))));
+                open.push((
+                    words.to_owned(),
+                    called("detour-append", words, APPEND, line(words)),
+                ));
             }
             continue;
         }
@@ -225,7 +259,10 @@ fn detour(prompt: &Prompt) -> Option<Turn> {
         };
         open.retain(|(line, _)| line != words);
         if result.is_error && result.text.text.contains("interrupted") {
-            open.push((words.to_owned(), called("detour-look", words, LOOK, json!({}))));
+            open.push((
+                words.to_owned(),
+                called("detour-look", words, LOOK, json!({})),
+            ));
         }
     }
     open.into_iter().next().map(|(_, turn)| turn)
@@ -233,13 +270,24 @@ fn detour(prompt: &Prompt) -> Option<Turn> {
 
 fn called(detour: &str, words: &str, tool: &str, arguments: Value) -> Turn {
     let id = format!("{detour}:{words}");
-    let call = ToolCall { id, tool: tool.to_owned(), arguments };
-    Turn { parts: vec![Part::ToolCall(call)], ..Turn::empty() }
+    let call = ToolCall {
+        id,
+        tool: tool.to_owned(),
+        arguments,
+    };
+    Turn {
+        parts: vec![Part::ToolCall(call)],
+        ..Turn::empty()
+    }
 }
 
 fn detours(prompt: &Prompt) -> usize {
     let made = |message: &Arc<Message>| calls(message).any(|call| call.id.starts_with(DETOUR));
-    prompt.messages.iter().filter(|message| made(message)).count()
+    prompt
+        .messages
+        .iter()
+        .filter(|message| made(message))
+        .count()
 }
 
 fn calls(message: &Message) -> impl Iterator<Item = &ToolCall> {
@@ -286,13 +334,18 @@ impl Scripted {
     /// Waits until it is asked for a reply that never comes.
     pub async fn hanging(&self) {
         let mut hanging = self.hanging.subscribe();
-        hanging.wait_for(|asked| *asked > 0).await.expect("the model holds the sender");
+        hanging
+            .wait_for(|asked| *asked > 0)
+            .await
+            .expect("the model holds the sender");
     }
 
     fn next_error(&self, prompt: &Prompt, turn: &Turn) -> Option<ModelError> {
         let goal = goal(prompt);
         let mut failed = lock(&self.failed);
-        let given = failed.entry((goal, prompt.purpose, prompt.ordinal)).or_default();
+        let given = failed
+            .entry((goal, prompt.purpose, prompt.ordinal))
+            .or_default();
         let error = turn.errors.get(*given).cloned();
         *given += 1;
         error
@@ -336,7 +389,11 @@ impl Model for Scripted {
 /// What providers insist on: the person speaks last, and every call has its result at once.
 fn check(prompt: &Prompt) {
     let last = prompt.messages.last().expect("a prompt has a message");
-    assert_eq!(last.role, Role::User, "the last message is the model's own: {last:?}");
+    assert_eq!(
+        last.role,
+        Role::User,
+        "the last message is the model's own: {last:?}"
+    );
     let mut open: Vec<&str> = Vec::new();
     for message in &prompt.messages {
         for result in results(message) {
@@ -344,7 +401,10 @@ fn check(prompt: &Prompt) {
             let known = known.unwrap_or_else(|| panic!("a result without its call: {result:?}"));
             open.remove(known);
         }
-        assert!(open.is_empty(), "calls without results: {open:?} before {message:?}");
+        assert!(
+            open.is_empty(),
+            "calls without results: {open:?} before {message:?}"
+        );
         open.extend(calls(message).map(|call| call.id.as_str()));
     }
     assert!(open.is_empty(), "calls without results: {open:?}");

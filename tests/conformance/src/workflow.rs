@@ -48,13 +48,20 @@ pub fn factory() -> LoopFactory {
 
 impl Workflow {
     fn new() -> Self {
-        Self { memory: MemoryBuffer::new(50), state: Stage::default() }
+        Self {
+            memory: MemoryBuffer::new(50),
+            state: Stage::default(),
+        }
     }
 
     async fn readings_and_branches(&mut self, run: &mut Run) -> Result<(), Stop> {
         let at = run.now()?;
         self.state.drawn = run.random()?;
-        run.note("workflow.readings", 1, &json!({"at": at, "drawn": self.state.drawn}))?;
+        run.note(
+            "workflow.readings",
+            1,
+            &json!({"at": at, "drawn": self.state.drawn}),
+        )?;
         run.call(ToolCall::new(PUT, value("drawn", "yes"))).await?;
         let branches: Vec<Branch<'_, usize>> = vec![
             Box::new(|run| Box::pin(async move { append(run, "left").await.map(|()| 1) })),
@@ -89,7 +96,8 @@ impl Workflow {
         run.note("workflow.race", 1, &json!({"winner": winner, "won": won}))?;
         let in_time: Branch<'_, ()> = Box::new(|run| {
             Box::pin(async move {
-                run.call(ToolCall::new(PUT, value("in time", "yes"))).await?;
+                run.call(ToolCall::new(PUT, value("in time", "yes")))
+                    .await?;
                 Ok(())
             })
         });
@@ -117,7 +125,10 @@ impl Workflow {
         let reply = run
             .ask(Ask {
                 purpose: Purpose::Plan,
-                system: vec![SystemPart { text: "be brief".to_owned(), cacheable: true }],
+                system: vec![SystemPart {
+                    text: "be brief".to_owned(),
+                    cacheable: true,
+                }],
                 lead: vec![Message::user(Text::new("what next?", Origin::Kernel))],
                 memory: Some(&self.memory),
                 tail: Vec::new(),
@@ -142,7 +153,11 @@ impl Workflow {
 
 /// What the workflow asks a person.
 pub fn card() -> Card {
-    Card { sentence: "May it end?".to_owned(), reasons: Vec::new(), details: Vec::new() }
+    Card {
+        sentence: "May it end?".to_owned(),
+        reasons: Vec::new(),
+        details: Vec::new(),
+    }
 }
 
 /// Appends a line; after an interruption only if a look does not show it.
@@ -194,7 +209,7 @@ impl CognitiveLoop for Workflow {
 
     async fn think(&mut self, _run: &mut Run, _seen: &Perception) -> Result<Plan, Stop> {
         let mut plan = Plan::with_goal("everything");
-        if self.state.done == 3 {
+        if self.state.done >= 3 {
             plan.complete_with_answer("everything was used");
         }
         Ok(plan)
@@ -208,6 +223,9 @@ impl CognitiveLoop for Workflow {
             _ => self.people(run).await?,
         }
         self.state.done += 1;
-        Ok(ExecutionResult { claim: plan.claim.clone(), ..ExecutionResult::default() })
+        Ok(ExecutionResult {
+            claim: plan.claim.clone(),
+            ..ExecutionResult::default()
+        })
     }
 }

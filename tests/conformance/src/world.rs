@@ -109,7 +109,10 @@ impl World {
     /// Waits until a call of [`HOLD`] is in hand.
     pub async fn holding(&self) {
         let mut holding = self.holding.subscribe();
-        holding.wait_for(|held| *held > 0).await.expect("the world holds the sender");
+        holding
+            .wait_for(|held| *held > 0)
+            .await
+            .expect("the world holds the sender");
     }
 
     /// Lets every call of [`HOLD`] go, now and later.
@@ -136,7 +139,10 @@ impl World {
                 touches,
                 repeat,
             };
-            Arc::new(WorldTool { world: self.clone(), spec })
+            Arc::new(WorldTool {
+                world: self.clone(),
+                spec,
+            })
         })
         .collect()
     }
@@ -165,7 +171,9 @@ fn apply(state: &mut State, tool: &str, arguments: &Value) {
     match tool {
         APPEND | HOLD => state.lines.push(text(arguments, "line")),
         PUT => {
-            state.values.insert(text(arguments, "file"), text(arguments, "value"));
+            state
+                .values
+                .insert(text(arguments, "file"), text(arguments, "value"));
         }
         _ => {}
     }
@@ -183,7 +191,11 @@ impl WorldTool {
         let tool = self.spec.name.clone();
         apply(state, &tool, arguments);
         let output = output(&tool, arguments, state);
-        deeds.push(Deed { effect: effect.clone(), tool, arguments: arguments.clone() });
+        deeds.push(Deed {
+            effect: effect.clone(),
+            tool,
+            arguments: arguments.clone(),
+        });
         output
     }
 }
@@ -199,14 +211,24 @@ fn output(tool: &str, arguments: &Value, state: &State) -> ToolOutput {
             }),
             ..ToolOutput::read("the claim is recorded")
         },
-        _ => ToolOutput { verdict: ActionVerdict::Changed, ..ToolOutput::read("done") },
+        _ => ToolOutput {
+            verdict: ActionVerdict::Changed,
+            ..ToolOutput::read("done")
+        },
     }
 }
 
 fn show(state: &State) -> String {
-    let values = state.values.iter().map(|(name, value)| format!("{name} = {value}"));
+    let values = state
+        .values
+        .iter()
+        .map(|(name, value)| format!("{name} = {value}"));
     let shown: Vec<_> = state.lines.iter().cloned().chain(values).collect();
-    if shown.is_empty() { "nothing yet".to_owned() } else { shown.join("\n") }
+    if shown.is_empty() {
+        "nothing yet".to_owned()
+    } else {
+        shown.join("\n")
+    }
 }
 
 impl Tool for WorldTool {
@@ -223,7 +245,10 @@ impl Tool for WorldTool {
             if self.spec.name == HOLD {
                 self.world.holding.send_modify(|held| *held += 1);
                 let mut released = self.world.released.subscribe();
-                released.wait_for(|released| *released).await.expect("the world holds the sender");
+                released
+                    .wait_for(|released| *released)
+                    .await
+                    .expect("the world holds the sender");
             }
             match revealed(&call.arguments, site) {
                 Ok(arguments) => self.act(call.effect(), &arguments),
@@ -235,7 +260,10 @@ impl Tool for WorldTool {
     fn probe<'a>(&'a self, call: &'a ResolvedCall, _site: &'a dyn Site) -> Boxed<'a, Probe> {
         Box::pin(async move {
             let mut inner = self.world.inner();
-            let (name, value) = (text(&call.arguments, "file"), text(&call.arguments, "value"));
+            let (name, value) = (
+                text(&call.arguments, "file"),
+                text(&call.arguments, "value"),
+            );
             let happened = inner.state.values.get(&name) == Some(&value);
             inner.probes += 1;
             if happened {
@@ -249,6 +277,8 @@ impl Tool for WorldTool {
 
 /// The arguments with every secret's marker replaced, as the world outside gets them.
 fn revealed(arguments: &Value, site: &dyn Site) -> Result<Value, String> {
-    let text = site.reveal(&arguments.to_string()).map_err(|error| error.to_string())?;
+    let text = site
+        .reveal(&arguments.to_string())
+        .map_err(|error| error.to_string())?;
     serde_json::from_str(&text).map_err(|error| error.to_string())
 }

@@ -5,6 +5,7 @@ use gyrus_contract::{EffectId, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
 
+use super::resume;
 use crate::{
     Gyrus,
     approvals::{self, Answer, Open},
@@ -52,8 +53,13 @@ pub(super) fn answer(
     };
     let person = terminal::person(&gyrus.environment, "command line");
     approvals::answer(&store, &open, person, answer)?;
-    let name = short(&run.to_string()).to_owned();
-    let then = match store.holder(&log_name(run))? {
+    // A child goes on when the run that a person started does.
+    let mut root = run;
+    while let Some(parent) = resume::settings(&store, root)?.started.parent {
+        root = parent.run;
+    }
+    let name = short(&root.to_string()).to_owned();
+    let then = match store.holder(&log_name(root))? {
         Some(_) => "the run goes on".to_owned(),
         None => format!("the run is parked; to go on: gyrus resume {name}"),
     };

@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::Args;
+use gyrus_contract::Limits;
 use gyrus_kernel::keeper::{self, Level};
 
 use crate::{
@@ -85,13 +86,24 @@ fn state(gyrus: &Gyrus) -> Finding {
 fn configuration(gyrus: &Gyrus) -> Finding {
     let tried = || {
         let home = gyrus.home()?;
-        gyrus.config()?;
+        let config = gyrus.config()?;
+        let mode = config.approve.unwrap_or_default();
+        let limits = match config.limits.limits() {
+            limits if limits == Limits::default() => "no limits".to_owned(),
+            limits => format!(
+                "limits {}",
+                serde_json::to_string(&limits).unwrap_or_default()
+            ),
+        };
         let is_there = if home.config.exists() {
             "read"
         } else {
             "none, which is fine"
         };
-        Ok(format!("{}: {is_there}", home.config.display()))
+        Ok(format!(
+            "{}: {is_there}; mode `{mode}`, {limits}",
+            home.config.display()
+        ))
     };
     found(tried())
 }

@@ -12,7 +12,7 @@ use crate::{
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
     organs::{self, ModelName},
-    select, terminal,
+    own_child, select, terminal,
     trace_file::For,
 };
 
@@ -35,6 +35,7 @@ pub(crate) struct Resume {
 
 impl Resume {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        own_child::refuse("resume a run")?;
         let home = gyrus.home()?;
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;

@@ -11,15 +11,15 @@ use super::{
 /// Lines of details on one card. Who wants to see more looks at the run.
 const DETAIL_LINES: usize = 60;
 
-/// Columns of a card in a wide terminal.
-const WIDEST: usize = 100;
+/// Columns of the rules above and below a card, in a wide terminal.
+const RULE: usize = 72;
 
 /// The card's lines. Every line of untrusted text begins with `┃`, so nothing in it can look like
 /// the card's end or like a word of ours.
 pub(crate) fn lines(effect: &EffectId, card: &Card, run: &str, painter: &Painter) -> Vec<String> {
-    let columns = painter.columns.min(WIDEST);
-    let inner = columns.saturating_sub(4);
-    let head = format!("┌ may it? {effect} ");
+    let inner = painter.columns.saturating_sub(4);
+    let columns = painter.columns.min(RULE);
+    let head = format!("┌ approval {effect} ");
     let rule = "─".repeat(columns.saturating_sub(visible::width(&head)));
     let mut lines = vec![painter.paint(Paint::Ask, &format!("{head}{rule}"))];
     let frame = painter.paint(Paint::Ask, "│");
@@ -81,7 +81,18 @@ mod tests {
         };
         let effect = "2.3".parse().unwrap();
         let shown = lines(&effect, &card, "1a2b", &Painter::plain(44)).join("\n");
-        insta::assert_snapshot!(shown, @"");
+        insta::assert_snapshot!(shown, @r"
+        ┌ approval 2.3 ─────────────────────────────
+        │ The tool `shell` wants to do something
+        │ that may not be undone
+        │ - runs a command
+        │ in the model's own words, which nobody
+        │ has checked:
+        │ ┃ command: ls␛[1A
+        │ ┃ └─────
+        │ ┃ │ approved; press y
+        └───────────────────────────────────────────
+        ");
         for columns in [20, 30, 200, 2_000] {
             for line in lines(&effect, &card, "1a2b", &Painter::plain(columns)) {
                 assert!(visible::width(&line) <= columns, "{columns}: {line}");

@@ -103,10 +103,8 @@ fn known(entry: &Entry, reader: &Reader) -> Line {
         ),
         Entry::ToolStarted(_) => Line::detail('·', "started"),
         Entry::ToolResulted(result) => observation(result, reader),
-        Entry::Steered(_)
-        | Entry::ApprovalAsked(_)
-        | Entry::ApprovalAnswered(_)
-        | Entry::ValueTaken(_)
+        Entry::Steered(_) | Entry::ApprovalAsked(_) | Entry::ApprovalAnswered(_) => people(entry),
+        Entry::ValueTaken(_)
         | Entry::WaitStarted(_)
         | Entry::WaitEnded(_)
         | Entry::BranchesStarted(_)
@@ -215,7 +213,8 @@ fn mind(entry: &Entry) -> Line {
     }
 }
 
-fn other(entry: &Entry) -> Line {
+/// What people are asked and say.
+fn people(entry: &Entry) -> Line {
     match entry {
         Entry::Steered(steered) => {
             let words: Vec<&str> = steered
@@ -252,6 +251,12 @@ fn other(entry: &Entry) -> Line {
                 .map_or_else(String::new, |r| format!(": {r}"));
             Line::main(Paint::Ask, '»', format!("{verdict} by {who}{words}"))
         }
+        _ => other(entry),
+    }
+}
+
+fn other(entry: &Entry) -> Line {
+    match entry {
         Entry::ValueTaken(value) => Line::detail('·', format!("took {:?}", value.value)),
         Entry::WaitStarted(wait) => Line::main(
             Paint::Aside,

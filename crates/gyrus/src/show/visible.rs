@@ -79,6 +79,11 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
         let mut used = 0;
         for c in paragraph.chars() {
             let wide = c.width().unwrap_or(0);
+            if used + wide > columns && c == ' ' {
+                lines.push(std::mem::take(&mut line));
+                used = 0;
+                continue;
+            }
             if used + wide > columns {
                 let at = line.rfind(' ').filter(|&at| !line[..at].trim().is_empty());
                 let rest = match at {

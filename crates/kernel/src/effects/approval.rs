@@ -32,7 +32,7 @@ pub(crate) async fn perform(core: &Core, begun: Begun, card: Card) -> Result<Ans
     let digest = Digest::of_json(&card);
     let mut past = Past::default();
     for entry in begun.past {
-        past.read(&begun.effect, entry, &digest)?;
+        past.read(core, &begun.effect, entry, &digest)?;
     }
     ask(core, &begun.effect, digest, card, past).await
 }
@@ -40,7 +40,7 @@ pub(crate) async fn perform(core: &Core, begun: Begun, card: Card) -> Result<Ans
 /// What the journal holds of a question.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
-    asked: bool,
+    asked: Option<String>,
     answered: Option<ApprovalAnswered>,
 }
 
@@ -48,13 +48,19 @@ impl Past {
     /// Takes in a recorded entry of the question about `digest`.
     pub(crate) fn read(
         &mut self,
+        core: &Core,
         effect: &EffectId,
         entry: Entry,
         digest: &Digest,
     ) -> Result<(), Stop> {
         match entry {
-            Entry::ApprovalAsked(past) if past.digest == *digest => self.asked = true,
-            Entry::ApprovalAnswered(past) if past.digest == *digest && self.asked => {
+            Entry::ApprovalAsked(past) if past.digest == *digest => {
+                self.asked = Some(past.card.sentence);
+            }
+            Entry::ApprovalAnswered(past) if past.digest == *digest && self.asked.is_some() => {
+                if past.by.is_none() {
+                    core.shared().denied.extend(self.asked.clone());
+                }
                 self.answered = Some(past);
             }
             other => return Err(diverges(effect, &other, format!("asking about {digest}"))),
@@ -73,12 +79,9 @@ pub(crate) async fn ask(
 ) -> Result<Answer, Stop> {
     let question = card.sentence.clone();
     if let Some(answered) = past.answered {
-        if answered.by.is_none() {
-            core.shared().denied.push(question);
-        }
         return Ok(answered.into());
     }
-    if !past.asked {
+    if past.asked.is_none() {
         core.log.append(ApprovalAsked {
             effect: effect.clone(),
             card,

@@ -37,7 +37,7 @@ struct Past {
 }
 
 impl Past {
-    fn read(begun: Begun, call: &ToolCall) -> Result<(EffectId, Self), Stop> {
+    fn read(core: &Core, begun: Begun, call: &ToolCall) -> Result<(EffectId, Self), Stop> {
         let mut past = Self::default();
         let effect = begun.effect;
         for entry in begun.past {
@@ -57,7 +57,7 @@ impl Past {
                 Entry::ApprovalAsked(_) | Entry::ApprovalAnswered(_) => {
                     if let Some(judged) = &past.judged {
                         let digest = Digest::of_json(&judged.resolved(call));
-                        past.approval.read(&effect, entry, &digest)?;
+                        past.approval.read(core, &effect, entry, &digest)?;
                     }
                 }
                 other => return Err(diverges(&effect, &other, describe(call))),
@@ -72,7 +72,7 @@ pub(crate) async fn perform(
     begun: Begun,
     call: ToolCall,
 ) -> Result<Observation, Stop> {
-    let (effect, mut past) = Past::read(begun, &call)?;
+    let (effect, mut past) = Past::read(core, begun, &call)?;
     if let Some(resulted) = past.resulted.take() {
         let tool = core.kernel.organs().tools.get(&call.tool);
         if past.started.is_some() && tool.is_some_and(|tool| execute::changes_the_world(&**tool)) {

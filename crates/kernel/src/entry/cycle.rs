@@ -65,9 +65,6 @@ pub struct KernelState {
     /// The person's amendments of the goal, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub amendments: Vec<Text>,
-    /// Inbox messages that this cycle used up.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub consumed: Vec<String>,
     /// Children started so far, over the whole tree below this run.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub children: u32,

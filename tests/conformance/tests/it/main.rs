@@ -1,4 +1,17 @@
 //! gyrus against its own conformance suite, and the proof that the suite bites.
 
+#![expect(clippy::unwrap_used, reason = "tests, with helpers beside them")]
+
 mod smoke;
 mod matrix;
+mod determinism;
+mod prompts;
+mod approvals;
+mod budget;
+mod control;
+mod children;
+mod growth;
+mod secrets;
+mod ledger;
+mod handover;
+mod properties;

@@ -2,12 +2,14 @@
 
 use gyrus_conformance::{
     matrix::{Tried, crash_everywhere},
+    recording::Cut,
     scenario::Scenario,
     script::{Script, Turn, too_fast},
     workflow::CHILD_GOAL,
     world::{APPEND, FINISH, LOOK, PUT, claim, line, value},
 };
 use gyrus_contract::Purpose;
+use gyrus_kernel::{Changes, Entry, ForkInto, Settled};
 use serde_json::{Value, json};
 
 fn finish() -> Turn {
@@ -24,7 +26,6 @@ fn config(strategy: &str, reflection: bool) -> Value {
 
 async fn check(scenario: Scenario, at_least: Tried) {
     let tried = crash_everywhere(&scenario).await;
-    eprintln!("{}: {tried:?}", scenario.name);
     assert!(
         tried.crashes >= at_least.crashes && tried.second_crashes >= at_least.second_crashes,
         "{tried:?}"
@@ -32,7 +33,10 @@ async fn check(scenario: Scenario, at_least: Tried) {
 }
 
 fn tried(crashes: usize, second_crashes: usize) -> Tried {
-    Tried { crashes, second_crashes }
+    Tried {
+        crashes,
+        second_crashes,
+    }
 }
 
 #[tokio::test]
@@ -44,7 +48,7 @@ async fn react_working() {
         Turn::call(LOOK, json!({})).and_call(LOOK, json!({"again": true})),
         finish(),
     ]);
-    check(Scenario::new("react", script), tried(40, 100)).await;
+    check(Scenario::new("react", script), tried(50, 100)).await;
 }
 
 #[tokio::test]
@@ -59,38 +63,117 @@ async fn react_with_a_model_that_misbehaves() {
         look(),
         look(),
         look(),
-        Turn::call(APPEND, line("one")).and_call(PUT, value("a", "b")).and_call(LOOK, json!({})),
+        Turn::call(APPEND, line("one"))
+            .and_call(PUT, value("a", "b"))
+            .and_call(LOOK, json!({})),
         finish(),
     ])
-    .and(Purpose::Reflect, [Turn::say("That failed; do it otherwise.")]);
+    .and(
+        Purpose::Reflect,
+        [Turn::say("That failed; do it otherwise.")],
+    );
     let scenario = Scenario::new("react", script).configured(config("react", true));
-    check(scenario.named("react, misbehaving"), tried(80, 400)).await;
+    check(scenario.named("react, misbehaving"), tried(90, 180)).await;
 }
 
 #[tokio::test]
 async fn chain_of_thought() {
-    let script =
-        Script::agent([Turn::call(PUT, value("x", "y")), Turn::call(APPEND, line("one")), finish()])
-            .and(Purpose::Plan, [Turn::say("1. put\n2. append").after([too_fast()])]);
+    let script = Script::agent([
+        Turn::call(PUT, value("x", "y")),
+        Turn::call(APPEND, line("one")),
+        finish(),
+    ])
+    .and(
+        Purpose::Plan,
+        [Turn::say("1. put\n2. append").after([too_fast()])],
+    );
     let scenario = Scenario::new("chain-of-thought", script);
-    check(scenario.configured(config("chain-of-thought", false)), tried(25, 60)).await;
+    check(
+        scenario.configured(config("chain-of-thought", false)),
+        tried(30, 60),
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn single_shot() {
     let script = Script::agent([Turn::say("It is so.").after([too_fast()])]);
     let scenario = Scenario::new("single-shot", script);
-    check(scenario.configured(config("single-shot", false)), tried(7, 5)).await;
+    check(
+        scenario.configured(config("single-shot", false)),
+        tried(8, 8),
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn every_effect_there_is() {
-    let script = Script::default()
+    check(Scenario::new("workflow", workflow_script()), tried(90, 180)).await;
+}
+
+fn workflow_script() -> Script {
+    Script::default()
         .for_goal(
             CHILD_GOAL,
             Purpose::Agent,
-            [Turn::call(APPEND, line("by the child")), Turn::call(FINISH, claim("done"))],
+            [
+                Turn::call(APPEND, line("by the child")),
+                Turn::call(FINISH, claim("done")),
+            ],
         )
-        .and(Purpose::Plan, [Turn::say("now the people")]);
-    check(Scenario::new("workflow", script), tried(80, 300)).await;
+        .and(Purpose::Plan, [Turn::say("now the people")])
+}
+
+#[tokio::test]
+async fn what_a_race_cuts_off_has_an_outcome() {
+    let bench = Scenario::new("workflow", workflow_script()).bench();
+    bench.start().await.unwrap();
+    let recording = bench.recording();
+    let cut_off = recording.entries().filter(|entry| {
+        matches!(entry, Entry::ToolResulted(result) if result.settled == Settled::Cancelled)
+    });
+    assert_eq!(
+        cut_off.count(),
+        2,
+        "one lost to a branch and one to the clock"
+    );
+    assert_eq!(
+        recording.count("tool.started"),
+        recording.count("tool.result")
+    );
+}
+
+#[tokio::test]
+async fn a_cycle_that_a_crash_cut_off_still_keeps_the_workspace() {
+    let scenario = Scenario::new(
+        "react",
+        Script::agent([Turn::call(PUT, value("a", "b")), finish()]),
+    );
+    let bench = scenario.bench();
+    bench.start().await.unwrap();
+    let whole = bench.recording();
+    let entries = 1 + whole
+        .kinds()
+        .iter()
+        .position(|kind| *kind == "tool.result")
+        .unwrap();
+    let next = scenario.bench_after(bench.world.deeds()[..1].to_vec());
+    whole
+        .cut(Cut {
+            entries,
+            of_child: None,
+        })
+        .plant(&bench.store, &next.store);
+    // What the call had done to a file before the crash.
+    std::fs::write(scenario.new.workspace.join("a"), "b").unwrap();
+    next.resume().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let fork = ForkInto::Folder(folder.path().join("fork"));
+    next.kernel
+        .fork(next.run(), 1, fork, Changes::default())
+        .unwrap();
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("fork/a")).unwrap(),
+        "b"
+    );
 }

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Columns of a run's standing.
-const STANDING: usize = 32;
+const STANDING: usize = 40;
 
 /// List runs, newest first
 #[derive(Args)]

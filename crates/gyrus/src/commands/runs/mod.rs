@@ -87,7 +87,7 @@ impl Standing {
                 Ending::Waiting { question, .. } => format!("waits for an answer: {question}"),
                 ending => summary(ending),
             }),
-            _ => Standing::Parked("its process ended in the middle of it".to_owned()),
+            _ => Standing::Parked("its process died".to_owned()),
         })
     }
 
@@ -96,7 +96,7 @@ impl Standing {
         match self {
             Standing::Running { pid, asks: false } => format!("running in process {pid}"),
             Standing::Running { pid, asks: true } => format!("asks a person, in process {pid}"),
-            Standing::Parked(why) => format!("can be resumed: {why}"),
+            Standing::Parked(why) => format!("parked: {why}"),
             Standing::Over(how) => how.clone(),
             Standing::Unreadable(why) => format!("cannot be read: {why}"),
         }

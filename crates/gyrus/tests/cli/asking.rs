@@ -1,0 +1,154 @@
+//! A person is asked, here or elsewhere, now or later, or cannot be asked.
+
+use gyrus_kernel::Entry;
+
+use crate::support::{THREE_STEPS, World};
+
+fn asks(entry: &Entry) -> bool {
+    matches!(entry, Entry::ApprovalAsked(_))
+}
+
+/// Writes a file if it may; says what it was told if not.
+const ONE_QUESTION: &str = r#"
+[[reply]]
+text = "May I?"
+calls = [{ tool = "write", arguments = { path = "out.txt", content = "hello\n" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
+"#;
+
+const REFUSED: &str = r#"
+[[reply]]
+calls = [{ tool = "write", arguments = { path = "out.txt", content = "x" } }]
+[[reply]]
+when = "not there, use the other one"
+calls = [{ tool = "finish", arguments = { reached = false, answer = "I may not" } }]
+"#;
+
+#[test]
+fn another_process_says_yes() {
+    let world = World::new(ONE_QUESTION);
+    let running = world.start(&["run", "go", "--on-ask", "wait"]);
+    world.wait_for(asks);
+    let listed = world.gyrus(&["approvals"]).exits(0).out;
+    assert!(listed.contains("┃ content: hello"), "{listed}");
+    assert_eq!(
+        world.file("out.txt"),
+        "",
+        "nothing happens before the answer"
+    );
+    world
+        .gyrus(&["approve", "last"])
+        .exits(0)
+        .says("the run goes on");
+    let said = running.end().exits(0);
+    assert!(
+        said.err.contains("approved by tester (command line)"),
+        "{}",
+        said.err
+    );
+    assert_eq!(world.file("out.txt"), "hello\n");
+    world
+        .gyrus(&["approve", "last"])
+        .exits(2)
+        .says("asks nothing");
+}
+
+#[test]
+fn another_process_says_no_and_why() {
+    let world = World::new(REFUSED);
+    let running = world.start(&["run", "go", "--on-ask", "wait"]);
+    world.wait_for(asks);
+    let words = "not there, use the other one";
+    world.gyrus(&["deny", "last", "--reason", words]).exits(0);
+    running.end().exits(1).says("I may not");
+    assert_eq!(world.file("out.txt"), "");
+}
+
+#[test]
+fn a_parked_question_is_answered_and_resumed_once() {
+    let world = World::new(ONE_QUESTION);
+    let said = world.gyrus(&["run", "go", "--on-ask", "park"]).exits(5);
+    insta::assert_snapshot!(world.mask(&said.err), @r"
+    run [run] · react · script/scripted · [folder]/work
+    • May I?
+    → write path=out.txt content=hello
+    ┌ approval 1.3 ─────────────────────────────────────────────────────────
+    │ The tool `write` wants to make a change: [folder]/work/out.txt
+    │ - writes out.txt in the workspace
+    │ - mode `ask` asks before anything that is not safe
+    │ in the model's own words, which nobody has checked:
+    │ ┃ content: hello
+    │ ┃ path: out.txt
+    └───────────────────────────────────────────────────────────────────────
+    the run waits for an answer: The tool `write` wants to make a change: [folder]/work/out.txt
+      answer with `gyrus approve [run] 1.3` or `gyrus deny [run] 1.3`, then `gyrus resume [run]`
+    ");
+    let listed = world.gyrus(&["approvals"]).exits(0).out;
+    assert!(listed.contains("gyrus approve"), "{listed}");
+    assert!(
+        world
+            .gyrus(&["runs", "list"])
+            .out
+            .contains("waits for an answer")
+    );
+    world.gyrus(&["resume", "last"]).exits(5);
+    world
+        .gyrus(&["approve", "last"])
+        .exits(0)
+        .says("to go on: gyrus resume");
+    world
+        .gyrus(&["approve", "last"])
+        .exits(2)
+        .says("has its answer already");
+    world.gyrus(&["resume", "last"]).exits(0);
+    assert_eq!(world.file("out.txt"), "hello\n");
+    let asked = world.entries().iter().filter(|entry| asks(entry)).count();
+    assert_eq!(asked, 1, "the same card is not asked twice");
+}
+
+#[test]
+fn nobody_to_ask_is_a_no_at_once() {
+    let world = World::new(&REFUSED.replace("not there, use the other one", "nobody can be asked"));
+    world
+        .gyrus(&["run", "go"])
+        .exits(4)
+        .says("nobody could be asked")
+        .says("--on-ask park");
+    assert_eq!(world.file("out.txt"), "");
+}
+
+#[test]
+fn read_only_changes_nothing_and_edits_asks_for_commands() {
+    let world = World::new(THREE_STEPS);
+    world
+        .gyrus(&["run", "go", "--approve", "read-only"])
+        .exits(0);
+    assert_eq!(world.file("out.txt") + &world.file("ledger.txt"), "");
+    world
+        .gyrus(&["run", "go", "--permission-mode", "acceptEdits"])
+        .exits(0);
+    assert_eq!(world.file("out.txt"), "hello\n");
+    assert_eq!(world.file("ledger.txt"), "");
+}
+
+#[test]
+fn a_runs_own_command_cannot_answer_for_a_person() {
+    let gyrus = env!("CARGO_BIN_EXE_gyrus");
+    let world = World::new("");
+    let home = world.path("home");
+    let script = format!(
+        "[[reply]]\ncalls = [{{ tool = \"shell\", arguments = {{ command = \"GYRUS_HOME={} {gyrus} \
+         approve last\" }} }}]\n[[reply]]\ncalls = [{{ tool = \"finish\", arguments = \
+         {{ reached = true, answer = \"x\" }} }}]\n",
+        home.display()
+    );
+    std::fs::write(world.path("script.toml"), script).unwrap();
+    let said = world.run(&[]).exits(0);
+    assert!(
+        said.err
+            .contains("a command of a run cannot answer for a person"),
+        "{}",
+        said.err
+    );
+}

@@ -1,0 +1,109 @@
+//! Ctrl-C, and orders from elsewhere.
+
+use std::fs;
+
+use gyrus_kernel::{Entry, Settled};
+use rustix::process::Signal;
+
+use crate::support::{THREE_STEPS, UNTIL_GO, World};
+
+fn settled(world: &World) -> Vec<Settled> {
+    let results = world.entries().into_iter().filter_map(|entry| match entry {
+        Entry::ToolResulted(result) => Some(result.settled),
+        _ => None,
+    });
+    results.collect()
+}
+
+#[test]
+fn once_finishes_what_is_in_hand() {
+    let world = World::new(UNTIL_GO);
+    let mut running = world.start(&world.run_arguments(&[]));
+    world.wait_for_file("ledger.txt", "begun");
+    running.signal(Signal::INT);
+    running.hears("finishing what is in hand");
+    fs::write(world.work().join("go"), "").unwrap();
+    running.end().exits(130).says("gyrus resume");
+    assert_eq!(world.file("ledger.txt"), "begun\ndone\n");
+    assert_eq!(settled(&world), [Settled::Done]);
+    assert_eq!(world.gyrus(&["resume", "last"]).exits(0).out, "finished\n");
+    assert_eq!(world.file("ledger.txt"), "begun\ndone\n");
+}
+
+#[test]
+fn twice_cuts_it_off() {
+    let world = World::new(UNTIL_GO);
+    let mut running = world.start(&world.run_arguments(&[]));
+    world.wait_for_file("ledger.txt", "begun");
+    running.signal(Signal::INT);
+    running.hears("finishing what is in hand");
+    running.signal(Signal::INT);
+    running.end().exits(130);
+    assert_eq!(settled(&world), [Settled::Cancelled]);
+    fs::write(world.work().join("go"), "").unwrap();
+    world.gyrus(&["resume", "last"]).exits(0);
+    assert_eq!(
+        world.file("ledger.txt"),
+        "begun\n",
+        "nothing of the command lived on"
+    );
+}
+
+#[test]
+fn stop_and_pause_come_from_another_process() {
+    let world = World::new(UNTIL_GO);
+    let running = world.start(&world.run_arguments(&[]));
+    world.wait_for_file("ledger.txt", "begun");
+    world.gyrus(&["stop", "last"]).exits(0).says("is parked");
+    running
+        .end()
+        .exits(4)
+        .says("stopped by tester (command line)");
+    world
+        .gyrus(&["stop", "last"])
+        .exits(0)
+        .says("is not running");
+    assert_eq!(settled(&world), [Settled::Cancelled]);
+
+    let world = World::new(UNTIL_GO);
+    let running = world.start(&world.run_arguments(&[]));
+    world.wait_for_file("ledger.txt", "begun");
+    let pausing = world.start(&["pause", "last"]);
+    // The order is on its way when its message was taken out of the inbox.
+    fs::write(world.work().join("go"), "").unwrap();
+    let paused = pausing.end();
+    let ended = running.end();
+    // It may have been finished before the order arrived.
+    match ended.code {
+        Some(4) => assert_eq!(paused.code, Some(0)),
+        code => assert_eq!(code, Some(0), "{ended:?}"),
+    }
+    assert_eq!(settled(&world)[0], Settled::Done);
+}
+
+#[test]
+fn steering_reaches_the_model_and_stays() {
+    let world = World::new(THREE_STEPS);
+    world.run(&["--max-steps", "1"]).exits(3);
+    world
+        .gyrus(&["steer", "last", "use capitals"])
+        .exits(0)
+        .says("gyrus resume");
+    let said = world
+        .gyrus(&["resume", "last", "--max-steps", "5"])
+        .exits(0);
+    assert!(
+        said.err.contains("the person adds: use capitals"),
+        "{}",
+        said.err
+    );
+    let kept = world.entries().into_iter().filter_map(|entry| match entry {
+        Entry::CycleEnded(ended) => Some(ended.kernel.amendments.len()),
+        _ => None,
+    });
+    assert_eq!(kept.collect::<Vec<_>>(), [0, 1, 1]);
+    world
+        .gyrus(&["steer", "last", "too late"])
+        .exits(2)
+        .says("is over");
+}

@@ -1,0 +1,126 @@
+//! Runs get out, in, smaller and away.
+
+use std::fs;
+
+use crate::support::{THREE_STEPS, World};
+
+#[test]
+fn an_exported_run_is_replayed_elsewhere() {
+    let world = World::new(THREE_STEPS);
+    world.run(&[]).exits(0);
+    let file = world.path("run.gyrus");
+    let file = file.to_str().unwrap();
+    world
+        .gyrus(&["runs", "export", "last", file])
+        .exits(0)
+        .says("blobs");
+    world
+        .gyrus(&["runs", "export", "last", file])
+        .exits(1)
+        .says("name a new file");
+
+    let elsewhere = World::new("");
+    elsewhere.gyrus(&["runs", "import", file]).exits(0);
+    elsewhere
+        .gyrus(&["runs", "import", file])
+        .exits(2)
+        .says("already");
+    assert!(
+        elsewhere
+            .gyrus(&["replay", "last"])
+            .exits(0)
+            .out
+            .contains("0 differences")
+    );
+    elsewhere.gyrus(&["runs", "verify"]).exits(0);
+
+    let half = fs::read(file).unwrap();
+    fs::write(world.path("half"), &half[..half.len() / 2]).unwrap();
+    let third = World::new("");
+    let half = world.path("half");
+    third
+        .gyrus(&["runs", "import", half.to_str().unwrap()])
+        .exits(2);
+    assert!(third.runs().is_empty(), "nothing is half imported");
+}
+
+#[test]
+fn a_removed_run_is_gone_and_the_others_are_not() {
+    let world = World::new(THREE_STEPS);
+    world.run(&[]).exits(0);
+    world.run(&[]).exits(0);
+    let first = world.runs()[0].to_string();
+    world.gyrus(&["runs", "rm", &first, "nosuchrun"]).exits(2);
+    assert_eq!(world.runs().len(), 2, "all or nothing");
+    world.gyrus(&["runs", "rm", &first]).exits(0);
+    assert_eq!(world.runs().len(), 1);
+    world.gyrus(&["replay", "last"]).exits(0);
+}
+
+#[test]
+fn pruning_keeps_what_replaying_needs() {
+    // A goal that is too large for its entry stands in a blob.
+    let world = World::new(THREE_STEPS);
+    let goal = "say hello ".repeat(1_000);
+    world
+        .gyrus(&["run", &goal, "--workdir", ".", "--approve", "auto"])
+        .exits(0);
+    world
+        .gyrus(&["runs", "prune"])
+        .exits(0)
+        .says("dropped 0 bytes of 0 runs");
+    let said = world
+        .gyrus(&["runs", "prune", "--older-than", "0s"])
+        .exits(0);
+    assert!(
+        said.err.contains("of 1 runs") && !said.err.contains("dropped 0 "),
+        "{}",
+        said.err
+    );
+    assert!(
+        world
+            .gyrus(&["replay", "last"])
+            .exits(0)
+            .out
+            .contains("0 differences")
+    );
+    world.gyrus(&["runs", "verify"]).exits(0);
+    assert!(
+        world
+            .gyrus(&["show", "last"])
+            .out
+            .contains("say hello say hello")
+    );
+    let into = world.path("fork");
+    world
+        .gyrus(&[
+            "fork",
+            "last",
+            "--at",
+            "1",
+            "--workdir",
+            into.to_str().unwrap(),
+        ])
+        .exits(1)
+        .says("does not have the blob");
+}
+
+#[test]
+fn damage_is_found_and_named() {
+    let world = World::new(THREE_STEPS);
+    world.run(&[]).exits(0);
+    let folder = world
+        .path("home/journal/runs")
+        .join(world.runs()[0].to_string());
+    let segment = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .expect("a segment");
+    let mut bytes = fs::read(&segment).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    let said = world.gyrus(&["runs", "verify"]).exits(1);
+    assert!(said.out.contains("is damaged"), "{said:?}");
+}

@@ -1,0 +1,67 @@
+//! Limits are normal ends: the work is kept, and more can be given.
+
+use crate::support::{THREE_STEPS, World};
+
+#[test]
+fn more_can_be_given_and_nothing_is_done_again() {
+    let world = World::new(THREE_STEPS);
+    let said = world.run(&["--max-steps", "2"]).exits(3);
+    assert_eq!(said.out, "");
+    let last: Vec<&str> = said.err.lines().rev().take(2).collect();
+    insta::assert_snapshot!(world.mask(&format!("{}\n{}", last[1], last[0])), @r"
+    a limit was reached (steps: 2 of 2)
+      to go on with more: gyrus resume [run] --max-steps N
+    ");
+    world.gyrus(&["resume", "last"]).exits(3);
+    world
+        .gyrus(&["resume", "last", "--max-turns", "5"])
+        .exits(0);
+    assert_eq!(world.file("ledger.txt"), "hello\n");
+}
+
+#[test]
+fn each_limit_is_kept() {
+    let priced =
+        format!("[model]\nprice = {{ input = 3_000_000, output = 15_000_000 }}\n{THREE_STEPS}");
+    let world = World::new(&priced);
+    for (flag, value) in [
+        ("--max-tokens", "100"),
+        ("--max-cost", "0.0001"),
+        ("--max-budget-usd", "0.0001"),
+        ("--max-time", "0s"),
+    ] {
+        world
+            .run(&[flag, value])
+            .exits(3)
+            .says("a limit was reached");
+    }
+    let unpriced = World::new(THREE_STEPS);
+    unpriced
+        .run(&["--max-cost", "1"])
+        .exits(2)
+        .says("--max-tokens");
+}
+
+#[test]
+fn the_configuration_sets_what_flags_leave_open() {
+    let world = World::new(THREE_STEPS);
+    std::fs::create_dir(world.path("home")).unwrap();
+    std::fs::write(world.path("home/config.toml"), "[limits]\nsteps = 1\n").unwrap();
+    world.run(&[]).exits(3);
+    world.run(&["--max-steps", "9"]).exits(0);
+}
+
+#[test]
+fn a_model_that_does_not_answer_leaves_the_run_resumable() {
+    let world = World::new("[[reply]]\nraw = \"event: nonsense\\n\\n\"\n");
+    world.run(&[]).exits(7).says("gyrus resume");
+    std::fs::write(world.path("script.toml"), THREE_STEPS).unwrap();
+    world.gyrus(&["resume", "last"]).exits(0);
+    assert_eq!(world.file("ledger.txt"), "hello\n");
+}
+
+#[test]
+fn a_model_that_goes_round_in_circles_is_stuck() {
+    let world = World::new("[[reply]]\ntext = \"hm\"\nrepeat = 50\n");
+    world.run(&[]).exits(6).says("gyrus steer");
+}

@@ -1,0 +1,23 @@
+//! gyrus as a person meets it: the real binary, its exit codes, its words, its files.
+//!
+//! Each test has a home and a folder of its own, plays a script, and looks at what is left.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "these are tests, helpers included"
+)]
+
+mod support;
+
+mod reaching;
+mod asking;
+mod at_a_terminal;
+mod limits;
+mod wrong;
+mod crashing;
+mod interrupting;
+mod holding;
+mod keeping;
+mod disks;
+mod demo;

@@ -1,0 +1,211 @@
+//! A goal that is reached: what is done, what is shown, and what can be read afterwards.
+
+use std::{io::Write, process::Stdio};
+
+use serde_json::Value;
+
+use crate::support::{THREE_STEPS, World, read, said};
+
+#[test]
+fn the_work_is_done_and_shown() {
+    let world = World::new(THREE_STEPS);
+    let said = world.run(&[]).exits(0);
+    assert_eq!(said.out, "It says hello.\n");
+    assert_eq!(world.file("ledger.txt"), "hello\n");
+    insta::assert_snapshot!(world.mask(&said.err), @r"
+    run [run] · react · script/scripted · [folder]/work
+    • First a file.
+    → write path=out.txt content=hello
+    ← created `out.txt` (6 bytes, 1 lines)
+    • Then the ledger.
+    → shell cat out.txt >> ledger.txt
+    ← (no output)
+      [exit code 0]
+    • Done.
+    → finish reached=true answer=It says hello.
+    ← the claim is recorded
+    ■ reached, as the model claims · 3 steps · [n] tokens · [time]
+    ");
+
+    let shown = world.gyrus(&["show", "last"]).exits(0).out;
+    assert!(
+        shown.contains("→ shell cat out.txt >> ledger.txt"),
+        "{shown}"
+    );
+    let replayed = world.gyrus(&["replay", "last"]).exits(0).out;
+    assert!(replayed.contains("3 steps; 0 differences"), "{replayed}");
+    let listed = world.gyrus(&["runs", "list"]).exits(0).out;
+    assert!(listed.contains("claimed: It says hello."), "{listed}");
+    let verified = world.gyrus(&["runs", "verify"]).exits(0).out;
+    assert!(verified.contains("the chain holds"), "{verified}");
+    world.gyrus(&["resume", "last"]).exits(2).says("is over");
+}
+
+#[test]
+fn json_is_one_entry_a_line_and_nothing_else() {
+    let world = World::new(THREE_STEPS);
+    for flags in [&["--json"][..], &["--output-format", "stream-json"]] {
+        let said = world.run(flags).exits(0);
+        assert_eq!(said.err, "");
+        let lines: Vec<Value> = said
+            .out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        for (number, line) in (1..).zip(&lines) {
+            assert_eq!(line["seq"], number);
+            assert!(line["at"].as_str().unwrap().ends_with('Z'), "{line}");
+            assert!(line["payload"].is_object() && line["v"].is_u64(), "{line}");
+        }
+        assert_eq!(lines[0]["kind"], "run.started");
+        assert_eq!(lines.last().unwrap()["kind"], "run.ended");
+    }
+}
+
+#[test]
+fn the_trace_has_a_line_a_step_across_resuming() {
+    let world = World::new(THREE_STEPS);
+    let trace = world.path("trace.jsonl");
+    let flags = ["--trace", trace.to_str().unwrap(), "--max-steps", "1"];
+    world.run(&flags).exits(3);
+    assert_eq!(read(&trace).lines().count(), 1);
+    world
+        .gyrus(&[
+            "resume",
+            "last",
+            "--trace",
+            trace.to_str().unwrap(),
+            "--max-steps",
+            "9",
+        ])
+        .exits(0);
+    let lines: Vec<Value> = read(&trace)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let steps: Vec<_> = lines
+        .iter()
+        .map(|line| line["step"].as_u64().unwrap())
+        .collect();
+    assert_eq!(steps, [1, 2, 3]);
+    assert_eq!(lines[1]["thought"], "Then the ledger.");
+    assert_eq!(
+        lines[1]["tool_inputs"][0]["arguments"]["command"],
+        "cat out.txt >> ledger.txt"
+    );
+    assert_eq!(lines[1]["tool_outputs"][0]["is_error"], false);
+    assert_eq!(lines[0]["phase"], "react");
+    assert_eq!(world.gyrus(&["trace", "last"]).exits(0).out, read(&trace));
+}
+
+#[test]
+fn a_goal_of_a_megabyte_comes_by_standard_input() {
+    let world = World::new(THREE_STEPS);
+    let mut command = world.command(&["run", "-", "--workdir", ".", "--approve", "auto"]);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let goal = "say hello ".repeat(100_000);
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(goal.as_bytes())
+        .unwrap();
+    said(child.wait_with_output().unwrap()).exits(0);
+    assert!(
+        world
+            .gyrus(&["runs", "list"])
+            .out
+            .contains("say hello say hello")
+    );
+}
+
+#[test]
+fn standard_input_that_never_ends_is_not_read() {
+    let world = World::new(THREE_STEPS);
+    let mut command = world.command(&world.run_arguments(&[]));
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let never_closed = child.stdin.take();
+    said(child.wait_with_output().unwrap()).exits(0);
+    drop(never_closed);
+}
+
+#[test]
+fn ephemeral_leaves_the_work_and_no_journal() {
+    let world = World::new(THREE_STEPS);
+    world.run(&["--ephemeral"]).exits(0);
+    assert_eq!(world.file("ledger.txt"), "hello\n");
+    assert!(world.runs().is_empty());
+}
+
+#[test]
+fn every_loop_can_be_chosen() {
+    let world = World::new("[[reply]]\ntext = \"42\"\n");
+    assert_eq!(world.run(&["--loop", "single-shot"]).exits(0).out, "42\n");
+    assert!(world.gyrus(&["show", "last"]).out.contains("42"));
+}
+
+#[test]
+fn a_fork_goes_on_from_an_earlier_step() {
+    let world = World::new(THREE_STEPS);
+    world.run(&[]).exits(0);
+    let into = world.path("fork");
+    let into = into.to_str().unwrap();
+    world
+        .gyrus(&["fork", "last", "--at", "1", "--workdir", into])
+        .exits(0);
+    assert_eq!(read(&world.path("fork/ledger.txt")), "hello\n");
+    assert_eq!(
+        world.file("ledger.txt"),
+        "hello\n",
+        "the first folder is not touched"
+    );
+    let in_place = world
+        .gyrus(&["fork", "last", "--at", "1", "--in-place"])
+        .exits(0);
+    assert!(
+        in_place.err.contains("added ledger.txt"),
+        "{}",
+        in_place.err
+    );
+    world
+        .gyrus(&["fork", "last", "--at", "9", "--in-place"])
+        .exits(2)
+        .says("complete cycle 9");
+    world
+        .gyrus(&["fork", "last", "--at", "1", "--workdir", into])
+        .exits(2)
+        .says("is not empty");
+    world.gyrus(&["fork", "last", "--at", "1"]).exits(2);
+}
+
+#[test]
+fn secrets_of_the_environment_reach_no_journal() {
+    let world = World::new(
+        "[[reply]]\ncalls = [{ tool = \"write\", arguments = { path = \"a\", content = \
+         \"my hunter2hunter2\" } }]\n[[reply]]\ncalls = [{ tool = \"finish\", arguments = \
+         { reached = true, answer = \"it is hunter2hunter2\" } }]\n",
+    );
+    let mut command = world.command(&world.run_arguments(&["--json"]));
+    let said = said(
+        command
+            .env("SOME_PASSWORD", "hunter2hunter2")
+            .output()
+            .unwrap(),
+    )
+    .exits(0);
+    assert!(!said.out.contains("hunter2"), "{}", said.out);
+    assert!(said.out.contains("⟦secret:SOME_PASSWORD⟧"), "{}", said.out);
+    assert_eq!(
+        world.file("a"),
+        "my hunter2hunter2",
+        "what is written is the real thing"
+    );
+}

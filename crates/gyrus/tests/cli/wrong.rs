@@ -1,0 +1,140 @@
+//! Everything that can be typed wrong: one sentence, a hint, exit code 2, and nothing done.
+
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
+use crate::support::{THREE_STEPS, World, said};
+
+#[test]
+fn wrong_inputs_are_refused_with_a_hint() {
+    let world = World::new(THREE_STEPS);
+    let person = world.path("person");
+    let person = person.to_str().unwrap();
+    let broken = world.path("broken.toml");
+    std::fs::write(&broken, "[[reply]]\ntxt = \"x\"\n").unwrap();
+    let broken = format!("script:{}", broken.display());
+    for (arguments, words) in [
+        (&["run", "go", "--modle", "x"][..], "--model"),
+        (&["rnu", "go"], "run"),
+        (&["run"], "GOAL"),
+        (&["run", "  "], "the goal is empty"),
+        (&["run", "go", "--model", "gpt"], "--model script:FILE"),
+        (
+            &["run", "go", "--model", "script:nowhere.toml"],
+            "cannot be read",
+        ),
+        (&["run", "go", "--model", &broken], "did you mean `text`?"),
+        (&["run", "go", "--loop", "raect"], "did you mean `react`?"),
+        (&["run", "go", "--approve", "yolo"], "`yolo` is not a mode"),
+        (&["run", "go", "--approve", "auto"], "--workdir FOLDER"),
+        (&["run", "go", "--workdir", person], "is your home folder"),
+        (
+            &["run", "go", "--workdir", "/"],
+            "the whole file system is no workspace",
+        ),
+        (&["run", "go", "--workdir", "../home"], "--workdir FOLDER"),
+        (&["run", "go", "--workdir", "nowhere"], "cannot be opened"),
+        (
+            &["run", "go", "--workdir", "../script.toml"],
+            "is not a folder",
+        ),
+        (
+            &["run", "go", "--max-cost", "much"],
+            "no amount of US dollars",
+        ),
+        (&["run", "go", "--max-time", "10"], "is no duration"),
+        (&["run", "go", "--on-ask", "maybe"], "possible values"),
+        (
+            &["run", "go", "--trace", "/nowhere/trace"],
+            "cannot be written",
+        ),
+        (&["resume", "last"], "there is no run yet"),
+        (&["resume", "abc"], "too short"),
+        (&["show", "0123456789"], "there is no run `0123456789`"),
+        (&["approve", "last", "1.x"], "is not an effect id"),
+        (&["runs", "import", "nowhere"], "cannot be read"),
+        (
+            &["runs", "import", "../script.toml"],
+            "not a complete export",
+        ),
+    ] {
+        let said = world.gyrus(arguments).exits(2);
+        assert!(
+            said.err.contains(words),
+            "{arguments:?}: `{words}` is not in\n{}",
+            said.err
+        );
+        assert_eq!(said.out, "", "{arguments:?}");
+    }
+    assert!(world.runs().is_empty(), "nothing was begun");
+}
+
+#[test]
+fn the_configuration_names_line_and_remedy() {
+    let world = World::new(THREE_STEPS);
+    std::fs::create_dir(world.path("home")).unwrap();
+    std::fs::write(world.path("home/config.toml"), "\nmodl = \"x\"\n").unwrap();
+    let said = world.run(&[]).exits(2);
+    insta::assert_snapshot!(world.mask(&said.err), @r"
+    error: [folder]/home/config.toml, line 2: unknown key `modl`, expected one of `model`, `loop`, `approve`, `on-ask`, `limits`
+      hint: did you mean `model`?
+    ");
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused() {
+    let world = World::new(THREE_STEPS);
+    let mut command = world.command(&["run"]);
+    said(command.arg(OsStr::from_bytes(b"\xff")).output().unwrap())
+        .exits(2)
+        .says("UTF-8");
+}
+
+#[test]
+fn no_home_at_all_is_said() {
+    let world = World::new(THREE_STEPS);
+    let mut command = world.command(&world.run_arguments(&[]));
+    command.env_remove("HOME").env_remove("GYRUS_HOME");
+    said(command.output().unwrap()).exits(2).says("GYRUS_HOME=");
+}
+
+#[test]
+fn a_state_folder_that_cannot_be_made_is_said() {
+    let world = World::new(THREE_STEPS);
+    let mut command = world.command(&world.run_arguments(&[]));
+    command.env("GYRUS_HOME", "/proc/none");
+    said(command.output().unwrap())
+        .exits(2)
+        .says("cannot be used")
+        .says("GYRUS_HOME=");
+}
+
+#[test]
+fn without_arguments_three_commands_to_try() {
+    let world = World::new("");
+    let said = world.gyrus(&[]).exits(0);
+    assert!(said.out.contains("gyrus demo"), "{}", said.out);
+    assert!(
+        world
+            .gyrus(&["--version"])
+            .exits(0)
+            .out
+            .starts_with("gyrus ")
+    );
+    for command in ["run", "resume", "runs", "fork", "approve", "demo", "doctor"] {
+        world.gyrus(&[command, "--help"]).exits(0);
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let world = World::new(THREE_STEPS);
+    world.run(&[]).exits(0);
+    let mut command = world.command(&["show", "last"]);
+    command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let said = said(child.wait_with_output().unwrap());
+    assert_eq!(said.err, "");
+}

@@ -1,0 +1,47 @@
+//! What a run finds in its inbox when it is taken up.
+
+use std::collections::BTreeSet;
+
+use gyrus_contract::{MessageBody, SurfaceMessage};
+use gyrus_journal::{Inbox, Reader};
+
+use crate::{KernelError, Stop, log::parse};
+
+/// Kinds of entries that use up messages.
+const USING: [&str; 3] = ["run.steered", "approval.answered", "wait.ended"];
+
+/// Removes what must not be used again: orders to stop, which a person overruled by resuming, and
+/// messages that an entry has used up. Those can be here whenever that was, since their removal
+/// may not have reached the disk; so while a message waits, the whole journal is searched for it.
+pub(crate) fn tidy(inbox: &Inbox, reader: &Reader) -> Result<(), KernelError> {
+    let mut waiting = BTreeSet::new();
+    for (id, body) in inbox.messages()? {
+        let message: Option<SurfaceMessage> = serde_json::from_str(&body).ok();
+        match message.map(|message| message.body) {
+            Some(MessageBody::Pause | MessageBody::Stop) => inbox.remove(&id)?,
+            Some(_) => {
+                waiting.insert(id);
+            }
+            // It can never be used; it is left to the person who looks into the folder.
+            None => {}
+        }
+    }
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    for entry in reader.entries_back()? {
+        let entry = entry?;
+        if !USING.contains(&entry.kind.as_str()) {
+            continue;
+        }
+        for used in parse(&entry).map_err(Stop::from)?.consumed_messages() {
+            if waiting.remove(used) {
+                inbox.remove(used)?;
+            }
+        }
+        if waiting.is_empty() {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! Asking a person: waiting, parking, denying, and answers that count once.
+
+use gyrus_conformance::{
+    scenario::{Bench, Scenario},
+    script::{Script, Turn},
+    world::{FINISH, PUT, value},
+};
+use gyrus_contract::{Digest, EffectId, MessageBody, Mode, OnAsk};
+use gyrus_kernel::{Changes, Ending, Entry, Settled, log_name};
+use serde_json::json;
+
+/// A task whose one change needs a person's yes. It says honestly whether it got it.
+fn asking(on_ask: OnAsk) -> Scenario {
+    let script = Script::rule(|prompt| {
+        let last = prompt.messages.last().unwrap().text();
+        match prompt.messages.len() {
+            1 => Turn::call(PUT, value("colour", "green")),
+            _ => Turn::call(FINISH, json!({"reached": last == "done", "answer": last})),
+        }
+    });
+    let mut scenario = Scenario::new("react", script);
+    scenario.new.mode = Mode::Ask;
+    scenario.new.on_ask = on_ask;
+    scenario
+}
+
+/// The card that waits for an answer.
+fn asked(bench: &Bench) -> Option<(EffectId, Digest)> {
+    bench
+        .recording()
+        .entries()
+        .rev()
+        .find_map(|entry| match entry {
+            Entry::ApprovalAsked(asked) => Some((asked.effect.clone(), asked.digest)),
+            _ => None,
+        })
+}
+
+fn yes(bench: &Bench) -> MessageBody {
+    let (effect, digest) = asked(bench).unwrap();
+    MessageBody::Approve { effect, digest }
+}
+
+#[tokio::test]
+async fn parks_and_the_answer_takes_it_up() {
+    let bench = asking(OnAsk::Park).bench();
+    let parked = bench.start().await.unwrap();
+    assert!(
+        matches!(parked.ending, Ending::Waiting { .. }),
+        "{parked:?}"
+    );
+    // A yes to something else is no yes.
+    let (effect, _) = asked(&bench).unwrap();
+    let digest = Digest::of(b"another card");
+    bench.send(MessageBody::Approve { effect, digest });
+    let parked = bench.again().resume().await.unwrap();
+    assert!(
+        matches!(parked.ending, Ending::Waiting { .. }),
+        "{parked:?}"
+    );
+    assert!(bench.world.deeds().is_empty());
+
+    bench.send(yes(&bench));
+    let ended = bench.again().resume().await.unwrap();
+    assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
+    assert_eq!(bench.world.state().values["colour"], "green");
+    assert_eq!(
+        bench.recording().count("approval.asked"),
+        1,
+        "it was asked again"
+    );
+    assert_eq!(bench.recording().count("approval.answered"), 1);
+}
+
+#[tokio::test]
+async fn waits_for_the_answer_in_place() {
+    let bench = asking(OnAsk::Wait).bench();
+    let ready = bench.create();
+    let answering = async {
+        let reader = bench.store.reader(&log_name(bench.run())).unwrap();
+        let mut follower = reader.follow(1).unwrap();
+        while follower.next().await.unwrap().kind != "approval.asked" {}
+        bench.send(yes(&bench));
+    };
+    let (ended, ()) = tokio::join!(ready.drive(), answering);
+    assert!(matches!(ended.unwrap().ending, Ending::Reached { .. }));
+    assert_eq!(bench.waiting(), 0);
+}
+
+#[tokio::test]
+async fn a_denial_reaches_the_model_with_its_words() {
+    let bench = asking(OnAsk::Park).bench();
+    bench.start().await.unwrap();
+    let (effect, digest) = asked(&bench).unwrap();
+    let reason = Some("I like it red".to_owned());
+    bench.send(MessageBody::Deny {
+        effect,
+        digest,
+        reason,
+    });
+    let next = bench.again();
+    let ended = next.resume().await.unwrap();
+    assert!(matches!(ended.ending, Ending::Failed { .. }), "{ended:?}");
+    let told = next.model.heard()[0].messages.last().unwrap().text();
+    assert!(told.contains("I like it red"), "{told}");
+    assert!(bench.world.state().values.is_empty());
+}
+
+#[tokio::test]
+async fn with_nobody_to_ask_it_is_denied_and_the_run_says_so_even_after_a_crash() {
+    let scenario = asking(OnAsk::Deny);
+    let bench = scenario.bench();
+    let ended = bench.start().await.unwrap();
+    let Ending::Failed { denied, .. } = &ended.ending else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(denied.len(), 1);
+    let whole = bench.recording();
+    for cut in whole
+        .cuts()
+        .into_iter()
+        .filter(|cut| cut.entries < whole.lines.len())
+    {
+        let next = scenario.bench_after(Vec::new());
+        whole.cut(cut).plant(&bench.store, &next.store);
+        let again = next.resume().await.unwrap();
+        assert_eq!(again.ending, ended.ending, "after {} entries", cut.entries);
+    }
+}
+
+#[tokio::test]
+async fn an_old_yes_does_not_cover_what_is_resolved_differently_now() {
+    // The workspace is a link that is turned after the yes: the same call means another file.
+    let folder = tempfile::tempdir().unwrap();
+    let real = folder.path().canonicalize().unwrap();
+    for name in ["one", "two"] {
+        std::fs::create_dir(real.join(name)).unwrap();
+    }
+    let turn = |to: &str| {
+        let _ = std::fs::remove_file(real.join("workspace"));
+        std::os::unix::fs::symlink(real.join(to), real.join("workspace")).unwrap();
+    };
+    turn("one");
+    let mut scenario = asking(OnAsk::Park);
+    scenario.new.workspace = real.join("workspace");
+    let bench = scenario.bench();
+    bench.start().await.unwrap();
+    bench.send(yes(&bench));
+    turn("two");
+    for _ in 0..2 {
+        let parked = bench.again().resume().await.unwrap();
+        assert!(
+            matches!(parked.ending, Ending::Waiting { .. }),
+            "{parked:?}"
+        );
+        assert!(bench.world.deeds().is_empty(), "done without a yes to it");
+    }
+    bench.send(yes(&bench));
+    let ended = bench.again().resume().await.unwrap();
+    assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_recorded_verdict_allows_nothing_later() {
+    use gyrus_conformance::recording::Cut;
+    let mut scenario = asking(OnAsk::Deny);
+    scenario.new.mode = Mode::Edits;
+    let bench = scenario.bench();
+    bench.start().await.unwrap();
+    let whole = bench.recording();
+    for kind in ["gate.verdict", "tool.started"] {
+        let entries = 1 + whole
+            .kinds()
+            .iter()
+            .position(|found| *found == kind)
+            .unwrap();
+        let next = scenario.bench_after(Vec::new());
+        whole
+            .cut(Cut {
+                entries,
+                of_child: None,
+            })
+            .plant(&bench.store, &next.store);
+        let stricter = Changes {
+            mode: Some(Mode::ReadOnly),
+            ..Changes::default()
+        };
+        next.resume_with(stricter).await.unwrap();
+        assert!(
+            next.world.state().values.is_empty(),
+            "after `{kind}` it was done all the same"
+        );
+        let recording = next.recording();
+        let refused = recording.entries().any(|entry| {
+            matches!(entry, Entry::ToolResulted(result) if result.settled == Settled::Refused)
+        });
+        assert!(refused, "after `{kind}`");
+    }
+}
