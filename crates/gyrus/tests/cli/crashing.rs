@@ -1,45 +1,220 @@
-//! The process is killed after every entry in turn; resumed, the run comes to the same end.
+//! The process is killed after every entry, and in the middle of every tool; resumed, the run
+//! comes to the end that it would have had.
 
-use std::os::unix::process::ExitStatusExt;
+use std::{collections::BTreeMap, os::unix::process::ExitStatusExt};
+
+use gyrus_contract::EffectId;
+use gyrus_journal::os::process::ProcessIdentity;
+use gyrus_kernel::{Entry, Settled};
+use rustix::process::Signal;
 
 use crate::support::{THREE_STEPS, World};
 
+/// A thought, a file, a look, a ledger, an end: for the loops that act. After a crash the ledger
+/// may have been cut off, and the model, told so, goes on without it.
+const ACTING: &str = r#"
+[[reply]]
+purpose = "plan"
+text = "1. a file 2. a look 3. the ledger"
+[[reply]]
+text = "First a file."
+calls = [{ tool = "write", arguments = { path = "out.txt", content = "hello\n" } }]
+[[reply]]
+text = "Two looks at once."
+calls = [{ tool = "read", arguments = { path = "out.txt" } }, { tool = "read", arguments = { path = "." } }]
+[[reply]]
+text = "Then the ledger."
+calls = [{ tool = "shell", arguments = { command = "cat out.txt >> ledger.txt" } }]
+[[reply]]
+text = "Done."
+calls = [{ tool = "finish", arguments = { reached = true, answer = "It says hello." } }]
+"#;
+
+const ANSWERING: &str = "[[reply]]\ntext = \"It says hello.\"\n";
+
 #[test]
-fn killed_after_any_entry_the_run_comes_to_the_same_end() {
-    let whole = World::new(THREE_STEPS);
-    whole.run(&[]).exits(0);
+fn react_survives_a_kill_after_every_entry() {
+    matrix("react", ACTING);
+}
+
+#[test]
+fn chain_of_thought_survives_a_kill_after_every_entry() {
+    matrix("chain-of-thought", ACTING);
+}
+
+#[test]
+fn single_shot_survives_a_kill_after_every_entry() {
+    matrix("single-shot", ANSWERING);
+}
+
+fn matrix(cognitive_loop: &str, script: &str) {
+    let with = ["--loop", cognitive_loop];
+    let whole = World::new(script);
+    whole.run(&with).exits(0);
+    let acts = !whole.file("ledger.txt").is_empty();
     let entries = whole.entries().len();
+    let mut kills = 0;
     for after in 1..=entries {
-        let world = World::new(THREE_STEPS);
-        let mut command = world.command(&world.run_arguments(&[]));
-        let killed = command
+        let world = World::new(script);
+        let killed = world
+            .command(&world.run_arguments(&with))
             .env("GYRUS_CRASH_AFTER", after.to_string())
             .output()
             .unwrap();
-        let was_killed = killed.status.signal() == Some(9);
-        // The last entries are on disk together with the end.
+        // The last entries are on disk together with the end of the process.
+        if killed.status.signal() == Some(9) {
+            kills += 1;
+            let was_over = matches!(world.entries().last(), Some(Entry::RunEnded(_)));
+            let code = if was_over { 2 } else { 0 };
+            world.gyrus(&["resume", "last"]).exits(code);
+        }
+        let context = format!("{cognitive_loop}, killed after {after} of {entries}");
+        let after = world.entries();
         assert!(
-            was_killed || killed.status.success(),
-            "after {after}: {killed:?}"
+            matches!(after.last(), Some(Entry::RunEnded(_))),
+            "{context}"
         );
-        let code = if was_killed {
-            world.gyrus(&["resume", "last"]).code
-        } else {
-            Some(2)
-        };
-        // It was killed before it could say so, but it was over.
-        assert!(matches!(code, Some(0 | 2)), "after {after}: {code:?}");
-        assert_eq!(world.file("out.txt"), "hello\n", "after {after}");
-        // What was cut off is never run again by itself; the script goes on without it.
-        assert!(
-            matches!(world.file("ledger.txt").as_str(), "hello\n" | ""),
-            "after {after}"
-        );
+        check_effects(&after, &context);
+        if acts {
+            assert_eq!(world.file("out.txt"), "hello\n", "{context}");
+            let cut_off = settled(&after).values().any(|s| *s == Settled::Interrupted);
+            let ledger = world.file("ledger.txt");
+            let right = ledger == "hello\n" || (cut_off && ledger.is_empty());
+            assert!(right, "{context}: the ledger says {ledger:?}");
+        }
         let replayed = world.gyrus(&["replay", "last"]).exits(0).out;
-        assert!(
-            replayed.contains("0 differences"),
-            "after {after}: {replayed}"
-        );
+        assert!(replayed.contains("0 differences"), "{context}: {replayed}");
         world.gyrus(&["runs", "verify", "last"]).exits(0);
+    }
+    assert!(
+        kills > entries / 2,
+        "{cognitive_loop}: killed {kills} times"
+    );
+}
+
+/// How each call was settled.
+fn settled(entries: &[Entry]) -> BTreeMap<EffectId, Settled> {
+    let results = entries.iter().filter_map(|entry| match entry {
+        Entry::ToolResulted(result) => Some((result.effect.clone(), result.settled)),
+        _ => None,
+    });
+    results.collect()
+}
+
+/// No effect has two outcomes, none starts again after its outcome, and a command starts once.
+fn check_effects(entries: &[Entry], context: &str) {
+    let mut outcomes: BTreeMap<String, u32> = BTreeMap::new();
+    for entry in entries {
+        match entry {
+            Entry::ToolStarted(started) => {
+                let done = outcomes.contains_key(&started.effect.to_string());
+                assert!(
+                    !done,
+                    "{context}: {} starts after its outcome",
+                    started.effect
+                );
+                let again = started.keeper.is_some() && started.attempt > 1;
+                assert!(
+                    !again,
+                    "{context}: the command {} ran twice",
+                    started.effect
+                );
+            }
+            Entry::ToolResulted(result) => {
+                let count = outcomes.entry(result.effect.to_string()).or_default();
+                *count += 1;
+                assert_eq!(*count, 1, "{context}: {} has two outcomes", result.effect);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A command that leaves children behind in every way that it can, and lasts.
+const LASTING: &str = r#"
+[[reply]]
+text = "This lasts."
+calls = [{ tool = "shell", arguments = { command = "echo begun >> ledger.txt; setsid sleep 300 & (trap '' TERM; sleep 300) & echo ready > ready.txt; sleep 300; echo done >> ledger.txt" } }]
+[[reply]]
+text = "It was cut off; I look."
+when = "interrupted"
+calls = [{ tool = "read", arguments = { path = "ledger.txt" } }]
+[[reply]]
+text = "It began and did not end."
+when = "begun"
+calls = [{ tool = "finish", arguments = { reached = true, answer = "begun once" } }]
+"#;
+
+#[test]
+fn killed_in_the_middle_of_a_command_nothing_of_it_is_alive_when_it_is_settled() {
+    let world = World::new(LASTING);
+    let running = world.start(&world.run_arguments(&[]));
+    world.wait_for_file("ready.txt", "ready");
+    let keeper = world.entries().iter().find_map(keeper_of).unwrap();
+    let tree = below(keeper.pid);
+    assert!(tree.len() >= 4, "the command and what it started: {tree:?}");
+    running.signal(Signal::KILL);
+    world.gyrus(&["resume", "last"]).exits(0);
+    // Resume has settled the command, so everything of it was gone by then.
+    for process in &tree {
+        assert!(!process.is_alive().unwrap(), "{process:?} is alive");
+    }
+    assert_eq!(world.file("ledger.txt"), "begun\n");
+    check_effects(&world.entries(), "a command cut off");
+}
+
+fn keeper_of(entry: &Entry) -> Option<ProcessIdentity> {
+    match entry {
+        Entry::ToolStarted(started) => started.keeper.clone(),
+        _ => None,
+    }
+}
+
+/// A process and everything below it, from the system's table.
+fn below(root: u32) -> Vec<ProcessIdentity> {
+    let mut parents = BTreeMap::new();
+    for folder in std::fs::read_dir("/proc").unwrap().flatten() {
+        let name = folder.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        let Ok(stat) = std::fs::read_to_string(folder.path().join("stat")) else {
+            continue;
+        };
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        let parent = after_name
+            .split_whitespace()
+            .nth(1)
+            .and_then(|p| p.parse().ok());
+        parents.insert(pid, parent.unwrap_or(0_u32));
+    }
+    let is_below = |pid: u32| {
+        let mut at = Some(pid);
+        while let Some(now) = at.filter(|now| *now != 0) {
+            if now == root {
+                return true;
+            }
+            at = parents.get(&now).copied();
+        }
+        false
+    };
+    let pids = parents.keys().copied().filter(|pid| is_below(*pid));
+    pids.filter_map(|pid| ProcessIdentity::of(pid).unwrap())
+        .collect()
+}
+
+#[test]
+fn killed_while_a_file_is_written_it_is_there_once_and_whole() {
+    // The write itself is quick, so the kill falls before, into or after it; never half of it.
+    for after in 4..=8 {
+        let world = World::new(THREE_STEPS);
+        world
+            .command(&world.run_arguments(&[]))
+            .env("GYRUS_CRASH_AFTER", after.to_string())
+            .output()
+            .unwrap();
+        assert!(matches!(world.file("out.txt").as_str(), "" | "hello\n"));
+        world.gyrus(&["resume", "last"]);
+        assert_eq!(world.file("out.txt"), "hello\n", "killed after {after}");
     }
 }

@@ -1,6 +1,7 @@
 //! Asking a person: waiting, parking, denying, and answers that count once.
 
 use gyrus_conformance::{
+    recording::Cut,
     scenario::{Bench, Scenario},
     script::{Script, Turn},
     world::{FINISH, PUT, value},
@@ -146,6 +147,18 @@ async fn an_old_yes_does_not_cover_what_is_resolved_differently_now() {
     let bench = scenario.bench();
     bench.start().await.unwrap();
     bench.send(yes(&bench));
+    bench.again().resume().await.unwrap();
+    // The crash comes between the yes and what it allowed.
+    let whole = bench.recording();
+    let answered = |kind: &&str| *kind == "approval.answered";
+    let entries = 1 + whole.kinds().iter().position(answered).unwrap();
+    let next = scenario.bench_after(Vec::new());
+    let cut = Cut {
+        entries,
+        of_child: None,
+    };
+    whole.cut(cut).plant(&bench.store, &next.store);
+    let bench = next;
     turn("two");
     for _ in 0..2 {
         let parked = bench.again().resume().await.unwrap();
@@ -162,7 +175,6 @@ async fn an_old_yes_does_not_cover_what_is_resolved_differently_now() {
 
 #[tokio::test]
 async fn a_recorded_verdict_allows_nothing_later() {
-    use gyrus_conformance::recording::Cut;
     let mut scenario = asking(OnAsk::Deny);
     scenario.new.mode = Mode::Edits;
     let bench = scenario.bench();

@@ -17,11 +17,11 @@ use gyrus_kernel::{Ending, Entry, log_name, summary};
 
 use crate::{Gyrus, approvals, exit::Code, failure::Failure};
 
-/// List, look at, copy and remove runs
+/// List, look at, copy and remove runs; alone it lists them
 #[derive(Args)]
 pub(crate) struct Runs {
     #[command(subcommand)]
-    command: RunsCommand,
+    command: Option<RunsCommand>,
 }
 
 #[derive(Subcommand)]
@@ -37,7 +37,7 @@ enum RunsCommand {
 
 impl Runs {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        match self.command {
+        match self.command.unwrap_or(RunsCommand::List(list::List {})) {
             RunsCommand::List(list) => list.execute(gyrus),
             RunsCommand::Show(show) => show.execute(gyrus),
             RunsCommand::Rm(rm) => rm.execute(gyrus),
