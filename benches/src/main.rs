@@ -4,6 +4,12 @@
 //! in turns within the same seconds. Nothing here asserts; `docs/benchmarks.md` holds what a run
 //! printed and what was aimed at.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a developer reads the table"
+)]
+
 mod durable;
 mod long;
 mod parked;

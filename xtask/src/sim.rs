@@ -34,7 +34,10 @@ pub(crate) fn run(states: u64, first_seed: u64) -> anyhow::Result<()> {
                 }
                 Err(found) => {
                     failed.store(true, Ordering::Relaxed);
-                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found);
+                    failure
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .get_or_insert(found);
                 }
             }
         }
@@ -47,7 +50,10 @@ pub(crate) fn run(states: u64, first_seed: u64) -> anyhow::Result<()> {
     let explored = explored.into_inner();
     let seconds = start.elapsed().as_secs_f64();
     let lives = next_seed.into_inner() - first_seed;
-    println!("{explored} states in {lives} lives, {:.0} states/s", explored as f64 / seconds);
+    println!(
+        "{explored} states in {lives} lives, {:.0} states/s",
+        explored as f64 / seconds
+    );
     match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(failure) => anyhow::bail!("{}", shrink(failure)),
         None => Ok(()),

@@ -52,7 +52,9 @@ impl Kernel {
             let (_, entry) = entry?;
             replay.found.entries += 1;
             match entry {
-                Entry::CycleEnded(ended) if replay.is_inherited(&ended) => replay.inherit(&ended)?,
+                Entry::CycleEnded(ended) if replay.is_inherited(&ended) => {
+                    replay.inherit(&ended)?
+                }
                 Entry::CycleEnded(ended) => {
                     replay
                         .cycle(std::mem::take(&mut recorded), Some(ended))

@@ -8,8 +8,8 @@ use gyrus_contract::{ActionVerdict, EffectId};
 
 use super::diverges;
 use crate::{
-    Branch, BranchesStarted, Entry, Form, Inline, ModelReply, RaceWon, Run, Settled, Stop, ToolResulted,
-    core::Core, given_up::take_in, run::Begun,
+    Branch, BranchesStarted, Entry, Form, Inline, ModelReply, RaceWon, Run, Settled, Stop,
+    ToolResulted, core::Core, given_up::take_in, run::Begun,
 };
 
 /// More branches than this at once are refused.
@@ -197,7 +197,9 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Vec<Entry> {
         let mut shared = core.shared();
         let calls = shared.open_calls.extract_if(.., |id| id.is_within(effect));
         let calls: Vec<EffectId> = calls.collect();
-        let asks = shared.open_asks.extract_if(.., |open| open.effect.is_within(effect));
+        let asks = shared
+            .open_asks
+            .extract_if(.., |open| open.effect.is_within(effect));
         (calls, asks.collect::<Vec<ModelReply>>())
     };
     let calls = calls.into_iter().map(|effect| ToolResulted {

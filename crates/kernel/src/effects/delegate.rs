@@ -224,9 +224,7 @@ async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), St
                 pins: Some(new.pins),
                 ..Changes::default()
             };
-            kernel
-                .take(child, Take::IfFree, changes)
-                .map_err(failed)?
+            kernel.take(child, Take::IfFree, changes).map_err(failed)?
         }
     };
     let ready = ready.under(core.ledger.clone(), core.controls.clone());

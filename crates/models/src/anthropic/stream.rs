@@ -368,5 +368,4 @@ fn grow(block: &mut Map<String, Value>, field: &str, more: &str) {
 }
 
 #[cfg(test)]
-#[path = "stream_tests.rs"]
 mod tests;

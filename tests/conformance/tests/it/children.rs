@@ -87,10 +87,10 @@ async fn a_whole_tree_has_only_so_many_children() {
                 }
                 return Ok(Some("all of it"));
             }
-            for _ in 0..40 {
+            for _ in 0..4 {
                 run.delegate(work("a grain", "single-shot")).await?;
             }
-            Ok(Some("a half"))
+            Ok((run.cycle() == 10).then_some("a half"))
         })
     });
     let bench = scenario.bench();
