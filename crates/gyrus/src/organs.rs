@@ -64,13 +64,10 @@ impl ModelName {
         }
     }
 
-    /// What a run's first entry says of this program and its configuration.
+    /// What a run's first entry says of the person's choice.
     pub(crate) fn pins(&self) -> Pins {
         let ModelName::Script(file) = self;
-        Pins::from([
-            ("gyrus".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-            (MODEL_PIN.to_owned(), format!("script:{}", file.display())),
-        ])
+        Pins::from([(MODEL_PIN.to_owned(), format!("script:{}", file.display()))])
     }
 
     /// The model that a run had.
@@ -115,7 +112,11 @@ pub(crate) fn kernel(home: &Home, store: Store, model: Arc<dyn Model>) -> Result
         .collect();
     let gate = Arc::new(PlainGate::new(home.state.clone()));
     let redactor = Arc::new(home.redactor()?);
-    let organs = Organs::new(model, tools, gate, redactor, gyrus_loops::factory());
+    let mut organs = Organs::new(model, tools, gate, redactor, gyrus_loops::factory());
+    organs.pins = Pins::from([
+        ("gyrus".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        ("prompts".to_owned(), gyrus_loops::prompts().to_string()),
+    ]);
     Ok(Kernel::new(store, organs))
 }
 

@@ -30,6 +30,8 @@ pub struct Organs {
     pub loops: LoopFactory,
     /// The program that serves as keeper; `None` is this very executable.
     pub keeper_program: Option<PathBuf>,
+    /// Hashes of what the kernel cannot see: this binary, the prompts, the configuration.
+    pub pins: Pins,
 }
 
 impl Organs {
@@ -57,6 +59,7 @@ impl Organs {
             redactor,
             loops,
             keeper_program: None,
+            pins: Pins::new(),
         }
     }
 
@@ -180,6 +183,7 @@ impl Kernel {
     pub(crate) fn pins(&self, cognitive_loop: &dyn ErasedLoop, given: &Pins) -> Pins {
         let mut pins = given.clone();
         let organs = self.organs();
+        pins.extend(organs.pins.clone());
         let name = format!("{} {}", cognitive_loop.name(), cognitive_loop.version());
         pins.insert("loop".to_owned(), name);
         pins.insert(

@@ -173,36 +173,29 @@ pub(crate) fn items_back(
 ) -> Result<(u64, Vec<Item>), Stop> {
     let mut items: Vec<Item> = Vec::new();
     let mut first = wanted.end;
-    // Numbers of cycles that were given up: what they remembered was forgotten again.
-    let mut given_up = Vec::new();
     let mut within = false;
     for entry in reader.entries_back()? {
         if first <= wanted.start {
             break;
         }
         let entry = entry?;
-        let kind = entry.kind.as_str();
-        if !matches!(kind, "cycle.ended" | "cycle.dropped" | "model.call") {
+        if !matches!(entry.kind.as_str(), "cycle.ended" | "model.call") {
             continue;
         }
         let seq = entry.seq;
         let entry = parse(&entry)?;
         within |= begins(seq, &entry);
-        if !within {
-            continue;
+        // What a cycle that was given up remembered has numbers that were given again, and found,
+        // since: it is passed over.
+        match entry {
+            Entry::CycleEnded(cycle) if within => {
+                prepend(reader, &mut items, &mut first, wanted.start, cycle.appended)?;
+            }
+            Entry::ModelCall(call) if within => {
+                prepend(reader, &mut items, &mut first, wanted.start, call.appended)?;
+            }
+            _ => {}
         }
-        let appended = match entry {
-            Entry::CycleDropped(dropped) => {
-                given_up.push(dropped.cycle);
-                continue;
-            }
-            Entry::CycleEnded(cycle) => cycle.appended,
-            Entry::ModelCall(call) if !given_up.contains(&call.effect.cycle_number()) => {
-                call.appended
-            }
-            _ => continue,
-        };
-        prepend(reader, &mut items, &mut first, wanted.start, appended)?;
     }
     items.reverse();
     Ok((first, items))

@@ -16,6 +16,7 @@ mod prompt;
 
 use std::sync::Arc;
 
+use gyrus_contract::Digest;
 use gyrus_kernel::{ErasedLoop, LoopFactory};
 
 pub use chain_of_thought::ChainOfThought;
@@ -43,6 +44,16 @@ pub fn factory() -> LoopFactory {
         };
         Ok(made)
     })
+}
+
+/// The digest of all prompts of this crate: under other prompts a recorded question may differ.
+pub fn prompts() -> Digest {
+    Digest::of_json(&[
+        prompt::REACT,
+        prompt::CHAIN_OF_THOUGHT,
+        prompt::SINGLE_SHOT,
+        prompt::REFLECT,
+    ])
 }
 
 /// The loops that [`factory`] makes.

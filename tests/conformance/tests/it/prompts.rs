@@ -3,11 +3,14 @@
 use gyrus_conformance::{
     scenario::{Bench, Scenario},
     script::{Script, Turn, too_fast},
+    sketch::{self, SKETCH},
     workflow::CHILD_GOAL,
-    world::{APPEND, FINISH, LOOK, PUT, claim, line, value},
+    world::{APPEND, FINISH, HOLD, LOOK, PUT, claim, line, value},
 };
-use gyrus_contract::{Limits, MessageBody, Prompt, Purpose, RunId};
-use gyrus_kernel::{Changes, Entry, ForkInto, log_name, prompt_of};
+use gyrus_contract::{
+    Limits, Message, MessageBody, Origin, Prompt, Purpose, RunId, Text, ToolCall,
+};
+use gyrus_kernel::{Ask, Changes, Entry, ForkInto, Tools, log_name, prompt_of};
 use serde_json::json;
 
 /// Every prompt that a run's journal says was sent.
@@ -108,4 +111,43 @@ async fn prompts_of_a_parent_and_its_child() {
     let child = bench.recording().children[0].run;
     let both = [rebuilt(&bench, child), rebuilt(&bench, bench.run())].concat();
     check_same(&both, &sent(&bench));
+}
+
+#[tokio::test]
+async fn what_a_person_says_between_two_questions_of_a_cycle() {
+    let script = Script::default().and(Purpose::Plan, [Turn::say("so")]);
+    let loops = sketch::factory(|run| {
+        Box::pin(async move {
+            run.ask(question()).await?;
+            run.call(ToolCall::new(HOLD, line("held"))).await?;
+            run.ask(question()).await?;
+            Ok(Some("asked"))
+        })
+    });
+    let bench = Scenario::new(SKETCH, script).thinking(loops).bench();
+    let ready = bench.create();
+    let talking = async {
+        bench.world.holding().await;
+        bench.send(MessageBody::Steer {
+            text: "and mind the colours".to_owned(),
+        });
+        bench.world.release();
+    };
+    tokio::join!(ready.drive(), talking).0.unwrap();
+    let heard = sent(&bench);
+    assert!(!heard[0].contains("colours") && heard[1].contains("colours"));
+    check_same(&rebuilt(&bench, bench.run()), &heard);
+}
+
+fn question() -> Ask<'static> {
+    Ask {
+        purpose: Purpose::Plan,
+        system: Vec::new(),
+        lead: vec![Message::user(Text::new("what now?", Origin::Kernel))],
+        memory: None,
+        tail: Vec::new(),
+        tools: Tools::Withheld,
+        output_schema: None,
+        max_output_tokens: 100,
+    }
 }
