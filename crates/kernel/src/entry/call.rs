@@ -34,7 +34,6 @@ pub struct GateVerdict {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub paths: BTreeMap<String, ResolvedPath>,
     /// The verdict.
-    #[serde(flatten)]
     pub verdict: Verdict,
 }
 

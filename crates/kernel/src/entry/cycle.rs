@@ -34,7 +34,6 @@ pub struct CycleEnded {
     /// How many messages memory ever held.
     pub memory_next: u64,
     /// The kernel's own state.
-    #[serde(flatten)]
     pub kernel: KernelState,
     /// The claim that ends the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

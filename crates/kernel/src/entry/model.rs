@@ -56,7 +56,6 @@ pub struct ModelReply {
     /// Which attempt.
     pub attempt: u32,
     /// What came.
-    #[serde(flatten)]
     pub came: Came,
     /// What it is settled at.
     pub charged: Charge,
@@ -69,7 +68,7 @@ pub struct ModelReply {
 
 /// What came of one attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "came", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Came {
     /// A reply.
     Reply {
@@ -79,7 +78,6 @@ pub enum Came {
     /// An error.
     Error {
         /// The error.
-        #[serde(flatten)]
         error: ModelError,
     },
     /// It was cut off by a crash or a person; it may have been answered and charged.
