@@ -37,7 +37,7 @@ pub struct Finished {
 pub struct Ready {
     kernel: Kernel,
     writer: Writer,
-    position: Position,
+    position: Box<Position>,
     recovery: Option<Recovery>,
     /// The recorded cycle was begun by other code than today's.
     other_code: bool,
@@ -58,7 +58,7 @@ impl Ready {
         Ok(Self {
             kernel,
             writer,
-            position,
+            position: Box::new(position),
             recovery,
             other_code,
             controls,
@@ -106,7 +106,8 @@ impl Ready {
     pub async fn drive(mut self) -> Result<Finished, KernelError> {
         let mut handed_over = None;
         loop {
-            let driver = Driver::new(&self)?;
+            // Boxed, because a thousand parked runs are a thousand of these futures.
+            let driver = Box::new(Driver::new(&self)?);
             let position = self.position.clone();
             let may_hand_over = self.other_code && !position.recorded.is_empty();
             match driver.drive(position, handed_over.take()).await {
@@ -115,7 +116,7 @@ impl Ready {
                     self.other_code = false;
                     // What the attempt settled before it diverged is part of the position.
                     self.writer.barrier().await?;
-                    self.position = Position::read(self.id(), &self.writer.reader()?)?;
+                    *self.position = Position::read(self.id(), &self.writer.reader()?)?;
                     handed_over = Some(divergence.to_string());
                 }
                 done => return done,
@@ -196,8 +197,8 @@ impl Driver {
     }
 
     async fn drive(
-        mut self,
-        position: Position,
+        mut self: Box<Self>,
+        position: Box<Position>,
         hand_over: Option<String>,
     ) -> Result<Finished, KernelError> {
         let orders = watch_orders(self.core.clone());
@@ -230,10 +231,10 @@ impl Driver {
 
     async fn cycles(
         &mut self,
-        position: Position,
+        position: Box<Position>,
         hand_over: Option<String>,
     ) -> Result<Ending, KernelError> {
-        let mut done = self.take_up(position, hand_over).await;
+        let mut done = Box::pin(self.take_up(*position, hand_over)).await;
         loop {
             match done {
                 Ok(None) => done = self.one_cycle().await,
