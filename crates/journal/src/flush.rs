@@ -17,7 +17,7 @@ use gyrus_contract::Digest;
 use tokio::sync::watch;
 
 use crate::{
-    Error, Writer,
+    Error, flushers,
     lock::Lock,
     segment::{Files, write_all},
     store::Home,
@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     pub(crate) files: Arc<Files>,
     state: Mutex<State>,
     /// Signalled when a flush ends.
-    pub(crate) flushed: Condvar,
+    pub(crate) flushed: Arc<Condvar>,
     pub(crate) durable: watch::Sender<u64>,
     /// Used by whoever leads a flush.
     output: Mutex<Output>,
@@ -112,7 +112,7 @@ impl Shared {
             taken_us: home.disk.now().mono_us,
             files: Arc::new(files),
             state: Mutex::new(state),
-            flushed: Condvar::new(),
+            flushed: Arc::default(),
             durable: watch::Sender::new(output.seq),
             output: Mutex::new(output),
             lock,
@@ -155,7 +155,7 @@ impl Shared {
         }
         state.flushing = true;
         Ok(Turn::Lead(Lead {
-            shared: Arc::clone(self),
+            shared: Some(Arc::clone(self)),
             began: false,
         }))
     }
@@ -176,8 +176,11 @@ impl Shared {
                         return;
                     }
                 }
+                let target = shared.state().target();
                 // Whoever needs the entries on disk is told of a failure.
-                let _ = Writer::from(shared).barrier().await;
+                if let Ok(Turn::Lead(lead)) = shared.turn(target) {
+                    flushers::flush(lead);
+                }
             }
         });
     }
@@ -231,13 +234,16 @@ impl Drop for Timer {
 
 /// The right and duty to flush. Whatever becomes of it, the next in line gets a turn.
 pub(crate) struct Lead {
-    shared: Arc<Shared>,
+    /// `None` only while it is dropped.
+    shared: Option<Arc<Shared>>,
     began: bool,
 }
 
 impl Lead {
     pub(crate) fn flush(mut self) {
-        let shared = Arc::clone(&self.shared);
+        let Some(shared) = self.shared.clone() else {
+            return;
+        };
         let (pending, target, put) = {
             let mut state = shared.state();
             self.began = true;
@@ -280,20 +286,26 @@ fn failure(error: Error, intact: u64) -> Failure {
 
 impl Drop for Lead {
     fn drop(&mut self) {
-        let mut state = self.shared.state();
+        let Some(shared) = self.shared.take() else {
+            return;
+        };
+        let mut state = shared.state();
         state.flushing = false;
         if self.began && state.failed.is_none() {
             let source = io::Error::other("the thread that flushed it panicked");
             let error = Error::Io {
                 what: "flush",
-                path: self.shared.files.folder.clone(),
+                path: shared.files.folder.clone(),
                 source,
             };
-            state.failed = Some(failure(error, *self.shared.durable.borrow()));
+            state.failed = Some(failure(error, *shared.durable.borrow()));
         }
         drop(state);
-        self.shared.flushed.notify_all();
+        let (flushed, durable) = (Arc::clone(&shared.flushed), shared.durable.clone());
+        // Let go first: whoever is woken may drop the last writer and want the log's lock free.
+        drop(shared);
+        flushed.notify_all();
         // Announced even if nothing was put on disk: who waits must look for a failure.
-        self.shared.durable.send_modify(|_| ());
+        durable.send_modify(|_| ());
     }
 }

@@ -23,6 +23,7 @@ mod lock;
 mod take;
 mod writer;
 mod flush;
+mod flushers;
 mod reader;
 mod follow;
 mod blobs;

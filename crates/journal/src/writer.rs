@@ -10,6 +10,7 @@ use tokio::{runtime::Handle, sync::watch};
 use crate::{
     Error, Inbox, LogName, Reader, blobs,
     flush::{Shared, State, Turn},
+    flushers,
     line::{self, BatchStart, PAYLOAD_LIMIT},
     lock::Lock,
     segment::Files,
@@ -50,10 +51,6 @@ impl Writer {
         Self {
             shared: Arc::new(shared),
         }
-    }
-
-    pub(crate) fn from(shared: Arc<Shared>) -> Self {
-        Self { shared }
     }
 
     /// Appends entries with contiguous numbers, and returns the number of the last one. All are
@@ -102,20 +99,11 @@ impl Writer {
         loop {
             match self.shared.turn(target)? {
                 Turn::Done(seq) => return Ok(seq),
-                Turn::Lead(lead) => match Handle::try_current() {
-                    // It only fails if the runtime ends; then somebody else leads.
-                    Ok(runtime) => {
-                        if runtime.spawn_blocking(move || lead.flush()).await.is_err() {
-                            return self.barrier_blocking();
-                        }
-                    }
-                    Err(_) => lead.flush(),
-                },
-                Turn::Follow => {
-                    // The sender lives as long as we do.
-                    let _ = done.changed().await;
-                }
+                Turn::Lead(lead) => flushers::flush(lead),
+                Turn::Follow => {}
             }
+            // The sender lives as long as we do.
+            let _ = done.changed().await;
         }
     }
 
