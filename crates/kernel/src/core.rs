@@ -17,7 +17,7 @@ use crate::{
 /// One run while a process holds it.
 pub(crate) struct Core {
     pub(crate) kernel: Kernel,
-    pub(crate) started: RunStarted,
+    pub(crate) started: Arc<RunStarted>,
     pub(crate) goal: Text,
     pub(crate) settings: Settings,
     pub(crate) log: Log,
@@ -51,7 +51,7 @@ pub(crate) struct Shared {
 /// What a run is made of, before its first effect.
 pub(crate) struct CoreParts {
     pub(crate) kernel: Kernel,
-    pub(crate) started: RunStarted,
+    pub(crate) started: Arc<RunStarted>,
     pub(crate) goal: Text,
     pub(crate) settings: Settings,
     pub(crate) log: Log,

@@ -35,12 +35,17 @@ pub struct Finished {
 
 /// A run that is held by this process and can be driven.
 pub struct Ready {
-    kernel: Kernel,
-    writer: Writer,
+    held: Held,
     position: Box<Position>,
     recovery: Option<Recovery>,
     /// The recorded cycle was begun by other code than today's.
     other_code: bool,
+}
+
+/// What a run is driven with, wherever it is.
+struct Held {
+    kernel: Kernel,
+    writer: Writer,
     controls: Controls,
     parent: Option<Arc<Ledger>>,
 }
@@ -54,22 +59,24 @@ impl Ready {
         other_code: bool,
     ) -> Result<Self, KernelError> {
         inbox::tidy(&writer.inbox()?, &writer.reader()?)?;
-        let controls = Controls::default();
-        Ok(Self {
+        let held = Held {
             kernel,
             writer,
+            controls: Controls::default(),
+            parent: None,
+        };
+        Ok(Self {
+            held,
             position: Box::new(position),
             recovery,
             other_code,
-            controls,
-            parent: None,
         })
     }
 
     /// Spends from a parent's ledger and obeys its controls.
     pub(crate) fn under(mut self, parent: Arc<Ledger>, controls: Controls) -> Self {
-        self.parent = Some(parent);
-        self.controls = controls;
+        self.held.parent = Some(parent);
+        self.held.controls = controls;
         self
     }
 
@@ -95,7 +102,7 @@ impl Ready {
 
     /// Pauses and stops the run while it is driven.
     pub fn controls(&self) -> Controls {
-        self.controls.clone()
+        self.held.controls.clone()
     }
 
     /// Drives the run until it ends or parks.
@@ -103,20 +110,26 @@ impl Ready {
     /// # Errors
     /// When the journal fails or the loop is not deterministic. Everything that was acknowledged
     /// is on disk, and the run can be resumed.
-    pub async fn drive(mut self) -> Result<Finished, KernelError> {
+    pub async fn drive(self) -> Result<Finished, KernelError> {
+        let Ready {
+            held,
+            mut position,
+            mut other_code,
+            ..
+        } = self;
+        let run = position.started.run;
         let mut handed_over = None;
         loop {
             // Boxed, because a thousand parked runs are a thousand of these futures.
-            let driver = Box::new(Driver::new(&self)?);
-            let position = self.position.clone();
-            let may_hand_over = self.other_code && !position.recorded.is_empty();
+            let driver = Box::new(Driver::new(&held, &position, other_code)?);
+            let may_hand_over = other_code && !position.recorded.is_empty();
             match driver.drive(position, handed_over.take()).await {
                 // Today's code cannot continue what other code began: a fresh cycle takes over.
                 Err(KernelError::Stop(Stop::Divergence(divergence))) if may_hand_over => {
-                    self.other_code = false;
+                    other_code = false;
                     // What the attempt settled before it diverged is part of the position.
-                    self.writer.barrier().await?;
-                    *self.position = Position::read(self.id(), &self.writer.reader()?)?;
+                    held.writer.barrier().await?;
+                    position = Box::new(Position::read(run, &held.writer.reader()?)?);
                     handed_over = Some(divergence.to_string());
                 }
                 done => return done,
@@ -156,11 +169,10 @@ struct Driver {
 }
 
 impl Driver {
-    fn new(ready: &Ready) -> Result<Self, KernelError> {
-        let position = &ready.position;
-        let log = Log::live(ready.writer.clone())?;
+    fn new(held: &Held, position: &Position, other_code: bool) -> Result<Self, KernelError> {
+        let log = Log::live(held.writer.clone())?;
         let state = position.kernel_state();
-        let ledger = Ledger::new(position.settings.limits, &state, ready.parent.clone());
+        let ledger = Ledger::new(position.settings.limits, &state, held.parent.clone());
         let last_snapshot = position
             .last
             .as_ref()
@@ -171,14 +183,14 @@ impl Driver {
         };
         let started = position.started.clone();
         let core = Core::new(CoreParts {
-            kernel: ready.kernel.clone(),
+            kernel: held.kernel.clone(),
             goal: started.goal.load(&log)?,
             settings: position.settings.clone(),
             ledger: Arc::new(ledger),
             log,
-            inbox: Some(ready.writer.inbox()?),
-            controls: ready.controls.clone(),
-            prompts_may_differ: ready.other_code,
+            inbox: Some(held.writer.inbox()?),
+            controls: held.controls.clone(),
+            prompts_may_differ: other_code,
             state,
             journaled_items: position.last.as_ref().map_or(0, |cycle| cycle.memory_next),
             started,
@@ -186,13 +198,13 @@ impl Driver {
         let started = &position.started;
         Ok(Self {
             core: Arc::new(core),
-            cognitive_loop: ready
+            cognitive_loop: held
                 .kernel
                 .make_loop(&started.cognitive_loop, &started.loop_config)?,
             snapshots: Snapshots::new(started.workspace.clone(), previous),
             cycle: position.cycle,
             recorded: None,
-            other_code: ready.other_code,
+            other_code,
         })
     }
 

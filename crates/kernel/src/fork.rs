@@ -1,6 +1,6 @@
 //! A new run that shares a prefix with another and goes on live.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use gyrus_contract::{Digest, Item, RunId, Spent};
 use gyrus_journal::Reader;
@@ -69,7 +69,7 @@ impl Kernel {
                 head: source.head,
             }),
             snapshot: crate::driver::first_snapshot(&log, &workspace)?,
-            ..source.started.clone()
+            ..RunStarted::clone(&source.started)
         };
         log.append(started.clone())?;
         let mut position = Position::fresh(started);
@@ -111,7 +111,7 @@ fn inherited(last: CycleEnded, first: u64, items: &[Item], log: &Log) -> Result<
 
 /// The run to fork from, up to its cycle.
 struct Source {
-    started: RunStarted,
+    started: Arc<RunStarted>,
     last: Option<CycleEnded>,
     /// The workspace at the cycle's end.
     snapshot: Snapshot,

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use std::sync::Arc;
+
 use gyrus_contract::{Item, RunId, Spent};
 use gyrus_journal::Reader;
 
@@ -16,7 +18,7 @@ use crate::{
 /// Where a run is.
 #[derive(Debug, Clone)]
 pub(crate) struct Position {
-    pub(crate) started: RunStarted,
+    pub(crate) started: Arc<RunStarted>,
     /// What holds now.
     pub(crate) settings: Settings,
     /// The last complete cycle.
@@ -44,6 +46,7 @@ pub(crate) struct Dropped {
 impl Position {
     /// A run that has just begun.
     pub(crate) fn fresh(started: RunStarted) -> Self {
+        let started = Arc::new(started);
         Self {
             settings: started.settings.clone(),
             recorded_under: vec![started.settings.pins.clone()],

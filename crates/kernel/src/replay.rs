@@ -102,7 +102,7 @@ impl Replay {
             prompts_may_differ: other_code,
             state,
             journaled_items: 0,
-            started,
+            started: Arc::new(started),
         });
         let found = Replayed {
             run,

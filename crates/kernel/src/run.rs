@@ -117,7 +117,8 @@ impl Run {
     /// [`Stop`], to be passed on.
     pub async fn ask(&mut self, ask: Ask<'_>) -> Result<Reply, Stop> {
         let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
-        let done = effects::ask::perform(&self.core, begun, ask).await;
+        // Boxed, so that a run that waits for a person does not hold room for asking a model.
+        let done = Box::pin(effects::ask::perform(&self.core, begun, ask)).await;
         self.end(done)
     }
 

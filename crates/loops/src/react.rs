@@ -87,18 +87,18 @@ impl React {
         Ok(())
     }
 
-    async fn call(&self, run: &mut Run, calls: &[ToolCall]) -> Result<Vec<Observation>, Stop> {
+    async fn call(&self, run: &mut Run, plan: &Plan) -> Result<Vec<Observation>, Stop> {
         let harmless = |call: &ToolCall| {
             run.tools()
                 .iter()
                 .any(|spec| spec.name == call.tool && spec.repeat == Repeat::Freely)
         };
         // Reads do not get in each other's way; everything else happens in the order asked for.
-        if calls.len() > 1 && calls.iter().all(harmless) {
-            return run.call_all(calls.to_vec()).await;
+        if plan.tool_calls().nth(1).is_some() && plan.tool_calls().all(harmless) {
+            return run.call_all(plan.tool_calls().cloned().collect()).await;
         }
-        let mut observations = Vec::with_capacity(calls.len());
-        for call in calls {
+        let mut observations = Vec::new();
+        for call in plan.tool_calls() {
             let observation = run.call(call.clone()).await?;
             let ends = observation.claim.is_some();
             observations.push(observation);
@@ -197,8 +197,7 @@ impl CognitiveLoop for React {
     }
 
     async fn act(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
-        let calls: Vec<_> = plan.tool_calls().cloned().collect();
-        if calls.is_empty() {
+        if plan.tool_calls().next().is_none() {
             let said = plan
                 .steps
                 .first()
@@ -208,11 +207,12 @@ impl CognitiveLoop for React {
             return Ok(ExecutionResult::default());
         }
         self.state.idle_replies = 0;
-        let observations = self.call(run, &calls).await?;
+        let observations = self.call(run, plan).await?;
         self.memory.add_results(&observations);
         let claim = observations.iter().find_map(|seen| seen.claim.clone());
-        let actions: Vec<_> = calls
-            .into_iter()
+        let actions: Vec<_> = plan
+            .tool_calls()
+            .cloned()
             .zip(observations)
             .map(|(call, observation)| Action { call, observation })
             .collect();

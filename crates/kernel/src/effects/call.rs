@@ -116,7 +116,7 @@ async fn live(
             started,
             resolved: judged.resolved(call),
         };
-        if let Some(resulted) = execute::settle(core, effect, cut_off).await? {
+        if let Some(resulted) = Box::pin(execute::settle(core, effect, cut_off)).await? {
             return Ok(resulted);
         }
     }
@@ -160,7 +160,8 @@ async fn live(
             }
         }
     }
-    execute::start(core, effect, tool, resolved, attempt).await
+    // Boxed for the same reason as asking a model: most waiting is done before.
+    Box::pin(execute::start(core, effect, tool, resolved, attempt)).await
 }
 
 /// What is to be judged.
