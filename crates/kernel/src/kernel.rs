@@ -223,7 +223,7 @@ impl Kernel {
                 limits: new.limits,
                 mode: new.mode,
                 on_ask: new.on_ask,
-                pins: self.pins(&*cognitive_loop, &new.pins),
+                pins: Arc::new(self.pins(&*cognitive_loop, &new.pins)),
             },
             tools: self.organs().tools.keys().cloned().collect(),
             model: self.organs().model.name().to_owned(),
@@ -293,12 +293,12 @@ impl Kernel {
             cost: changes.limits.cost.or(before.limits.cost),
             time_ms: changes.limits.time_ms.or(before.limits.time_ms),
         };
-        let pins = changes.pins.unwrap_or_else(|| before.pins.clone());
+        let pins = changes.pins.unwrap_or_else(|| Pins::clone(&before.pins));
         Settings {
             limits,
             mode: changes.mode.unwrap_or(before.mode),
             on_ask: changes.on_ask.unwrap_or(before.on_ask),
-            pins: self.pins(cognitive_loop, &pins),
+            pins: Arc::new(self.pins(cognitive_loop, &pins)),
         }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Position {
     /// How the run stopped last, if it said so, and what it had used then.
     ending: Option<(Ending, Spent)>,
     /// What decided how the run goes on while `recorded` was recorded.
-    recorded_under: Vec<Pins>,
+    recorded_under: Vec<Arc<Pins>>,
 }
 
 /// A cycle that was given up.
@@ -131,7 +131,7 @@ impl Position {
     /// Whether other code than that of `pins` had a part in what is recorded since the last
     /// complete cycle.
     pub(crate) fn other_code(&self, pins: &Pins) -> bool {
-        self.recorded_under.iter().any(|under| under != pins)
+        self.recorded_under.iter().any(|under| **under != *pins)
     }
 
     /// Child runs that were started below this run.

@@ -87,7 +87,7 @@ impl Replay {
         let cognitive_loop = kernel.make_loop(&started.cognitive_loop, &started.loop_config)?;
         let mut other_code = false;
         for settings in settings(&log, &started)? {
-            other_code |= kernel.pins(&*cognitive_loop, &settings.pins) != settings.pins;
+            other_code |= kernel.pins(&*cognitive_loop, &settings.pins) != *settings.pins;
         }
         let run = started.run;
         let state = KernelState::default();

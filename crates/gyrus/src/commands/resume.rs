@@ -105,7 +105,7 @@ pub(crate) fn settings(store: &Store, run: RunId) -> Result<Before, Failure> {
     Ok(Before {
         started,
         on_ask: settings.on_ask,
-        pins: settings.pins,
+        pins: Pins::clone(&settings.pins),
     })
 }
 

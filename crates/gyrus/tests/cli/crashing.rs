@@ -154,6 +154,8 @@ fn killed_in_the_middle_of_a_command_nothing_of_it_is_alive_when_it_is_settled()
     let tree = below(keeper.pid);
     assert!(tree.len() >= 4, "the command and what it started: {tree:?}");
     running.signal(Signal::KILL);
+    // Until it is gone the run is still held.
+    assert_eq!(running.end().code, None);
     world.gyrus(&["resume", "last"]).exits(0);
     // Resume has settled the command, so everything of it was gone by then.
     for process in &tree {

@@ -194,7 +194,7 @@ fn child_run(
         throwaway: core.started.throwaway,
         on_ask: core.settings.on_ask,
         limits,
-        pins: core.settings.pins.clone(),
+        pins: crate::Pins::clone(&core.settings.pins),
         parent: Some(parent),
     }
 }

@@ -1,6 +1,6 @@
 //! Entries about a run as a whole: how it starts, stops, goes on and ends.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{
     BlobId, Claim, Digest, EffectId, Limits, MessageBody, Mode, ModelError, OnAsk, Principal,
@@ -90,8 +90,9 @@ pub struct Settings {
     pub mode: Mode,
     /// What happens when a person must be asked.
     pub on_ask: OnAsk,
-    /// Hashes of everything that decides how the run goes on.
-    pub pins: Pins,
+    /// Hashes of everything that decides how the run goes on. Shared, because a process holds the
+    /// same ones for every run.
+    pub pins: Arc<Pins>,
 }
 
 /// A process took the run up again.
