@@ -65,7 +65,18 @@ impl Store {
         self.check_writable()?;
         let disk = self.home.disk.as_ref();
         let mut freed = 0;
-        for gone in folders(disk, &self.home.root.join(".trash"))? {
+        let trash = folders(disk, &self.home.root.join(".trash"))?;
+        if !trash.is_empty() {
+            // A removal that was not told to have worked may come undone in a power cut: the name
+            // must be gone for good before what it named is.
+            for kind in folders(disk, &self.home.root)? {
+                let about = disk.metadata(&kind).map_err(Error::io("look at", &kind))?;
+                if about.is_folder {
+                    disk.sync_folder(&kind).map_err(Error::io("sync", kind))?;
+                }
+            }
+        }
+        for gone in trash {
             freed += self.discard(&gone);
         }
         for staged in folders(disk, &self.home.root.join(".incoming"))? {

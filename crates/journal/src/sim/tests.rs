@@ -89,3 +89,12 @@ fn a_writer_that_failed_says_the_same_for_good_and_the_truth() {
         }
     }
 }
+
+/// Seeds that once failed.
+#[test]
+fn lives_that_went_wrong_once_go_right() {
+    // A sweep after a removal that failed, then a power cut: the log came back without its blobs.
+    if let Err(failure) = explore(9_024_908) {
+        panic!("{failure}");
+    }
+}
