@@ -8,7 +8,7 @@ use gyrus_contract::{
     Text, Tool, ToolCall, ToolOutput, ToolSpec, Touch, Unresolvable, Usage, Verdict,
 };
 use gyrus_journal::Store;
-use gyrus_kernel::{Kernel, NewRun, Organs, redact::Redactor};
+use gyrus_kernel::{Kernel, NewRun, Only, Organs, redact::Redactor};
 use gyrus_loops::CognitiveConfig;
 use serde_json::json;
 
@@ -25,7 +25,7 @@ pub(crate) fn kernel(root: &Path, plays: Plays, asks: bool) -> anyhow::Result<Ke
     let store = Store::open(root)?;
     let tools: Vec<Arc<dyn Tool>> = vec![Arc::new(Note::new()), Arc::new(Finish::new())];
     let organs = Organs::new(
-        Arc::new(Free { plays }),
+        Arc::new(Only(Arc::new(Free { plays }))),
         tools,
         Arc::new(Open { asks }),
         Arc::new(Redactor::new([7; 32], Vec::new())),
@@ -62,10 +62,7 @@ impl Model for Free {
     }
 
     fn price(&self) -> Option<Price> {
-        Some(Price {
-            input: 1,
-            output: 1,
-        })
+        Some(Price::new(1, 1))
     }
 
     fn reply<'a>(
@@ -95,6 +92,7 @@ impl Model for Free {
                 input_tokens: 900,
                 output_tokens: 60,
                 cached_tokens: 0,
+                cache_written_tokens: 0,
             }),
             model: "free".to_owned(),
         };

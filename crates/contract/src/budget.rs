@@ -4,6 +4,8 @@ use std::{fmt, ops};
 
 use serde::{Deserialize, Serialize};
 
+use crate::Usage;
+
 /// Money in millionths of a US dollar.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -31,15 +33,51 @@ pub struct Price {
     pub input: u64,
     /// Tokens received.
     pub output: u64,
+    /// Tokens sent that the provider had in its cache; as `input` if not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<u64>,
+    /// Tokens sent that the provider put into its cache; as `input` if not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<u64>,
 }
 
 impl Price {
-    /// The cost of a call, rounded up.
-    pub fn of(&self, input_tokens: u64, output_tokens: u64) -> Microdollars {
-        let exact = u128::from(self.input) * u128::from(input_tokens)
-            + u128::from(self.output) * u128::from(output_tokens);
-        Microdollars(u64::try_from(exact.div_ceil(1_000_000)).unwrap_or(u64::MAX))
+    /// A price without a cache's own rates.
+    pub fn new(input: u64, output: u64) -> Self {
+        Self {
+            input,
+            output,
+            cache_read: None,
+            cache_write: None,
+        }
     }
+
+    /// The most that a call can cost, rounded up: as if all of its prompt were charged at the
+    /// dearest rate.
+    pub fn at_most(&self, input_tokens: u64, output_tokens: u64) -> Microdollars {
+        let dearest = self.input.max(self.cache_write.unwrap_or(0));
+        sum([(dearest, input_tokens), (self.output, output_tokens)])
+    }
+
+    /// The cost of a call, rounded up.
+    pub fn of(&self, usage: &Usage) -> Microdollars {
+        let read = usage.cached_tokens.min(usage.input_tokens);
+        let written = usage.cache_written_tokens.min(usage.input_tokens - read);
+        sum([
+            (self.input, usage.input_tokens - read - written),
+            (self.cache_read.unwrap_or(self.input), read),
+            (self.cache_write.unwrap_or(self.input), written),
+            (self.output, usage.output_tokens),
+        ])
+    }
+}
+
+fn sum<const N: usize>(rates_and_tokens: [(u64, u64); N]) -> Microdollars {
+    let exact = rates_and_tokens
+        .into_iter()
+        .map(|(rate, tokens)| u128::from(rate) * u128::from(tokens))
+        .fold(0, u128::saturating_add);
+    Microdollars(u64::try_from(exact.div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
 /// What a run may use, its children included. `None` is no limit.

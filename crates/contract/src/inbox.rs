@@ -44,6 +44,9 @@ pub enum MessageBody {
         effect: EffectId,
         /// Of the card that was shown: a yes to something else does not count.
         digest: Digest,
+        /// The answer to a question that wants more than a yes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        words: Option<String>,
     },
     /// No to a card.
     Deny {

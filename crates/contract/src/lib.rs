@@ -31,7 +31,10 @@ pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId};
 pub use inbox::{MessageBody, OnAsk, Principal, SurfaceMessage};
 pub use memory_buffer::{Item, MemoryBuffer};
 pub use message::{Image, Message, Part, Role, ToolCall, ToolResult};
-pub use model::{Delta, Model, ModelError, Prompt, Purpose, Reply, StopReason, SystemPart, Usage};
+pub use model::{
+    Choice, DEFAULT_IMAGE_TOKENS, Delta, Model, ModelError, Prompt, Purpose, Reply, Router,
+    StopReason, SystemPart, Usage, Wanted,
+};
 pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
 pub use process::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError};
 pub use text::{Origin, Text};

@@ -150,6 +150,7 @@ impl MemoryBuffer {
                 Part::ToolResult(ToolResult {
                     call_id: seen.call_id.clone(),
                     text: seen.text.clone(),
+                    images: seen.images.clone(),
                     is_error: seen.is_error,
                 })
             })
@@ -239,6 +240,7 @@ mod tests {
                     name: "read".into(),
                 },
             ),
+            images: Vec::new(),
             is_error: false,
             verdict: ActionVerdict::NoEffect,
             claim: None,

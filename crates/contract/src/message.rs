@@ -71,6 +71,10 @@ pub struct Image {
     pub blob: BlobId,
     /// `image/png`, `image/webp` or `image/jpeg`.
     pub media_type: String,
+    /// In pixels.
+    pub width: u32,
+    /// In pixels.
+    pub height: u32,
 }
 
 /// A model's wish to use a tool. Nothing has been judged yet.
@@ -103,6 +107,9 @@ pub struct ToolResult {
     /// The bounded text; it says what was cut.
     #[serde(flatten)]
     pub text: Text,
+    /// Pictures that it returned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
     /// The tool failed, was refused or was interrupted.
     pub is_error: bool,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Boxed, Message, Part, Price, ToolCall, ToolSpec};
+use crate::{Boxed, Image, Message, Part, Price, ToolCall, ToolSpec};
 
 /// What a model is asked for; a router chooses by it, and a script keys its replies by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -77,6 +77,9 @@ pub struct Usage {
     /// The part of `input_tokens` that was read from the provider's cache.
     #[serde(default)]
     pub cached_tokens: u64,
+    /// The part of `input_tokens` that was put into the provider's cache.
+    #[serde(default)]
+    pub cache_written_tokens: u64,
 }
 
 /// A whole reply.
@@ -209,6 +212,10 @@ impl ModelError {
     }
 }
 
+/// What a picture is taken to cost where nothing better is known, in tokens: about a screenshot
+/// of 1280 by 800 at the providers that charge most.
+pub const DEFAULT_IMAGE_TOKENS: u64 = 1_600;
+
 /// One model behind one address.
 pub trait Model: Send + Sync {
     /// `provider/model`, as a person names it and a journal records it.
@@ -217,10 +224,64 @@ pub trait Model: Send + Sync {
     /// What it charges; `None` when unknown.
     fn price(&self) -> Option<Price>;
 
+    /// How many tokens a prompt and its reply may have together; `None` when unknown.
+    fn window(&self) -> Option<u64> {
+        None
+    }
+
+    /// What a picture counts as, in tokens, for reservations.
+    fn image_tokens(&self, _image: &Image) -> u64 {
+        DEFAULT_IMAGE_TOKENS
+    }
+
     /// Asks once. `deltas` hears the reply while it arrives; dropping the future gives up.
     fn reply<'a>(
         &'a self,
         prompt: &'a Prompt,
         deltas: &'a mut (dyn FnMut(Delta) + Send),
     ) -> Boxed<'a, Result<Reply, ModelError>>;
+}
+
+/// What a [`Router`] is told of a question.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// What the reply is for.
+    pub purpose: Purpose,
+    /// The prompt's size, estimated.
+    pub input_tokens: u64,
+    /// The prompt offers tools.
+    pub tools: bool,
+    /// The prompt has pictures.
+    pub images: bool,
+    /// The reply must fit a schema.
+    pub schema: bool,
+    /// The attempts at this question that failed, oldest first: who was asked, and what came.
+    pub failed: &'a [(String, ModelError)],
+}
+
+/// A model that was chosen for a question.
+#[derive(Clone)]
+pub struct Choice {
+    /// Whom to ask.
+    pub model: Arc<dyn Model>,
+    /// Why, in a few words for a person.
+    pub why: String,
+}
+
+/// Chooses a model for each attempt. It asks nobody and repeats nothing: only the run does.
+pub trait Router: Send + Sync {
+    /// What a person calls the choice: one model, or a list of them.
+    fn name(&self) -> &str;
+
+    /// Whom to ask.
+    ///
+    /// # Errors
+    /// When no model can answer this: the last error of those that failed, or why none fits.
+    fn choose(&self, wanted: &Wanted<'_>) -> Result<Choice, ModelError>;
+
+    /// Hears how an attempt went, so that a model that is down is left alone for a while.
+    fn heard(&self, _model: &str, _came: Result<(), &ModelError>) {}
+
+    /// A model that may be chosen and whose price is not known, if there is one.
+    fn unpriced(&self) -> Option<String>;
 }

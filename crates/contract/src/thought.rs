@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ActionVerdict, Claim, EffectId, Text, ToolCall};
+use crate::{ActionVerdict, Claim, EffectId, Image, Part, Text, ToolCall};
 
 /// What a loop knows at the start of a cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Perception {
     /// The goal with its amendments, oldest first.
     pub goal: Vec<Text>,
-    /// Context worth thinking about now, most important first.
-    pub context: Vec<Text>,
+    /// What came with the goal: files, pictures, standard input.
+    pub context: Vec<Part>,
     /// Names of the tools at hand.
     pub available_tools: Vec<String>,
 }
@@ -135,6 +135,9 @@ pub struct Observation {
     pub tool: String,
     /// What it returned, bounded.
     pub text: Text,
+    /// Pictures that it returned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
     /// It failed, was denied or was interrupted.
     pub is_error: bool,
     /// Whether the world changed.

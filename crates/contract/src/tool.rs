@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    ActionVerdict, Boxed, Claim, CommandOutcome, CommandSpec, Digest, EffectId, KeeperError,
-    ResolvedCall,
+    ActionVerdict, BlobId, Boxed, Claim, CommandOutcome, CommandSpec, Digest, EffectId, Image,
+    KeeperError, ResolvedCall,
 };
 
 /// What a tool is called, takes and touches. Models see name, description and parameters; the
@@ -36,6 +36,12 @@ pub enum Touch {
     Writes(String),
     /// Starts processes; this argument is the command line.
     Starts(String),
+    /// Connects to the host of the URL in this argument and reads from it.
+    Connects(String),
+    /// Reads or changes the clipboard of the person's desktop, by a helper program.
+    Clipboard,
+    /// Asks a person the question in this argument; the answer's words are the result.
+    Asks(String),
 }
 
 /// What may be done with a call whose outcome was lost in a crash.
@@ -90,8 +96,18 @@ pub trait Site: Send + Sync {
     /// The folder that the run works in, as a real absolute path.
     fn workspace(&self) -> &Path;
 
+    /// What the person answered, for a call that asked one ([`Touch::Asks`]).
+    fn answer(&self) -> Option<&str>;
+
     /// Replaces every `⟦secret:NAME⟧` by its value, for the outside world only.
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret>;
+
+    /// Puts the bytes of a picture into the run's store, so that [`ToolOutput::images`] can name
+    /// it.
+    ///
+    /// # Errors
+    /// In words, when the store cannot take it.
+    fn keep(&self, bytes: &[u8]) -> Result<BlobId, String>;
 
     /// Runs a command under the run's keeper and waits for its whole process tree to be gone.
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>>;
@@ -111,6 +127,9 @@ pub struct Artifact {
 pub struct ToolOutput {
     /// For the model. Untrusted.
     pub text: String,
+    /// Pictures for the model, kept by [`Site::keep`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
     /// The call failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
@@ -129,6 +148,7 @@ impl ToolOutput {
     pub fn read(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
+            images: Vec::new(),
             is_error: false,
             verdict: ActionVerdict::NoEffect,
             artifacts: Vec::new(),

@@ -77,7 +77,7 @@ pub(crate) fn is_answered(store: &Store, open: &Open) -> Result<bool, Failure> {
         let message: Option<SurfaceMessage> = serde_json::from_str(body).ok();
         matches!(
             message.map(|message| message.body),
-            Some(MessageBody::Approve { effect, digest } | MessageBody::Deny { effect, digest, .. })
+            Some(MessageBody::Approve { effect, digest, .. } | MessageBody::Deny { effect, digest, .. })
                 if effect == open.effect && digest == open.digest
         )
     }))
@@ -92,7 +92,11 @@ pub(crate) fn answer(
 ) -> Result<(), Failure> {
     let (effect, digest) = (open.effect.clone(), open.digest);
     let body = match answer {
-        Answer::Yes => MessageBody::Approve { effect, digest },
+        Answer::Yes { words } => MessageBody::Approve {
+            effect,
+            digest,
+            words,
+        },
         Answer::No { reason } => MessageBody::Deny {
             effect,
             digest,
@@ -105,8 +109,11 @@ pub(crate) fn answer(
 /// What a person says to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Yes.
-    Yes,
+    /// Yes, or the answer to a question.
+    Yes {
+        /// The answer, to a question that wants words.
+        words: Option<String>,
+    },
     /// No, perhaps with words for the model.
     No {
         /// The words.

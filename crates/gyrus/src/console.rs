@@ -115,7 +115,12 @@ impl Console {
         }
         if self.person.is_some() && self.on_ask == OnAsk::Wait {
             // The bell: whoever looks elsewhere is called.
-            text.push_str("\x07y = yes, n = no, n and words = no, and what to do instead: ");
+            text.push('\x07');
+            text.push_str(if open.card.question {
+                "your answer: "
+            } else {
+                "y = yes, n = no, n and words = no, and what to do instead: "
+            });
             self.end_question()?;
             crate::terminal::forget_what_was_typed();
             self.asking = true;
@@ -135,11 +140,13 @@ impl Console {
         else {
             return Ok(());
         };
-        match understand(typed) {
+        let question = open.card.question;
+        match understand(typed, question) {
             Some(answer) => {
                 self.asking = false;
                 approvals::answer(&self.store, open, person.clone(), answer)
             }
+            None if question => put("your answer, in words: "),
             None => put("please type y or n: "),
         }
     }
@@ -194,14 +201,18 @@ fn rendered(line: &Line, indent: &str, painter: &Painter) -> String {
     text
 }
 
-/// What a typed line says; `None` if it is neither yes nor no.
-fn understand(typed: &str) -> Option<Answer> {
+/// What a typed line says; `None` if it is neither yes nor no, or no answer to a question.
+fn understand(typed: &str, question: bool) -> Option<Answer> {
     let typed = typed.trim();
+    if question {
+        let words = Some(typed.to_owned());
+        return (!typed.is_empty()).then_some(Answer::Yes { words });
+    }
     let (word, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
     let rest = rest.trim();
     match word.to_ascii_lowercase().as_str() {
         // Words after a yes may be a condition, and a yes has none.
-        "y" | "yes" if rest.is_empty() => Some(Answer::Yes),
+        "y" | "yes" if rest.is_empty() => Some(Answer::Yes { words: None }),
         "n" | "no" => Some(Answer::No {
             reason: (!rest.is_empty()).then(|| rest.to_owned()),
         }),
@@ -228,8 +239,8 @@ mod tests {
             })
         };
         for (typed, answer) in [
-            ("y\n", Some(Answer::Yes)),
-            (" YES ", Some(Answer::Yes)),
+            ("y\n", Some(Answer::Yes { words: None })),
+            (" YES ", Some(Answer::Yes { words: None })),
             ("n", no(None)),
             (
                 "no use the other folder\n",
@@ -239,7 +250,7 @@ mod tests {
             ("", None),
             ("yess", None),
         ] {
-            assert_eq!(understand(typed), answer, "{typed}");
+            assert_eq!(understand(typed, false), answer, "{typed}");
         }
     }
 

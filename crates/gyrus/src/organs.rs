@@ -7,7 +7,7 @@ use std::{
 
 use gyrus_contract::{Boxed, Delta, Model, ModelError, Price, Prompt, Reply};
 use gyrus_journal::Store;
-use gyrus_kernel::{Kernel, Organs, Pins, gate::PlainGate};
+use gyrus_kernel::{Kernel, Only, Organs, Pins, gate::PlainGate};
 use gyrus_loops::{CognitiveConfig, NAMES};
 use gyrus_models::{NoBlobs, ScriptError, ScriptedModel};
 use gyrus_tools::Registry;
@@ -112,7 +112,13 @@ pub(crate) fn kernel(home: &Home, store: Store, model: Arc<dyn Model>) -> Result
         .collect();
     let gate = Arc::new(PlainGate::new(home.state.clone()));
     let redactor = Arc::new(home.redactor()?);
-    let mut organs = Organs::new(model, tools, gate, redactor, gyrus_loops::factory());
+    let mut organs = Organs::new(
+        Arc::new(Only(model)),
+        tools,
+        gate,
+        redactor,
+        gyrus_loops::factory(),
+    );
     organs.pins = Pins::from([
         ("gyrus".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         ("prompts".to_owned(), gyrus_loops::prompts().to_string()),

@@ -117,7 +117,7 @@ impl Ledger {
             output = output.min(tokens.saturating_sub(input_tokens));
         }
         if let (Some(cost), Some(price)) = (left.cost, price) {
-            let for_output = cost.0.saturating_sub(price.of(input_tokens, 0).0);
+            let for_output = cost.0.saturating_sub(price.at_most(input_tokens, 0).0);
             let affordable = u128::from(for_output) * 1_000_000 / u128::from(price.output.max(1));
             output = output.min(u64::try_from(affordable).unwrap_or(u64::MAX));
         }
@@ -143,7 +143,7 @@ impl Ledger {
                 .max_output_tokens;
         }
         let cost = price
-            .map(|price| price.of(input_tokens, output))
+            .map(|price| price.at_most(input_tokens, output))
             .unwrap_or_default();
         let charge = Charge {
             tokens: input_tokens + output,
@@ -265,6 +265,8 @@ mod tests {
     const PRICE: Price = Price {
         input: 1_000_000,
         output: 2_000_000,
+        cache_read: None,
+        cache_write: None,
     };
 
     fn tokens(limit: u64) -> Limits {
@@ -309,10 +311,7 @@ mod tests {
         let reservation = ledger.reserve(500, 100_000, Some(PRICE)).unwrap();
         assert_eq!(reservation.max_output_tokens, 250);
         assert_eq!(reservation.charge.cost, Microdollars(1_000));
-        let dear = Price {
-            input: u64::MAX,
-            output: u64::MAX,
-        };
+        let dear = Price::new(u64::MAX, u64::MAX);
         assert!(ledger.reserve(u64::MAX / 2, 10, Some(dear)).is_err());
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) amendments: Vec<Text>,
     pub(crate) consumed: Vec<String>,
     pub(crate) denied: Vec<String>,
+    /// How many tokens the model takes that was asked last.
+    pub(crate) window: Option<u64>,
     /// Messages of memory below this number stand in the journal.
     pub(crate) journaled_items: u64,
     /// A live call of this cycle may have changed the workspace.
@@ -72,6 +74,7 @@ impl Core {
             amendments: state.amendments,
             consumed: Vec::new(),
             denied: state.denied,
+            window: state.window,
             journaled_items: parts.journaled_items,
             world_changed: false,
             open_calls: Vec::new(),
@@ -110,6 +113,7 @@ impl Core {
             amendments: shared.amendments.clone(),
             children: self.ledger.children(),
             denied: shared.denied.clone(),
+            window: shared.window,
             settings: (self.settings != self.started.settings).then(|| self.settings.clone()),
         }
     }

@@ -60,7 +60,7 @@ impl Kernel {
             run: id,
             goal: Inline::store(&goal, &log)?,
             workspace: workspace.clone(),
-            model: self.organs().model.name().to_owned(),
+            model: self.organs().router.name().to_owned(),
             settings: settings.clone(),
             parent: None,
             forked_from: Some(ForkedFrom {

@@ -105,6 +105,14 @@ impl PlainGate {
                 )
                 .contained();
             }
+            Touch::Connects(argument) => {
+                let url = call.arguments[argument].as_str().unwrap_or_default();
+                return Weight::new(Risk::High, format!("connects to {url}"));
+            }
+            Touch::Clipboard => {
+                return Weight::new(Risk::High, "uses the clipboard of your desktop");
+            }
+            Touch::Asks(_) => return Weight::new(Risk::Safe, "asks you a question"),
             Touch::Reads(argument) => (argument, false),
             Touch::Writes(argument) => (argument, true),
         };
@@ -171,9 +179,10 @@ impl Gate for PlainGate {
         let mut paths = BTreeMap::new();
         for touch in &spec.touches {
             match touch {
-                Touch::Starts(argument) => {
+                Touch::Starts(argument) | Touch::Connects(argument) | Touch::Asks(argument) => {
                     text(&arguments, argument)?;
                 }
+                Touch::Clipboard => {}
                 Touch::Reads(argument) | Touch::Writes(argument) => {
                     let writes = matches!(touch, Touch::Writes(_));
                     let given = text(&arguments, argument)?;
@@ -210,8 +219,14 @@ impl Gate for PlainGate {
         if under.exposed && risk >= Risk::High {
             reasons.push("the run has read text that nobody vouches for".to_owned());
         }
+        let asks = |touch: &Touch| matches!(touch, Touch::Asks(_));
         let (decision, why) = if forbidden {
             (Decision::Deny, None)
+        } else if spec.touches.iter().any(asks) {
+            match under.mode {
+                Mode::Never => (Decision::Deny, Some("mode `never` asks nobody".to_owned())),
+                Mode::ReadOnly | Mode::Ask | Mode::Edits | Mode::Auto => (Decision::Ask, None),
+            }
         } else {
             decide(risk, contained, under.mode)
         };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use gyrus_contract::{Gate, KeeperError, Limits, Mode, Model, OnAsk, RunId, Text, Tool, ToolSpec};
+use gyrus_contract::{Gate, KeeperError, Limits, Mode, OnAsk, Router, RunId, Text, Tool, ToolSpec};
 use gyrus_journal::{LogName, Store, Take, os::process::ProcessIdentity};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub const RUNS: &str = "runs";
 /// What a process brings along for its runs to think and act with.
 pub struct Organs {
     /// Whom runs ask.
-    pub model: Arc<dyn Model>,
+    pub router: Arc<dyn Router>,
     /// What runs can do, by name.
     pub tools: BTreeMap<String, Arc<dyn Tool>>,
     /// The tools' specifications, in order of name.
@@ -35,9 +35,9 @@ pub struct Organs {
 }
 
 impl Organs {
-    /// Organs with these parts; tools may come in any order.
+    /// Organs with these parts; tools may come in any order. One model is [`Only`](crate::Only).
     pub fn new(
-        model: Arc<dyn Model>,
+        router: Arc<dyn Router>,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
         gate: Arc<dyn Gate>,
         redactor: Arc<Redactor>,
@@ -52,7 +52,7 @@ impl Organs {
             .map(|tool| Arc::new(tool.spec().clone()))
             .collect();
         Self {
-            model,
+            router,
             tools,
             specs,
             gate,
@@ -226,7 +226,7 @@ impl Kernel {
                 pins: Arc::new(self.pins(&*cognitive_loop, &new.pins)),
             },
             tools: self.organs().tools.keys().cloned().collect(),
-            model: self.organs().model.name().to_owned(),
+            model: self.organs().router.name().to_owned(),
             parent: new.parent,
             forked_from: None,
             snapshot,
@@ -238,13 +238,13 @@ impl Kernel {
     }
 
     fn check_price(&self, limits: &Limits) -> Result<(), KernelError> {
-        let model = &self.organs().model;
-        if limits.cost.is_some() && limits.tokens.is_none() && model.price().is_none() {
-            return Err(KernelError::UnknownPrice {
-                model: model.name().to_owned(),
-            });
+        if limits.cost.is_none() || limits.tokens.is_some() {
+            return Ok(());
         }
-        Ok(())
+        match self.organs().router.unpriced() {
+            Some(model) => Err(KernelError::UnknownPrice { model }),
+            None => Ok(()),
+        }
     }
 
     /// Takes a run up where it was left: by a crash, a pause, a limit, an open question.

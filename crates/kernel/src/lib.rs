@@ -30,6 +30,7 @@ mod controls;
 mod inbox;
 mod budget;
 mod log;
+mod only;
 
 pub mod gate;
 pub mod keeper;
@@ -54,6 +55,7 @@ pub use fork::{ForkInto, Forked};
 pub use inline::{BadBlob, INLINE_LIMIT, Inline};
 pub use kernel::{Changes, Kernel, KernelError, NewRun, Organs, RUNS, entries, log_name, summary};
 pub use log::parse;
+pub use only::Only;
 pub use prompt::prompt_of;
 pub use replay::Replayed;
 pub use run::{Ask, Branch, Run, Tools};

@@ -134,6 +134,7 @@ mod tests {
                         name: "shell".into(),
                     },
                 ),
+                images: Vec::new(),
                 is_error: false,
                 verdict,
                 claim: None,

@@ -11,6 +11,8 @@
 //! [`ModelError`]: gyrus_contract::ModelError
 
 mod anthropic;
+mod connection;
+mod facts;
 mod script;
 mod sse;
 
@@ -19,6 +21,8 @@ use gyrus_contract::BlobId;
 pub use anthropic::AnthropicModel;
 /// The client by its protocol: scripts are played through it and know no vendor.
 use anthropic::AnthropicModel as MessagesClient;
+pub use connection::Connection;
+pub use facts::{Facts, ImageTokens};
 pub use script::{ScriptError, ScriptedModel};
 
 /// Where the bytes of pictures come from.

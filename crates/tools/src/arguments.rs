@@ -1,6 +1,5 @@
 //! From a model's JSON to typed arguments, with an error that a model can act on.
 
-use gyrus_contract::ToolOutput;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -10,14 +9,12 @@ pub(crate) fn parse<T: DeserializeOwned>(
     tool: &str,
     arguments: &Value,
     example: &str,
-) -> Result<T, ToolOutput> {
+) -> Result<T, String> {
     let parsed = match arguments {
         Value::String(text) => serde_json::from_str(text),
         other => T::deserialize(other),
     };
     parsed.map_err(|error| {
-        ToolOutput::error(format!(
-            "the arguments of `{tool}` are wrong: {error}. Expected an object like {example}"
-        ))
+        format!("the arguments of `{tool}` are wrong: {error}. Expected an object like {example}")
     })
 }

@@ -100,7 +100,7 @@ impl Tool for Finish {
             let arguments: Arguments =
                 match arguments::parse(&self.spec.name, &call.arguments, EXAMPLE) {
                     Ok(arguments) => arguments,
-                    Err(output) => return output,
+                    Err(wrong) => return ToolOutput::error(wrong),
                 };
             if arguments.answer.trim().is_empty() {
                 let text = "`answer` is empty: say what the result is, or why there is none";

@@ -109,7 +109,7 @@ impl Tool for Read {
         Box::pin(async move {
             let arguments = match arguments::parse(&self.spec.name, &call.arguments, EXAMPLE) {
                 Ok(arguments) => arguments,
-                Err(output) => return output,
+                Err(wrong) => return ToolOutput::error(wrong),
             };
             let place = Place::of(&call, site.workspace());
             match place.and_then(|place| read(&place, &arguments)) {

@@ -153,8 +153,12 @@ mod tests {
                 spec.name
             );
             for touch in &spec.touches {
-                use gyrus_contract::Touch::{Reads, Starts, Writes};
-                let (Reads(argument) | Writes(argument) | Starts(argument)) = touch;
+                use gyrus_contract::Touch::{Asks, Connects, Reads, Starts, Writes};
+                let (Reads(argument) | Writes(argument) | Starts(argument) | Connects(argument)
+                | Asks(argument)) = touch
+                else {
+                    continue;
+                };
                 assert!(
                     spec.parameters["properties"].get(argument).is_some(),
                     "{}",

@@ -105,7 +105,7 @@ impl Shell {
         }
     }
 
-    fn command(&self, call: &ResolvedCall, site: &dyn Site) -> Result<CommandSpec, ToolOutput> {
+    fn command(&self, call: &ResolvedCall, site: &dyn Site) -> Result<CommandSpec, String> {
         let Arguments {
             command,
             timeout_seconds,
@@ -123,11 +123,10 @@ impl Shell {
             None
         };
         if let Some(wrong) = wrong {
-            return Err(ToolOutput::error(format!("{wrong}; nothing was started")));
+            return Err(format!("{wrong}; nothing was started"));
         }
         let revealed = site.reveal(&command);
-        let command =
-            revealed.map_err(|error| ToolOutput::error(format!("{error}; nothing was started")))?;
+        let command = revealed.map_err(|error| format!("{error}; nothing was started"))?;
         Ok(CommandSpec {
             program: self.program.clone(),
             arguments: vec!["-c".to_owned(), command],
@@ -154,7 +153,7 @@ impl Tool for Shell {
         Box::pin(async move {
             let command = match self.command(&call, site) {
                 Ok(command) => command,
-                Err(output) => return output,
+                Err(wrong) => return ToolOutput::error(wrong),
             };
             let seconds = command.time_limit_ms / 1000;
             match site.run_command(command).await {

@@ -101,7 +101,7 @@ impl Tool for Write {
             let arguments: Arguments =
                 match arguments::parse(&self.spec.name, &call.arguments, EXAMPLE) {
                     Ok(arguments) => arguments,
-                    Err(output) => return output,
+                    Err(wrong) => return ToolOutput::error(wrong),
                 };
             let content = match site.reveal(&arguments.content) {
                 Ok(content) => content,

@@ -167,7 +167,11 @@ impl Subject for Gyrus {
             _ => None,
         });
         let (effect, digest) = asked.expect("it asks");
-        run.send(MessageBody::Approve { effect, digest });
+        run.send(MessageBody::Approve {
+            effect,
+            digest,
+            words: None,
+        });
     }
 }
 

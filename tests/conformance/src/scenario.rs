@@ -10,7 +10,7 @@ use gyrus_contract::MessageBody;
 use gyrus_contract::{Limits, Mode, OnAsk, Origin, Price, Principal, RunId, SurfaceMessage, Text};
 use gyrus_journal::{Error, Store, Take};
 use gyrus_kernel::{
-    Changes, Finished, Kernel, KernelError, LoopFactory, NewRun, Organs, Ready,
+    Changes, Finished, Kernel, KernelError, LoopFactory, NewRun, Only, Organs, Ready,
     gate::PlainGate,
     log_name,
     redact::{Redactor, Secret},
@@ -166,7 +166,7 @@ impl Bench {
     fn new(scenario: Scenario, home: Arc<TempDir>, store: Store, world: World) -> Self {
         let model = Arc::new(Scripted::new(scenario.script.clone(), scenario.price));
         let organs = Organs::new(
-            model.clone(),
+            Arc::new(Only(model.clone())),
             world.tools(),
             Arc::new(PlainGate::new(home.path().join("state"))),
             scenario.redactor.clone(),

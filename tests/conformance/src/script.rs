@@ -29,6 +29,7 @@ pub const USAGE: Usage = Usage {
     input_tokens: 100,
     output_tokens: 10,
     cached_tokens: 0,
+    cache_written_tokens: 0,
 };
 
 /// Ids of calls that the script does not hold begin like this.

@@ -157,6 +157,7 @@ pub fn card() -> Card {
         sentence: "May it end?".to_owned(),
         reasons: Vec::new(),
         details: Vec::new(),
+        question: false,
     }
 }
 

@@ -27,11 +27,15 @@ pub(crate) struct Approve {
     run: String,
     /// The effect that asks, like 2.3
     effect: Option<EffectId>,
+    /// The answer, where the agent asks a question
+    #[arg(long, value_name = "WORDS")]
+    answer: Option<String>,
 }
 
 impl Approve {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        answer(gyrus, &self.run, self.effect.as_ref(), Answer::Yes)
+        let yes = Answer::Yes { words: self.answer };
+        answer(gyrus, &self.run, self.effect.as_ref(), yes)
     }
 }
 
@@ -46,10 +50,20 @@ pub(super) fn answer(
     let store = gyrus.store()?;
     let run = select::find(&store, given)?;
     let open = the_question(&store, run, effect)?;
-    let verdict = if answer == Answer::Yes {
-        "approved"
-    } else {
-        "denied"
+    let verdict = match (&answer, open.card.question) {
+        (Answer::Yes { words: None }, true) => {
+            return Err(Failure::usage(format!("{} asks a question", open.effect))
+                .hint("answer it: gyrus approve RUN --answer WORDS"));
+        }
+        (Answer::Yes { words: Some(_) }, false) => {
+            return Err(
+                Failure::usage(format!("{} asks for leave, not for words", open.effect))
+                    .hint("a yes has no conditions; to say what to do instead: gyrus deny"),
+            );
+        }
+        (Answer::Yes { .. }, true) => "answered",
+        (Answer::Yes { .. }, false) => "approved",
+        (Answer::No { .. }, _) => "denied",
     };
     let person = terminal::person(&gyrus.environment, "command line");
     approvals::answer(&store, &open, person, answer)?;

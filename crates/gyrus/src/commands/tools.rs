@@ -35,6 +35,9 @@ impl Tools {
                     Touch::Reads(_) => "reads files",
                     Touch::Writes(_) => "writes files",
                     Touch::Starts(_) => "starts processes",
+                    Touch::Connects(_) => "connects to a host",
+                    Touch::Clipboard => "uses the clipboard",
+                    Touch::Asks(_) => "asks you",
                 })
                 .collect();
             let touches = if touches.is_empty() {

@@ -19,7 +19,12 @@ const RULE: usize = 72;
 pub(crate) fn lines(effect: &EffectId, card: &Card, run: &str, painter: &Painter) -> Vec<String> {
     let inner = painter.columns.saturating_sub(4);
     let columns = painter.columns.min(RULE);
-    let head = format!("┌ approval {effect} ");
+    let what = if card.question {
+        "question"
+    } else {
+        "approval"
+    };
+    let head = format!("┌ {what} {effect} ");
     let rule = "─".repeat(columns.saturating_sub(visible::width(&head)));
     let mut lines = vec![painter.paint(Paint::Ask, &format!("{head}{rule}"))];
     let frame = painter.paint(Paint::Ask, "│");
@@ -72,6 +77,7 @@ mod tests {
     #[test]
     fn untrusted_words_stay_in_their_box() {
         let card = Card {
+            question: false,
             sentence: "The tool `shell` wants to do something that may not be undone".to_owned(),
             reasons: vec!["runs a command".to_owned()],
             details: vec![Text::new(
@@ -104,6 +110,7 @@ mod tests {
     fn a_long_card_says_where_the_rest_is() {
         let details = vec![Text::new("x\n".repeat(500), Origin::Model)];
         let card = Card {
+            question: false,
             sentence: "s".to_owned(),
             reasons: Vec::new(),
             details,

@@ -145,9 +145,11 @@ fn answer_in_inbox(
 ) -> Result<Option<ApprovalAnswered>, Stop> {
     for message in core.messages()? {
         let (approved, reason) = match message.body {
-            MessageBody::Approve { effect, digest } if effect == *asking && digest == about => {
-                (true, None)
-            }
+            MessageBody::Approve {
+                effect,
+                digest,
+                words,
+            } if effect == *asking && digest == about => (true, words),
             MessageBody::Deny {
                 effect,
                 digest,

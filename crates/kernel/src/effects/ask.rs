@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use gyrus_contract::{
-    EffectId, Item, MemoryBuffer, Message, MessageBody, Model, ModelError, Origin, Part, Purpose,
+    Choice, EffectId, Item, MemoryBuffer, Message, MessageBody, ModelError, Origin, Part, Purpose,
     Reply, Text,
 };
 
@@ -150,6 +150,7 @@ impl Attempts<'_> {
         {
             let mut shared = self.core.shared();
             shared.journaled_items = shared.journaled_items.max(call.to);
+            shared.window = call.window;
         }
         let reply = match reply {
             Some(reply) => reply,
@@ -189,17 +190,32 @@ impl Attempts<'_> {
         if !self.core.log.is_live() {
             return Err(Stop::EndOfRecord);
         }
+        let router = self.core.kernel.organs().router.clone();
         // Attempts of an earlier process do not use up this one's patience.
-        for tried in 1..=MAX_ATTEMPTS {
-            match self.attempt().await? {
-                Ok(reply) => return Ok(reply),
-                Err(error) if error.is_transient() && tried < MAX_ATTEMPTS => {
-                    self.pause(&error, tried).await?;
+        let mut failed: Vec<(String, ModelError)> = Vec::new();
+        loop {
+            let wanted = self.request.wanted(self.ask.purpose, &failed);
+            let choice = router
+                .choose(&wanted)
+                .map_err(|error| Ending::ModelUnreachable { error })?;
+            let name = choice.model.name().to_owned();
+            let mut before = failed.iter().filter(|(model, _)| *model == name);
+            // Another model than those that failed is asked at once.
+            if let Some((_, error)) = before.next_back() {
+                let tried = u32::try_from(1 + before.count()).unwrap_or(u32::MAX);
+                if !error.is_transient() || tried >= MAX_ATTEMPTS {
+                    let error = error.clone();
+                    return Err(Ending::ModelUnreachable { error }.into());
                 }
-                Err(error) => return Err(Ending::ModelUnreachable { error }.into()),
+                self.pause(error, tried).await?;
+            }
+            let came = self.attempt(choice).await?;
+            router.heard(&name, came.as_ref().map(|_| ()));
+            match came {
+                Ok(reply) => return Ok(reply),
+                Err(error) => failed.push((name, error)),
             }
         }
-        unreachable!("the last attempt returns")
     }
 
     async fn pause(&self, error: &ModelError, tried: u32) -> Result<(), Stop> {
@@ -214,17 +230,17 @@ impl Attempts<'_> {
     }
 
     /// One attempt with its own reservation, on the record before it leaves.
-    async fn attempt(&mut self) -> Result<Result<Reply, ModelError>, Stop> {
+    async fn attempt(&mut self, choice: Choice) -> Result<Result<Reply, ModelError>, Stop> {
         let core = self.core;
-        let model = core.kernel.organs().model.clone();
+        let model = &choice.model;
         let reservation = core.ledger.reserve(
-            self.request.input_tokens,
+            self.request.input_tokens(&**model),
             self.ask.max_output_tokens,
             model.price(),
         )?;
         core.warn_of_limits()?;
         self.made += 1;
-        let call = self.intent(&*model, reservation.charge, reservation.max_output_tokens)?;
+        let call = self.intent(&choice, reservation.charge, reservation.max_output_tokens)?;
         core.log.append(call)?;
         core.shared().open_asks.push(ModelReply {
             effect: self.effect.clone(),
@@ -264,7 +280,7 @@ impl Attempts<'_> {
             tokens: usage.input_tokens.saturating_add(usage.output_tokens),
             cost: model
                 .price()
-                .map(|price| price.of(usage.input_tokens, usage.output_tokens))
+                .map(|price| price.of(&usage))
                 .unwrap_or_default(),
         });
         let stored = Came::Reply {
@@ -278,12 +294,16 @@ impl Attempts<'_> {
 
     fn intent(
         &self,
-        model: &dyn Model,
+        choice: &Choice,
         reserved: Charge,
         max_output_tokens: u64,
     ) -> Result<ModelCall, Stop> {
         let core = self.core;
-        let first = core.shared().journaled_items.max(self.request.from);
+        let first = {
+            let mut shared = core.shared();
+            shared.window = choice.model.window();
+            shared.journaled_items.max(self.request.from)
+        };
         let appended = match self.request.memory {
             Some(memory) => append_items(core, memory, first)?,
             None => Appended::default(),
@@ -293,7 +313,9 @@ impl Attempts<'_> {
             attempt: self.made,
             purpose: self.ask.purpose,
             ordinal: self.ordinal,
-            model: model.name().to_owned(),
+            model: choice.model.name().to_owned(),
+            why: choice.why.clone(),
+            window: choice.model.window(),
             prompt: self.request.digest,
             frame: core.log.put_blob(&self.request.frame)?,
             from: self.request.from,

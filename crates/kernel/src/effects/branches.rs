@@ -206,6 +206,7 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Vec<Entry> {
         effect,
         settled: Settled::Cancelled,
         text: Inline::Is("another branch ended first; this call was cut off".to_owned()),
+        images: Vec::new(),
         is_error: true,
         verdict: ActionVerdict::CannotTell,
         artifacts: Vec::new(),

@@ -2,7 +2,7 @@
 
 use gyrus_contract::{
     ActionVerdict, Decision, Digest, EffectId, Observation, Origin, ResolvedCall, Risk, Text,
-    ToolCall, ToolSpec, Verdict,
+    ToolCall, ToolSpec, Touch, Verdict,
 };
 
 use super::{approval, diverges, execute};
@@ -137,8 +137,8 @@ async fn live(
         past.judged,
     )?;
     let reasons = verdict.reasons.join("; ");
-    match verdict.decision {
-        Decision::Allow => {}
+    let answer = match verdict.decision {
+        Decision::Allow => None,
         Decision::Deny => {
             return Ok(refused(
                 core,
@@ -158,10 +158,16 @@ async fn live(
             if !answer.approved {
                 return Ok(refused(core, effect, denial(&answer, &reasons)));
             }
+            answer.reason
         }
-    }
+    };
+    let allowed = execute::Allowed {
+        resolved,
+        answer,
+        attempt,
+    };
     // Boxed for the same reason as asking a model: most waiting is done before.
-    Box::pin(execute::start(core, effect, tool, resolved, attempt)).await
+    Box::pin(execute::start(core, effect, tool, allowed)).await
 }
 
 /// What is to be judged.
@@ -207,6 +213,15 @@ fn judge(
 }
 
 fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verdict) -> Card {
+    if let Some(Touch::Asks(argument)) = asks_a_person(spec) {
+        let question = resolved.arguments[argument].as_str().unwrap_or_default();
+        return Card {
+            sentence: "The agent asks you a question".to_owned(),
+            reasons: Vec::new(),
+            details: vec![Text::new(question, Origin::Model)],
+            question: true,
+        };
+    }
     let wants = match verdict.risk {
         Risk::Safe => "look at something",
         Risk::Moderate => "make a change",
@@ -238,7 +253,13 @@ fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verd
         sentence: format!("The tool `{}` wants to {wants}{place}", spec.name),
         reasons: verdict.reasons,
         details,
+        question: false,
     }
+}
+
+fn asks_a_person(spec: &ToolSpec) -> Option<&Touch> {
+    let asks = |touch: &&Touch| matches!(touch, Touch::Asks(_));
+    spec.touches.iter().find(asks)
 }
 
 fn denial(answer: &approval::Answer, reasons: &str) -> String {
@@ -265,6 +286,7 @@ pub(super) fn refused(core: &Core, effect: &EffectId, text: String) -> ToolResul
         effect: effect.clone(),
         settled: Settled::Refused,
         text: Inline::Is(text),
+        images: Vec::new(),
         is_error: true,
         verdict: ActionVerdict::Refused,
         artifacts: Vec::new(),
@@ -276,7 +298,13 @@ pub(super) fn refused(core: &Core, effect: &EffectId, text: String) -> ToolResul
 fn observe(core: &Core, call: &ToolCall, resulted: ToolResulted) -> Result<Observation, Stop> {
     let text = resulted.text.load(&core.log)?;
     // What gyrus itself says of a call that did not run is no untrusted text.
+    let organs = core.kernel.organs();
+    let asked = organs
+        .tools
+        .get(&call.tool)
+        .is_some_and(|tool| asks_a_person(tool.spec()).is_some());
     let origin = match resulted.settled {
+        Settled::Done if asked => Origin::Person,
         Settled::Done => {
             core.expose();
             Origin::Tool {
@@ -290,6 +318,7 @@ fn observe(core: &Core, call: &ToolCall, resulted: ToolResulted) -> Result<Obser
         call_id: call.id.clone(),
         tool: call.tool.clone(),
         text: Text::new(text, origin),
+        images: resulted.images,
         is_error: resulted.is_error,
         verdict: resulted.verdict,
         claim: resulted.claim,

@@ -7,8 +7,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError, Probe,
-    Repeat, ResolvedCall, Site, Tool, ToolOutput, Touch, UnknownSecret,
+    ActionVerdict, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError,
+    Probe, Repeat, ResolvedCall, Site, Tool, ToolOutput, Touch, UnknownSecret,
 };
 use gyrus_journal::os::process::ProcessIdentity;
 
@@ -16,7 +16,6 @@ use crate::{
     Ending, Inline, Settled, Stop, ToolResulted, ToolStarted,
     core::Core,
     keeper::{Keeper, wait_until_gone},
-    redact::Redactor,
 };
 
 /// How long resume waits for the process tree of a dead gyrus to be gone.
@@ -26,19 +25,40 @@ const TREE_GONE_WITHIN: Duration = Duration::from_secs(30);
 const OUTPUT_LIMIT: usize = 256 * 1024;
 
 /// What a tool is lent for one call.
-struct CallSite {
-    workspace: Arc<Path>,
-    redactor: Arc<Redactor>,
+struct CallSite<'a> {
+    core: &'a Core,
     keeper: Mutex<Option<Keeper>>,
+    answer: Option<String>,
 }
 
-impl Site for CallSite {
+impl<'a> CallSite<'a> {
+    fn new(core: &'a Core, keeper: Option<Keeper>, answer: Option<String>) -> Self {
+        Self {
+            core,
+            keeper: Mutex::new(keeper),
+            answer,
+        }
+    }
+}
+
+impl Site for CallSite<'_> {
     fn workspace(&self) -> &Path {
-        &self.workspace
+        &self.core.started.workspace
+    }
+
+    fn answer(&self) -> Option<&str> {
+        self.answer.as_deref()
+    }
+
+    fn keep(&self, bytes: &[u8]) -> Result<BlobId, String> {
+        self.core
+            .log
+            .put_blob(bytes)
+            .map_err(|stop| stop.to_string())
     }
 
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
-        self.redactor.reveal(text)
+        self.core.kernel.organs().redactor.reveal(text)
     }
 
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
@@ -63,14 +83,25 @@ fn starts_processes(tool: &dyn Tool) -> bool {
     tool.spec()
         .touches
         .iter()
-        .any(|touch| matches!(touch, Touch::Starts(_)))
+        .any(|touch| matches!(touch, Touch::Starts(_) | Touch::Clipboard))
 }
 
 pub(super) fn changes_the_world(tool: &dyn Tool) -> bool {
     let spec = tool.spec();
-    spec.touches
-        .iter()
-        .any(|touch| matches!(touch, Touch::Starts(_) | Touch::Writes(_)))
+    spec.touches.iter().any(|touch| {
+        matches!(
+            touch,
+            Touch::Starts(_) | Touch::Writes(_) | Touch::Clipboard
+        )
+    })
+}
+
+/// A call that the gate, and where it asked a person, let through.
+pub(super) struct Allowed {
+    pub(super) resolved: ResolvedCall,
+    /// What the person who was asked said beside yes.
+    pub(super) answer: Option<String>,
+    pub(super) attempt: u32,
 }
 
 /// Executes a call that the gate let through: from its durable start to its outcome.
@@ -78,9 +109,13 @@ pub(super) async fn start(
     core: &Core,
     effect: &EffectId,
     tool: &Arc<dyn Tool>,
-    resolved: ResolvedCall,
-    attempt: u32,
+    allowed: Allowed,
 ) -> Result<ToolResulted, Stop> {
+    let Allowed {
+        resolved,
+        answer,
+        attempt,
+    } = allowed;
     let organs = core.kernel.organs();
     let keeper = if starts_processes(&**tool) {
         match organs.start_keeper() {
@@ -103,11 +138,7 @@ pub(super) async fn start(
         core.shared().world_changed = true;
         core.log.barrier().await?;
     }
-    let site = CallSite {
-        workspace: core.started.workspace.as_path().into(),
-        redactor: organs.redactor.clone(),
-        keeper: Mutex::new(keeper),
-    };
+    let site = CallSite::new(core, keeper, answer);
     let since = Instant::now();
     #[expect(
         clippy::disallowed_methods,
@@ -136,11 +167,8 @@ async fn cut_off_by_person(
         wait_until_gone(&keeper, TREE_GONE_WITHIN).await;
     }
     let output = ToolOutput {
-        text: "a person cut this call off; it may have done part of its work".to_owned(),
-        is_error: true,
         verdict: ActionVerdict::CannotTell,
-        artifacts: Vec::new(),
-        claim: None,
+        ..ToolOutput::error("a person cut this call off; it may have done part of its work")
     };
     core.log.append(resulted(
         core,
@@ -196,11 +224,7 @@ pub(super) async fn settle(
         Repeat::Freely => true,
         Repeat::Never => false,
         Repeat::Probe => {
-            let site = CallSite {
-                workspace: core.started.workspace.as_path().into(),
-                redactor: core.kernel.organs().redactor.clone(),
-                keeper: Mutex::new(None),
-            };
+            let site = CallSite::new(core, None, None);
             match tool.probe(&resolved, &site).await {
                 Probe::Happened(output) => {
                     return resulted(core, effect, Settled::Done, output, 0).map(Some);
@@ -214,13 +238,11 @@ pub(super) async fn settle(
         return Ok(None);
     }
     let output = ToolOutput {
-        text: "this call was interrupted by a crash; it may or may not have happened, in part or \
-               whole. Look before you do it again."
-            .to_owned(),
-        is_error: true,
         verdict: ActionVerdict::CannotTell,
-        artifacts: Vec::new(),
-        claim: None,
+        ..ToolOutput::error(
+            "this call was interrupted by a crash; it may or may not have happened, in part or \
+             whole. Look before you do it again.",
+        )
     };
     resulted(core, effect, Settled::Interrupted, output, 0).map(Some)
 }
@@ -248,6 +270,7 @@ fn resulted(
         effect: effect.clone(),
         settled,
         text: Inline::store(&text, &core.log)?,
+        images: output.images,
         is_error: output.is_error,
         verdict: output.verdict,
         artifacts: output.artifacts,

@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use gyrus_contract::{Digest, MemoryBuffer, Message, Part, Prompt, Purpose, SystemPart, ToolSpec};
+use gyrus_contract::{
+    DEFAULT_IMAGE_TOKENS, Digest, Image, MemoryBuffer, Message, Model, ModelError, Part, Prompt,
+    Purpose, SystemPart, ToolSpec, Wanted,
+};
 use serde_json::Value;
 
 use crate::{Ask, Stop, Tools, core::Core, prompt::Frame};
@@ -22,7 +25,9 @@ pub(super) struct Request<'a> {
     pub(super) to: u64,
     pub(super) tail: Vec<Message>,
     pub(super) digest: Digest,
-    pub(super) input_tokens: u64,
+    /// Of all that is text.
+    bytes: u64,
+    images: Vec<Image>,
 }
 
 impl<'a> Request<'a> {
@@ -46,14 +51,20 @@ impl<'a> Request<'a> {
 
         let mut hasher = blake3::Hasher::new();
         hasher.update(&frame);
-        let mut bytes = frame.len() as u64;
+        let mut size = Size {
+            bytes: frame.len() as u64,
+            images: Vec::new(),
+        };
+        for message in &ask.lead {
+            size.add_images(message);
+        }
         for item in ask.memory.into_iter().flat_map(|memory| memory.since(from)) {
             hasher.update(item.digest().as_bytes());
-            bytes += item.message.parts.iter().map(part_bytes).sum::<u64>();
+            size.add(&item.message);
         }
         for message in &tail {
             hasher.update(Digest::of_json(message).as_bytes());
-            bytes += message.parts.iter().map(part_bytes).sum::<u64>();
+            size.add(message);
         }
         Ok(Self {
             frame,
@@ -66,8 +77,33 @@ impl<'a> Request<'a> {
             to,
             tail,
             digest: Digest::from_hash(hasher.finalize()),
-            input_tokens: bytes / BYTES_A_TOKEN + 1,
+            bytes: size.bytes,
+            images: size.images,
         })
+    }
+
+    /// How large the prompt is for `model`, in tokens, rounded against us.
+    pub(super) fn input_tokens(&self, model: &dyn Model) -> u64 {
+        let images = self.images.iter().map(|image| model.image_tokens(image));
+        self.bytes / BYTES_A_TOKEN + 1 + images.sum::<u64>()
+    }
+
+    /// What a router must know of it.
+    pub(super) fn wanted<'w>(
+        &self,
+        purpose: Purpose,
+        failed: &'w [(String, ModelError)],
+    ) -> Wanted<'w> {
+        Wanted {
+            purpose,
+            input_tokens: self.bytes / BYTES_A_TOKEN
+                + 1
+                + DEFAULT_IMAGE_TOKENS * self.images.len() as u64,
+            tools: !self.tools.is_empty(),
+            images: !self.images.is_empty(),
+            schema: self.output_schema.is_some(),
+            failed,
+        }
     }
 
     pub(super) fn prompt(&self, purpose: Purpose, ordinal: u64, max_output_tokens: u64) -> Prompt {
@@ -88,13 +124,33 @@ impl<'a> Request<'a> {
     }
 }
 
-/// An image counts as this many bytes of text.
-const IMAGE_BYTES: u64 = 4_800;
+/// What a prompt weighs.
+struct Size {
+    bytes: u64,
+    images: Vec<Image>,
+}
+
+impl Size {
+    fn add(&mut self, message: &Message) {
+        self.bytes += message.parts.iter().map(part_bytes).sum::<u64>();
+        self.add_images(message);
+    }
+
+    fn add_images(&mut self, message: &Message) {
+        for part in &message.parts {
+            match part {
+                Part::Image(image) => self.images.push(image.clone()),
+                Part::ToolResult(result) => self.images.extend(result.images.iter().cloned()),
+                Part::Text(_) | Part::Thinking(_) | Part::ToolCall(_) => {}
+            }
+        }
+    }
+}
 
 fn part_bytes(part: &Part) -> u64 {
     match part {
         Part::Text(text) => text.text.len() as u64,
-        Part::Image(_) => IMAGE_BYTES,
+        Part::Image(_) => 0,
         Part::Thinking(value) => value.to_string().len() as u64,
         Part::ToolCall(call) => call.arguments.to_string().len() as u64 + 40,
         Part::ToolResult(result) => result.text.text.len() as u64 + 40,

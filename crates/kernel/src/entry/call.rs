@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::{
-    ActionVerdict, Artifact, Claim, Digest, EffectId, Principal, ResolvedCall, ResolvedPath, Text,
-    ToolCall, Verdict,
+    ActionVerdict, Artifact, Claim, Digest, EffectId, Image, Principal, ResolvedCall, ResolvedPath,
+    Text, ToolCall, Verdict,
 };
 use gyrus_journal::os::process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
@@ -82,6 +82,9 @@ pub struct Card {
     pub reasons: Vec<String>,
     /// The call's own words: untrusted, shown in a marked box.
     pub details: Vec<Text>,
+    /// It asks for words, not for leave.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub question: bool,
 }
 
 /// A person answered, or nobody could be asked.
@@ -95,7 +98,7 @@ pub struct ApprovalAnswered {
     pub approved: bool,
     /// Who; `None` when nobody could be asked.
     pub by: Option<Principal>,
-    /// Words for the model.
+    /// Words for the model: the answer to a question, or why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The inbox message that said so.
@@ -138,6 +141,9 @@ pub struct ToolResulted {
     pub settled: Settled,
     /// What the model sees, secrets redacted.
     pub text: Inline<String>,
+    /// Pictures that the model sees with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
     /// It failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,

@@ -70,6 +70,9 @@ pub struct KernelState {
     /// Calls denied because nobody could be asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
+    /// How many tokens the model takes that was asked last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
     /// What the run was resumed with, if that is not what it was started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,

@@ -19,6 +19,12 @@ pub struct ModelCall {
     pub ordinal: u64,
     /// Who is asked.
     pub model: String,
+    /// Why this one; empty when there was no choice.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// How many tokens the model takes, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
     /// Of everything that is sent.
     pub prompt: Digest,
     /// System parts, first messages, tools and schema, stored once.

@@ -7,7 +7,7 @@
 //! provider's cache work.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ToolCall, ToolSpec};
+use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ToolCall, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::Blobs;
@@ -91,7 +91,7 @@ fn blocks(role: Role, parts: &[Part], blobs: &dyn Blobs) -> Result<Vec<Value>, M
             (Role::User, Part::ToolResult(result)) => json!({
                 "type": "tool_result",
                 "tool_use_id": result.call_id,
-                "content": result.text.text,
+                "content": content(result, blobs)?,
                 "is_error": result.is_error,
             }),
             (Role::Assistant, Part::Thinking(block)) => match block["type"].as_str() {
@@ -116,6 +116,21 @@ fn blocks(role: Role, parts: &[Part], blobs: &dyn Blobs) -> Result<Vec<Value>, M
         });
     }
     Ok(blocks)
+}
+
+/// A result's text, with its pictures behind it.
+fn content(result: &ToolResult, blobs: &dyn Blobs) -> Result<Value, ModelError> {
+    if result.images.is_empty() {
+        return Ok(result.text.text.clone().into());
+    }
+    let mut blocks = Vec::new();
+    if !result.text.text.trim().is_empty() {
+        blocks.push(json!({"type": "text", "text": result.text.text}));
+    }
+    for image in &result.images {
+        blocks.push(picture(image, blobs)?);
+    }
+    Ok(blocks.into())
 }
 
 /// The provider takes back objects only; arguments that were none are shown to the model as what
@@ -200,6 +215,7 @@ mod tests {
                     name: "read".into(),
                 },
             ),
+            images: Vec::new(),
             is_error: id == "2",
         })
     }
@@ -208,6 +224,8 @@ mod tests {
         Part::Image(Image {
             blob: BlobId::of(b"pixel"),
             media_type: "image/png".into(),
+            width: 1,
+            height: 1,
         })
     }
 

@@ -330,6 +330,7 @@ impl Building {
             input_tokens: input("input_tokens")? + cached_tokens + written,
             output_tokens: read(&self.usage_at_end, "output_tokens")?,
             cached_tokens,
+            cache_written_tokens: written,
         })
     }
 }

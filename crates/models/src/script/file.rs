@@ -166,10 +166,9 @@ impl Script {
 
     /// What the model charges, if the script says so.
     pub(super) fn price(&self) -> Option<Price> {
-        self.model.price.map(|price| Price {
-            input: price.input,
-            output: price.output,
-        })
+        self.model
+            .price
+            .map(|price| Price::new(price.input, price.output))
     }
 
     /// The reply to the request for `purpose` with this ordinal, counted from 0; else how many

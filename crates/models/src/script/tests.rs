@@ -64,13 +64,7 @@ async fn a_conversation_with_tools_goes_round() {
     )
     .await;
     assert_eq!(model.name(), "script/actor");
-    assert_eq!(
-        model.price(),
-        Some(Price {
-            input: 3_000_000,
-            output: 15_000_000
-        })
-    );
+    assert_eq!(model.price(), Some(Price::new(3_000_000, 15_000_000)));
 
     let mut heard = Vec::new();
     let first = model
@@ -84,6 +78,7 @@ async fn a_conversation_with_tools_goes_round() {
         input_tokens: 900,
         output_tokens: 40,
         cached_tokens: 0,
+        cache_written_tokens: 0,
     };
     assert_eq!(first.usage, Some(usage));
     let calls: Vec<_> = first.tool_calls().cloned().collect();
@@ -113,6 +108,7 @@ async fn a_conversation_with_tools_goes_round() {
                     name: "read".into(),
                 },
             ),
+            images: Vec::new(),
             is_error: false,
         })
     };

@@ -8,8 +8,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    Boxed, Captured, Cleared, CommandOutcome, CommandSpec, EffectId, Exit, KeeperError, Probe,
-    ResolvedCall, ResolvedPath, Site, Tool, ToolOutput, UnknownSecret,
+    BlobId, Boxed, Captured, Cleared, CommandOutcome, CommandSpec, EffectId, Exit, KeeperError,
+    Probe, ResolvedCall, ResolvedPath, Site, Tool, ToolOutput, UnknownSecret,
 };
 use serde_json::Value;
 
@@ -18,6 +18,10 @@ pub(crate) struct World {
     workspace: PathBuf,
     pub(crate) commands: Mutex<Vec<CommandSpec>>,
     pub(crate) outcome: Mutex<Result<CommandOutcome, KeeperError>>,
+    /// What the person answers.
+    pub(crate) answer: Option<String>,
+    /// Pictures that were kept.
+    pub(crate) kept: Mutex<Vec<Vec<u8>>>,
 }
 
 impl World {
@@ -34,6 +38,8 @@ impl World {
             workspace,
             commands: Mutex::default(),
             outcome: Mutex::new(Ok(outcome)),
+            answer: None,
+            kept: Mutex::default(),
         }
     }
 
@@ -113,6 +119,15 @@ fn block_on<T>(future: Boxed<'_, T>) -> T {
 impl Site for World {
     fn workspace(&self) -> &Path {
         &self.workspace
+    }
+
+    fn answer(&self) -> Option<&str> {
+        self.answer.as_deref()
+    }
+
+    fn keep(&self, bytes: &[u8]) -> Result<BlobId, String> {
+        self.kept.lock().unwrap().push(bytes.to_vec());
+        Ok(BlobId::of(bytes))
     }
 
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {

@@ -39,7 +39,11 @@ fn asked(bench: &Bench) -> Option<(EffectId, Digest)> {
 
 fn yes(bench: &Bench) -> MessageBody {
     let (effect, digest) = asked(bench).unwrap();
-    MessageBody::Approve { effect, digest }
+    MessageBody::Approve {
+        effect,
+        digest,
+        words: None,
+    }
 }
 
 #[tokio::test]
@@ -53,7 +57,11 @@ async fn parks_and_the_answer_takes_it_up() {
     // A yes to something else is no yes.
     let (effect, _) = asked(&bench).unwrap();
     let digest = Digest::of(b"another card");
-    bench.send(MessageBody::Approve { effect, digest });
+    bench.send(MessageBody::Approve {
+        effect,
+        digest,
+        words: None,
+    });
     let parked = bench.again().resume().await.unwrap();
     assert!(
         matches!(parked.ending, Ending::Waiting { .. }),

@@ -13,6 +13,8 @@ use serde_json::json;
 const PRICE: Price = Price {
     input: 1_000_000,
     output: 1_000_000,
+    cache_read: None,
+    cache_write: None,
 };
 
 fn looks(count: u32) -> Script {
@@ -101,6 +103,7 @@ async fn what_a_provider_does_not_report_counts_as_reserved() {
         input_tokens: 7,
         output_tokens: 5,
         cached_tokens: 0,
+        cache_written_tokens: 0,
     };
     let reported = Turn::call(FINISH, claim("looked")).using(dear);
     let mut scenario = Scenario::new("react", Script::agent([silent, reported]));

@@ -136,6 +136,7 @@ fn a_whole_reply_arrives_however_it_is_cut() {
             input_tokens: 1110,
             output_tokens: 7,
             cached_tokens: 100,
+            cache_written_tokens: 1000,
         }),
         model: "m-1".into(),
     };
@@ -236,6 +237,7 @@ fn stop_reasons_and_usage_are_understood() {
             input_tokens,
             output_tokens,
             cached_tokens: 0,
+            cache_written_tokens: 0,
         })
     };
     let (input, output) = (json!({"input_tokens": 3}), json!({"output_tokens": 4}));

@@ -1,0 +1,26 @@
+//! The router of whoever has one model.
+
+use std::sync::Arc;
+
+use gyrus_contract::{Choice, Model, ModelError, Router, Wanted};
+
+/// Chooses the same model for every question.
+pub struct Only(pub Arc<dyn Model>);
+
+impl Router for Only {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn choose(&self, _wanted: &Wanted<'_>) -> Result<Choice, ModelError> {
+        Ok(Choice {
+            model: self.0.clone(),
+            why: String::new(),
+        })
+    }
+
+    fn unpriced(&self) -> Option<String> {
+        let unknown = self.0.price().is_none();
+        unknown.then(|| self.0.name().to_owned())
+    }
+}
