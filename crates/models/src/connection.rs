@@ -11,7 +11,7 @@ pub struct Connection {
     pub base_url: String,
     /// The key; `None` where none is asked for.
     pub key: Option<String>,
-    /// The provider in a model's name, before the slash: `anthropic`, `openai`, `ollama`, …
+    /// The provider in a model's name, before the slash.
     pub provider: String,
     /// The model as its provider calls it.
     pub model: String,
