@@ -39,6 +39,8 @@ pub(crate) fn new_run(workspace: &Path) -> anyhow::Result<NewRun> {
     Ok(NewRun {
         id: RunId::new(),
         goal: Text::new("measure", Origin::Person),
+        context: Vec::new(),
+        continues: None,
         cognitive_loop: config.strategy().loop_name().to_owned(),
         loop_config: serde_json::to_value(&config)?,
         workspace: workspace.to_owned(),
@@ -48,6 +50,7 @@ pub(crate) fn new_run(workspace: &Path) -> anyhow::Result<NewRun> {
         limits: Limits::default(),
         pins: Default::default(),
         parent: None,
+        exposed: false,
     })
 }
 

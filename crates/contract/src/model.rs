@@ -39,8 +39,8 @@ pub struct SystemPart {
 pub struct Prompt {
     /// What the reply is for.
     pub purpose: Purpose,
-    /// How many replies of this purpose the run had recorded before: 0 for the first. A script
-    /// finds its place by it after a kill.
+    /// How many questions of this purpose the run asked before: 0 for the first. A script finds its
+    /// place by it after a kill.
     pub ordinal: u64,
     /// Instructions, cacheable parts first.
     pub system: Vec<SystemPart>,

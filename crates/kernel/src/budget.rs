@@ -18,17 +18,21 @@ pub const OUTPUT_FLOOR: u64 = 64;
 /// A limit is announced when this share of it is used, in percent.
 pub const WARN_AT_PERCENT: u64 = 80;
 
+#[derive(Debug)]
 pub(crate) struct Ledger {
     limits: Limits,
     parent: Option<Arc<Ledger>>,
     inner: Mutex<Inner>,
 }
 
+#[derive(Debug)]
 struct Inner {
     spent: Spent,
     /// Child runs that were started, over the whole tree below.
     children: u32,
     reserved: Charge,
+    /// What this ledger put on its parent's account.
+    passed_up: Charge,
     /// When this process took the run up; time before that is in `spent`.
     since: Instant,
     warned: Vec<&'static str>,
@@ -47,6 +51,7 @@ impl Ledger {
             spent: before.spent,
             children: before.children,
             reserved: Charge::default(),
+            passed_up: Charge::default(),
             since: Instant::now(),
             warned: Vec::new(),
         };
@@ -150,8 +155,7 @@ impl Ledger {
             cost,
         };
         let mut inner = self.inner();
-        inner.reserved.tokens += charge.tokens;
-        inner.reserved.cost = inner.reserved.cost + charge.cost;
+        inner.reserved += charge;
         Ok(Reservation {
             charge,
             max_output_tokens: output,
@@ -160,15 +164,42 @@ impl Ledger {
 
     /// Replaces a reservation by what was really charged.
     pub(crate) fn settle(&self, reserved: Charge, charged: Charge, estimated: bool) {
-        {
-            let mut inner = self.inner();
-            inner.reserved.tokens = inner.reserved.tokens.saturating_sub(reserved.tokens);
-            inner.reserved.cost =
-                Microdollars(inner.reserved.cost.0.saturating_sub(reserved.cost.0));
-        }
+        self.inner().reserved -= reserved;
         self.inner().add(charged, estimated);
         if let Some(parent) = &self.parent {
+            self.inner().passed_up += charged;
             parent.settle(reserved, charged, estimated);
+        }
+    }
+
+    /// Settles what a child that was dropped still had reserved, and returns what it used.
+    pub(crate) fn close(&self) -> Spent {
+        let reserved = self.inner().reserved;
+        if reserved != Charge::default() {
+            // It may have been answered and charged.
+            self.settle(reserved, reserved, true);
+        }
+        self.spent()
+    }
+
+    /// Takes back what was put on the accounts above: another ledger of the same run will put it
+    /// there again, from its journal.
+    pub(crate) fn take_back(&self) {
+        let passed_up = std::mem::take(&mut self.inner().passed_up);
+        if let Some(parent) = &self.parent {
+            parent.refund(passed_up);
+        }
+    }
+
+    fn refund(&self, charge: Charge) {
+        {
+            let mut inner = self.inner();
+            inner.spent.tokens = inner.spent.tokens.saturating_sub(charge.tokens);
+            inner.spent.cost = Microdollars(inner.spent.cost.0.saturating_sub(charge.cost.0));
+        }
+        if let Some(parent) = &self.parent {
+            self.inner().passed_up -= charge;
+            parent.refund(charge);
         }
     }
 
@@ -177,6 +208,7 @@ impl Ledger {
     pub(crate) fn charge(&self, charged: Charge, estimated: bool) {
         self.inner().add(charged, estimated);
         if let Some(parent) = &self.parent {
+            self.inner().passed_up += charged;
             parent.charge(charged, estimated);
         }
     }

@@ -6,7 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use gyrus_contract::{EffectId, Judgement, Principal, Purpose, SurfaceMessage, Text};
+use gyrus_contract::{EffectId, Judgement, Part, Principal, Purpose, RunId, SurfaceMessage, Text};
 use gyrus_journal::Inbox;
 
 use crate::{
@@ -19,6 +19,7 @@ pub(crate) struct Core {
     pub(crate) kernel: Kernel,
     pub(crate) started: Arc<RunStarted>,
     pub(crate) goal: Text,
+    pub(crate) context: Vec<Part>,
     pub(crate) settings: Settings,
     pub(crate) log: Log,
     pub(crate) inbox: Option<Inbox>,
@@ -34,7 +35,7 @@ pub(crate) struct Core {
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) exposed: bool,
-    pub(crate) replies: BTreeMap<Purpose, u64>,
+    pub(crate) questions: BTreeMap<Purpose, u64>,
     pub(crate) amendments: Vec<Text>,
     pub(crate) consumed: Vec<String>,
     pub(crate) denied: Vec<String>,
@@ -46,8 +47,36 @@ pub(crate) struct Shared {
     pub(crate) world_changed: bool,
     /// Calls that began live and have no outcome yet: what a lost race cuts off.
     pub(crate) open_calls: Vec<EffectId>,
+    /// Child runs that are driven.
+    pub(crate) open_children: Vec<OpenChild>,
     /// Requests that left and have no reply yet, each as what is recorded if it is cut off.
     pub(crate) open_asks: Vec<ModelReply>,
+}
+
+/// A child run while it is driven.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenChild {
+    pub(crate) effect: EffectId,
+    pub(crate) child: RunId,
+    /// Its money, once it is driven.
+    pub(crate) ledger: LedgerOfChild,
+}
+
+/// Where a delegating run finds the ledger of a child that is driven.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LedgerOfChild(Arc<Mutex<Option<Arc<Ledger>>>>);
+
+impl LedgerOfChild {
+    pub(crate) fn set(&self, ledger: Arc<Ledger>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ledger);
+    }
+
+    pub(crate) fn get(&self) -> Option<Arc<Ledger>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
 }
 
 /// What a run is made of, before its first effect.
@@ -55,6 +84,7 @@ pub(crate) struct CoreParts {
     pub(crate) kernel: Kernel,
     pub(crate) started: Arc<RunStarted>,
     pub(crate) goal: Text,
+    pub(crate) context: Vec<Part>,
     pub(crate) settings: Settings,
     pub(crate) log: Log,
     pub(crate) inbox: Option<Inbox>,
@@ -70,7 +100,7 @@ impl Core {
         let state = parts.state;
         let shared = Shared {
             exposed: state.exposed,
-            replies: state.replies,
+            questions: state.questions,
             amendments: state.amendments,
             consumed: Vec::new(),
             denied: state.denied,
@@ -79,11 +109,13 @@ impl Core {
             world_changed: false,
             open_calls: Vec::new(),
             open_asks: Vec::new(),
+            open_children: Vec::new(),
         };
         Self {
             kernel: parts.kernel,
             started: parts.started,
             goal: parts.goal,
+            context: parts.context,
             settings: parts.settings,
             log: parts.log,
             inbox: parts.inbox,
@@ -109,7 +141,7 @@ impl Core {
         KernelState {
             spent: self.ledger.spent(),
             exposed: shared.exposed,
-            replies: shared.replies.clone(),
+            questions: shared.questions.clone(),
             amendments: shared.amendments.clone(),
             children: self.ledger.children(),
             denied: shared.denied.clone(),
@@ -124,6 +156,18 @@ impl Core {
             exposed: self.shared().exposed,
             throwaway: self.started.throwaway,
         }
+    }
+
+    /// The number of the next question of this purpose, counted from 0.
+    pub(crate) fn next_question(&self, purpose: Purpose) -> u64 {
+        self.shared().questions.get(&purpose).copied().unwrap_or(0)
+    }
+
+    /// The question of this purpose with this number was asked.
+    pub(crate) fn count_question(&self, purpose: Purpose, ordinal: u64) {
+        let mut shared = self.shared();
+        let next = shared.questions.entry(purpose).or_default();
+        *next = (*next).max(ordinal.saturating_add(1));
     }
 
     /// Untrusted text is about to be seen by the loop.

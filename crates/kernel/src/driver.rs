@@ -11,7 +11,7 @@ use crate::{
     Controls, CycleEnded, Ending, Entry, ErasedLoop, Kernel, KernelError, Run, RunEnded, RunParked,
     RunStarted, Snapshot, Stop,
     budget::Ledger,
-    core::{Core, CoreParts},
+    core::{Core, CoreParts, LedgerOfChild},
     effects::ask,
     inbox,
     log::Log,
@@ -20,7 +20,7 @@ use crate::{
     snapshot::{SnapshotError, Snapshots, Taken},
 };
 
-pub(crate) use take_up::{Unrestored, observations, restore};
+pub(crate) use take_up::{Unrestored, observations, remember, restore};
 
 /// How a stretch of a run ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +48,8 @@ struct Held {
     writer: Writer,
     controls: Controls,
     parent: Option<Arc<Ledger>>,
+    /// Where a delegating run finds this one's ledger.
+    ledger: LedgerOfChild,
 }
 
 impl Ready {
@@ -64,6 +66,7 @@ impl Ready {
             writer,
             controls: Controls::default(),
             parent: None,
+            ledger: LedgerOfChild::default(),
         };
         Ok(Self {
             held,
@@ -74,9 +77,15 @@ impl Ready {
     }
 
     /// Spends from a parent's ledger and obeys its controls.
-    pub(crate) fn under(mut self, parent: Arc<Ledger>, controls: Controls) -> Self {
+    pub(crate) fn under(
+        mut self,
+        parent: Arc<Ledger>,
+        controls: Controls,
+        ledger: LedgerOfChild,
+    ) -> Self {
         self.held.parent = Some(parent);
         self.held.controls = controls;
+        self.held.ledger = ledger;
         self
     }
 
@@ -122,11 +131,14 @@ impl Ready {
         loop {
             // Boxed, because a thousand parked runs are a thousand of these futures.
             let driver = Box::new(Driver::new(&held, &position, other_code)?);
+            let ledger = driver.core.ledger.clone();
+            held.ledger.set(ledger.clone());
             let may_hand_over = other_code && !position.recorded.is_empty();
             match driver.drive(position, handed_over.take()).await {
                 // Today's code cannot continue what other code began: a fresh cycle takes over.
                 Err(KernelError::Stop(Stop::Divergence(divergence))) if may_hand_over => {
                     other_code = false;
+                    ledger.take_back();
                     // What the attempt settled before it diverged is part of the position.
                     held.writer.barrier().await?;
                     position = Box::new(Position::read(run, &held.writer.reader()?)?);
@@ -185,6 +197,7 @@ impl Driver {
         let core = Core::new(CoreParts {
             kernel: held.kernel.clone(),
             goal: started.goal.load(&log)?,
+            context: started.context_parts(log.reader())?,
             settings: position.settings.clone(),
             ledger: Arc::new(ledger),
             log,
@@ -192,7 +205,10 @@ impl Driver {
             controls: held.controls.clone(),
             prompts_may_differ: other_code,
             state,
-            journaled_items: position.last.as_ref().map_or(0, |cycle| cycle.memory_next),
+            journaled_items: position
+                .last
+                .as_ref()
+                .map_or(started.memory_next(), |cycle| cycle.memory_next),
             started,
         });
         let started = &position.started;

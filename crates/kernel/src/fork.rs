@@ -8,6 +8,7 @@ use gyrus_journal::Reader;
 use crate::{
     Appended, CycleEnded, Entry, ForkedFrom, Inline, Kernel, KernelError, KernelState, Ready,
     RunStarted, Snapshot, Stop,
+    before::carry_parts,
     kernel::log_name,
     log::{Log, parse},
     position::{Position, memory_at},
@@ -56,9 +57,24 @@ impl Kernel {
         let log = Log::live(writer.clone())?;
         let source_log = Log::recorded(reader);
         let goal = source.started.goal.load(&source_log)?;
+        let store = |item: &Item| -> Result<Inline<Item>, Stop> {
+            carry_parts(&item.message.parts, source_log.reader(), &log)?;
+            Inline::store(item, &log)
+        };
+        let memory: Vec<_> = source.started.memory_items(source_log.reader())?;
+        let context = source.started.context_parts(source_log.reader())?;
+        carry_parts(&context, source_log.reader(), &log)?;
         let started = RunStarted {
             run: id,
             goal: Inline::store(&goal, &log)?,
+            context: context
+                .iter()
+                .map(|part| Inline::store(part, &log))
+                .collect::<Result<_, _>>()?,
+            memory: Appended {
+                first: source.started.memory.first,
+                items: memory.iter().map(store).collect::<Result<_, _>>()?,
+            },
             workspace: workspace.clone(),
             model: self.organs().router.name().to_owned(),
             settings: settings.clone(),
@@ -76,7 +92,8 @@ impl Kernel {
         if let Some(last) = source.last {
             let capacity = cognitive_loop.memory().capacity();
             let (first, items) = memory_at(source_log.reader(), &last, capacity)?;
-            let ended = inherited(last, first, &items, &log)?;
+            let items = items.iter().map(store).collect::<Result<_, _>>()?;
+            let ended = inherited(last, Appended { first, items });
             log.append(ended.clone())?;
             position.cycle = ended.cycle + 1;
             position.last = Some(ended);
@@ -88,13 +105,9 @@ impl Kernel {
 }
 
 /// The end of the shared prefix, as the new run's own entry.
-fn inherited(last: CycleEnded, first: u64, items: &[Item], log: &Log) -> Result<CycleEnded, Stop> {
-    let items = items
-        .iter()
-        .map(|item| Inline::store(item, log))
-        .collect::<Result<_, _>>()?;
-    Ok(CycleEnded {
-        appended: Appended { first, items },
+fn inherited(last: CycleEnded, appended: Appended) -> CycleEnded {
+    CycleEnded {
+        appended,
         kernel: KernelState {
             // What the prefix used was the other run's.
             spent: Spent::default(),
@@ -106,7 +119,7 @@ fn inherited(last: CycleEnded, first: u64, items: &[Item], log: &Log) -> Result<
         error: None,
         snapshot: None,
         ..last
-    })
+    }
 }
 
 /// The run to fork from, up to its cycle.

@@ -13,10 +13,11 @@ pub(crate) fn take_in(core: &Core, entries: &[Entry]) {
             Entry::Steered(steered) => {
                 amend(core, [steered]);
             }
+            Entry::ModelCall(call) => core.count_question(call.purpose, call.ordinal),
             Entry::ModelReply(reply) => {
                 core.ledger.charge(reply.charged, reply.estimated);
                 if matches!(reply.came, Came::Reply { .. }) {
-                    count_reply(core, entries, &reply.effect);
+                    core.expose();
                 }
             }
             Entry::ToolResulted(result) if result.settled == Settled::Done => core.expose(),
@@ -34,19 +35,6 @@ pub(crate) fn take_in(core: &Core, entries: &[Entry]) {
             }
             _ => {}
         }
-    }
-}
-
-fn count_reply(core: &Core, entries: &[Entry], effect: &gyrus_contract::EffectId) {
-    let call = entries.iter().find_map(|entry| match entry {
-        Entry::ModelCall(call) if call.effect == *effect => Some(call),
-        _ => None,
-    });
-    let mut shared = core.shared();
-    shared.exposed = true;
-    if let Some(call) = call {
-        let replies = shared.replies.entry(call.purpose).or_default();
-        *replies = (*replies).max(call.ordinal + 1);
     }
 }
 

@@ -2,13 +2,16 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use gyrus_contract::{Gate, KeeperError, Limits, Mode, OnAsk, Router, RunId, Text, Tool, ToolSpec};
+use gyrus_contract::{
+    Gate, Image, KeeperError, Limits, Mode, OnAsk, Part, Router, RunId, Text, Tool, ToolSpec,
+};
 use gyrus_journal::{LogName, Store, Take, os::process::ProcessIdentity};
 use serde_json::Value;
 
 use crate::{
-    Ending, Entry, ErasedLoop, Inline, LoopFactory, Parent, Pins, Ready, RunResumed, RunStarted,
-    Settings, Stop, driver, keeper::Keeper, log::Log, position::Position, redact::Redactor,
+    Appended, Ending, Entry, ErasedLoop, Inline, Live, LoopFactory, Parent, Pins, Ready,
+    RunResumed, RunStarted, Settings, Stop, before::Before, driver, keeper::Keeper, log::Log,
+    position::Position, redact::Redactor,
 };
 
 /// The kind of log that runs are.
@@ -32,6 +35,8 @@ pub struct Organs {
     pub keeper_program: Option<PathBuf>,
     /// Hashes of what the kernel cannot see: this binary, the prompts, the configuration.
     pub pins: Pins,
+    /// Who hears models while they speak.
+    pub live: Option<Live>,
 }
 
 impl Organs {
@@ -60,6 +65,7 @@ impl Organs {
             loops,
             keeper_program: None,
             pins: Pins::new(),
+            live: None,
         }
     }
 
@@ -71,6 +77,24 @@ impl Organs {
     }
 }
 
+/// Something that comes with a goal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Given {
+    /// Words.
+    Text(Text),
+    /// A picture.
+    Picture {
+        /// The file's content.
+        bytes: Vec<u8>,
+        /// `image/png`, `image/webp` or `image/jpeg`.
+        media_type: String,
+        /// In pixels.
+        width: u32,
+        /// In pixels.
+        height: u32,
+    },
+}
+
 /// A run to be.
 #[derive(Debug, Clone)]
 pub struct NewRun {
@@ -78,6 +102,10 @@ pub struct NewRun {
     pub id: RunId,
     /// What it is to reach.
     pub goal: Text,
+    /// What comes with the goal: files, pictures, standard input.
+    pub context: Vec<Given>,
+    /// The run before it in its session: this one goes on with its memory.
+    pub continues: Option<RunId>,
     /// The loop that thinks, by name.
     pub cognitive_loop: String,
     /// The loop's configuration.
@@ -96,6 +124,8 @@ pub struct NewRun {
     pub pins: Pins,
     /// The run that delegates it.
     pub parent: Option<Parent>,
+    /// Whoever starts it has read untrusted text.
+    pub exposed: bool,
 }
 
 /// What a person changes when a run is resumed; `None` leaves it.
@@ -206,16 +236,42 @@ impl Kernel {
     /// # Errors
     /// When the loop, the limits or the journal say no. Nothing is left behind then.
     pub fn create(&self, new: NewRun) -> Result<Ready, KernelError> {
+        let mut new = new;
+        let redactor = &self.organs().redactor;
+        redactor.redact_json(&mut new.loop_config);
         let cognitive_loop = self.make_loop(&new.cognitive_loop, &new.loop_config)?;
         self.check_price(&new.limits)?;
-        let goal = self.organs().redactor.redact(&new.goal.text).into_owned();
-        let goal = Text::new(goal, new.goal.origin);
+        let goal = Text::new(redactor.redact(&new.goal.text), new.goal.origin);
+        let before = match new.continues {
+            Some(run) => Some(Before::read(self, run)?),
+            None => None,
+        };
         let writer = self.store().create(&log_name(new.id))?;
         let log = Log::live(writer.clone())?;
+        let context: Vec<Part> = new
+            .context
+            .into_iter()
+            .map(|given| store_given(given, redactor, &log))
+            .collect::<Result<_, _>>()?;
+        let exposed = new.exposed
+            || !goal.origin.is_trusted()
+            || context.iter().any(is_untrusted)
+            || before.as_ref().is_some_and(|before| before.exposed);
+        let memory = match &before {
+            Some(before) => before.carry_into(&log)?,
+            None => Appended::default(),
+        };
         let snapshot = driver::first_snapshot(&log, &new.workspace)?;
         let started = RunStarted {
             run: new.id,
             goal: Inline::store(&goal, &log)?,
+            context: context
+                .iter()
+                .map(|part| Inline::store(part, &log))
+                .collect::<Result<_, _>>()?,
+            continues: new.continues,
+            memory,
+            exposed,
             loop_config: new.loop_config,
             workspace: new.workspace,
             throwaway: new.throwaway,
@@ -303,6 +359,32 @@ impl Kernel {
     }
 }
 
+/// What came with a goal, at ingress: without secrets, pictures in the store.
+fn store_given(given: Given, redactor: &Redactor, log: &Log) -> Result<Part, Stop> {
+    Ok(match given {
+        Given::Text(text) => Part::Text(Text::new(redactor.redact(&text.text), text.origin)),
+        Given::Picture {
+            bytes,
+            media_type,
+            width,
+            height,
+        } => Part::Image(Image {
+            blob: log.put_blob(&bytes)?,
+            media_type,
+            width,
+            height,
+        }),
+    })
+}
+
+/// Whether a part may hold words that nobody vouches for. A picture may show any.
+fn is_untrusted(part: &Part) -> bool {
+    match part {
+        Part::Text(text) => !text.origin.is_trusted(),
+        Part::Image(_) | Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => true,
+    }
+}
+
 /// The log that holds a run.
 pub fn log_name(run: RunId) -> LogName {
     LogName::new(RUNS, &run.to_string()).expect("a run id is a valid name of a log")
@@ -314,7 +396,9 @@ pub fn summary(ending: &Ending) -> String {
         Ending::Reached { claim } => format!("claimed: {}", first_line(&claim.answer)),
         Ending::Failed { reason, .. } => format!("failed: {}", first_line(reason)),
         Ending::Limit { what } => format!("limit reached: {what}"),
-        Ending::Waiting { effect, question } => format!("waits at {effect}: {question}"),
+        Ending::Waiting {
+            effect, question, ..
+        } => format!("waits at {effect}: {question}"),
         Ending::Sleeping {
             signal: Some(signal),
             ..

@@ -28,7 +28,9 @@ mod inline;
 mod stop;
 mod controls;
 mod inbox;
+mod before;
 mod budget;
+mod live;
 mod log;
 mod only;
 
@@ -53,7 +55,10 @@ pub use entry::{
 };
 pub use fork::{ForkInto, Forked};
 pub use inline::{BadBlob, INLINE_LIMIT, Inline};
-pub use kernel::{Changes, Kernel, KernelError, NewRun, Organs, RUNS, entries, log_name, summary};
+pub use kernel::{
+    Changes, Given, Kernel, KernelError, NewRun, Organs, RUNS, entries, log_name, summary,
+};
+pub use live::{Live, LiveEvent, Said};
 pub use log::parse;
 pub use only::Only;
 pub use prompt::prompt_of;

@@ -123,6 +123,11 @@ impl Position {
         }
     }
 
+    /// How the run stopped last, if it said so.
+    pub(crate) fn ending(&self) -> Option<&Ending> {
+        self.ending.as_ref().map(|(ending, _)| ending)
+    }
+
     /// How the run ended and what it used, if it is over for good.
     pub(crate) fn over(&self) -> Option<(Ending, Spent)> {
         self.ending.clone().filter(|(ending, _)| ending.is_final())
@@ -147,7 +152,10 @@ impl Position {
     /// The kernel's state at the end of the last complete cycle.
     pub(crate) fn kernel_state(&self) -> KernelState {
         let last = self.last.as_ref().map(|cycle| cycle.kernel.clone());
-        let mut state = last.unwrap_or_default();
+        let mut state = last.unwrap_or_else(|| KernelState {
+            exposed: self.started.exposed,
+            ..KernelState::default()
+        });
         // Money and tokens of an unfinished cycle stand in its entries; its time only here.
         if let Some((_, spent)) = &self.ending {
             state.spent.time_ms = state.spent.time_ms.max(spent.time_ms);
@@ -182,7 +190,10 @@ pub(crate) fn items_back(
             break;
         }
         let entry = entry?;
-        if !matches!(entry.kind.as_str(), "cycle.ended" | "model.call") {
+        if !matches!(
+            entry.kind.as_str(),
+            "cycle.ended" | "model.call" | "run.started"
+        ) {
             continue;
         }
         let seq = entry.seq;
@@ -196,6 +207,9 @@ pub(crate) fn items_back(
             }
             Entry::ModelCall(call) if within => {
                 prepend(reader, &mut items, &mut first, wanted.start, call.appended)?;
+            }
+            Entry::RunStarted(started) if within => {
+                prepend(reader, &mut items, &mut first, wanted.start, started.memory)?;
             }
             _ => {}
         }

@@ -114,6 +114,12 @@ impl Redactor {
         }
     }
 
+    /// Whether a known secret goes on beyond the end of a line or of a sentence, so that neither
+    /// can be judged before the text is whole.
+    pub(crate) fn needs_whole_text(&self) -> bool {
+        self.known.spans_lines
+    }
+
     /// The text with markers for secrets; borrowed if there were none. Markers that stand in it
     /// are left alone, so redacting twice changes nothing.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {

@@ -9,7 +9,7 @@ use crate::{
     KernelError, KernelState, Run, RunStarted, Settings, Stop,
     budget::Ledger,
     core::{Core, CoreParts},
-    driver::{Unrestored, begin_cycle, observations, restore},
+    driver::{Unrestored, begin_cycle, observations, remember, restore},
     given_up::take_in,
     kernel::{entries, log_name},
     log::{Log, parse},
@@ -84,16 +84,21 @@ struct Replay {
 
 impl Replay {
     fn new(kernel: &Kernel, started: RunStarted, log: Log) -> Result<Self, KernelError> {
-        let cognitive_loop = kernel.make_loop(&started.cognitive_loop, &started.loop_config)?;
+        let mut cognitive_loop = kernel.make_loop(&started.cognitive_loop, &started.loop_config)?;
+        remember(&mut *cognitive_loop, log.reader(), &started)?;
         let mut other_code = false;
         for settings in settings(&log, &started)? {
             other_code |= kernel.pins(&*cognitive_loop, &settings.pins) != *settings.pins;
         }
         let run = started.run;
-        let state = KernelState::default();
+        let state = KernelState {
+            exposed: started.exposed,
+            ..KernelState::default()
+        };
         let core = Core::new(CoreParts {
             kernel: kernel.clone(),
             goal: started.goal.load(&log)?,
+            context: started.context_parts(log.reader())?,
             settings: started.settings.clone(),
             ledger: Arc::new(Ledger::new(started.settings.limits, &state, None)),
             log,
@@ -101,7 +106,7 @@ impl Replay {
             controls: Controls::default(),
             prompts_may_differ: other_code,
             state,
-            journaled_items: 0,
+            journaled_items: started.memory_next(),
             started: Arc::new(started),
         });
         let found = Replayed {
@@ -131,8 +136,9 @@ impl Replay {
         {
             let mut shared = self.core.shared();
             shared.exposed = ended.kernel.exposed;
-            shared.replies = ended.kernel.replies.clone();
+            shared.questions = ended.kernel.questions.clone();
             shared.amendments = ended.kernel.amendments.clone();
+            shared.window = ended.kernel.window;
         }
         self.number = ended.cycle + 1;
         self.go_on_from(ended)

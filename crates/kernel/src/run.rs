@@ -96,11 +96,16 @@ impl Run {
         &self.core.kernel.organs().specs
     }
 
-    /// What every loop perceives first: goal and tools.
+    /// How many tokens the model takes that was asked last, if that is known.
+    pub fn window(&self) -> Option<u64> {
+        self.core.shared().window
+    }
+
+    /// What every loop perceives first: the goal with what came with it, and the tools.
     pub fn perception(&self) -> Perception {
         Perception {
             goal: self.goal(),
-            context: Vec::new(),
+            context: self.core.context.clone(),
             available_tools: self.tools().iter().map(|spec| spec.name.clone()).collect(),
         }
     }

@@ -60,6 +60,8 @@ impl Scenario {
             new: NewRun {
                 id: RunId::new(),
                 goal: Text::new("bring the world into order", Origin::Person),
+                context: Vec::new(),
+                continues: None,
                 cognitive_loop: cognitive_loop.to_owned(),
                 loop_config: json!({ "strategy": "react" }),
                 workspace: real,
@@ -69,6 +71,7 @@ impl Scenario {
                 limits: Limits::default(),
                 pins: Default::default(),
                 parent: None,
+                exposed: false,
             },
             script,
             price: None,

@@ -6,7 +6,7 @@ use gyrus_contract::{ActionVerdict, EffectId, MemoryBuffer, Observation, Origin,
 use super::{Driver, ending_of};
 use crate::{
     Came, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, HandOver, Inline, ModelReply,
-    RunHandedOver, Settled, Stop, ToolResulted, Unfinished,
+    RunHandedOver, RunStarted, Settled, Stop, ToolResulted, Unfinished,
     core::Core,
     effects::execute::wait_for_tree,
     given_up::take_in,
@@ -24,6 +24,11 @@ impl Driver {
         hand_over: Option<String>,
     ) -> Result<Option<Ending>, Stop> {
         let mut hand_over = hand_over;
+        remember(
+            &mut *self.cognitive_loop,
+            self.core.log.reader(),
+            &position.started,
+        )?;
         if let Some(last) = &position.last {
             if let Some(ending) = ending_of(last) {
                 return Ok(Some(ending));
@@ -110,6 +115,20 @@ pub(crate) fn observations(core: &Core, entries: &[Entry]) -> Result<Vec<Observa
 pub(crate) enum Unrestored {
     Stop(Stop),
     Loop(String),
+}
+
+/// Gives a loop the memory of the run before it.
+pub(crate) fn remember(
+    cognitive_loop: &mut dyn ErasedLoop,
+    reader: &gyrus_journal::Reader,
+    started: &RunStarted,
+) -> Result<(), Stop> {
+    if !started.memory.items.is_empty() {
+        let capacity = cognitive_loop.memory().capacity();
+        let items = started.memory_items(reader)?;
+        *cognitive_loop.memory_mut() = MemoryBuffer::restore(capacity, started.memory.first, items);
+    }
+    Ok(())
 }
 
 /// Brings a loop to the end of a cycle.

@@ -102,6 +102,7 @@ pub(crate) async fn ask(
             OnAsk::Wait => {}
             OnAsk::Park => {
                 return Err(Ending::Waiting {
+                    run: None,
                     effect: effect.clone(),
                     question,
                 }

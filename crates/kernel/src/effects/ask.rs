@@ -10,7 +10,7 @@ use gyrus_contract::{
 use super::{diverges, request::Request};
 use crate::{
     Appended, Ask, Came, Charge, Ending, Entry, Inline, ModelCall, ModelReply, Steered, Stop,
-    core::Core, entry::is_steering, run::Begun,
+    core::Core, entry::is_steering, live::Speaker, run::Begun,
 };
 
 /// A request is sent at most so often before the run parks.
@@ -60,13 +60,10 @@ pub(crate) async fn perform(core: &Core, begun: Begun, ask: Ask<'_>) -> Result<R
     let request = Request::new(core, &ask, &steered)?;
     let ordinal = match past.calls.first() {
         Some((call, _)) => call.ordinal,
-        None => core
-            .shared()
-            .replies
-            .get(&ask.purpose)
-            .copied()
-            .unwrap_or(0),
+        None => core.next_question(ask.purpose),
     };
+    // Counted when it is asked, so that two at once have two numbers.
+    core.count_question(ask.purpose, ordinal);
     let mut attempts = Attempts {
         core,
         effect,
@@ -172,18 +169,11 @@ impl Attempts<'_> {
         match reply.came {
             Came::Reply { reply } => {
                 let reply = reply.load(&self.core.log)?;
-                self.count();
+                self.core.expose();
                 Ok(Some(reply))
             }
             Came::Error { .. } | Came::CutOff => Ok(None),
         }
-    }
-
-    fn count(&self) {
-        let mut shared = self.core.shared();
-        shared.exposed = true;
-        let replies = shared.replies.entry(self.ask.purpose).or_default();
-        *replies = (*replies).max(self.ordinal + 1);
     }
 
     async fn live(mut self) -> Result<Reply, Stop> {
@@ -257,14 +247,23 @@ impl Attempts<'_> {
             reservation.max_output_tokens,
         );
         let since = Instant::now();
-        let mut ignore = |_| {};
+        let organs = core.kernel.organs();
+        let mut speaker = Speaker::new(
+            organs.live.as_ref(),
+            &organs.redactor,
+            core.started.run,
+            &self.effect,
+            self.ask.purpose,
+        );
+        let mut hear = |delta| speaker.hear(delta);
         let came = tokio::select! {
-            came = model.reply(&prompt, &mut ignore) => came,
+            came = model.reply(&prompt, &mut hear) => came,
             ending = core.controls.stopped() => {
                 self.settle(reservation.charge, Came::CutOff, None, since)?;
                 return Err(ending.into());
             }
         };
+        drop(speaker);
         let came = match came {
             Err(error) => {
                 let error = self.redacted_error(error)?;
@@ -287,7 +286,7 @@ impl Attempts<'_> {
             reply: Inline::store(&came, &core.log)?,
         };
         self.settle(reservation.charge, stored, charged, since)?;
-        self.count();
+        core.expose();
         core.warn_of_limits()?;
         Ok(Ok(came))
     }

@@ -8,46 +8,73 @@ use gyrus_contract::{ActionVerdict, EffectId};
 
 use super::diverges;
 use crate::{
-    Branch, BranchesStarted, Entry, Form, Inline, ModelReply, RaceWon, Run, Settled, Stop,
-    ToolResulted, core::Core, given_up::take_in, run::Begun,
+    Branch, BranchesStarted, ChildEnded, Ending, Entry, Form, Inline, ModelReply, RaceWon, Run,
+    Settled, Stop, ToolResulted,
+    core::{Core, OpenChild, now_ms},
+    given_up::take_in,
+    run::Begun,
 };
 
 /// More branches than this at once are refused.
 pub(crate) const MAX_BRANCHES: usize = 64;
 
-/// Reads what is recorded of a form, or records its start. Returns the winner, if it is decided.
+/// What is known of a form that has started.
+struct Formed {
+    /// The winner, if it is decided.
+    won: Option<RaceWon>,
+    /// The deadline, in UTC milliseconds.
+    until_ms: Option<i64>,
+}
+
+/// Reads what is recorded of a form, or records its start.
 fn started(
     core: &Core,
     begun: &Begun,
     form: Form,
     branches: usize,
-) -> Result<Option<RaceWon>, Stop> {
+    limit: Option<Duration>,
+) -> Result<Formed, Stop> {
     if branches > MAX_BRANCHES {
         return Err(Stop::Failed(format!(
             "{branches} branches at once are more than the {MAX_BRANCHES} that are allowed"
         )));
     }
     let branches = u32::try_from(branches).unwrap_or(u32::MAX);
-    let now = BranchesStarted {
-        effect: begun.effect.clone(),
-        form,
-        branches,
-    };
     let mut past = begun.past.iter();
-    match past.next() {
+    let until_ms = match past.next() {
         None => {
-            core.log.append(now)?;
-            return Ok(None);
+            let until_ms = limit.map(|limit| {
+                let limit = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
+                now_ms().saturating_add(limit)
+            });
+            core.log.append(BranchesStarted {
+                effect: begun.effect.clone(),
+                form,
+                branches,
+                until_ms,
+            })?;
+            return Ok(Formed {
+                won: None,
+                until_ms,
+            });
         }
-        Some(Entry::BranchesStarted(past)) if *past == now => {}
+        Some(Entry::BranchesStarted(past)) if past.form == form && past.branches == branches => {
+            past.until_ms
+        }
         Some(other) => {
             let now = format!("{branches} branches ({form:?})");
             return Err(diverges(&begun.effect, other, now));
         }
-    }
+    };
     match past.next() {
-        None => Ok(None),
-        Some(Entry::RaceWon(won)) => Ok(Some(won.clone())),
+        None => Ok(Formed {
+            won: None,
+            until_ms,
+        }),
+        Some(Entry::RaceWon(won)) => Ok(Formed {
+            won: Some(won.clone()),
+            until_ms,
+        }),
         Some(other) => Err(diverges(&begun.effect, other, "the end of the branches")),
     }
 }
@@ -72,7 +99,7 @@ pub(crate) async fn all<T: Send>(
     begun: Begun,
     branches: Vec<Branch<'_, T>>,
 ) -> Result<Vec<T>, Stop> {
-    started(core, &begun, Form::All, branches.len())?;
+    started(core, &begun, Form::All, branches.len(), None)?;
     let running = branches
         .into_iter()
         .enumerate()
@@ -89,7 +116,7 @@ pub(crate) async fn race<T: Send>(
     if branches.is_empty() {
         return Err(Stop::Failed("a race needs at least one branch".to_owned()));
     }
-    let won = started(core, &begun, Form::Race, branches.len())?;
+    let won = started(core, &begun, Form::Race, branches.len(), None)?.won;
     if let Some(RaceWon {
         winner: Some(winner),
         ..
@@ -144,7 +171,7 @@ pub(crate) async fn timeout<T: Send>(
     limit: Duration,
     branch: Branch<'_, T>,
 ) -> Result<Option<T>, Stop> {
-    let won = started(core, &begun, Form::Timeout, 1)?;
+    let Formed { won, until_ms } = started(core, &begun, Form::Timeout, 1, Some(limit))?;
     let prefix = branch_id(&begun.effect, 0);
     match won {
         Some(RaceWon { winner: None, .. }) => {
@@ -155,7 +182,12 @@ pub(crate) async fn timeout<T: Send>(
         None => {}
     }
     let branch = run_branch(core.clone(), prefix, branch);
-    let ended = match select(Box::pin(branch), Box::pin(tokio::time::sleep(limit))).await {
+    // A run that is resumed does not get its time again. What is recorded is polled first, so a
+    // branch that had ended wins all the same.
+    let left = until_ms.map_or(limit, |until| {
+        Duration::from_millis(u64::try_from(until.saturating_sub(now_ms())).unwrap_or(0))
+    });
+    let ended = match select(Box::pin(branch), Box::pin(tokio::time::sleep(left))).await {
         Either::Left((value, _)) => Some(value?),
         Either::Right(((), _)) => None,
     };
@@ -193,14 +225,18 @@ fn decide(core: &Core, effect: &EffectId, winner: Option<u32>) -> Result<(), Sto
 
 /// The outcomes of everything inside `effect` that was in hand when its branch was dropped.
 fn cut_off_within(core: &Core, effect: &EffectId) -> Vec<Entry> {
-    let (calls, asks) = {
+    let (calls, children, asks) = {
         let mut shared = core.shared();
         let calls = shared.open_calls.extract_if(.., |id| id.is_within(effect));
         let calls: Vec<EffectId> = calls.collect();
+        let children = shared
+            .open_children
+            .extract_if(.., |open| open.effect.is_within(effect));
+        let children: Vec<OpenChild> = children.collect();
         let asks = shared
             .open_asks
             .extract_if(.., |open| open.effect.is_within(effect));
-        (calls, asks.collect::<Vec<ModelReply>>())
+        (calls, children, asks.collect::<Vec<ModelReply>>())
     };
     let calls = calls.into_iter().map(|effect| ToolResulted {
         effect,
@@ -214,6 +250,21 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Vec<Entry> {
         took_ms: 0,
     });
     let mut entries: Vec<Entry> = calls.map(Entry::from).collect();
+    for open in children {
+        // A child that was cut off before it was driven used nothing.
+        let ledger = open.ledger.get();
+        let ended = ChildEnded {
+            effect: open.effect,
+            child: open.child,
+            ending: Ending::Interrupted,
+            spent: ledger
+                .as_ref()
+                .map(|ledger| ledger.close())
+                .unwrap_or_default(),
+            children: ledger.map_or(0, |ledger| ledger.children()),
+        };
+        entries.push(ended.into());
+    }
     for open in asks {
         // It may have been answered and charged.
         core.ledger.settle(open.charged, open.charged, true);

@@ -1,7 +1,9 @@
 //! Calling a tool: resolve, judge, clear, and only then execute.
 
+use std::sync::Arc;
+
 use gyrus_contract::{
-    ActionVerdict, Decision, Digest, EffectId, Observation, Origin, ResolvedCall, Risk, Text,
+    ActionVerdict, Decision, Digest, EffectId, Observation, Origin, ResolvedCall, Risk, Text, Tool,
     ToolCall, ToolSpec, Touch, Verdict,
 };
 
@@ -110,15 +112,8 @@ async fn live(
         );
         return Ok(refused(core, effect, text));
     };
-    if let (Some(started), Some(judged)) = (&past.started, &past.judged) {
-        let cut_off = execute::CutOff {
-            tool,
-            started,
-            resolved: judged.resolved(call),
-        };
-        if let Some(resulted) = Box::pin(execute::settle(core, effect, cut_off)).await? {
-            return Ok(resulted);
-        }
+    if let Some(resulted) = settled(core, effect, call, tool, &past).await? {
+        return Ok(resulted);
     }
     let attempt = past.started.as_ref().map_or(1, |past| past.attempt + 1);
     let spec = tool.spec();
@@ -168,6 +163,25 @@ async fn live(
     };
     // Boxed for the same reason as asking a model: most waiting is done before.
     Box::pin(execute::start(core, effect, tool, allowed)).await
+}
+
+/// The outcome of a call that a crash cut off, unless it is to be called again.
+async fn settled(
+    core: &Core,
+    effect: &EffectId,
+    call: &ToolCall,
+    tool: &Arc<dyn Tool>,
+    past: &Past,
+) -> Result<Option<ToolResulted>, Stop> {
+    let (Some(started), Some(judged)) = (&past.started, &past.judged) else {
+        return Ok(None);
+    };
+    let cut_off = execute::CutOff {
+        tool,
+        started,
+        resolved: judged.resolved(call),
+    };
+    Box::pin(execute::settle(core, effect, cut_off)).await
 }
 
 /// What is to be judged.

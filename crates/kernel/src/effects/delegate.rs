@@ -10,7 +10,11 @@ use serde_json::Value;
 use super::diverges;
 use crate::{
     Changes, Charge, ChildEnded, ChildStarted, Ending, Entry, Kernel, KernelError, NewRun, Parent,
-    Stop, core::Core, kernel::log_name, position::Position, run::Begun,
+    Stop,
+    core::{Core, LedgerOfChild, OpenChild},
+    kernel::log_name,
+    position::Position,
+    run::Begun,
 };
 
 /// Runs may nest this deep below the one that a person started.
@@ -105,10 +109,20 @@ pub(crate) async fn perform(
             .map_or(1, |parent| parent.depth + 1),
     };
     let new = child_run(core, child, work, limits, parent);
-    let (ending, spent, children) = drive(core, new).await?;
+    let open = OpenChild {
+        effect: effect.clone(),
+        child,
+        ledger: LedgerOfChild::default(),
+    };
+    core.shared().open_children.push(open.clone());
+    let driven = drive(core, new, &open.ledger).await;
+    core.shared()
+        .open_children
+        .retain(|open| open.effect != effect);
+    let (ending, spent, children) = driven?;
     if !ending.is_final() && !matches!(ending, Ending::Limit { .. }) {
         // The child waits, so its parent does; resuming the parent resumes the child.
-        return Err(ending.into());
+        return Err(of_child(child, ending).into());
     }
     core.log.append(ChildEnded {
         effect,
@@ -119,6 +133,22 @@ pub(crate) async fn perform(
     })?;
     core.expose();
     Ok(Delegated::new(child, ending))
+}
+
+/// A child's ending as its parent's: an answer is given to the run that asks.
+fn of_child(child: RunId, ending: Ending) -> Ending {
+    match ending {
+        Ending::Waiting {
+            effect,
+            question,
+            run,
+        } => Ending::Waiting {
+            effect,
+            question,
+            run: run.or(Some(child)),
+        },
+        other => other,
+    }
 }
 
 /// Counts what a child used before this process: no entry of ours holds it yet.
@@ -187,6 +217,8 @@ fn child_run(
     NewRun {
         id: child,
         goal: Text::new(work.goal, Origin::Run),
+        context: Vec::new(),
+        continues: None,
         cognitive_loop: work.cognitive_loop,
         loop_config: work.loop_config,
         workspace: core.started.workspace.clone(),
@@ -196,12 +228,17 @@ fn child_run(
         limits,
         pins: crate::Pins::clone(&core.settings.pins),
         parent: Some(parent),
+        exposed: core.shared().exposed,
     }
 }
 
 /// Creates the child if it is absent, else takes it up, and drives it to its end. Returns how it
 /// ended, what it used, and how many runs were started below it.
-async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), Stop> {
+async fn drive(
+    core: &Arc<Core>,
+    new: NewRun,
+    ledger: &LedgerOfChild,
+) -> Result<(Ending, Spent, u32), Stop> {
     let (kernel, child) = (&core.kernel, new.id);
     let failed = |error: KernelError| match error {
         KernelError::Stop(stop) => stop,
@@ -212,12 +249,14 @@ async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), St
     let ready = match position {
         None => kernel.create(new).map_err(failed)?,
         Some(position) => {
-            charge(core, position.kernel_state().spent);
-            core.ledger.count_children(position.kernel_state().children);
             // A crash came between the child's end and our entry of it.
             if let Some((ending, spent)) = position.over() {
+                charge(core, spent);
+                core.ledger.count_children(position.children());
                 return Ok((ending, spent, position.children()));
             }
+            charge(core, position.kernel_state().spent);
+            core.ledger.count_children(position.kernel_state().children);
             let changes = Changes {
                 mode: Some(new.mode),
                 on_ask: Some(new.on_ask),
@@ -227,7 +266,7 @@ async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), St
             kernel.take(child, Take::IfFree, changes).map_err(failed)?
         }
     };
-    let ready = ready.under(core.ledger.clone(), core.controls.clone());
+    let ready = ready.under(core.ledger.clone(), core.controls.clone(), ledger.clone());
     let finished = Box::pin(ready.drive()).await.map_err(failed)?;
     let ended = self::position(kernel, child).map_err(failed)?;
     let children = ended.map_or(0, |position| position.children());

@@ -58,9 +58,9 @@ pub struct KernelState {
     /// Untrusted text was read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exposed: bool,
-    /// Replies so far, by purpose.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub replies: BTreeMap<Purpose, u64>,
+    /// Questions to models so far, by purpose.
+    #[serde(default, alias = "replies", skip_serializing_if = "BTreeMap::is_empty")]
+    pub questions: BTreeMap<Purpose, u64>,
     /// The person's amendments of the goal, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub amendments: Vec<Text>,

@@ -1,5 +1,7 @@
 //! Entries about asking a model: the request before it leaves, and what came of it.
 
+use std::ops;
+
 use gyrus_contract::{BlobId, Digest, EffectId, Message, Microdollars, ModelError, Purpose, Reply};
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +17,7 @@ pub struct ModelCall {
     pub attempt: u32,
     /// What for.
     pub purpose: Purpose,
-    /// How many replies of this purpose came before.
+    /// How many questions of this purpose came before.
     pub ordinal: u64,
     /// Who is asked.
     pub model: String,
@@ -52,6 +54,20 @@ pub struct Charge {
     pub tokens: u64,
     /// Money.
     pub cost: Microdollars,
+}
+
+impl ops::AddAssign for Charge {
+    fn add_assign(&mut self, other: Self) {
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.cost = self.cost + other.cost;
+    }
+}
+
+impl ops::SubAssign for Charge {
+    fn sub_assign(&mut self, other: Self) {
+        self.tokens = self.tokens.saturating_sub(other.tokens);
+        self.cost = Microdollars(self.cost.0.saturating_sub(other.cost.0));
+    }
 }
 
 /// What came of a request to a model.

@@ -64,6 +64,9 @@ pub struct BranchesStarted {
     pub form: Form,
     /// How many there are.
     pub branches: u32,
+    /// The deadline of [`Form::Timeout`], in UTC milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ms: Option<i64>,
 }
 
 /// How branches end.

@@ -3,14 +3,15 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{
-    BlobId, Claim, Digest, EffectId, Limits, MessageBody, Mode, ModelError, OnAsk, Principal,
-    RunId, Spent, SurfaceMessage, Text,
+    BlobId, Claim, Digest, EffectId, Item, Limits, MessageBody, Mode, ModelError, OnAsk, Part,
+    Principal, RunId, Spent, SurfaceMessage, Text,
 };
-use gyrus_journal::os::process::ProcessIdentity;
+use gyrus_journal::{Reader, os::process::ProcessIdentity};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Inline;
+use super::{Appended, cycle::nothing_appended};
+use crate::{Inline, Stop};
 
 /// What a run was started with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,6 +20,18 @@ pub struct RunStarted {
     pub run: RunId,
     /// What it is to reach.
     pub goal: Inline<Text>,
+    /// What came with the goal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<Inline<Part>>,
+    /// The run before it in its session, whose memory it goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<RunId>,
+    /// That memory.
+    #[serde(default, skip_serializing_if = "nothing_appended")]
+    pub memory: Appended,
+    /// Untrusted text is known from the start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exposed: bool,
     /// The loop that thinks.
     #[serde(rename = "loop")]
     pub cognitive_loop: String,
@@ -44,6 +57,26 @@ pub struct RunStarted {
     pub forked_from: Option<ForkedFrom>,
     /// The workspace at the start.
     pub snapshot: Snapshot,
+}
+
+impl RunStarted {
+    /// How many messages the run remembers before its first cycle, those that were forgotten
+    /// included.
+    pub(crate) fn memory_next(&self) -> u64 {
+        self.memory.first + self.memory.items.len() as u64
+    }
+
+    /// What the run remembers before its first cycle.
+    pub(crate) fn memory_items(&self, reader: &Reader) -> Result<Vec<Item>, Stop> {
+        let load = |item: &Inline<Item>| item.read(|id| reader.blob(id).map_err(Stop::from));
+        self.memory.items.iter().map(load).collect()
+    }
+
+    /// What came with the goal.
+    pub(crate) fn context_parts(&self, reader: &Reader) -> Result<Vec<Part>, Stop> {
+        let load = |part: &Inline<Part>| part.read(|id| reader.blob(id).map_err(Stop::from));
+        self.context.iter().map(load).collect()
+    }
 }
 
 /// The content of a workspace at some moment.
@@ -141,6 +174,9 @@ pub enum Ending {
     },
     /// It waits for a person's answer.
     Waiting {
+        /// The child run that asks, if it is not this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<RunId>,
         /// The effect that asks.
         effect: EffectId,
         /// The question in one sentence.

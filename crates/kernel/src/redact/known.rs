@@ -22,6 +22,8 @@ pub(super) struct Known {
     /// By the automaton's pattern number.
     names: Vec<String>,
     values: HashMap<String, String>,
+    /// A value goes on beyond the end of a line or of a sentence.
+    pub(super) spans_lines: bool,
 }
 
 impl Known {
@@ -51,9 +53,11 @@ impl Known {
             .match_kind(MatchKind::LeftmostLongest)
             .build(&patterns)
             .expect("configured secrets are far below the automaton's limit of two billion states");
+        let spans = |value: &String| value.contains('\n') || value.contains(". ");
         Self {
             automaton,
             names,
+            spans_lines: values.values().any(spans),
             values,
         }
     }

@@ -1,0 +1,103 @@
+//! The run before another in its session: what the next one remembers of it.
+
+use gyrus_contract::{Item, Message, Origin, Part, Role, RunId, Text};
+use gyrus_journal::Reader;
+
+use crate::{
+    Appended, Ending, Inline, Kernel, KernelError, Stop,
+    kernel::log_name,
+    log::Log,
+    position::{Position, memory_at},
+};
+
+/// What is carried from a run to the next: its goal, its memory, and how it came out.
+pub(crate) struct Before {
+    reader: Reader,
+    items: Vec<Item>,
+    /// It had read untrusted text.
+    pub(crate) exposed: bool,
+}
+
+impl Before {
+    pub(crate) fn read(kernel: &Kernel, run: RunId) -> Result<Self, KernelError> {
+        let reader = kernel.store().reader(&log_name(run))?;
+        let position = Position::read(run, &reader)?;
+        let started = &position.started;
+        let config = &started.loop_config;
+        let capacity = kernel
+            .make_loop(&started.cognitive_loop, config)?
+            .memory()
+            .capacity();
+        let (first, remembered) = match &position.last {
+            Some(last) => memory_at(&reader, last, capacity)?,
+            None => (started.memory.first, started.memory_items(&reader)?),
+        };
+        // What it remembered from before its own goal stands before the goal.
+        let inherited = started.memory_next();
+        let own = usize::try_from(inherited.saturating_sub(first)).unwrap_or(usize::MAX);
+        let mut items = remembered;
+        let later = items.split_off(own.min(items.len()));
+        let goal = started
+            .goal
+            .read(|id| reader.blob(id).map_err(Stop::from))?;
+        items.push(Item::new(asked(goal, &position)));
+        items.extend(later);
+        if let Some(said) = outcome(&position) {
+            items.push(Item::new(said));
+        }
+        let exposed = position.kernel_state().exposed;
+        Ok(Self {
+            reader,
+            items,
+            exposed,
+        })
+    }
+
+    /// Stores the memory as the first of another run's, with its pictures.
+    pub(crate) fn carry_into(&self, log: &Log) -> Result<Appended, Stop> {
+        let mut items = Vec::with_capacity(self.items.len());
+        for item in &self.items {
+            carry_parts(&item.message.parts, &self.reader, log)?;
+            items.push(Inline::store(item, log)?);
+        }
+        Ok(Appended { first: 0, items })
+    }
+}
+
+/// Copies the pictures among `parts` from one run's store to another's.
+pub(crate) fn carry_parts(parts: &[Part], from: &Reader, to: &Log) -> Result<(), Stop> {
+    let of_result = |part: &Part| match part {
+        Part::ToolResult(result) => result.images.clone(),
+        Part::Image(image) => vec![image.clone()],
+        Part::Text(_) | Part::Thinking(_) | Part::ToolCall(_) => Vec::new(),
+    };
+    for image in parts.iter().flat_map(of_result) {
+        to.put_blob(&from.blob(&image.blob)?)?;
+    }
+    Ok(())
+}
+
+/// The goal as it stood at the end, as a message of the conversation.
+fn asked(goal: Text, position: &Position) -> Message {
+    let mut parts = vec![Part::Text(goal)];
+    parts.extend(
+        position
+            .kernel_state()
+            .amendments
+            .into_iter()
+            .map(Part::Text),
+    );
+    Message {
+        role: Role::User,
+        parts,
+    }
+}
+
+/// How the run came out, where its memory does not say so itself.
+fn outcome(position: &Position) -> Option<Message> {
+    let words = match position.ending()? {
+        Ending::Reached { .. } => return None,
+        ending => format!("That run ended: {}.", crate::summary(ending)),
+    };
+    Some(Message::user(Text::new(words, Origin::Kernel)))
+}

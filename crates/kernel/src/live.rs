@@ -1,0 +1,217 @@
+//! What a model says while it says it, for whoever watches. Never stored, and never shown before
+//! it is redacted: a secret may arrive in pieces, so words are held back until nothing that comes
+//! can change how they are read.
+
+use std::sync::Arc;
+
+use gyrus_contract::{Delta, EffectId, Purpose, RunId};
+
+use crate::redact::Redactor;
+
+/// Hears the models of all runs of a process. Called often and must not block.
+pub type Live = Arc<dyn Fn(LiveEvent<'_>) + Send + Sync>;
+
+/// Something that a model is saying.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveEvent<'a> {
+    /// The run that asked.
+    pub run: RunId,
+    /// Its effect.
+    pub effect: &'a EffectId,
+    /// What for.
+    pub purpose: Purpose,
+    /// What is said.
+    pub said: Said,
+}
+
+/// A piece of a reply, without secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// The question left; nothing has come yet.
+    Asked,
+    /// Text: whole lines, or sentences of a long one.
+    Text(String),
+    /// Thinking, likewise.
+    Thinking(String),
+    /// A tool is going to be called.
+    Tool(String),
+    /// The reply is over, or was given up.
+    Ended,
+}
+
+/// A line without an end is let go at the end of a sentence, once it is this long, in bytes.
+const LONG_LINE: usize = 200;
+
+/// Passes a reply on as it arrives.
+pub(crate) struct Speaker<'a> {
+    live: Option<&'a Live>,
+    redactor: &'a Redactor,
+    run: RunId,
+    effect: &'a EffectId,
+    purpose: Purpose,
+    held: String,
+    /// `held` is thinking.
+    thinking: bool,
+}
+
+impl<'a> Speaker<'a> {
+    pub(crate) fn new(
+        live: Option<&'a Live>,
+        redactor: &'a Redactor,
+        run: RunId,
+        effect: &'a EffectId,
+        purpose: Purpose,
+    ) -> Self {
+        let speaker = Self {
+            live,
+            redactor,
+            run,
+            effect,
+            purpose,
+            held: String::new(),
+            thinking: false,
+        };
+        speaker.say(Said::Asked);
+        speaker
+    }
+
+    pub(crate) fn hear(&mut self, delta: Delta) {
+        if self.live.is_none() {
+            return;
+        }
+        match delta {
+            Delta::Text(text) => self.hold(&text, false),
+            Delta::Thinking(text) => self.hold(&text, true),
+            Delta::Tool(name) => {
+                self.let_go(self.held.len());
+                self.say(Said::Tool(self.redactor.redact(&name).into_owned()));
+            }
+        }
+    }
+
+    fn hold(&mut self, text: &str, thinking: bool) {
+        if thinking != self.thinking {
+            self.let_go(self.held.len());
+            self.thinking = thinking;
+        }
+        self.held.push_str(text);
+        if !self.redactor.needs_whole_text() {
+            self.let_go(safe_length(&self.held));
+        }
+    }
+
+    fn let_go(&mut self, length: usize) {
+        if length == 0 {
+            return;
+        }
+        let rest = self.held.split_off(length);
+        let text = std::mem::replace(&mut self.held, rest);
+        let text = self.redactor.redact(&text).into_owned();
+        self.say(if self.thinking {
+            Said::Thinking(text)
+        } else {
+            Said::Text(text)
+        });
+    }
+
+    fn say(&self, said: Said) {
+        if let Some(live) = self.live {
+            live(LiveEvent {
+                run: self.run,
+                effect: self.effect,
+                purpose: self.purpose,
+                said,
+            });
+        }
+    }
+}
+
+/// However the reply ends.
+impl Drop for Speaker<'_> {
+    fn drop(&mut self) {
+        self.let_go(self.held.len());
+        self.say(Said::Ended);
+    }
+}
+
+/// How much of a text can be shown whatever follows it, in bytes. A name and its value stand in
+/// one line, so whole lines can; a key block spans lines and is held until it is closed.
+fn safe_length(text: &str) -> usize {
+    let open_block = text.rfind("-----BEGIN").filter(|at| {
+        let rest = &text[*at..];
+        !rest.contains("-----END")
+    });
+    let text = &text[..open_block.unwrap_or(text.len())];
+    let lines = text.rfind('\n').map_or(0, |at| at + 1);
+    let line = &text[lines..];
+    if line.len() < LONG_LINE || open_block.is_some() {
+        return lines;
+    }
+    let sentence = line.rfind(". ").map_or(0, |at| at + 2);
+    lines + sentence
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::redact::Secret;
+
+    fn said(pieces: &[&str]) -> Vec<Said> {
+        let heard: Arc<Mutex<Vec<Said>>> = Arc::default();
+        let live: Live = {
+            let heard = heard.clone();
+            Arc::new(move |event: LiveEvent<'_>| heard.lock().unwrap().push(event.said))
+        };
+        let secrets = vec![Secret {
+            name: "KEY".to_owned(),
+            value: "hunter2hunter2".to_owned(),
+        }];
+        let redactor = Redactor::new([7; 32], secrets);
+        let effect = EffectId::cycle(1).then(1);
+        let mut speaker = Speaker::new(
+            Some(&live),
+            &redactor,
+            RunId::new(),
+            &effect,
+            Purpose::Agent,
+        );
+        for piece in pieces {
+            speaker.hear(Delta::Text((*piece).to_owned()));
+        }
+        drop(speaker);
+        let heard = heard.lock().unwrap();
+        heard.clone()
+    }
+
+    fn text(text: &str) -> Said {
+        Said::Text(text.to_owned())
+    }
+
+    #[test]
+    fn a_secret_in_pieces_is_never_shown() {
+        assert_eq!(
+            said(&["first\nthe key is hunt", "er2hun", "ter2, is", " it?"]),
+            [
+                Said::Asked,
+                text("first\n"),
+                text("the key is ⟦secret:KEY⟧, is it?"),
+                Said::Ended
+            ]
+        );
+        let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\n".repeat(6);
+        let key = format!("-----BEGIN PRIVATE KEY-----\n{body}");
+        let shown = said(&["see\n", &key, "-----END PRIVATE KEY-----\nthat\n"]);
+        assert!(!format!("{shown:?}").contains("MIIEvQ"), "{shown:?}");
+        assert_eq!(shown[1], text("see\n"));
+    }
+
+    #[test]
+    fn a_long_line_is_shown_by_sentences() {
+        let sentence = "word ".repeat(60);
+        let shown = said(&[&sentence, "end. next"]);
+        assert_eq!(shown[1], text(&format!("{sentence}end. ")));
+        assert_eq!(shown[2], text("next"));
+    }
+}
