@@ -14,7 +14,7 @@ use gyrus_kernel::{
     Ask, Branch, Changes, Delegation, Ending, Entry, MAX_CHILDREN, MAX_DEPTH, Run, Stop, Tools,
     summary,
 };
-use serde_json::json;
+use serde_json::{json, value::to_raw_value};
 
 type Cycle<'r> = Boxed<'r, Result<Option<&'static str>, Stop>>;
 
@@ -240,6 +240,120 @@ async fn a_request_that_lost_a_race_is_recorded_and_paid_for() {
         (ended.spent.tokens, 0)
     );
     next.kernel.replay(next.run()).await.unwrap();
+}
+
+/// A child that waits for its model for ever, against `rival`.
+fn racing(
+    rival: impl for<'r> Fn(&'r mut Run) -> Boxed<'r, Result<(), Stop>> + Send + Sync + Copy + 'static,
+) -> Scenario {
+    let script = Script::agent([
+        Turn::call(LOOK, json!({})),
+        Turn::call(LOOK, json!({})).hanging(),
+    ]);
+    scenario(script, move |run| {
+        Box::pin(async move {
+            let child: Branch<'_, ()> = Box::new(|run| {
+                Box::pin(async move {
+                    run.delegate(work("the part", "react")).await?;
+                    Ok(())
+                })
+            });
+            let (winner, ()) = run.race(vec![child, Box::new(rival)]).await?;
+            assert_eq!(winner, 2);
+            Ok(Some("the rival won"))
+        })
+    })
+}
+
+#[tokio::test]
+async fn a_child_that_lost_a_race_is_recorded_and_paid_for() {
+    let mut scenario = racing(|run| {
+        Box::pin(async move {
+            run.wait("go", None).await?;
+            Ok(())
+        })
+    });
+    scenario.new.on_ask = OnAsk::Wait;
+    let bench = scenario.bench();
+    let ready = bench.create();
+    let going = async {
+        bench.model.hanging().await;
+        bench.send(MessageBody::Signal {
+            name: "go".to_owned(),
+            payload: String::new(),
+        });
+    };
+    let (ended, ()) = tokio::join!(ready.drive(), going);
+    let ended = ended.unwrap();
+    assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
+    let recording = bench.recording();
+    let of_child = recording.entries().find_map(|entry| match entry {
+        Entry::ChildEnded(child) => Some(child),
+        _ => None,
+    });
+    let of_child = of_child.expect("the journal says what became of the child");
+    assert_eq!(of_child.ending, Ending::Interrupted);
+    // One whole reply, and the reservation of the one that was cut off.
+    assert!(of_child.spent.tokens > 2 * 110 && of_child.spent.estimated);
+    assert_eq!(ended.spent.tokens, of_child.spent.tokens);
+    // The next process does not forget what it cost.
+    let entries = recording
+        .kinds()
+        .iter()
+        .position(|kind| *kind == "cycle.ended")
+        .unwrap();
+    let cut = Cut {
+        entries,
+        of_child: None,
+    };
+    let next = bench.scenario.bench();
+    recording.cut(cut).plant(&bench.store, &next.store);
+    let again = next.resume().await.unwrap();
+    assert_eq!(again.spent.tokens, ended.spent.tokens);
+    next.kernel.replay(next.run()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_deadline_is_not_given_again() {
+    let scenario = scenario(Script::default(), |run| {
+        Box::pin(async move {
+            let held: Branch<'_, ()> = Box::new(|run| {
+                Box::pin(async move {
+                    run.call(ToolCall::new(HOLD, line("held"))).await?;
+                    Ok(())
+                })
+            });
+            let minute = std::time::Duration::from_secs(60);
+            match run.timeout(minute, held).await? {
+                None => Ok(Some("too late")),
+                Some(()) => Ok(Some("in time")),
+            }
+        })
+    });
+    let bench = scenario.bench();
+    let ready = bench.create();
+    let controls = ready.controls();
+    let cutting = async {
+        bench.world.holding().await;
+        controls.interrupt_now();
+    };
+    let (parked, ()) = tokio::join!(ready.drive(), cutting);
+    assert_eq!(parked.unwrap().ending, Ending::Interrupted);
+    // A year later there is nothing left of the minute, but what had ended had.
+    let mut late = bench.recording();
+    for line in &mut late.lines {
+        if let Entry::BranchesStarted(started) = &mut line.entry {
+            started.until_ms = Some(0);
+            line.payload = to_raw_value(started).unwrap();
+        }
+    }
+    let next = bench.scenario.bench();
+    late.plant(&bench.store, &next.store);
+    let ended = next.resume().await.unwrap();
+    let Ending::Reached { claim } = ended.ending else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(claim.answer, "in time", "the cut-off call is its outcome");
 }
 
 fn question() -> Ask<'static> {

@@ -12,6 +12,7 @@ mod control;
 mod children;
 mod growth;
 mod secrets;
+mod sessions;
 mod ledger;
 mod handover;
 mod properties;
