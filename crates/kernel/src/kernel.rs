@@ -1,6 +1,10 @@
 //! The kernel: a store of runs, and the organs that they think and act with.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use gyrus_contract::{
     Gate, Image, KeeperError, Limits, Mode, OnAsk, Part, Router, RunId, Text, Tool, ToolSpec,
@@ -183,25 +187,53 @@ pub enum KernelError {
 /// Starts, takes up, replays and forks runs. Cheap to clone.
 #[derive(Clone)]
 pub struct Kernel {
-    inner: Arc<(Store, Organs)>,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    organs: Organs,
+    pins: Last<Pins>,
+    loop_config: Last<Value>,
+}
+
+/// What the run had that was started last. A process mostly gives the same to all its runs, and
+/// may have thousands of them.
+#[derive(Default)]
+struct Last<T>(Mutex<Arc<T>>);
+
+impl<T: PartialEq> Last<T> {
+    /// `value`, shared if it is the same again.
+    fn share(&self, value: T) -> Arc<T> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if **last != value {
+            *last = Arc::new(value);
+        }
+        last.clone()
+    }
 }
 
 impl Kernel {
     /// A kernel over this store, with these organs.
     pub fn new(store: Store, organs: Organs) -> Self {
         Self {
-            inner: Arc::new((store, organs)),
+            inner: Arc::new(Inner {
+                store,
+                organs,
+                pins: Last::default(),
+                loop_config: Last::default(),
+            }),
         }
     }
 
     /// Where runs are kept.
     pub fn store(&self) -> &Store {
-        &self.inner.0
+        &self.inner.store
     }
 
     /// What runs think and act with.
     pub fn organs(&self) -> &Organs {
-        &self.inner.1
+        &self.inner.organs
     }
 
     /// Whether there is such a run.
@@ -210,7 +242,7 @@ impl Kernel {
     }
 
     /// Hashes of the parts that decide how a run goes on.
-    pub(crate) fn pins(&self, cognitive_loop: &dyn ErasedLoop, given: &Pins) -> Pins {
+    pub(crate) fn pins(&self, cognitive_loop: &dyn ErasedLoop, given: &Pins) -> Arc<Pins> {
         let mut pins = given.clone();
         let organs = self.organs();
         pins.extend(organs.pins.clone());
@@ -220,7 +252,7 @@ impl Kernel {
             "tools".to_owned(),
             gyrus_contract::Digest::of_json(&organs.specs).to_string(),
         );
-        pins
+        self.inner.pins.share(pins)
     }
 
     pub(crate) fn make_loop(
@@ -272,14 +304,14 @@ impl Kernel {
             continues: new.continues,
             memory,
             exposed,
-            loop_config: new.loop_config,
+            loop_config: self.inner.loop_config.share(new.loop_config),
             workspace: new.workspace,
             throwaway: new.throwaway,
             settings: Settings {
                 limits: new.limits,
                 mode: new.mode,
                 on_ask: new.on_ask,
-                pins: Arc::new(self.pins(&*cognitive_loop, &new.pins)),
+                pins: self.pins(&*cognitive_loop, &new.pins),
             },
             tools: self.organs().tools.keys().cloned().collect(),
             model: self.organs().router.name().to_owned(),
@@ -354,7 +386,7 @@ impl Kernel {
             limits,
             mode: changes.mode.unwrap_or(before.mode),
             on_ask: changes.on_ask.unwrap_or(before.on_ask),
-            pins: Arc::new(self.pins(cognitive_loop, &pins)),
+            pins: self.pins(cognitive_loop, &pins),
         }
     }
 }

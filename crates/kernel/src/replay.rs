@@ -88,7 +88,7 @@ impl Replay {
         remember(&mut *cognitive_loop, log.reader(), &started)?;
         let mut other_code = false;
         for settings in settings(&log, &started)? {
-            other_code |= kernel.pins(&*cognitive_loop, &settings.pins) != *settings.pins;
+            other_code |= kernel.pins(&*cognitive_loop, &settings.pins) != settings.pins;
         }
         let run = started.run;
         let state = KernelState {

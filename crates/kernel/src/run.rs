@@ -131,8 +131,8 @@ impl Run {
     ///
     /// # Errors
     /// [`Stop`], to be passed on.
-    pub async fn call(&mut self, call: ToolCall) -> Result<Observation, Stop> {
-        let begun = self.begin(|| effects::call::describe(&call))?;
+    pub async fn call(&mut self, call: &ToolCall) -> Result<Observation, Stop> {
+        let begun = self.begin(|| effects::call::describe(call))?;
         let done = effects::call::perform(&self.core, begun, call).await;
         self.end(done)
     }
@@ -145,7 +145,7 @@ impl Run {
         let branches = calls
             .into_iter()
             .map(|call| -> Branch<'static, Observation> {
-                Box::new(move |run| Box::pin(run.call(call)))
+                Box::new(move |run| Box::pin(async move { run.call(&call).await }))
             })
             .collect();
         self.branches(branches).await

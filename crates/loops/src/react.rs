@@ -99,7 +99,7 @@ impl React {
         }
         let mut observations = Vec::new();
         for call in plan.tool_calls() {
-            let observation = run.call(call.clone()).await?;
+            let observation = run.call(call).await?;
             let ends = observation.claim.is_some();
             observations.push(observation);
             if ends {

@@ -62,7 +62,7 @@ impl Workflow {
             1,
             &json!({"at": at, "drawn": self.state.drawn}),
         )?;
-        run.call(ToolCall::new(PUT, value("drawn", "yes"))).await?;
+        run.call(&ToolCall::new(PUT, value("drawn", "yes"))).await?;
         let branches: Vec<Branch<'_, usize>> = vec![
             Box::new(|run| Box::pin(async move { append(run, "left").await.map(|()| 1) })),
             Box::new(|run| {
@@ -87,7 +87,7 @@ impl Workflow {
             }),
             Box::new(|run| {
                 Box::pin(async move {
-                    run.call(ToolCall::new(PUT, value("race", "won"))).await?;
+                    run.call(&ToolCall::new(PUT, value("race", "won"))).await?;
                     Ok("put")
                 })
             }),
@@ -96,7 +96,7 @@ impl Workflow {
         run.note("workflow.race", 1, &json!({"winner": winner, "won": won}))?;
         let in_time: Branch<'_, ()> = Box::new(|run| {
             Box::pin(async move {
-                run.call(ToolCall::new(PUT, value("in time", "yes")))
+                run.call(&ToolCall::new(PUT, value("in time", "yes")))
                     .await?;
                 Ok(())
             })
@@ -163,8 +163,12 @@ pub fn card() -> Card {
 
 /// Appends a line; after an interruption only if a look does not show it.
 async fn append(run: &mut Run, words: &str) -> Result<(), Stop> {
-    while run.call(ToolCall::new(APPEND, line(words))).await?.is_error {
-        let shown = run.call(ToolCall::new(LOOK, json!({}))).await?;
+    while run
+        .call(&ToolCall::new(APPEND, line(words)))
+        .await?
+        .is_error
+    {
+        let shown = run.call(&ToolCall::new(LOOK, json!({}))).await?;
         if shows(&shown, words) {
             break;
         }
@@ -174,7 +178,7 @@ async fn append(run: &mut Run, words: &str) -> Result<(), Stop> {
 
 /// Holds on until it is cut off, and again after every interruption.
 async fn hold(run: &mut Run, words: &str) -> Result<(), Stop> {
-    while run.call(ToolCall::new(HOLD, line(words))).await?.is_error {}
+    while run.call(&ToolCall::new(HOLD, line(words))).await?.is_error {}
     Ok(())
 }
 

@@ -72,15 +72,15 @@ impl Past {
 pub(crate) async fn perform(
     core: &Core,
     begun: Begun,
-    call: ToolCall,
+    call: &ToolCall,
 ) -> Result<Observation, Stop> {
-    let (effect, mut past) = Past::read(core, begun, &call)?;
+    let (effect, mut past) = Past::read(core, begun, call)?;
     if let Some(resulted) = past.resulted.take() {
         let tool = core.kernel.organs().tools.get(&call.tool);
         if past.started.is_some() && tool.is_some_and(|tool| execute::changes_the_world(&**tool)) {
             core.shared().world_changed = true;
         }
-        return observe(core, &call, resulted);
+        return observe(core, call, resulted);
     }
     if !past.called {
         let called = ToolCalled {
@@ -90,10 +90,10 @@ pub(crate) async fn perform(
         core.log.append(called)?;
     }
     core.shared().open_calls.push(effect.clone());
-    let resulted = live(core, &effect, &call, past).await?;
+    let resulted = live(core, &effect, call, past).await?;
     core.shared().open_calls.retain(|open| *open != effect);
     core.log.append(resulted.clone())?;
-    observe(core, &call, resulted)
+    observe(core, call, resulted)
 }
 
 async fn live(

@@ -36,7 +36,7 @@ pub struct RunStarted {
     #[serde(rename = "loop")]
     pub cognitive_loop: String,
     /// The loop's configuration, opaque here.
-    pub loop_config: Value,
+    pub loop_config: Arc<Value>,
     /// The folder it works in.
     pub workspace: PathBuf,
     /// The person named the workspace as one that may be lost.

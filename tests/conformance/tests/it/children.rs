@@ -319,7 +319,7 @@ async fn a_deadline_is_not_given_again() {
         Box::pin(async move {
             let held: Branch<'_, ()> = Box::new(|run| {
                 Box::pin(async move {
-                    run.call(ToolCall::new(HOLD, line("held"))).await?;
+                    run.call(&ToolCall::new(HOLD, line("held"))).await?;
                     Ok(())
                 })
             });
@@ -382,7 +382,7 @@ async fn an_interrupt_waits_for_every_branch_of_a_race() {
                 }),
                 Box::new(|run| {
                     Box::pin(async move {
-                        run.call(ToolCall::new(HOLD, line("held"))).await?;
+                        run.call(&ToolCall::new(HOLD, line("held"))).await?;
                         run.now()?;
                         Ok(())
                     })

@@ -109,8 +109,8 @@ async fn reading_the_clock_behind_the_runs_back() {
     };
     let in_call = scenario(move |run, _| {
         Box::pin(async move {
-            run.call(ToolCall::new(PUT, value("at", &clock()))).await?;
-            run.call(put("after")).await?;
+            run.call(&ToolCall::new(PUT, value("at", &clock()))).await?;
+            run.call(&put("after")).await?;
             Ok(Some("done"))
         })
     });
@@ -125,7 +125,7 @@ async fn reading_the_clock_behind_the_runs_back() {
     let in_note = scenario(move |run, _| {
         Box::pin(async move {
             run.note("at", 1, &clock())?;
-            run.call(put("after")).await?;
+            run.call(&put("after")).await?;
             Ok(Some("done"))
         })
     });
@@ -139,7 +139,7 @@ async fn the_order_of_a_hash_map() {
         Box::pin(async move {
             let map: HashMap<String, u32> = (0..12).map(|n| (format!("key {n}"), n)).collect();
             for key in map.keys() {
-                run.call(put(key)).await?;
+                run.call(&put(key)).await?;
             }
             Ok(Some("done"))
         })
@@ -159,7 +159,7 @@ async fn doing_less_more_or_in_another_order() {
     let fewer = scenario(|run, begun| {
         Box::pin(async move {
             for name in ["a", "b"].iter().take(if begun == 0 { 2 } else { 1 }) {
-                run.call(put(name)).await?;
+                run.call(&put(name)).await?;
             }
             Ok(Some("done"))
         })
@@ -177,7 +177,7 @@ async fn doing_less_more_or_in_another_order() {
     let more_at_the_end = scenario(|run, begun| {
         Box::pin(async move {
             for name in ["a", "b"].iter().take(1 + begun.min(1) as usize) {
-                run.call(put(name)).await?;
+                run.call(&put(name)).await?;
             }
             Ok(Some("done"))
         })
@@ -196,7 +196,7 @@ async fn doing_less_more_or_in_another_order() {
             if begun > 0 {
                 run.now()?;
             }
-            run.call(put("a")).await?;
+            run.call(&put("a")).await?;
             Ok(Some("done"))
         })
     });
@@ -213,7 +213,7 @@ async fn doing_less_more_or_in_another_order() {
         Box::pin(async move {
             let names = if begun == 0 { ["a", "b"] } else { ["b", "a"] };
             for name in names {
-                run.call(put(name)).await?;
+                run.call(&put(name)).await?;
             }
             Ok(Some("done"))
         })
@@ -223,7 +223,7 @@ async fn doing_less_more_or_in_another_order() {
     let note = scenario(|run, begun| {
         Box::pin(async move {
             run.note("count", 1, &json!({ "begun": begun }))?;
-            run.call(put("a")).await?;
+            run.call(&put("a")).await?;
             Ok(Some("done"))
         })
     });
@@ -236,9 +236,9 @@ async fn doing_more_in_a_branch_that_had_ended() {
         Box::pin(async move {
             let branch: Branch<'_, ()> = Box::new(move |run| {
                 Box::pin(async move {
-                    run.call(put("a")).await?;
+                    run.call(&put("a")).await?;
                     if begun > 0 {
-                        run.call(put("b")).await?;
+                        run.call(&put("b")).await?;
                     }
                     Ok(())
                 })
@@ -261,16 +261,16 @@ async fn doing_more_in_a_branch_that_had_ended() {
         Box::pin(async move {
             let branch: Branch<'_, ()> = Box::new(move |run| {
                 Box::pin(async move {
-                    run.call(put("a")).await?;
+                    run.call(&put("a")).await?;
                     if begun > 0 {
-                        run.call(put("b")).await?;
+                        run.call(&put("b")).await?;
                     }
                     Ok(())
                 })
             });
             run.branches(vec![branch]).await?;
             run.now()?;
-            run.call(put("c")).await?;
+            run.call(&put("c")).await?;
             Ok(Some("done"))
         })
     });
@@ -289,11 +289,11 @@ async fn dropping_an_effect_half_way() {
     let scenario = scenario(|run, _| {
         Box::pin(async move {
             select(
-                Box::pin(run.call(ToolCall::new(HOLD, line("held")))),
+                Box::pin(run.call(&ToolCall::new(HOLD, line("held")))),
                 ready(()),
             )
             .await;
-            run.call(ToolCall::new(APPEND, line("after"))).await?;
+            run.call(&ToolCall::new(APPEND, line("after"))).await?;
             Ok(Some("done"))
         })
     });
@@ -327,7 +327,7 @@ async fn swallowing_a_stop_gains_nothing() {
         ("in the loop", |run| {
             Box::pin(async move {
                 let _ = run.stuck("it does not move");
-                let _ = run.call(ToolCall::new(APPEND, line("after"))).await;
+                let _ = run.call(&ToolCall::new(APPEND, line("after"))).await;
                 Ok(Some("all is well"))
             })
         }),
@@ -368,19 +368,19 @@ async fn what_was_settled_before_other_code_diverged_is_settled_once() {
             let branches: Vec<Branch<'_, ()>> = vec![
                 Box::new(|run| {
                     Box::pin(async move {
-                        run.call(ToolCall::new(APPEND, line("one"))).await?;
+                        run.call(&ToolCall::new(APPEND, line("one"))).await?;
                         Ok(())
                     })
                 }),
                 Box::new(move |run| {
                     Box::pin(async move {
-                        run.call(put(if begun == 0 { "a" } else { "b" })).await?;
+                        run.call(&put(if begun == 0 { "a" } else { "b" })).await?;
                         Ok(())
                     })
                 }),
             ];
             run.branches(branches).await?;
-            run.call(ToolCall::new(APPEND, line("two"))).await?;
+            run.call(&ToolCall::new(APPEND, line("two"))).await?;
             Ok(Some("done"))
         })
     });

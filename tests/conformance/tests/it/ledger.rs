@@ -118,14 +118,14 @@ impl CognitiveLoop for First {
         let mut result = ExecutionResult::default();
         match done {
             0 => {
-                run.call(ToolCall::new(PUT, value("one", "1"))).await?;
+                run.call(&ToolCall::new(PUT, value("one", "1"))).await?;
             }
             1 => {
                 self.ask(run).await?;
                 if matches!(self.today, Today::Differs) {
-                    run.call(ToolCall::new(LOOK, json!({}))).await?;
+                    run.call(&ToolCall::new(LOOK, json!({}))).await?;
                 }
-                run.call(ToolCall::new(PUT, value("two", "2"))).await?;
+                run.call(&ToolCall::new(PUT, value("two", "2"))).await?;
                 append(run).await?;
             }
             _ => {
@@ -143,11 +143,11 @@ impl CognitiveLoop for First {
 
 async fn append(run: &mut Run) -> Result<(), Stop> {
     while run
-        .call(ToolCall::new(APPEND, line("three")))
+        .call(&ToolCall::new(APPEND, line("three")))
         .await?
         .is_error
     {
-        let shown: Observation = run.call(ToolCall::new(LOOK, json!({}))).await?;
+        let shown: Observation = run.call(&ToolCall::new(LOOK, json!({}))).await?;
         if shown.text.text.lines().any(|shown| shown == "three") {
             break;
         }

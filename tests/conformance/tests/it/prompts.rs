@@ -119,7 +119,7 @@ async fn what_a_person_says_between_two_questions_of_a_cycle() {
     let loops = sketch::factory(|run| {
         Box::pin(async move {
             run.ask(question()).await?;
-            run.call(ToolCall::new(HOLD, line("held"))).await?;
+            run.call(&ToolCall::new(HOLD, line("held"))).await?;
             run.ask(question()).await?;
             Ok(Some("asked"))
         })
