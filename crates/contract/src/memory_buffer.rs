@@ -58,6 +58,8 @@ pub struct MemoryBuffer {
     items: VecDeque<Item>,
     /// Number of the first item in `items`.
     first: u64,
+    /// Items before this number were put away by [`rewrite`](Self::rewrite).
+    put_away: u64,
     capacity: usize,
 }
 
@@ -67,14 +69,22 @@ impl MemoryBuffer {
         Self {
             items: VecDeque::new(),
             first: 0,
+            put_away: 0,
             capacity: capacity.max(1),
         }
     }
 
-    /// A buffer as it was, from items whose first is number `first`.
-    pub fn restore(capacity: usize, first: u64, items: impl IntoIterator<Item = Item>) -> Self {
+    /// A buffer as it was, from items whose first is number `first`; those before `put_away` were
+    /// put away.
+    pub fn restore(
+        capacity: usize,
+        first: u64,
+        put_away: u64,
+        items: impl IntoIterator<Item = Item>,
+    ) -> Self {
         let mut buffer = Self::new(capacity);
         buffer.first = first;
+        buffer.put_away = put_away;
         for item in items {
             buffer.push(item);
         }
@@ -169,6 +179,23 @@ impl MemoryBuffer {
         self.items.iter().skip(skip)
     }
 
+    /// Puts everything away and remembers `messages` instead, under new numbers: a shorter memory
+    /// of the same conversation. What was put away stays in the journal.
+    pub fn rewrite(&mut self, messages: impl IntoIterator<Item = Arc<Message>>) {
+        self.first = self.next_number();
+        self.put_away = self.first;
+        self.items.clear();
+        for message in messages {
+            let digest = Some(Digest::of_json(&*message));
+            self.push(Item { message, digest });
+        }
+    }
+
+    /// The number before which everything was put away; 0 if nothing was.
+    pub fn put_away_before(&self) -> u64 {
+        self.put_away
+    }
+
     /// The last `n` messages, oldest first.
     pub fn recent(&self, n: usize) -> impl Iterator<Item = &Arc<Message>> {
         self.items
@@ -222,7 +249,7 @@ mod tests {
         assert_eq!(buffer.since(0).count(), 3);
 
         let items: Vec<_> = buffer.since(2).cloned().collect();
-        let restored = MemoryBuffer::restore(3, 2, items);
+        let restored = MemoryBuffer::restore(3, 2, 0, items);
         assert_eq!(restored, buffer);
     }
 

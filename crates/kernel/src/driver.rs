@@ -330,6 +330,7 @@ impl Driver {
             state: self.cognitive_loop.save()?,
             appended,
             memory_next: memory.next_number(),
+            memory_first: memory.put_away_before(),
             kernel: core.kernel_state(),
             claim: result.claim.clone(),
             error: result.error.clone(),

@@ -170,7 +170,8 @@ pub(crate) fn memory_at(
     last: &CycleEnded,
     capacity: usize,
 ) -> Result<(u64, Vec<Item>), Stop> {
-    let wanted = last.memory_next.saturating_sub(capacity as u64)..last.memory_next;
+    let oldest = last.memory_next.saturating_sub(capacity as u64);
+    let wanted = oldest.max(last.memory_first)..last.memory_next;
     let is_last = |_, entry: &Entry| matches!(entry, Entry::CycleEnded(c) if c.cycle == last.cycle);
     items_back(reader, wanted, is_last)
 }

@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    Card, Delegated, Delegation, Divergence, Entry, Stop,
+    Card, Delegated, Delegation, Divergence, Ending, Entry, Stop,
     core::Core,
-    effects::{self, approval::Answer},
+    effects::{self, approval::Answer, ask::TooLong},
 };
 
 /// A branch of a concurrent form: gets its own [`Run`], which numbers its own effects.
@@ -124,7 +124,21 @@ impl Run {
         let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
         // Boxed, so that a run that waits for a person does not hold room for asking a model.
         let done = Box::pin(effects::ask::perform(&self.core, begun, ask)).await;
+        let done = done.and_then(|came| {
+            came.map_err(|TooLong(error)| Ending::ModelUnreachable { error }.into())
+        });
         self.end(done)
+    }
+
+    /// As [`ask`](Self::ask), but a prompt that is too long for every model is the loop's business:
+    /// `None`, and the loop may ask again with less.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub async fn ask_if_it_fits(&mut self, ask: Ask<'_>) -> Result<Option<Reply>, Stop> {
+        let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
+        let done = Box::pin(effects::ask::perform(&self.core, begun, ask)).await;
+        self.end(done).map(Result::ok)
     }
 
     /// Calls a tool, if the gate lets it. Failures, refusals and interruptions are observations.

@@ -5,13 +5,15 @@
 //! can take it up. Which model answers and who judges its calls is none of its business.
 //!
 //! Start with `react`, the one that most runs use; `chain_of_thought` thinks before it acts, and
-//! `single_shot` only answers. `repetition` tells work from going round in circles.
+//! `single_shot` only answers. `repetition` tells work from going round in circles, and `compaction` keeps a long
+//! conversation within its model.
 
 mod config;
 mod react;
 mod chain_of_thought;
 mod single_shot;
 mod repetition;
+mod compaction;
 mod prompt;
 
 use std::sync::Arc;
@@ -53,6 +55,7 @@ pub fn prompts() -> Digest {
         prompt::CHAIN_OF_THOUGHT,
         prompt::SINGLE_SHOT,
         prompt::REFLECT,
+        prompt::SUMMARISE,
     ])
 }
 

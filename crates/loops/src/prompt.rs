@@ -1,6 +1,7 @@
 //! The parts of a prompt that loops share. The words are in `prompts/`.
 
-use gyrus_contract::{Message, Origin, Part, Perception, SystemPart, Text};
+use gyrus_contract::{MemoryBuffer, Message, Origin, Part, Perception, Purpose, SystemPart, Text};
+use gyrus_kernel::{Ask, Tools};
 
 use crate::CognitiveConfig;
 
@@ -8,6 +9,7 @@ pub(crate) const REACT: &str = include_str!("prompts/react.md");
 pub(crate) const CHAIN_OF_THOUGHT: &str = include_str!("prompts/chain_of_thought.md");
 pub(crate) const SINGLE_SHOT: &str = include_str!("prompts/single_shot.md");
 pub(crate) const REFLECT: &str = include_str!("prompts/reflect.md");
+pub(crate) const SUMMARISE: &str = include_str!("prompts/summarise.md");
 
 /// The system prompt: the person's own instructions, then the loop's. All of it stays the same
 /// during a run, so all of it can be cached.
@@ -20,6 +22,26 @@ pub(crate) fn system(config: &CognitiveConfig, words: &str) -> Vec<SystemPart> {
             cacheable: true,
         })
         .collect()
+}
+
+/// A question about the goal with the conversation so far, without tools.
+pub(crate) fn question<'a>(
+    config: &CognitiveConfig,
+    words: &str,
+    purpose: Purpose,
+    perception: &Perception,
+    memory: &'a MemoryBuffer,
+) -> Ask<'a> {
+    Ask {
+        purpose,
+        system: system(config, words),
+        lead: goal(perception),
+        memory: Some(memory),
+        tail: Vec::new(),
+        tools: Tools::Withheld,
+        output_schema: None,
+        max_output_tokens: config.max_output_tokens(),
+    }
 }
 
 /// The goal with its amendments, as the first message. What another run wrote is marked as such.

@@ -8,7 +8,11 @@ use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{Advice, CognitiveConfig, Repetition, prompt};
+use crate::{
+    Advice, CognitiveConfig, Repetition,
+    compaction::{self, Aim},
+    prompt,
+};
 
 /// A model that answers without calling a tool is reminded so often in a row; then the run parks.
 const MAX_REMINDERS: u32 = 2;
@@ -21,6 +25,9 @@ pub struct ReactState {
     /// Replies without a tool call, in a row.
     #[serde(default)]
     pub idle_replies: u32,
+    /// Tokens of the last prompt and its reply, as the provider counted them; 0 if unknown.
+    #[serde(default)]
+    pub prompt_tokens: u64,
 }
 
 /// The loop that most runs use.
@@ -50,19 +57,69 @@ impl React {
         purpose: Purpose,
         words: &str,
     ) -> Result<String, Stop> {
-        let reply = run
-            .ask(Ask {
-                purpose,
-                system: prompt::system(&self.config, words),
-                lead: prompt::goal(perception),
-                memory: Some(&self.memory),
-                tail: Vec::new(),
-                tools: Tools::Withheld,
-                output_schema: None,
-                max_output_tokens: self.config.max_output_tokens(),
-            })
-            .await?;
+        let question = prompt::question(&self.config, words, purpose, perception, &self.memory);
+        let reply = run.ask(question).await?;
         Ok(reply.text())
+    }
+
+    fn next_step(&self, perception: &Perception) -> Ask<'_> {
+        Ask {
+            tools: Tools::Offered,
+            ..prompt::question(
+                &self.config,
+                prompt::REACT,
+                Purpose::Agent,
+                perception,
+                &self.memory,
+            )
+        }
+    }
+
+    /// Makes memory shorter, if that can be done; the journal says how.
+    async fn compact(
+        &mut self,
+        run: &mut Run,
+        perception: &Perception,
+        aim: Aim,
+    ) -> Result<(), Stop> {
+        let before = compaction::size(&self.memory);
+        let mut how = "refused";
+        if let Some(messages) = compaction::cut_results(&self.memory) {
+            self.memory.rewrite(messages);
+            how = "cut";
+        }
+        if !compaction::fits(&self.memory, aim) {
+            let now = "Write the summary now. It is all that you will remember.";
+            let question = Ask {
+                tail: vec![Message::user(Text::new(now, Origin::Kernel))],
+                ..prompt::question(
+                    &self.config,
+                    prompt::SUMMARISE,
+                    Purpose::Summarise,
+                    perception,
+                    &self.memory,
+                )
+            };
+            if let Some(reply) = run.ask_if_it_fits(question).await? {
+                let summary = reply.text();
+                let shorter = compaction::summarised(&self.memory, &summary, aim);
+                if let Some(messages) = shorter.filter(|_| !summary.trim().is_empty()) {
+                    self.memory.rewrite(messages);
+                    how = "summarised";
+                }
+            }
+        }
+        // The next prompt is measured anew.
+        self.state.prompt_tokens = 0;
+        run.note(
+            "memory.compacted",
+            1,
+            &json!({
+                "how": how,
+                "bytes_before": before,
+                "bytes_after": compaction::size(&self.memory),
+            }),
+        )
     }
 
     pub(crate) fn tell(&mut self, words: impl Into<String>) {
@@ -163,18 +220,22 @@ impl CognitiveLoop for React {
     }
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
-        let reply = run
-            .ask(Ask {
-                purpose: Purpose::Agent,
-                system: prompt::system(&self.config, prompt::REACT),
-                lead: prompt::goal(perception),
-                memory: Some(&self.memory),
-                tail: Vec::new(),
-                tools: Tools::Offered,
-                output_schema: None,
-                max_output_tokens: self.config.max_output_tokens(),
-            })
-            .await?;
+        if let (Some(window), tokens @ 1..) = (run.window(), self.state.prompt_tokens)
+            && let Some(aim) = Aim::within(window, tokens, &self.memory)
+        {
+            self.compact(run, perception, aim).await?;
+        }
+        let reply = match run.ask_if_it_fits(self.next_step(perception)).await? {
+            Some(reply) => reply,
+            None => {
+                let aim = Aim::half(&self.memory);
+                self.compact(run, perception, aim).await?;
+                run.ask(self.next_step(perception)).await?
+            }
+        };
+        self.state.prompt_tokens = reply.usage.map_or(0, |usage| {
+            usage.input_tokens.saturating_add(usage.output_tokens)
+        });
         let thought = reply.text();
         if !thought.trim().is_empty() {
             run.note("thought", 1, &json!({ "text": thought }))?;

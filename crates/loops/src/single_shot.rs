@@ -1,7 +1,7 @@
 //! One question, one answer, no tools.
 
 use gyrus_contract::{Claim, ExecutionResult, MemoryBuffer, Perception, Plan, Purpose};
-use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
+use gyrus_kernel::{CognitiveLoop, Run, Stop};
 use serde_json::json;
 
 use crate::{CognitiveConfig, prompt};
@@ -54,18 +54,14 @@ impl CognitiveLoop for SingleShot {
     }
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
-        let reply = run
-            .ask(Ask {
-                purpose: Purpose::Agent,
-                system: prompt::system(&self.config, prompt::SINGLE_SHOT),
-                lead: prompt::goal(perception),
-                memory: Some(&self.memory),
-                tail: Vec::new(),
-                tools: Tools::Withheld,
-                output_schema: None,
-                max_output_tokens: self.config.max_output_tokens(),
-            })
-            .await?;
+        let question = prompt::question(
+            &self.config,
+            prompt::SINGLE_SHOT,
+            Purpose::Agent,
+            perception,
+            &self.memory,
+        );
+        let reply = run.ask(question).await?;
         let mut plan = Plan::with_goal(prompt::first_goal(perception));
         let answer = reply.text();
         if !answer.trim().is_empty() {

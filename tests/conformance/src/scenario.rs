@@ -42,6 +42,8 @@ pub struct Scenario {
     pub script: Script,
     /// What it charges.
     pub price: Option<Price>,
+    /// How many tokens the model takes.
+    pub window: Option<u64>,
     /// What keeps secrets out.
     redactor: Arc<Redactor>,
     /// How runs think.
@@ -75,6 +77,7 @@ impl Scenario {
             },
             script,
             price: None,
+            window: None,
             redactor: without_secrets(),
             loops: workflow::factory(),
             workspace: Arc::new(workspace),
@@ -167,7 +170,11 @@ pub struct Bench {
 
 impl Bench {
     fn new(scenario: Scenario, home: Arc<TempDir>, store: Store, world: World) -> Self {
-        let model = Arc::new(Scripted::new(scenario.script.clone(), scenario.price));
+        let model = Arc::new(Scripted::new(
+            scenario.script.clone(),
+            scenario.price,
+            scenario.window,
+        ));
         let organs = Organs::new(
             Arc::new(Only(model.clone())),
             world.tools(),

@@ -309,6 +309,7 @@ fn results(message: &Message) -> impl Iterator<Item = &ToolResult> {
 pub struct Scripted {
     script: Script,
     price: Option<Price>,
+    window: Option<u64>,
     heard: Mutex<Vec<Prompt>>,
     /// How many errors were given, by goal, purpose and ordinal.
     failed: Mutex<BTreeMap<(String, Purpose, u64), usize>>,
@@ -316,11 +317,12 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// A model with this script and price.
-    pub fn new(script: Script, price: Option<Price>) -> Self {
+    /// A model with this script, price and window.
+    pub fn new(script: Script, price: Option<Price>, window: Option<u64>) -> Self {
         Self {
             script,
             price,
+            window,
             heard: Mutex::default(),
             failed: Mutex::default(),
             hanging: watch::Sender::new(0),
@@ -364,6 +366,10 @@ impl Model for Scripted {
 
     fn price(&self) -> Option<Price> {
         self.price
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.window
     }
 
     fn reply<'a>(

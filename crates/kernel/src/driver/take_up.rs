@@ -126,7 +126,8 @@ pub(crate) fn remember(
     if !started.memory.items.is_empty() {
         let capacity = cognitive_loop.memory().capacity();
         let items = started.memory_items(reader)?;
-        *cognitive_loop.memory_mut() = MemoryBuffer::restore(capacity, started.memory.first, items);
+        *cognitive_loop.memory_mut() =
+            MemoryBuffer::restore(capacity, started.memory.first, 0, items);
     }
     Ok(())
 }
@@ -139,7 +140,7 @@ pub(crate) fn restore(
 ) -> Result<(), Unrestored> {
     let capacity = cognitive_loop.memory().capacity();
     let (first, items) = memory_at(reader, last, capacity).map_err(Unrestored::Stop)?;
-    *cognitive_loop.memory_mut() = MemoryBuffer::restore(capacity, first, items);
+    *cognitive_loop.memory_mut() = MemoryBuffer::restore(capacity, first, last.memory_first, items);
     cognitive_loop
         .load(last.state_version, last.state.clone())
         .map_err(Unrestored::Loop)

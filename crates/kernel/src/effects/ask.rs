@@ -9,8 +9,8 @@ use gyrus_contract::{
 
 use super::{diverges, request::Request};
 use crate::{
-    Appended, Ask, Came, Charge, Ending, Entry, Inline, ModelCall, ModelReply, Steered, Stop,
-    core::Core, entry::is_steering, live::Speaker, run::Begun,
+    Appended, Ask, Came, Charge, Ending, Entry, Inline, ModelCall, ModelReply, OUTPUT_FLOOR,
+    Steered, Stop, core::Core, entry::is_steering, live::Speaker, run::Begun,
 };
 
 /// A request is sent at most so often before the run parks.
@@ -53,7 +53,14 @@ impl Past {
     }
 }
 
-pub(crate) async fn perform(core: &Core, begun: Begun, ask: Ask<'_>) -> Result<Reply, Stop> {
+/// The prompt is too long for every model that may be asked.
+pub(crate) struct TooLong(pub(crate) ModelError);
+
+pub(crate) async fn perform(
+    core: &Core,
+    begun: Begun,
+    ask: Ask<'_>,
+) -> Result<Result<Reply, TooLong>, Stop> {
     let effect = begun.effect;
     let past = Past::read(&effect, begun.past, ask.purpose)?;
     let steered = steering(core, &effect, &past)?;
@@ -72,12 +79,18 @@ pub(crate) async fn perform(core: &Core, begun: Begun, ask: Ask<'_>) -> Result<R
         ordinal,
         made: 0,
     };
+    let mut last = None;
     for (call, reply) in past.calls {
-        if let Some(reply) = attempts.again(call, reply)? {
-            return Ok(reply);
+        match attempts.again(call, reply)? {
+            Again::Reply(reply) => return Ok(Ok(*reply)),
+            Again::Failed(error) => last = error,
         }
     }
-    attempts.live().await
+    // What the loop did about it is recorded after it.
+    match last {
+        Some(error @ ModelError::ContextTooLong { .. }) => Ok(Err(TooLong(error))),
+        _ => attempts.live().await,
+    }
 }
 
 /// What a person said since the last question, as messages of this one. It amends the goal.
@@ -126,6 +139,21 @@ pub(crate) fn amend<'a>(core: &Core, steered: impl IntoIterator<Item = &'a Steer
     texts
 }
 
+/// What an error means that no further attempt would mend.
+fn given_up(error: ModelError) -> Result<Result<Reply, TooLong>, Stop> {
+    match error {
+        ModelError::ContextTooLong { .. } => Ok(Err(TooLong(error))),
+        error => Err(Ending::ModelUnreachable { error }.into()),
+    }
+}
+
+/// What a recorded attempt came to.
+enum Again {
+    Reply(Box<Reply>),
+    /// Another attempt is needed. `None`: it was cut off.
+    Failed(Option<ModelError>),
+}
+
 /// The attempts at one reply, recorded ones first.
 struct Attempts<'a> {
     core: &'a Core,
@@ -137,8 +165,8 @@ struct Attempts<'a> {
 }
 
 impl Attempts<'_> {
-    /// Goes through a recorded attempt. `None`: another one is needed.
-    fn again(&mut self, call: ModelCall, reply: Option<ModelReply>) -> Result<Option<Reply>, Stop> {
+    /// Goes through a recorded attempt.
+    fn again(&mut self, call: ModelCall, reply: Option<ModelReply>) -> Result<Again, Stop> {
         if call.prompt != self.request.digest && !self.core.prompts_may_differ {
             let now = format!("asking with the prompt {}", self.request.digest);
             return Err(diverges(&self.effect, &Entry::from(call), now));
@@ -170,13 +198,14 @@ impl Attempts<'_> {
             Came::Reply { reply } => {
                 let reply = reply.load(&self.core.log)?;
                 self.core.expose();
-                Ok(Some(reply))
+                Ok(Again::Reply(Box::new(reply)))
             }
-            Came::Error { .. } | Came::CutOff => Ok(None),
+            Came::Error { error } => Ok(Again::Failed(Some(error))),
+            Came::CutOff => Ok(Again::Failed(None)),
         }
     }
 
-    async fn live(mut self) -> Result<Reply, Stop> {
+    async fn live(mut self) -> Result<Result<Reply, TooLong>, Stop> {
         if !self.core.log.is_live() {
             return Err(Stop::EndOfRecord);
         }
@@ -185,24 +214,24 @@ impl Attempts<'_> {
         let mut failed: Vec<(String, ModelError)> = Vec::new();
         loop {
             let wanted = self.request.wanted(self.ask.purpose, &failed);
-            let choice = router
-                .choose(&wanted)
-                .map_err(|error| Ending::ModelUnreachable { error })?;
+            let choice = match router.choose(&wanted) {
+                Ok(choice) => choice,
+                Err(error) => return given_up(error),
+            };
             let name = choice.model.name().to_owned();
             let mut before = failed.iter().filter(|(model, _)| *model == name);
             // Another model than those that failed is asked at once.
             if let Some((_, error)) = before.next_back() {
                 let tried = u32::try_from(1 + before.count()).unwrap_or(u32::MAX);
                 if !error.is_transient() || tried >= MAX_ATTEMPTS {
-                    let error = error.clone();
-                    return Err(Ending::ModelUnreachable { error }.into());
+                    return given_up(error.clone());
                 }
                 self.pause(error, tried).await?;
             }
             let came = self.attempt(choice).await?;
             router.heard(&name, came.as_ref().map(|_| ()));
             match came {
-                Ok(reply) => return Ok(reply),
+                Ok(reply) => return Ok(Ok(reply)),
                 Err(error) => failed.push((name, error)),
             }
         }
@@ -223,11 +252,13 @@ impl Attempts<'_> {
     async fn attempt(&mut self, choice: Choice) -> Result<Result<Reply, ModelError>, Stop> {
         let core = self.core;
         let model = &choice.model;
-        let reservation = core.ledger.reserve(
-            self.request.input_tokens(&**model),
-            self.ask.max_output_tokens,
-            model.price(),
-        )?;
+        let input = self.request.input_tokens(&**model);
+        // Prompt and reply share the model's window.
+        let room = model.window().map_or(u64::MAX, |window| {
+            window.saturating_sub(input).max(OUTPUT_FLOOR)
+        });
+        let output = self.ask.max_output_tokens.min(room);
+        let reservation = core.ledger.reserve(input, output, model.price())?;
         core.warn_of_limits()?;
         self.made += 1;
         let call = self.intent(&choice, reservation.charge, reservation.max_output_tokens)?;

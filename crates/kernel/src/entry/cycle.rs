@@ -33,6 +33,9 @@ pub struct CycleEnded {
     pub appended: Appended,
     /// How many messages memory ever held.
     pub memory_next: u64,
+    /// Those before this number were put away by the loop, though there was room for them.
+    #[serde(default, skip_serializing_if = "is_zero_u64")]
+    pub memory_first: u64,
     /// The kernel's own state.
     pub kernel: KernelState,
     /// The claim that ends the run.
@@ -83,6 +86,14 @@ pub struct KernelState {
     reason = "the signature that serde calls"
 )]
 pub(super) fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde calls"
+)]
+fn is_zero_u64(n: &u64) -> bool {
     *n == 0
 }
 

@@ -8,6 +8,7 @@ mod determinism;
 mod prompts;
 mod approvals;
 mod budget;
+mod compaction;
 mod control;
 mod children;
 mod growth;

@@ -1,0 +1,296 @@
+//! A shorter memory of the same conversation, for runs that outgrow their model.
+//!
+//! It happens between two steps. First, results that are no longer needed word for word are cut,
+//! pictures first; that asks nobody. Only if this is not enough, the older part is summarised by a
+//! model. What does not become clearly shorter is refused: it would be done again after every
+//! step. The goal, its amendments and what came with it stand before memory and are never touched,
+//! and the journal keeps every word.
+
+use std::sync::Arc;
+
+use gyrus_contract::{MemoryBuffer, Message, Origin, Part, Role, Text, ToolResult};
+
+/// Compaction begins when a prompt fills this share of the model's window, in percent.
+pub(crate) const BEGIN_AT_PERCENT: u64 = 70;
+
+/// What it should come down to, in percent of the window.
+const AIM_PERCENT: u64 = 40;
+
+/// The newest messages stay as they are, as far as they fit.
+const KEPT_MESSAGES: usize = 8;
+
+/// A result this short is not worth cutting, in bytes.
+const SHORT_RESULT: usize = 600;
+
+/// Left of a result that is cut, in bytes.
+const LEFT_OF_RESULT: usize = 200;
+
+/// A memory that keeps more than this of its size, in percent, did not become shorter.
+const MUST_SHRINK_BELOW_PERCENT: u64 = 80;
+
+/// How large memory may be, in the rough measure of [`size`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Aim(u64);
+
+impl Aim {
+    /// For a prompt of `tokens` in a window of `window` tokens. `None`: there is room.
+    pub(crate) fn within(window: u64, tokens: u64, memory: &MemoryBuffer) -> Option<Self> {
+        if u128::from(tokens) * 100 < u128::from(window) * u128::from(BEGIN_AT_PERCENT) {
+            return None;
+        }
+        // Our measure and the model's differ; their ratio is known from the last prompt.
+        let wanted = u128::from(window) * u128::from(AIM_PERCENT) / 100;
+        let scaled = u128::from(size(memory)) * wanted / u128::from(tokens.max(1));
+        Some(Self(u64::try_from(scaled).unwrap_or(u64::MAX)))
+    }
+
+    /// Half of what it is: the model said that it was too long, and nobody knows by how much.
+    pub(crate) fn half(memory: &MemoryBuffer) -> Self {
+        Self(size(memory) / 2)
+    }
+}
+
+/// What memory weighs, in bytes of text; a picture counts as much as a long page.
+pub(crate) fn size(memory: &MemoryBuffer) -> u64 {
+    memory
+        .recent(usize::MAX)
+        .map(|message| weight(message))
+        .sum()
+}
+
+fn weight(message: &Message) -> u64 {
+    message.parts.iter().map(part_weight).sum()
+}
+
+const IMAGE_WEIGHT: u64 = 6_000;
+
+fn part_weight(part: &Part) -> u64 {
+    match part {
+        Part::Text(text) => text.text.len() as u64,
+        Part::Image(_) => IMAGE_WEIGHT,
+        Part::Thinking(block) => block.to_string().len() as u64,
+        Part::ToolCall(call) => call.arguments.to_string().len() as u64 + 40,
+        Part::ToolResult(result) => {
+            result.text.text.len() as u64 + 40 + IMAGE_WEIGHT * result.images.len() as u64
+        }
+    }
+}
+
+/// Cuts older results. `None`: that does not make it clearly shorter.
+pub(crate) fn cut_results(memory: &MemoryBuffer) -> Option<Vec<Arc<Message>>> {
+    let messages: Vec<_> = memory.recent(usize::MAX).cloned().collect();
+    let kept_from = messages.len().saturating_sub(KEPT_MESSAGES);
+    let cut: Vec<_> = messages
+        .iter()
+        .enumerate()
+        .map(|(number, message)| match number < kept_from {
+            true => Arc::new(cut_message(message)),
+            false => message.clone(),
+        })
+        .collect();
+    is_shorter(&messages, &cut).then_some(cut)
+}
+
+fn cut_message(message: &Message) -> Message {
+    let cut = |part: &Part| match part {
+        Part::ToolResult(result) => Part::ToolResult(cut_result(result)),
+        Part::Image(_) => Part::Text(Text::new(
+            "[a picture stood here; it was left out to save room]",
+            Origin::Kernel,
+        )),
+        other => other.clone(),
+    };
+    Message {
+        role: message.role,
+        parts: message.parts.iter().map(cut).collect(),
+    }
+}
+
+fn cut_result(result: &ToolResult) -> ToolResult {
+    let mut cut = result.clone();
+    let text = &result.text.text;
+    if text.len() > SHORT_RESULT {
+        let left = text.floor_char_boundary(LEFT_OF_RESULT);
+        cut.text.text = format!(
+            "{}\n[{} more bytes were left out to save room; call the tool again if you need them]",
+            &text[..left],
+            text.len() - left
+        );
+    }
+    if !cut.images.is_empty() {
+        cut.images.clear();
+        cut.text
+            .text
+            .push_str("\n[a picture was left out to save room; look again if you need it]");
+    }
+    cut
+}
+
+fn is_shorter(before: &[Arc<Message>], after: &[Arc<Message>]) -> bool {
+    let weigh =
+        |messages: &[Arc<Message>]| -> u64 { messages.iter().map(|message| weight(message)).sum() };
+    u128::from(weigh(after)) * 100
+        < u128::from(weigh(before)) * u128::from(MUST_SHRINK_BELOW_PERCENT)
+}
+
+/// Whether memory fits.
+pub(crate) fn fits(memory: &MemoryBuffer, aim: Aim) -> bool {
+    size(memory) <= aim.0
+}
+
+/// Memory with `summary` in place of its older part. `None`: that does not make it clearly
+/// shorter.
+pub(crate) fn summarised(
+    memory: &MemoryBuffer,
+    summary: &str,
+    aim: Aim,
+) -> Option<Vec<Arc<Message>>> {
+    let messages: Vec<_> = memory.recent(usize::MAX).cloned().collect();
+    let kept = newest(&messages, aim.0.saturating_sub(summary.len() as u64));
+    let words = format!(
+        "The conversation up to here was put away to save room. Your own summary of it:\n{summary}"
+    );
+    // A model's words, however it is worded: it was written from untrusted text.
+    let mut after = vec![Arc::new(Message::user(Text::new(words, Origin::Model)))];
+    after.extend_from_slice(kept);
+    is_shorter(&messages, &after).then_some(after)
+}
+
+/// The newest messages that weigh at most `room`: they begin with the model's own turn, for a
+/// result without its call is refused by providers.
+fn newest(messages: &[Arc<Message>], room: u64) -> &[Arc<Message>] {
+    let mut from = messages.len();
+    let mut weighs = 0;
+    let oldest = messages.len().saturating_sub(KEPT_MESSAGES);
+    for number in (oldest..messages.len()).rev() {
+        weighs += weight(&messages[number]);
+        if weighs > room {
+            break;
+        }
+        if messages[number].role == Role::Assistant {
+            from = number;
+        }
+    }
+    &messages[from..]
+}
+
+#[cfg(test)]
+mod tests {
+    use gyrus_contract::{Image, ToolCall};
+    use serde_json::json;
+
+    use super::*;
+
+    fn step(number: usize, result: &str) -> [Message; 2] {
+        let id = format!("c{number}");
+        let call = Part::ToolCall(ToolCall {
+            id: id.clone(),
+            tool: "read".into(),
+            arguments: json!({ "path": number }),
+        });
+        let result = Part::ToolResult(ToolResult {
+            call_id: id,
+            text: Text::new(
+                result,
+                Origin::Tool {
+                    name: "read".into(),
+                },
+            ),
+            images: Vec::new(),
+            is_error: false,
+        });
+        [
+            Message {
+                role: Role::Assistant,
+                parts: vec![call],
+            },
+            Message {
+                role: Role::User,
+                parts: vec![result],
+            },
+        ]
+    }
+
+    fn memory(steps: usize, result: &str) -> MemoryBuffer {
+        let mut memory = MemoryBuffer::new(1_000);
+        for message in (0..steps).flat_map(|number| step(number, result)) {
+            memory.add(message);
+        }
+        memory
+    }
+
+    /// Every result has its call before it.
+    fn assert_whole(messages: &[Arc<Message>]) {
+        let mut called = Vec::new();
+        for part in messages.iter().flat_map(|message| &message.parts) {
+            match part {
+                Part::ToolCall(call) => called.push(call.id.clone()),
+                Part::ToolResult(result) => assert!(called.contains(&result.call_id)),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn begins_in_time_and_measures_by_the_last_prompt() {
+        let memory = memory(10, &"x".repeat(1_000));
+        assert_eq!(Aim::within(10_000, 6_999, &memory), None);
+        let aim = Aim::within(10_000, 8_000, &memory).unwrap();
+        assert_eq!(aim.0, size(&memory) / 2);
+        assert!(!fits(&memory, aim));
+    }
+
+    #[test]
+    fn older_results_are_cut_and_newer_stay() {
+        let mut before = memory(20, &"ä".repeat(5_000));
+        let messages = cut_results(&before).unwrap();
+        assert_whole(&messages);
+        assert_eq!(messages.len(), 40);
+        assert_eq!(messages[39], *before.recent(1).next().unwrap());
+        assert!(messages[1].text().contains("left out to save room"));
+        before.rewrite(messages);
+        assert_eq!((before.first_number(), before.next_number()), (40, 80));
+        assert!(
+            cut_results(&before).is_none(),
+            "a second time gains nothing"
+        );
+    }
+
+    #[test]
+    fn pictures_go_first() {
+        let mut memory = memory(8, "short");
+        let [call, mut result] = step(99, "seen");
+        if let Part::ToolResult(result) = &mut result.parts[0] {
+            result.images.push(Image {
+                blob: gyrus_contract::BlobId::of(b"x"),
+                media_type: "image/png".into(),
+                width: 10,
+                height: 10,
+            });
+        }
+        let later: Vec<_> = memory.recent(100).cloned().collect();
+        memory.rewrite([Arc::new(call), Arc::new(result)].into_iter().chain(later));
+        let messages = cut_results(&memory).unwrap();
+        assert!(messages[1].text().contains("a picture was left out"));
+        assert!(messages.iter().all(|message| {
+            message
+                .parts
+                .iter()
+                .all(|part| !matches!(part, Part::ToolResult(result) if !result.images.is_empty()))
+        }));
+    }
+
+    #[test]
+    fn a_summary_replaces_the_older_part_or_is_refused() {
+        let memory = memory(50, &"x".repeat(500));
+        let aim = Aim(4_000);
+        let messages = summarised(&memory, "fifty files were read", aim).unwrap();
+        assert_whole(&messages);
+        assert!(messages[0].text().contains("fifty files were read"));
+        assert_eq!(messages[1].role, Role::Assistant);
+        assert!(messages.len() <= 1 + KEPT_MESSAGES);
+        assert!(messages.iter().map(|message| weight(message)).sum::<u64>() <= aim.0);
+        let rambling = "x".repeat(30_000);
+        assert_eq!(summarised(&memory, &rambling, aim), None);
+    }
+}

@@ -1,0 +1,171 @@
+//! Long runs stay within their model's window, and the journal still explains every step.
+
+use gyrus_conformance::{
+    recording::Cut,
+    scenario::Scenario,
+    script::{Script, Turn, USAGE},
+    world::{APPEND, FINISH, claim, line},
+};
+use gyrus_contract::{ModelError, Part, Prompt, Purpose, Usage};
+use gyrus_kernel::{Ending, Entry};
+
+const WINDOW: u64 = 6_000;
+const STEPS: u64 = 60;
+
+/// As a provider counts: four bytes a token.
+fn tokens(prompt: &Prompt) -> u64 {
+    let parts = prompt.messages.iter().flat_map(|message| &message.parts);
+    let bytes = parts.map(|part| serde_json::to_string(part).unwrap().len() as u64);
+    bytes.sum::<u64>() / 4
+}
+
+/// A model that writes long lines for a long time and counts what it is sent.
+fn diligent(summary: &'static str) -> Script {
+    Script::rule(move |prompt| {
+        let usage = Usage {
+            input_tokens: tokens(prompt),
+            ..USAGE
+        };
+        let turn = match (prompt.purpose, prompt.ordinal) {
+            (Purpose::Summarise, _) => Turn::say(summary),
+            (_, ordinal) if ordinal < STEPS => {
+                let words = format!("{ordinal} {}", "word ".repeat(60));
+                Turn::call(APPEND, line(&words))
+            }
+            _ => Turn::call(FINISH, claim("written")),
+        };
+        turn.using(usage)
+    })
+}
+
+fn long(summary: &'static str) -> Scenario {
+    let mut scenario = Scenario::new("react", diligent(summary));
+    scenario.window = Some(WINDOW);
+    scenario
+}
+
+#[tokio::test]
+async fn a_long_run_stays_within_the_window() {
+    let bench = long("Sixty lines are wanted; those so far are written.").bench();
+    let ended = bench.start().await.unwrap();
+    assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
+    assert_eq!(bench.world.state().lines.len() as u64, STEPS);
+    let heard = bench.model.heard();
+    let largest = heard.iter().map(tokens).max().unwrap();
+    assert!(largest < WINDOW, "{largest}");
+    let summaries = heard
+        .iter()
+        .filter(|prompt| prompt.purpose == Purpose::Summarise);
+    let summaries = summaries.count();
+    assert!((1..=10).contains(&summaries), "{summaries} summaries");
+    for prompt in &heard {
+        assert!(
+            prompt.messages[0].text().contains("into order"),
+            "the goal is gone"
+        );
+    }
+    let recording = bench.recording();
+    let noted = recording
+        .entries()
+        .filter(|entry| matches!(entry, Entry::Noted { kind, .. } if kind == "memory.compacted"));
+    assert!(noted.count() >= summaries);
+    bench.kernel.replay(bench.run()).await.unwrap();
+
+    // Any process can take it up, before a summary or after.
+    let kinds = recording.kinds();
+    let ends = |kind: &str| ["cycle.ended", "model.reply"].contains(&kind);
+    let cuts = (1..kinds.len()).filter(|entries| ends(kinds[entries - 1]));
+    for entries in cuts.step_by(7) {
+        let deeds = bench.world.deeds();
+        let done = recording.lines[..entries].iter();
+        let done = done
+            .filter(|line| matches!(&line.entry, Entry::ToolResulted(_)))
+            .count();
+        let next = bench
+            .scenario
+            .bench_after(deeds[..done.min(deeds.len())].to_vec());
+        let cut = Cut {
+            entries,
+            of_child: None,
+        };
+        recording.cut(cut).plant(&bench.store, &next.store);
+        next.resume().await.unwrap();
+        for again in next.model.heard() {
+            let first = heard
+                .iter()
+                .find(|first| (first.purpose, first.ordinal) == (again.purpose, again.ordinal));
+            let same = first.is_some_and(|first| first.messages == again.messages);
+            assert!(
+                same,
+                "{:?} {} after {entries}",
+                again.purpose, again.ordinal
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_summary_that_is_no_shorter_is_refused() {
+    let rambling: &'static str = Box::leak("and then ".repeat(5_000).into_boxed_str());
+    let mut scenario = long(rambling);
+    scenario.new.limits.steps = Some(40);
+    let bench = scenario.bench();
+    bench.start().await.unwrap();
+    let rambles = |part: &Part| matches!(part, Part::Text(text) if text.text.contains("and then"));
+    for prompt in bench.model.heard() {
+        let mut parts = prompt.messages.iter().flat_map(|message| &message.parts);
+        assert!(!parts.any(rambles));
+    }
+    bench.kernel.replay(bench.run()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_prompt_that_the_provider_finds_too_long_is_made_shorter_once() {
+    let too_long = || ModelError::ContextTooLong {
+        message: "too long".to_owned(),
+    };
+    let turns = (0..12).map(|number| {
+        let turn = Turn::call(APPEND, line(&format!("{number} {}", "word ".repeat(200))));
+        if number == 10 {
+            turn.after([too_long()])
+        } else {
+            turn
+        }
+    });
+    let script = Script::agent(turns.chain([Turn::call(FINISH, claim("written"))]))
+        .and(Purpose::Summarise, [Turn::say("ten lines are written")]);
+    let bench = Scenario::new("react", script).bench();
+    let ended = bench.start().await.unwrap();
+    assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
+    let heard = bench.model.heard();
+    let failed = heard
+        .iter()
+        .position(|prompt| prompt.ordinal == 10)
+        .unwrap();
+    let retried = heard[failed + 1..]
+        .iter()
+        .find(|prompt| prompt.purpose == Purpose::Agent)
+        .unwrap();
+    assert!(tokens(retried) * 2 < tokens(&heard[failed]) + 1_000);
+    bench.kernel.replay(bench.run()).await.unwrap();
+    // The crash came right after the provider's word.
+    let recording = bench.recording();
+    let refused = recording.kinds().iter().enumerate().find_map(|(at, kind)| {
+        let Entry::ModelReply(reply) = &recording.lines[at].entry else {
+            return None;
+        };
+        let failed = matches!(reply.came, gyrus_kernel::Came::Error { .. });
+        (failed && *kind == "model.reply").then_some(at + 1)
+    });
+    let next = bench
+        .scenario
+        .bench_after(bench.world.deeds()[..10].to_vec());
+    let cut = Cut {
+        entries: refused.unwrap(),
+        of_child: None,
+    };
+    recording.cut(cut).plant(&bench.store, &next.store);
+    let again = next.resume().await.unwrap();
+    assert!(matches!(again.ending, Ending::Reached { .. }), "{again:?}");
+    assert_eq!(next.model.heard()[0].purpose, Purpose::Summarise);
+}
