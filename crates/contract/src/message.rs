@@ -57,11 +57,35 @@ pub enum Part {
     /// A picture.
     Image(Image),
     /// A provider's thinking block, carried back to it byte for byte and never read.
-    Thinking(Value),
+    Thinking(#[serde(with = "block")] Value),
     /// The model asks for a tool.
     ToolCall(ToolCall),
     /// What the tool returned.
     ToolResult(ToolResult),
+}
+
+/// A provider's block has a `type` of its own, which must not meet ours.
+mod block {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+
+    #[derive(Serialize)]
+    struct Lent<'a> {
+        block: &'a Value,
+    }
+
+    #[derive(Deserialize)]
+    struct Owned {
+        block: Value,
+    }
+
+    pub(super) fn serialize<S: Serializer>(block: &Value, to: S) -> Result<S::Ok, S::Error> {
+        Lent { block }.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
+        Owned::deserialize(from).map(|owned| owned.block)
+    }
 }
 
 /// A picture in the blob store.
@@ -112,4 +136,23 @@ pub struct ToolResult {
     pub images: Vec<Image>,
     /// The tool failed, was refused or was interrupted.
     pub is_error: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_providers_own_type_survives() {
+        for block in [
+            json!({"type": "thinking", "thinking": "hm", "signature": "s"}),
+            json!("no object at all"),
+        ] {
+            let part = Part::Thinking(block);
+            let text = serde_json::to_string(&part).unwrap();
+            assert_eq!(serde_json::from_str::<Part>(&text).unwrap(), part, "{text}");
+        }
+    }
 }

@@ -3,19 +3,25 @@
 //! Every key is typed and documented here; a mistake names the file, the line and what was
 //! probably meant. Nothing in it can make a run less careful than a flag could.
 
-use std::{fs, io, path::Path};
+use std::{collections::BTreeMap, fs, io, path::Path};
 
 use gyrus_contract::{Limits, Microdollars, Mode, OnAsk};
+use gyrus_models::Policy;
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::{failure::Failure, time::parse_duration};
+use crate::{failure::Failure, keys::Source, time::parse_duration};
 
 /// `config.toml`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct Config {
-    /// As `--model`.
-    pub(crate) model: Option<String>,
+    /// As `--model`: one name, or a list of them.
+    #[serde(deserialize_with = "names")]
+    pub(crate) model: Vec<String>,
+    /// What decides among models of the same strength: order, cost, latency or local-only.
+    pub(crate) policy: Policy,
+    /// Where the values of key variables come from that the environment does not set.
+    pub(crate) keys: BTreeMap<String, Source>,
     /// As `--loop`.
     #[serde(rename = "loop")]
     pub(crate) cognitive_loop: Option<String>,
@@ -103,6 +109,19 @@ fn suggestion(message: &str) -> Option<&str> {
         .map(|(_, known)| known)
 }
 
+fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "`model` is a name, or a list of names")]
+    enum OneOrMore {
+        One(String),
+        More(Vec<String>),
+    }
+    Ok(match OneOrMore::deserialize(deserializer)? {
+        OneOrMore::One(name) => vec![name],
+        OneOrMore::More(names) => names,
+    })
+}
+
 fn mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Mode>, D::Error> {
     let mode: Mode = String::deserialize(deserializer)?
         .parse()
@@ -168,6 +187,7 @@ mod tests {
              on-ask = \"park\"\n[limits]\nsteps = 5\ntokens = 9\ncost = 0.5\ntime = \"10m\"\n",
         )
         .unwrap();
+        assert_eq!(config.model, ["script:a.toml"]);
         assert_eq!(config.approve, Some(Mode::Edits));
         assert_eq!(config.on_ask, Some(OnAsk::Park));
         let limits = Limits {
@@ -177,6 +197,14 @@ mod tests {
             time_ms: Some(600_000),
         };
         assert_eq!(config.limits.limits(), limits);
+        let config = parse(
+            "model = [\"anthropic\", \"ollama\"]\npolicy = \"local-only\"\n\
+             [keys]\nA_KEY = { command = \"pass show a\" }\nB_KEY = { file = \"/k\" }\n",
+        )
+        .unwrap();
+        assert_eq!(config.model, ["anthropic", "ollama"]);
+        assert_eq!(config.policy, Policy::LocalOnly);
+        assert_eq!(config.keys.len(), 2);
         assert_eq!(parse("").unwrap(), Config::default());
     }
 
@@ -192,6 +220,8 @@ mod tests {
             ("[limits]\ncost = -1", "`-1` is no amount"),
             ("[limits]\ntime = \"10\"", "`10` is no duration"),
             ("model = ", "line 1"),
+            ("model = 3", "a name, or a list"),
+            ("policy = \"locl-only\"", "did you mean `local-only`?"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

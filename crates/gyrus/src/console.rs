@@ -7,9 +7,10 @@
 use std::{
     collections::VecDeque,
     io::{self, Write},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
-use gyrus_contract::{OnAsk, Principal, RunId};
+use gyrus_contract::{OnAsk, Principal, RunId, Spent};
 use gyrus_journal::{Entry, Reader, Store};
 
 use crate::{
@@ -20,8 +21,11 @@ use crate::{
         card,
         line::{self, Line, Weight},
         paint::{Paint, Painter},
+        speech::Speech,
+        status::Status,
         visible,
     },
+    watching::Heard,
 };
 
 /// Lines of one observation or thought that are shown; the journal has the rest.
@@ -39,6 +43,10 @@ pub(crate) struct Console {
     open: VecDeque<Open>,
     /// The cursor stands behind a question.
     asking: bool,
+    /// What the run is at, for the line at the bottom; only at a terminal.
+    status: Option<Status>,
+    /// What its models are saying.
+    speech: Speech,
 }
 
 impl Console {
@@ -58,7 +66,20 @@ impl Console {
             person,
             open: VecDeque::new(),
             asking: false,
+            status: None,
+            speech: Speech::default(),
         }
+    }
+
+    /// With a line at the bottom that says what the run is at.
+    pub(crate) fn with_status(mut self, spent: Spent) -> Self {
+        self.status = Some(Status::new(spent));
+        self
+    }
+
+    /// Whether there is such a line.
+    pub(crate) fn has_status(&self) -> bool {
+        self.status.is_some() && !self.asking
     }
 
     /// Whether a line from the terminal is wanted.
@@ -73,7 +94,18 @@ impl Console {
         entry: &Entry,
         reader: &Reader,
     ) -> Result<(), Failure> {
-        match gyrus_kernel::parse(entry) {
+        let parsed = gyrus_kernel::parse(entry);
+        if let (Ok(parsed), Some(status)) = (&parsed, &mut self.status)
+            && run == self.run
+        {
+            status.entry(parsed);
+        }
+        if let Ok(gyrus_kernel::Entry::Noted { kind, .. }) = &parsed
+            && self.speech.was_shown(run, kind)
+        {
+            return Ok(());
+        }
+        match parsed {
             Ok(gyrus_kernel::Entry::ApprovalAsked(asked)) => self.asked(Open {
                 run,
                 effect: asked.effect,
@@ -134,6 +166,25 @@ impl Console {
         put(&text)
     }
 
+    /// A model speaks. What is shown of it here is not shown again when it is an entry.
+    pub(crate) fn heard(&mut self, heard: &Heard) -> Result<(), Failure> {
+        if let Some(status) = &mut self.status {
+            status.heard(&heard.said);
+        }
+        match self.speech.line(heard) {
+            Some(line) => self.show(heard.run, &line),
+            None => Ok(()),
+        }
+    }
+
+    /// Paints the line at the bottom anew.
+    pub(crate) fn show_status(&mut self) -> Result<(), Failure> {
+        match &self.status {
+            Some(status) if !self.asking => put_status(&status.line(&self.painter)),
+            _ => Ok(()),
+        }
+    }
+
     /// A line was typed.
     pub(crate) fn typed(&mut self, typed: &str) -> Result<(), Failure> {
         let (Some(open), Some(person), true) = (self.open.front(), &self.person, self.asking)
@@ -164,7 +215,8 @@ impl Console {
         }
         self.end_question()?;
         let indent = if run == self.run { "" } else { "  ┆ " };
-        put(&rendered(line, indent, &self.painter))
+        put(&rendered(line, indent, &self.painter))?;
+        self.show_status()
     }
 
     fn end_question(&mut self) -> Result<(), Failure> {
@@ -220,11 +272,34 @@ fn understand(typed: &str, question: bool) -> Option<Answer> {
     }
 }
 
+/// The status line stands on the screen, without an end: the next text takes its place.
+static STATUS_IS_SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// To the start of the line, and everything on it gone.
+const CLEAR_LINE: &str = "\r\x1b[K";
+
 /// Writes to standard error at once.
 pub(crate) fn put(text: &str) -> Result<(), Failure> {
     let mut stream = io::stderr().lock();
+    if STATUS_IS_SHOWN.swap(false, Ordering::Relaxed) {
+        stream.write_all(CLEAR_LINE.as_bytes())?;
+    }
     stream.write_all(text.as_bytes())?;
     Ok(stream.flush()?)
+}
+
+/// Puts a status line at the bottom, in place of an earlier one.
+fn put_status(line: &str) -> Result<(), Failure> {
+    put("")?;
+    let mut stream = io::stderr().lock();
+    stream.write_all(line.as_bytes())?;
+    STATUS_IS_SHOWN.store(true, Ordering::Relaxed);
+    Ok(stream.flush()?)
+}
+
+/// Takes the status line away.
+pub(crate) fn clear_status() -> Result<(), Failure> {
+    put("")
 }
 
 #[cfg(test)]

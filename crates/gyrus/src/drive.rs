@@ -1,6 +1,6 @@
 //! Driving a run in this process: watched, interruptible, and with a true word at its end.
 
-use std::{path::Path, process};
+use std::{io::IsTerminal, path::Path, process};
 
 use gyrus_contract::{Claim, OnAsk, RunId, Spent};
 use gyrus_journal::{Reader, Store};
@@ -24,7 +24,7 @@ use crate::{
     },
     terminal, time,
     trace_file::{For, TraceFile},
-    watching::{Person, Until, Views, Watching},
+    watching::{Ears, Person, Until, Views, Watching},
 };
 
 /// Threads for driving and watching. A run waits most of the time.
@@ -53,6 +53,8 @@ pub(crate) struct Drive<'a> {
     pub(crate) trace: Option<TraceFile>,
     /// The state goes when the process does, so nothing can be resumed.
     pub(crate) ephemeral: bool,
+    /// Where the kernel's models are heard.
+    pub(crate) ears: Ears,
 }
 
 impl Drive<'_> {
@@ -63,13 +65,14 @@ impl Drive<'_> {
         let reader = self.store.reader(&log_name(run))?;
         let first_here = reader.last("run.resumed")?.map_or(1, |entry| entry.seq);
         crash_after(self.gyrus.environment.crash_after.as_deref(), &reader)?;
-        interrupt_on_signal(ready.controls())?;
+        let _interrupting = interrupt_on_signal(ready.controls())?;
         let (json, ephemeral) = (self.output.json(), self.ephemeral);
         if !json {
             // Without anybody to tell, the run goes on all the same.
             let _ = put(&header(&ready, &painter));
         }
-        let watching = self.watch(run, reader.clone(), first_here, painter)?;
+        let spent = ready.spent();
+        let watching = self.watch(run, reader.clone(), first_here, painter, spent)?;
         let done = ready.drive().await;
         let until = match &done {
             Ok(_) => Until::Entry(reader.end()?),
@@ -90,6 +93,7 @@ impl Drive<'_> {
         reader: Reader,
         from: u64,
         painter: Painter,
+        spent: Spent,
     ) -> Result<Watching, Failure> {
         let mut trace = self.trace;
         if let Some(trace) = &mut trace {
@@ -106,13 +110,12 @@ impl Drive<'_> {
         } else {
             let here =
                 terminal::can_ask().then(|| terminal::person(&self.gyrus.environment, "console"));
-            Person::Console(Console::new(
-                self.store.clone(),
-                run,
-                painter,
-                self.on_ask,
-                here,
-            ))
+            let console = Console::new(self.store.clone(), run, painter, self.on_ask, here);
+            let at_terminal = std::io::stderr().is_terminal() && !self.gyrus.environment.dumb;
+            Person::Console(Box::new(match at_terminal {
+                true => console.with_status(spent),
+                false => console,
+            }))
         };
         // What is asked from here on comes with the entries.
         let open = open.into_iter().filter(|_| from > 1).collect();
@@ -122,6 +125,7 @@ impl Drive<'_> {
             from,
             open,
             Views { person, trace },
+            self.ears,
         ))
     }
 }
@@ -212,10 +216,10 @@ fn answer(answer: &str) -> Result<(), Failure> {
 }
 
 /// Once: finish the effect in hand and park. Twice: cut it off and park. A third time: end now.
-fn interrupt_on_signal(controls: Controls) -> Result<(), Failure> {
+fn interrupt_on_signal(controls: Controls) -> Result<AbortOnDrop, Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    tokio::spawn(async move {
+    let listening = tokio::spawn(async move {
         for times in 1_u32.. {
             tokio::select! {
                 _ = interrupt.recv() => {}
@@ -236,7 +240,16 @@ fn interrupt_on_signal(controls: Controls) -> Result<(), Failure> {
             let _ = put(&format!("\n{said}"));
         }
     });
-    Ok(())
+    Ok(AbortOnDrop(listening))
+}
+
+/// A task that ends with its run: the next run counts its own interrupts.
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// For tests of recovery: ends this process as a crash would, once an entry is on disk.

@@ -42,6 +42,8 @@ pub(crate) struct Environment {
     pub(crate) user: Option<String>,
     /// Colours are unwanted or impossible.
     pub(crate) plain: bool,
+    /// The terminal cannot move its cursor.
+    pub(crate) dumb: bool,
 }
 
 impl Environment {
@@ -54,6 +56,7 @@ impl Environment {
                 .map(PathBuf::from)
                 .filter(|path| path.is_absolute())
         };
+        let dumb = set(TERM).is_none_or(|term| term == "dumb");
         Self {
             gyrus_home: set(GYRUS_HOME).map(PathBuf::from),
             home: absolute(HOME),
@@ -63,12 +66,18 @@ impl Environment {
             crash_after: text(GYRUS_CRASH_AFTER),
             user: text(USER),
             plain: set(NO_COLOR).is_some() || set(TERM).is_some_and(|term| term == "dumb"),
+            dumb,
         }
     }
 }
 
 fn set(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// A variable that a provider's entry in the catalogue names: a key, or an address.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    set(name).and_then(|value| value.into_string().ok())
 }
 
 /// The secrets in the environment: they must not reach a journal or a model.

@@ -4,6 +4,8 @@
 
 use gyrus_kernel::Ending;
 
+use crate::select::short;
+
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
@@ -81,13 +83,21 @@ pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
             format!("a limit was reached ({what})"),
             raise(what, &resume),
         ),
-        Ending::Waiting { effect, question } => (
-            format!("the run waits for an answer: {question}"),
-            format!(
-                "answer with `gyrus approve {run} {effect}` or `gyrus deny {run} {effect}`, then \
-                 `{resume}`"
-            ),
-        ),
+        Ending::Waiting {
+            run: child,
+            effect,
+            question,
+        } => {
+            let child = child.map(|child| short(&child.to_string()).to_owned());
+            let asks = child.as_deref().unwrap_or(run);
+            (
+                format!("the run waits for an answer: {question}"),
+                format!(
+                    "answer with `gyrus approve {asks} {effect}` or `gyrus deny {asks} {effect}`, \
+                     then `{resume}`"
+                ),
+            )
+        }
         Ending::Sleeping {
             signal: Some(signal),
             ..

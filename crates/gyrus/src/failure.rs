@@ -33,6 +33,11 @@ impl Failure {
         Self::new(Code::Failed, message)
     }
 
+    /// The model cannot be asked: exit code 7.
+    pub(crate) fn unreachable(message: impl fmt::Display) -> Self {
+        Self::new(Code::ModelUnreachable, message)
+    }
+
     fn new(code: Code, message: impl fmt::Display) -> Self {
         Self {
             code,

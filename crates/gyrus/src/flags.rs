@@ -8,8 +8,39 @@ use gyrus_kernel::Changes;
 
 use crate::{config::parse_cost, time::parse_duration};
 
+/// How a run thinks and where it works, whatever its goal.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct RunFlags {
+    /// Whom to ask: PROVIDER, PROVIDER:small|medium|large, PROVIDER/MODEL, http://HOST/v1#MODEL, or
+    /// script:FILE for replies from a file; several are alternatives, best first
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Vec<String>,
+    /// How it thinks: auto, react, chain-of-thought or single-shot
+    #[arg(long = "loop", value_name = "LOOP")]
+    pub(crate) cognitive_loop: Option<String>,
+    /// The folder that it may work in (default: the current one)
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) workdir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) approvals: ApprovalFlags,
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
+}
+
+/// What comes with a goal.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Context")]
+pub(crate) struct ContextFlags {
+    /// Give the run this text file to read with the goal; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Vec<PathBuf>,
+    /// Give the run this picture to look at with the goal (PNG, JPEG or WebP)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) image: Vec<PathBuf>,
+}
+
 /// What a run may use. The words of other tools are accepted too.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitFlags {
     /// At most so many steps
@@ -44,7 +75,7 @@ impl LimitFlags {
 }
 
 /// How much a run may do, and what happens when a person must be asked.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Approvals")]
 pub(crate) struct ApprovalFlags {
     /// How much it may do without asking: read-only, ask, edits, auto or never
@@ -82,7 +113,7 @@ impl ApprovalFlags {
 }
 
 /// What is shown of a run while it goes on.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputFlags {
     /// Append a line of JSON to this file after every step
@@ -118,7 +149,7 @@ impl OutputFlags {
 pub(crate) struct ChangeFlags {
     /// The model to go on with, as in `gyrus run` (default: the one that the run had)
     #[arg(long, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
+    pub(crate) model: Vec<String>,
     #[command(flatten)]
     limits: LimitFlags,
     #[command(flatten)]

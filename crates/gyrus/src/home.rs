@@ -8,7 +8,7 @@ use std::{
 };
 
 use gyrus_journal::Store;
-use gyrus_kernel::redact::Redactor;
+use gyrus_kernel::redact::{Redactor, Secret};
 use tempfile::TempDir;
 
 use crate::{
@@ -85,9 +85,9 @@ impl Home {
         })
     }
 
-    /// What keeps secrets out of journals: those of the environment, and a key for naming those
-    /// that are found in text.
-    pub(crate) fn redactor(&self) -> Result<Redactor, Failure> {
+    /// What keeps secrets out of journals: those of the environment, those that were read
+    /// elsewhere, and a key for naming those that are found in text.
+    pub(crate) fn redactor(&self, read: Vec<Secret>) -> Result<Redactor, Failure> {
         self.create_state()?;
         let path = self.state.join("redaction.key");
         let key = match read_key(&path)? {
@@ -98,7 +98,9 @@ impl Home {
                 read_key(&path)?.ok_or_else(|| self.unusable(&io::ErrorKind::NotFound.into()))?
             }
         };
-        Ok(Redactor::new(key, env::secrets()))
+        let mut secrets = env::secrets();
+        secrets.extend(read);
+        Ok(Redactor::new(key, secrets))
     }
 
     fn create_state(&self) -> Result<(), Failure> {

@@ -13,6 +13,13 @@ mod console;
 mod show;
 mod approvals;
 mod organs;
+mod whom;
+mod keys;
+mod discover;
+mod measured;
+mod new_run;
+mod given;
+mod prompt;
 mod select;
 mod trace_file;
 mod terminal;
@@ -32,18 +39,27 @@ use clap::Parser;
 use gyrus_journal::Store;
 
 use crate::{
-    commands::Command, config::Config, env::Environment, exit::Code, failure::Failure, home::Home,
+    commands::Command, config::Config, env::Environment, exit::Code, failure::Failure,
+    flags::RunFlags, home::Home,
 };
 
 /// An agent runtime you can trust with a computer.
 ///
 /// Every step of a run is an entry of a journal, so a run survives a crash, can be watched,
-/// approved, replayed and forked.
+/// approved, replayed and forked. Without a command, at a terminal: a line prompt, where every
+/// line is a goal.
 #[derive(Parser)]
-#[command(name = "gyrus", version, disable_help_subcommand = true)]
+#[command(
+    name = "gyrus",
+    version,
+    disable_help_subcommand = true,
+    args_conflicts_with_subcommands = true
+)]
 struct CommandLine {
     #[command(subcommand)]
     command: Option<Command>,
+    #[command(flatten)]
+    flags: RunFlags,
 }
 
 /// What every command starts from.
@@ -72,7 +88,8 @@ impl Gyrus {
 const FIRST_STEPS: &str = "gyrus runs an agent you can watch, approve, resume, replay and fork.
 
   gyrus demo                            see it work: no key, no network, half a minute
-  gyrus run GOAL --model script:FILE    let it reach a goal in this folder
+  gyrus setup                           find or store a key, and prove it
+  gyrus run GOAL                        let it reach a goal in this folder
   gyrus runs list                       see what ran; every run can be shown and gone on with
 
 Everything else: gyrus --help
@@ -88,8 +105,10 @@ fn main() -> ExitCode {
     let gyrus = Gyrus {
         environment: Environment::read(),
     };
-    let done = match CommandLine::parse().command {
+    let line = CommandLine::parse();
+    let done = match line.command {
         Some(command) => command.execute(&gyrus),
+        None if terminal::can_ask() => prompt::open(&gyrus, line.flags),
         None => first_steps(),
     };
     match done {

@@ -1,9 +1,17 @@
 //! The terminal at which a person sits, if one does.
 
-use std::io::{self, BufRead, IsTerminal};
+use std::{
+    io::{self, IsTerminal},
+    os::fd::OwnedFd,
+};
 
 use gyrus_contract::Principal;
-use rustix::termios::QueueSelector;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    pipe::{PipeFlags, pipe_with},
+    termios::QueueSelector,
+};
 use tokio::sync::mpsc::Sender;
 
 use crate::env::Environment;
@@ -45,23 +53,70 @@ pub(crate) enum Typed {
     End,
 }
 
-/// Sends every line that is typed. The thread cannot be stopped; it ends with the process.
+/// Lines of the terminal while they are wanted. Dropping it leaves what is typed afterwards to
+/// whoever reads next.
+pub(crate) struct Reading {
+    /// Closing it wakes the thread.
+    _stop: OwnedFd,
+}
+
+/// Sends every line that is typed.
 pub(crate) fn read_lines<T: Send + 'static>(
     sender: Sender<T>,
     as_event: impl Fn(Typed) -> T + Send + 'static,
-) -> io::Result<()> {
+) -> io::Result<Reading> {
+    let (stopped, stop) = pipe_with(PipeFlags::CLOEXEC)?;
     let read = move || {
-        for line in io::stdin().lock().lines() {
-            let Ok(line) = line else { break };
-            if sender.blocking_send(as_event(Typed::Line(line))).is_err() {
+        let mut lines = Lines::default();
+        while let Ok(Some(typed)) = lines.next(&stopped) {
+            let is_end = matches!(typed, Typed::End);
+            // If nobody listens any more, nobody needs to know.
+            if sender.blocking_send(as_event(typed)).is_err() || is_end {
                 return;
             }
         }
-        // If nobody listens any more, nobody needs to know.
-        let _ = sender.blocking_send(as_event(Typed::End));
     };
     std::thread::Builder::new()
         .name("terminal".to_owned())
         .spawn(read)?;
-    Ok(())
+    Ok(Reading { _stop: stop })
+}
+
+/// Bytes of a line that is not complete yet. Read from the descriptor itself: what a buffer of
+/// this process held could not be left to the next reader.
+#[derive(Default)]
+struct Lines {
+    held: Vec<u8>,
+}
+
+impl Lines {
+    /// The next line; `None` when nobody wants one any more.
+    fn next(&mut self, stopped: &OwnedFd) -> io::Result<Option<Typed>> {
+        let stdin = io::stdin();
+        loop {
+            if let Some(end) = self.held.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.held.drain(..=end).collect();
+                return Ok(Some(Typed::Line(
+                    String::from_utf8_lossy(&line).into_owned(),
+                )));
+            }
+            let mut waiting = [
+                PollFd::new(stopped, PollFlags::IN),
+                PollFd::new(&stdin, PollFlags::IN),
+            ];
+            match poll(&mut waiting, None) {
+                Err(Errno::INTR) => continue,
+                polled => polled?,
+            };
+            if !waiting[0].revents().is_empty() {
+                return Ok(None);
+            }
+            let mut bytes = [0; 4096];
+            match rustix::io::read(&stdin, &mut bytes) {
+                Err(Errno::INTR) => {}
+                Ok(0) | Err(_) => return Ok(Some(Typed::End)),
+                Ok(count) => self.held.extend_from_slice(&bytes[..count]),
+            }
+        }
+    }
 }

@@ -6,11 +6,13 @@
 use std::{
     collections::BTreeMap,
     io::{self, Write},
+    sync::Arc,
+    time::Duration,
 };
 
-use gyrus_contract::RunId;
+use gyrus_contract::{Purpose, RunId};
 use gyrus_journal::{Entry, Reader, Store, os::watch};
-use gyrus_kernel::log_name;
+use gyrus_kernel::{Live, Said, log_name};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
@@ -18,15 +20,46 @@ use tokio::{
 
 use crate::{
     approvals::Open,
-    console::Console,
+    console::{Console, clear_status},
     failure::Failure,
     show::json,
-    terminal::{self, Typed},
+    terminal::{self, Reading, Typed},
     trace_file::TraceFile,
 };
 
 /// Entries that may wait to be shown; beyond it, reading waits.
 const QUEUE: usize = 256;
+
+/// How often the time in the status line moves.
+const TICK: Duration = Duration::from_millis(500);
+
+/// What a model says while it says it.
+#[derive(Debug, Clone)]
+pub(crate) struct Heard {
+    /// The run that asked.
+    pub(crate) run: RunId,
+    /// What for.
+    pub(crate) purpose: Purpose,
+    /// What is said.
+    pub(crate) said: Said,
+}
+
+/// Where it is heard.
+pub(crate) type Ears = mpsc::UnboundedReceiver<Heard>;
+
+/// What a kernel speaks into, and where it is heard. A reply is bounded, so the queue is.
+pub(crate) fn ears() -> (Live, Ears) {
+    let (sender, ears) = mpsc::unbounded_channel();
+    let live: Live = Arc::new(move |event| {
+        // If nobody listens, nothing is lost: all of it comes again as entries.
+        let _ = sender.send(Heard {
+            run: event.run,
+            purpose: event.purpose,
+            said: event.said,
+        });
+    });
+    (live, ears)
+}
 
 /// What is done with the entries of a run.
 pub(crate) struct Views {
@@ -39,7 +72,7 @@ pub(crate) struct Views {
 /// Who looks at the entries.
 pub(crate) enum Person {
     /// A person at a console.
-    Console(Console),
+    Console(Box<Console>),
     /// A program at standard output.
     Program,
 }
@@ -62,6 +95,10 @@ pub(crate) enum Until {
 enum Event {
     Entry(RunId, Entry),
     Typed(Typed),
+    /// A model is speaking.
+    Heard(Heard),
+    /// Time went by.
+    Tick,
     /// A journal cannot be followed.
     Lost(Failure),
 }
@@ -74,6 +111,7 @@ impl Watching {
         from: u64,
         open: Vec<Open>,
         views: Views,
+        ears: Ears,
     ) -> Self {
         let (sender, events) = mpsc::channel(QUEUE);
         let (finish, finished) = oneshot::channel();
@@ -83,11 +121,11 @@ impl Watching {
             views,
             readers: BTreeMap::new(),
             sender,
-            reads_terminal: false,
+            terminal: None,
             until: None,
             shown: 0,
         };
-        let task = tokio::spawn(watcher.watch(from, open, events, finished));
+        let task = tokio::spawn(watcher.watch(from, open, events, ears, finished));
         Self { task, finish }
     }
 
@@ -107,7 +145,8 @@ struct Watcher {
     views: Views,
     readers: BTreeMap<RunId, Reader>,
     sender: mpsc::Sender<Event>,
-    reads_terminal: bool,
+    /// Lines of the terminal come from here, once one was wanted.
+    terminal: Option<Reading>,
     until: Option<Until>,
     /// The last entry of the run that was shown.
     shown: u64,
@@ -119,6 +158,7 @@ impl Watcher {
         from: u64,
         open: Vec<Open>,
         mut events: mpsc::Receiver<Event>,
+        mut ears: Ears,
         mut finished: oneshot::Receiver<Until>,
     ) -> Result<(), Failure> {
         if let Person::Console(console) = &mut self.views.person {
@@ -132,6 +172,8 @@ impl Watcher {
             let event = tokio::select! {
                 biased;
                 event = events.recv() => event,
+                heard = ears.recv() => heard.map(Event::Heard),
+                () = self.tick() => Some(Event::Tick),
                 until = &mut finished, if self.until.is_none() => {
                     self.until = Some(until.unwrap_or(Until::Now));
                     None
@@ -140,11 +182,24 @@ impl Watcher {
             if let Some(event) = event {
                 self.event(event)?;
             }
-            match self.until {
-                Some(Until::Entry(last)) if self.shown >= last => return Ok(()),
-                Some(Until::Now) if events.is_empty() => return Ok(()),
-                _ => {}
+            let done = match self.until {
+                Some(Until::Entry(last)) => self.shown >= last,
+                Some(Until::Now) => events.is_empty(),
+                None => false,
+            };
+            if done {
+                return clear_status();
             }
+        }
+    }
+
+    /// When the status line is due again; never where there is none.
+    async fn tick(&self) {
+        match &self.views.person {
+            Person::Console(console) if console.has_status() => {
+                tokio::time::sleep(TICK).await;
+            }
+            _ => std::future::pending().await,
         }
     }
 
@@ -161,6 +216,14 @@ impl Watcher {
                 (Person::Console(console), Typed::Line(line)) => console.typed(&line),
                 (Person::Console(console), Typed::End) => console.no_terminal(),
                 (Person::Program, _) => Ok(()),
+            },
+            Event::Heard(heard) => match &mut self.views.person {
+                Person::Console(console) => console.heard(&heard),
+                Person::Program => Ok(()),
+            },
+            Event::Tick => match &mut self.views.person {
+                Person::Console(console) => console.show_status(),
+                Person::Program => Ok(()),
             },
             Event::Lost(failure) => Err(failure),
         }
@@ -192,9 +255,8 @@ impl Watcher {
         let Person::Console(console) = &self.views.person else {
             return Ok(());
         };
-        if console.is_asking() && !self.reads_terminal {
-            self.reads_terminal = true;
-            terminal::read_lines(self.sender.clone(), Event::Typed)?;
+        if console.is_asking() && self.terminal.is_none() {
+            self.terminal = Some(terminal::read_lines(self.sender.clone(), Event::Typed)?);
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
 };
 
-use gyrus_contract::Digest;
+use gyrus_contract::{BlobId, Digest};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -204,6 +204,29 @@ impl Store {
     /// Reads a log, whoever holds it.
     pub fn reader(&self, name: &LogName) -> Result<Reader, Error> {
         Ok(Reader::new(self.existing(name)?))
+    }
+
+    /// A blob that some log of this kind holds, for whoever does not know which; `None` if none
+    /// does.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn blob(&self, kind: &str, id: &BlobId) -> Result<Option<Vec<u8>>, Error> {
+        let shared = blobs::shared_path(&self.home.shared_blobs(), id);
+        if let Ok(file) = self.home.disk.open(&shared)
+            && let Ok(Some(bytes)) = blobs::read_whole(file.as_ref())
+            && BlobId::of(&bytes) == *id
+        {
+            return Ok(Some(bytes));
+        }
+        // The shared name may go at any time; a log's own stays.
+        for name in self.names(kind)?.iter().rev() {
+            match blobs::read(&self.files(name), id) {
+                Err(Error::BlobMissing { .. } | Error::BlobDamaged { .. }) => {}
+                found => return found.map(Some),
+            }
+        }
+        Ok(None)
     }
 
     /// Who holds a log now.

@@ -5,24 +5,51 @@
 //! never a panic and never half a reply. The scripted model is a server on this machine that
 //! speaks the same protocol to the same client, so that what works with it works with a provider.
 //!
-//! Not here: retries, budgets and the choice of a model. Only the run retries; a client asks
-//! once and says how long the provider wants to be left alone.
+//! Not here: retries and budgets. Only the run retries; a client asks once and says how long the
+//! provider wants to be left alone, and a router chooses among models but asks none.
 //!
 //! [`ModelError`]: gyrus_contract::ModelError
 
-mod anthropic;
 mod connection;
 mod facts;
-mod script;
+mod http;
+mod tls;
+mod errors;
 mod sse;
+mod arguments;
+mod reading;
+mod conversation;
+mod calls;
+mod anthropic;
+mod openai;
+mod gemini;
+mod ollama;
+mod script;
+mod prompted;
+mod router;
+mod catalogue;
+mod probe;
+
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 
 use gyrus_contract::BlobId;
 
 pub use anthropic::AnthropicModel;
 /// The client by its protocol: scripts are played through it and know no vendor.
 use anthropic::AnthropicModel as MessagesClient;
+pub use catalogue::{Catalogue, CatalogueError, ConnectError, Known, connect};
 pub use connection::Connection;
-pub use facts::{Facts, ImageTokens};
+pub use facts::{Facts, ImageTokens, Tier, UnknownTier};
+pub use gemini::GeminiModel;
+pub use ollama::{LocalModel, OllamaModel, local_models};
+pub use openai::{ChatModel, ResponsesModel};
+pub use probe::{
+    Clicks, Context, ContextProbe, Convention, Effort, Finding, Latency, MEASURED_VERSION,
+    Measured, Pictures, Tokens, apply, check,
+};
+pub use prompted::Prompted;
+pub use router::{Candidate, ModelRouter, Policy};
 pub use script::{ScriptError, ScriptedModel};
 
 /// Where the bytes of pictures come from.
@@ -40,3 +67,13 @@ impl Blobs for NoBlobs {
         Err("this run has no blob store".to_owned())
     }
 }
+
+/// The streams that [`sim`] breaks.
+#[cfg(any(test, feature = "sim"))]
+const SPECIMENS: &[sim::Specimen] = &[
+    anthropic::SPECIMEN,
+    openai::CHAT_SPECIMEN,
+    openai::RESPONSES_SPECIMEN,
+    gemini::SPECIMEN,
+    ollama::SPECIMEN,
+];

@@ -41,22 +41,26 @@ impl Decoder {
         bytes: &[u8],
         mut on_event: impl FnMut(Event) -> Result<(), E>,
     ) -> Result<(), E> {
-        for &byte in bytes {
-            let completes_crlf = std::mem::take(&mut self.after_carriage_return) && byte == b'\n';
-            match byte {
-                _ if completes_crlf => {}
-                b'\n' | b'\r' => {
-                    self.after_carriage_return = byte == b'\r';
-                    if let Some(event) = self.end_line() {
-                        on_event(event)?;
-                    }
-                }
-                _ => {
-                    if self.line.len() + self.event.data.len() >= MAX_EVENT_BYTES {
-                        return Err(EventTooLong.into());
-                    }
-                    self.line.push(byte);
-                }
+        let mut rest = bytes;
+        while let Some((&first, after)) = rest.split_first() {
+            if std::mem::take(&mut self.after_carriage_return) && first == b'\n' {
+                rest = after;
+                continue;
+            }
+            let is_end = |&byte: &u8| byte == b'\n' || byte == b'\r';
+            let end = rest.iter().position(is_end);
+            let (more, after) = rest.split_at(end.unwrap_or(rest.len()));
+            if self.line.len() + self.event.data.len() + more.len() > MAX_EVENT_BYTES {
+                return Err(EventTooLong.into());
+            }
+            self.line.extend_from_slice(more);
+            let Some((&end, after)) = after.split_first() else {
+                break;
+            };
+            rest = after;
+            self.after_carriage_return = end == b'\r';
+            if let Some(event) = self.end_line() {
+                on_event(event)?;
             }
         }
         Ok(())

@@ -6,7 +6,10 @@ use gyrus_contract::{
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::arguments;
+use crate::{
+    arguments,
+    failure::{self, Failure},
+};
 
 const EXAMPLE: &str = r#"{"reached": true, "answer": "The tests pass now.", "evidence": [{"what": "all 12 tests pass", "at": "output of `cargo test`"}]}"#;
 
@@ -43,9 +46,8 @@ impl Finish {
                           reached; an honest failure is worth more than a guess. Name evidence \
                           that somebody can look up."
                 .to_owned(),
-            parameters: json!({
-                "type": "object",
-                "properties": {
+            parameters: arguments::schema(
+                json!({
                     "reached": {
                         "type": "boolean",
                         "description": "Whether the goal is reached, all of it."
@@ -58,9 +60,8 @@ impl Finish {
                     "evidence": {
                         "type": "array",
                         "description": "What supports it.",
-                        "items": {
-                            "type": "object",
-                            "properties": {
+                        "items": arguments::schema(
+                            json!({
                                 "what": {
                                     "type": "string",
                                     "description": "What it shows."
@@ -70,15 +71,13 @@ impl Finish {
                                     "description": "Where to look: a path in the workspace, a \
                                                     command, a quotation."
                                 }
-                            },
-                            "required": ["what"],
-                            "additionalProperties": false
-                        }
+                            }),
+                            &["what"],
+                        )
                     }
-                },
-                "required": ["reached", "answer"],
-                "additionalProperties": false
-            }),
+                }),
+                &["reached", "answer"],
+            ),
             touches: Vec::new(),
             repeat: Repeat::Freely,
         };
@@ -96,28 +95,30 @@ impl Tool for Finish {
         call: Cleared<ResolvedCall>,
         _site: &'a dyn Site,
     ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move {
-            let arguments: Arguments =
-                match arguments::parse(&self.spec.name, &call.arguments, EXAMPLE) {
-                    Ok(arguments) => arguments,
-                    Err(wrong) => return ToolOutput::error(wrong),
-                };
-            if arguments.answer.trim().is_empty() {
-                let text = "`answer` is empty: say what the result is, or why there is none";
-                return ToolOutput::error(text);
-            }
-            let evidence = arguments.evidence.into_iter();
-            let claim = Claim {
-                reached: arguments.reached,
-                answer: arguments.answer,
-                evidence: evidence
-                    .map(|EvidenceArgument { what, at }| Evidence { what, at })
-                    .collect(),
-            };
-            ToolOutput {
-                claim: Some(claim),
-                ..ToolOutput::read("the claim is recorded")
-            }
-        })
+        Box::pin(async move { failure::output(claim(&call)) })
     }
+}
+
+fn claim(call: &ResolvedCall) -> Result<ToolOutput, Failure> {
+    let Arguments {
+        reached,
+        answer,
+        evidence,
+    } = arguments::parse(call, EXAMPLE)?;
+    if answer.trim().is_empty() {
+        let words = "`answer` is empty: say what the result is, or why there is none";
+        return Err(Failure::new(words));
+    }
+    let evidence = evidence.into_iter();
+    let claim = Claim {
+        reached,
+        answer,
+        evidence: evidence
+            .map(|EvidenceArgument { what, at }| Evidence { what, at })
+            .collect(),
+    };
+    Ok(ToolOutput {
+        claim: Some(claim),
+        ..ToolOutput::read("the claim is recorded")
+    })
 }

@@ -2,22 +2,43 @@
 //!
 //! The one idea: a tool does exactly what the gate judged. It takes a `Cleared` call only,
 //! reaches files only through the paths that were resolved before the verdict (see the module
-//! `place`), and starts processes only through its site. Its words are for a model: bounded, and
-//! an error says what to do differently.
+//! `place`), connects only to addresses that it checked itself, and starts processes only through
+//! its site. Its words are for a model: bounded, and an error says what to do differently.
 //!
 //! Not here: whether a call is allowed, redaction, journals. Nothing is remembered between calls.
 
 mod registry;
 mod arguments;
+mod failure;
 mod place;
+mod background;
+mod walk;
 mod read;
 mod listing;
+mod picture;
+mod list;
+mod glob;
+mod search;
+mod edit;
+mod similar;
 mod write;
+mod replace;
 mod shell;
+mod fetch;
+mod clipboard;
+mod ask_person;
 mod finish;
 
+pub use ask_person::AskPerson;
+pub use clipboard::Clipboard;
+pub use edit::Edit;
+pub use fetch::Fetch;
 pub use finish::Finish;
+pub use glob::Glob;
+pub use list::List;
+pub use picture::PictureHeader;
 pub use read::Read;
 pub use registry::{DuplicateTool, Registry};
+pub use search::Search;
 pub use shell::Shell;
 pub use write::Write;

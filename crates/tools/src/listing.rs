@@ -52,14 +52,15 @@ pub(crate) fn list(folder: &OwnedFd) -> Result<String, Errno> {
         let than = if more { "more than " } else { "" };
         let _ = write!(
             text,
-            "[{shown} of {than}{} entries; use the shell, as in `ls | grep …`, for others]",
+            "[{shown} of {than}{} entries; use `glob` for others]",
             names.len()
         );
     }
     Ok(text)
 }
 
-fn line(folder: &OwnedFd, name: &OsStr) -> String {
+/// One line of a listing, without its end.
+pub(crate) fn line(folder: &OwnedFd, name: &OsStr) -> String {
     let shown = printable(name);
     // Deleted since, or out of reach: the name alone is still true.
     let Ok(stat) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
@@ -83,7 +84,7 @@ fn line(folder: &OwnedFd, name: &OsStr) -> String {
 }
 
 /// A name on one line: with control characters, or what is no UTF-8, it is quoted and escaped.
-fn printable(name: &OsStr) -> String {
+pub(crate) fn printable(name: &OsStr) -> String {
     match name.to_str() {
         Some(text) if !text.chars().any(char::is_control) => text.to_owned(),
         _ => format!("{name:?}"),

@@ -8,7 +8,7 @@
 use std::{
     ffi::OsStr,
     os::fd::OwnedFd,
-    path::{Component, Path},
+    path::{Component, Path, PathBuf},
 };
 
 use gyrus_contract::{ResolvedCall, ResolvedPath};
@@ -143,6 +143,28 @@ impl<'a> Place<'a> {
             Mode::empty(),
             resolve,
         )
+    }
+
+    /// The folders from the workspace down to the place, which is not among them, each with the
+    /// path of the place below it. None for a place outside the workspace: what is above it was
+    /// not judged.
+    pub(crate) fn folders_above(&self) -> Vec<(OwnedFd, PathBuf)> {
+        let mut folders = Vec::new();
+        if self.in_workspace().is_none() {
+            return folders;
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut components = self.below.components();
+        let mut opened = openat(&self.root, ".", flags, Mode::empty());
+        while let Ok(folder) = opened {
+            let below = components.as_path().to_owned();
+            let Some(Component::Normal(step)) = components.next() else {
+                break;
+            };
+            opened = openat(&folder, step, flags, Mode::empty());
+            folders.push((folder, below));
+        }
+        folders
     }
 
     /// Opens the folder that the place is in. In the workspace, missing folders are made; they

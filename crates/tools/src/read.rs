@@ -1,4 +1,4 @@
-//! The tool `read`: a file with numbered lines, or what is in a folder.
+//! The tool `read`: a file with numbered lines, a picture, or what is in a folder.
 
 use std::{
     fmt::Write as _,
@@ -14,8 +14,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    arguments, listing,
-    place::{Place, PlaceError},
+    arguments,
+    failure::{self, Failure},
+    listing, picture,
+    place::Place,
 };
 
 /// Lines of one call, at most and by default.
@@ -39,7 +41,7 @@ const SNIFFED_BYTES: usize = 8 * 1024;
 
 const EXAMPLE: &str = r#"{"path": "src/main.rs", "offset_line": 1, "limit_lines": 200}"#;
 
-/// Reads a file or lists a folder.
+/// Reads a file, shows a picture or lists a folder.
 pub struct Read {
     spec: ToolSpec,
 }
@@ -62,14 +64,15 @@ impl Read {
             name: "read".to_owned(),
             description: format!(
                 "Reads a text file, with line numbers as `cat -n` prints them (they are not part \
-                 of the file), or lists a folder. Returns at most {MAX_LINES} lines and {} KB at \
-                 once and says how to go on; lines over {MAX_LINE_BYTES} bytes are cut. Binary \
-                 files are only described. Prefer it to `cat`, `head` or `ls` in the shell.",
+                 of the file), shows a PNG, JPEG or WebP picture of up to {} MB, or lists a \
+                 folder. Returns at most {MAX_LINES} lines and {} KB at once and says how to go \
+                 on; lines over {MAX_LINE_BYTES} bytes are cut. Other binary files are only \
+                 described. Prefer it to `cat`, `head` or `ls` in the shell.",
+                picture::MAX_BYTES >> 20,
                 MAX_TEXT_BYTES / 1024
             ),
-            parameters: json!({
-                "type": "object",
-                "properties": {
+            parameters: arguments::schema(
+                json!({
                     "path": {
                         "type": "string",
                         "description": "The file or folder, relative to the workspace or absolute."
@@ -85,10 +88,9 @@ impl Read {
                         "maximum": MAX_LINES,
                         "description": format!("How many lines to return. Default: {MAX_LINES}.")
                     }
-                },
-                "required": ["path"],
-                "additionalProperties": false
-            }),
+                }),
+                &["path"],
+            ),
             touches: vec![Touch::Reads("path".to_owned())],
             repeat: Repeat::Freely,
         };
@@ -106,24 +108,21 @@ impl Tool for Read {
         call: Cleared<ResolvedCall>,
         site: &'a dyn Site,
     ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move {
-            let arguments = match arguments::parse(&self.spec.name, &call.arguments, EXAMPLE) {
-                Ok(arguments) => arguments,
-                Err(wrong) => return ToolOutput::error(wrong),
-            };
-            let place = Place::of(&call, site.workspace());
-            match place.and_then(|place| read(&place, &arguments)) {
-                Ok(text) => ToolOutput::read(text),
-                Err(error) => ToolOutput::error(error.to_string()),
-            }
-        })
+        Box::pin(async move { failure::output(run(&call, site)) })
     }
 }
 
-fn read(place: &Place<'_>, arguments: &Arguments) -> Result<String, PlaceError> {
+fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
+    let Arguments {
+        offset_line,
+        limit_lines,
+        ..
+    } = arguments::parse(call, EXAMPLE)?;
+    let place = Place::of(call, site.workspace())?;
     let (opened, stat) = place.open()?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-        return listing::list(&opened).map_err(|error| place.error(error));
+        let names = listing::list(&opened).map_err(|error| place.error(error))?;
+        return Ok(ToolOutput::read(names));
     }
     let size = u64::try_from(stat.st_size).unwrap_or(0);
     // What claims a size may grow while we read; what claims none, as in /proc, may be endless.
@@ -131,26 +130,52 @@ fn read(place: &Place<'_>, arguments: &Arguments) -> Result<String, PlaceError> 
     let failed = |error: io::Error| place.error(Errno::from_io_error(&error).unwrap_or(Errno::IO));
     let start = file.fill_buf().map_err(failed)?;
     if start.is_empty() {
-        return Ok("(the file is empty)".to_owned());
+        return Ok(ToolOutput::read("(the file is empty)"));
     }
-    if start.contains(&0) {
-        return Ok(format!("(not text: {}, {size} bytes)", kind(start)));
+    if picture::Kind::of(start).is_some() || start.contains(&0) {
+        let described = format!("(not text: {}, {size} bytes)", kind(start));
+        let mut bytes = Vec::new();
+        if picture::Kind::of(start).is_some() {
+            let mut whole = (&mut file).take(picture::MAX_BYTES + 1);
+            whole.read_to_end(&mut bytes).map_err(failed)?;
+        }
+        return picture_or(described, &bytes, site);
     }
-    let first = arguments.offset_line.unwrap_or(1).max(1);
-    let count = arguments
-        .limit_lines
-        .unwrap_or(MAX_LINES)
-        .clamp(1, MAX_LINES);
+    let first = offset_line.unwrap_or(1).max(1);
+    let count = limit_lines.unwrap_or(MAX_LINES).clamp(1, MAX_LINES);
     let excerpt = Excerpt::take(&mut file, first, count).map_err(failed)?;
     let was_cut = file.get_ref().limit() == 0;
-    Ok(excerpt.render(first, was_cut))
+    Ok(ToolOutput::read(excerpt.render(first, was_cut)))
+}
+
+/// The picture that these bytes are, or the words if they are none that can be shown.
+fn picture_or(described: String, bytes: &[u8], site: &dyn Site) -> Result<ToolOutput, Failure> {
+    if bytes.len() as u64 > picture::MAX_BYTES {
+        let most = picture::MAX_BYTES >> 20;
+        return Ok(ToolOutput::read(format!(
+            "{described}\n[pictures over {most} MB are not shown; scale it down in the shell]"
+        )));
+    }
+    let Some(header) = picture::PictureHeader::read(bytes) else {
+        return Ok(ToolOutput::read(described));
+    };
+    let (words, image) = picture::keep(header, bytes, site)?;
+    Ok(ToolOutput {
+        images: image.into_iter().collect(),
+        ..ToolOutput::read(words)
+    })
 }
 
 /// What a file that is no text probably is, by its first bytes.
 fn kind(start: &[u8]) -> &'static str {
-    let known: [(&[u8], &str); 11] = [
-        (b"\x89PNG\r\n\x1a\n", "a PNG image"),
-        (b"\xff\xd8\xff", "a JPEG image"),
+    if let Some(kind) = picture::Kind::of(start) {
+        return match kind {
+            picture::Kind::Png => "a PNG image",
+            picture::Kind::Jpeg => "a JPEG image",
+            picture::Kind::WebP => "a WebP image",
+        };
+    }
+    let known: [(&[u8], &str); 9] = [
         (b"GIF8", "a GIF image"),
         (b"%PDF-", "a PDF document"),
         (b"PK\x03\x04", "a ZIP archive or an office document"),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use gyrus_contract::{Tool, ToolSpec};
 
-use crate::{Finish, Read, Shell, Write};
+use crate::{AskPerson, Clipboard, Edit, Fetch, Finish, Glob, List, Read, Search, Shell, Write};
 
 /// Of a name that a model made up, so many characters are compared. A longer one is no near miss.
 const MAX_NAME_CHARS: usize = 100;
@@ -31,16 +31,23 @@ impl Registry {
 
     /// With the tools that every run has.
     pub fn builtin() -> Self {
-        let tools: [Arc<dyn Tool>; 4] = [
-            Arc::new(Finish::new()),
+        let tools: [Arc<dyn Tool>; 11] = [
             Arc::new(Read::new()),
-            Arc::new(Shell::new()),
+            Arc::new(List::new()),
+            Arc::new(Glob::new()),
+            Arc::new(Search::new()),
+            Arc::new(Edit::new()),
             Arc::new(Write::new()),
+            Arc::new(Shell::new()),
+            Arc::new(Fetch::new()),
+            Arc::new(Clipboard::new()),
+            Arc::new(AskPerson::new()),
+            Arc::new(Finish::new()),
         ];
         tools
             .into_iter()
             .try_fold(Self::new(), Self::with)
-            .expect("the four names are different")
+            .expect("their names are different")
     }
 
     /// With one more.
@@ -79,27 +86,11 @@ impl Registry {
             {
                 return Some((0, known.as_str()));
             }
-            let distance = distance(&wanted, known);
+            let distance = strsim::levenshtein(&wanted, known);
             (distance <= known.chars().count().div_ceil(3)).then_some((distance, known.as_str()))
         });
         near.min().map(|(_, known)| known)
     }
-}
-
-/// Characters to insert, delete or replace to make one of the other (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -114,7 +105,10 @@ mod tests {
             .iter()
             .map(|spec| spec.name.clone())
             .collect();
-        assert_eq!(names, ["finish", "read", "shell", "write"]);
+        assert_eq!(
+            names.join(" "),
+            "ask_person clipboard edit fetch finish glob list read search shell write"
+        );
         assert!(registry.get("read").is_some() && registry.get("Read").is_none());
         let twice = registry.with(Arc::new(Read::new())).map(|_| ());
         assert_eq!(

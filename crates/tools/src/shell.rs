@@ -14,7 +14,10 @@ use gyrus_contract::{
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::arguments;
+use crate::{
+    arguments,
+    failure::{self, Failure},
+};
 
 /// Kept from the start of the output, in bytes.
 const HEAD_BYTES: usize = 16 * 1024;
@@ -75,9 +78,8 @@ impl Shell {
                 HEAD_BYTES / 1024,
                 TAIL_BYTES / 1024
             ),
-            parameters: json!({
-                "type": "object",
-                "properties": {
+            parameters: arguments::schema(
+                json!({
                     "command": {
                         "type": "string",
                         "description": "The command line. A marker like ⟦secret:NAME⟧ becomes \
@@ -91,10 +93,9 @@ impl Shell {
                             "Killed after so many seconds. Default: {DEFAULT_TIMEOUT_SECONDS}."
                         )
                     }
-                },
-                "required": ["command"],
-                "additionalProperties": false
-            }),
+                }),
+                &["command"],
+            ),
             touches: vec![Touch::Starts("command".to_owned())],
             repeat: Repeat::Never,
         };
@@ -105,11 +106,11 @@ impl Shell {
         }
     }
 
-    fn command(&self, call: &ResolvedCall, site: &dyn Site) -> Result<CommandSpec, String> {
+    fn command(&self, call: &ResolvedCall, site: &dyn Site) -> Result<CommandSpec, Failure> {
         let Arguments {
             command,
             timeout_seconds,
-        } = arguments::parse(&self.spec.name, &call.arguments, EXAMPLE)?;
+        } = arguments::parse(call, EXAMPLE)?;
         let timeout_seconds = timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
         let wrong = if command.trim().is_empty() {
             Some("`command` is empty".to_owned())
@@ -122,11 +123,12 @@ impl Shell {
         } else {
             None
         };
+        let nothing = "; nothing was started";
         if let Some(wrong) = wrong {
-            return Err(format!("{wrong}; nothing was started"));
+            return Err(Failure::new(wrong).and(nothing));
         }
         let revealed = site.reveal(&command);
-        let command = revealed.map_err(|error| format!("{error}; nothing was started"))?;
+        let command = revealed.map_err(|error| Failure::from(error).and(nothing))?;
         Ok(CommandSpec {
             program: self.program.clone(),
             arguments: vec!["-c".to_owned(), command],
@@ -137,6 +139,22 @@ impl Shell {
             head_bytes: HEAD_BYTES,
             tail_bytes: TAIL_BYTES,
         })
+    }
+
+    async fn run(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
+        let command = self.command(call, site)?;
+        let seconds = command.time_limit_ms / 1000;
+        match site.run_command(command).await {
+            Ok(outcome) => Ok(output(&outcome, seconds)),
+            Err(error @ KeeperError::Start { .. }) => Err(error.into()),
+            Err(error @ KeeperError::Keeper { .. }) => {
+                let text = format!("{error}; the command may have done some of its work");
+                Ok(ToolOutput {
+                    verdict: ActionVerdict::CannotTell,
+                    ..ToolOutput::error(text)
+                })
+            }
+        }
     }
 }
 
@@ -150,25 +168,7 @@ impl Tool for Shell {
         call: Cleared<ResolvedCall>,
         site: &'a dyn Site,
     ) -> Boxed<'a, ToolOutput> {
-        Box::pin(async move {
-            let command = match self.command(&call, site) {
-                Ok(command) => command,
-                Err(wrong) => return ToolOutput::error(wrong),
-            };
-            let seconds = command.time_limit_ms / 1000;
-            match site.run_command(command).await {
-                Ok(outcome) => output(&outcome, seconds),
-                Err(error @ KeeperError::Start { .. }) => ToolOutput::error(error.to_string()),
-                Err(error @ KeeperError::Keeper { .. }) => {
-                    let text = format!("{error}; the command may have done some of its work");
-                    let verdict = ActionVerdict::CannotTell;
-                    ToolOutput {
-                        verdict,
-                        ..ToolOutput::error(text)
-                    }
-                }
-            }
-        })
+        Box::pin(async move { failure::output(self.run(&call, site).await) })
     }
 }
 
@@ -224,7 +224,8 @@ fn environment(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, St
     environment
 }
 
-fn find(program: &str, path: &str) -> Option<PathBuf> {
+/// Where the program is on this `PATH`.
+pub(crate) fn find(program: &str, path: &str) -> Option<PathBuf> {
     path.split(':')
         .map(|folder| Path::new(folder).join(program))
         .find(|file| file.is_file())

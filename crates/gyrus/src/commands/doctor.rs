@@ -11,12 +11,12 @@ use gyrus_contract::Limits;
 use gyrus_kernel::keeper::{self, Level};
 
 use crate::{
-    Gyrus,
+    Gyrus, discover, drive,
     exit::Code,
     failure::Failure,
-    organs::ModelName,
     select,
     show::paint::{Paint, Painter},
+    whom::Whom,
 };
 
 /// Show what is in force, try it, and name what is missing
@@ -72,7 +72,7 @@ fn state(gyrus: &Gyrus) -> Finding {
     let tried = || {
         let home = gyrus.home()?;
         let store = home.store()?;
-        home.redactor()?;
+        home.redactor(Vec::new())?;
         let runs = select::all(&store)?.len();
         let file_system = file_system(&home.state);
         Ok(format!(
@@ -111,20 +111,19 @@ fn configuration(gyrus: &Gyrus) -> Finding {
 fn model(gyrus: &Gyrus) -> Finding {
     let tried = || {
         let config = gyrus.config()?;
-        let name = gyrus.environment.model.clone().or(config.model);
-        Ok::<_, Failure>(match name {
-            Some(name) => ModelName::parse(&name).map(|_| Some(name))?,
-            None => None,
+        if let Some(whom) = Whom::named(gyrus, &config, &[])? {
+            return Ok(Finding::Good(whom.to_string()));
+        }
+        let runtime = drive::runtime()?;
+        let found = runtime.block_on(discover::first(gyrus, &config))?;
+        Ok::<_, Failure>(match found {
+            Some(name) => Finding::Good(format!("{name}, found by itself")),
+            None => Finding::Gap(
+                "none: `gyrus setup` finds or stores a key; `gyrus demo` needs none".to_owned(),
+            ),
         })
     };
-    match tried() {
-        Ok(Some(name)) => Finding::Good(name),
-        Ok(None) => Finding::Gap(
-            "none by default: name one with --model script:FILE; `gyrus demo` needs none"
-                .to_owned(),
-        ),
-        Err(failure) => Finding::Bad(failure),
-    }
+    tried().unwrap_or_else(Finding::Bad)
 }
 
 fn keeper() -> Finding {

@@ -25,6 +25,7 @@ use crate::{
     show::visible,
     terminal,
     trace_file::For,
+    watching::ears,
 };
 
 /// Differences of a workspace that are listed.
@@ -56,12 +57,12 @@ pub(crate) struct Fork {
 impl Fork {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         own_child::refuse("fork a run")?;
-        let home = gyrus.home()?;
+        let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;
         let before = resume::settings(&store, run)?;
         resume::check_mode(&before, self.changes.approvals.approve)?;
-        let model = resume::model(self.changes.model.as_deref(), &before.pins)?;
+        let model = resume::model(&self.changes.model, &before.pins)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
@@ -69,7 +70,9 @@ impl Fork {
         let trace = drive::open_trace(self.output.trace.as_deref(), For::NewRun)?;
         let runtime = drive::runtime()?;
         let code = runtime.block_on(async {
-            let kernel = organs::kernel(&home, store.clone(), model.start().await?)?;
+            let ready = model.start(gyrus, &config, &store).await?;
+            let (live, ears) = ears();
+            let kernel = organs::kernel(&home, store.clone(), ready, Some(live))?;
             let into = match &self.workdir {
                 Some(folder) => ForkInto::Folder(new_folder(&home, folder)?),
                 None => ForkInto::InPlace,
@@ -91,6 +94,7 @@ impl Fork {
                 output,
                 trace,
                 ephemeral: false,
+                ears,
             };
             drive.drive(forked.ready).await
         });

@@ -13,6 +13,9 @@ mod runs;
 mod show;
 mod trace;
 mod replay;
+mod record;
+mod models;
+mod setup;
 mod fork;
 mod tools;
 mod doctor;
@@ -58,11 +61,16 @@ commands! {
     Show(show::Show),
     Trace(trace::Trace),
     Replay(replay::Replay),
+    Record(record::Record),
     Fork(fork::Fork),
+    Setup(setup::Setup),
+    Models(models::Models),
     Tools(tools::Tools),
     Doctor(doctor::Doctor),
     Demo(demo::Demo),
 }
+
+pub(crate) use resume::settings;
 
 /// A message to a run that is over would never be read.
 fn must_not_be_over(store: &Store, run: RunId) -> Result<(), Failure> {

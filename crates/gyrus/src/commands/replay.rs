@@ -2,7 +2,6 @@
 
 use std::{
     io::{Write, stdout},
-    sync::Arc,
     time::Instant,
 };
 
@@ -12,7 +11,7 @@ use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
-    organs::{self, NoModel},
+    organs,
     select::{self, short},
 };
 
@@ -31,7 +30,7 @@ impl Replay {
         let home = gyrus.home()?;
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;
-        let kernel = organs::kernel(&home, store, Arc::new(NoModel))?;
+        let kernel = organs::silent_kernel(&home, store)?;
         let began = Instant::now();
         let runtime = drive::runtime()?;
         let replayed = runtime.block_on(kernel.replay(run))?;

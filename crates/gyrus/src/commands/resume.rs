@@ -11,9 +11,10 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
-    organs::{self, ModelName},
-    own_child, select, terminal,
+    organs, own_child, select, terminal,
     trace_file::For,
+    watching::ears,
+    whom::Whom,
 };
 
 /// Go on with a run where it was left
@@ -36,12 +37,12 @@ pub(crate) struct Resume {
 impl Resume {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         own_child::refuse("resume a run")?;
-        let home = gyrus.home()?;
+        let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;
         let before = settings(&store, run)?;
         check_mode(&before, self.changes.approvals.approve)?;
-        let model = model(self.changes.model.as_deref(), &before.pins)?;
+        let model = model(&self.changes.model, &before.pins)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
@@ -54,7 +55,9 @@ impl Resume {
         };
         let runtime = drive::runtime()?;
         let code = runtime.block_on(async {
-            let kernel = organs::kernel(&home, store.clone(), model.start().await?)?;
+            let ready = model.start(gyrus, &config, &store).await?;
+            let (live, ears) = ears();
+            let kernel = organs::kernel(&home, store.clone(), ready, Some(live))?;
             let ready = kernel.take(run, how, changes)?;
             let output = &self.output;
             let drive = Drive {
@@ -64,6 +67,7 @@ impl Resume {
                 output,
                 trace,
                 ephemeral: false,
+                ears,
             };
             drive.drive(ready).await
         });
@@ -123,6 +127,9 @@ pub(crate) fn check_mode(before: &Before, mode: Option<Mode>) -> Result<(), Fail
 }
 
 /// The model to go on with.
-pub(crate) fn model(given: Option<&str>, pins: &Pins) -> Result<ModelName, Failure> {
-    given.map_or_else(|| ModelName::pinned(pins), ModelName::parse)
+pub(crate) fn model(given: &[String], pins: &Pins) -> Result<Whom, Failure> {
+    match given {
+        [] => Whom::pinned(pins),
+        given => Whom::parse(given.iter().map(String::as_str)),
+    }
 }

@@ -1,26 +1,22 @@
 //! `gyrus run`
 
-use std::{
-    io::{self, Read},
-    path::PathBuf,
-};
+use std::io::{self, Read};
 
 use clap::Args;
-use gyrus_contract::{Limits, Mode, OnAsk, Origin, RunId, Text};
-use gyrus_kernel::{NewRun, gate::is_throwaway};
+use gyrus_contract::{Origin, Text};
 
 use crate::{
     Gyrus,
-    config::Config,
     drive::{self, Drive},
-    env,
     exit::Code,
     failure::Failure,
-    flags::{ApprovalFlags, LimitFlags, OutputFlags},
-    home::Home,
-    organs::{self, ModelName},
-    terminal,
+    flags::{ContextFlags, OutputFlags, RunFlags},
+    given,
+    new_run::{self, Wish},
+    organs, terminal,
     trace_file::For,
+    watching::ears,
+    whom::Whom,
 };
 
 /// The longest goal, in bytes. A larger text belongs into a file that the goal names.
@@ -38,32 +34,43 @@ Exit codes: 0 the goal is reached; 1 it failed; 2 wrong usage or configuration; 
 pub(crate) struct Run {
     /// What to reach; `-` reads it from standard input
     goal: String,
-    /// Who thinks: script:FILE plays replies from a file
-    #[arg(long)]
-    model: Option<String>,
-    /// How it thinks: auto, react, chain-of-thought or single-shot
-    #[arg(long = "loop", value_name = "LOOP")]
-    cognitive_loop: Option<String>,
-    /// The folder that it may work in (default: the current one)
-    #[arg(long, value_name = "FOLDER")]
-    workdir: Option<PathBuf>,
+    /// Go on with what the last run in this folder knows: \"now do the same for March\"
+    #[arg(short, long = "continue")]
+    continues: bool,
     /// Leave nothing behind but the work: the journal goes when the run ends
-    #[arg(long)]
+    #[arg(long, conflicts_with = "continues")]
     ephemeral: bool,
     #[command(flatten)]
-    approvals: ApprovalFlags,
+    flags: RunFlags,
     #[command(flatten)]
-    limits: LimitFlags,
+    context: ContextFlags,
     #[command(flatten)]
     output: OutputFlags,
 }
 
 impl Run {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let config = gyrus.config()?;
-        let home = gyrus.home()?;
-        let model = self.model(gyrus, &config)?;
-        let new = self.new_run(&home, &config, &model)?;
+        let (home, config) = (gyrus.home()?, gyrus.config()?);
+        let goal = self.goal()?;
+        let context = given::read(&self.context, self.goal == "-")?;
+        let workspace = new_run::workspace(&home, self.flags.workdir.as_deref())?;
+        let continues = match self.continues {
+            true => Some(new_run::last_in(&home.store()?, &workspace)?),
+            false => None,
+        };
+        let runtime = drive::runtime()?;
+        let whom = runtime.block_on(Whom::found(gyrus, &config, &self.flags.model))?;
+        let new = Wish {
+            home: &home,
+            config: &config,
+            flags: &self.flags,
+            goal,
+            context,
+            continues,
+            at_terminal: terminal::can_ask() && !self.output.json(),
+            pins: whom.pins(),
+        }
+        .new_run()?;
         let trace = drive::open_trace(self.output.trace.as_deref(), For::NewRun)?;
         let (home, _guard) = if self.ephemeral {
             let (home, guard) = home.ephemeral()?;
@@ -72,9 +79,10 @@ impl Run {
             (home, None)
         };
         let store = home.store()?;
-        let runtime = drive::runtime()?;
         let code = runtime.block_on(async {
-            let kernel = organs::kernel(&home, store.clone(), model.start().await?)?;
+            let ready = whom.start(gyrus, &config, &store).await?;
+            let (live, ears) = ears();
+            let kernel = organs::kernel(&home, store.clone(), ready, Some(live))?;
             let on_ask = new.on_ask;
             let ready = kernel.create(new)?;
             let (output, ephemeral) = (&self.output, self.ephemeral);
@@ -85,79 +93,13 @@ impl Run {
                 output,
                 trace,
                 ephemeral,
+                ears,
             }
             .drive(ready)
             .await
         });
         runtime.shutdown_background();
         code
-    }
-
-    fn model(&self, gyrus: &Gyrus, config: &Config) -> Result<ModelName, Failure> {
-        let name = self
-            .model
-            .as_ref()
-            .or(gyrus.environment.model.as_ref())
-            .or(config.model.as_ref())
-            .ok_or_else(|| {
-                Failure::usage("no model is named").hint(format!(
-                    "give --model script:FILE, set {}, or write `model = \"…\"` into the \
-                     configuration; `gyrus demo` needs none",
-                    env::GYRUS_MODEL
-                ))
-            })?;
-        ModelName::parse(name)
-    }
-
-    fn new_run(&self, home: &Home, config: &Config, model: &ModelName) -> Result<NewRun, Failure> {
-        let name = self
-            .cognitive_loop
-            .as_deref()
-            .or(config.cognitive_loop.as_deref());
-        let (cognitive_loop, loop_config) = organs::cognitive_loop(name)?;
-        let here = PathBuf::from(".");
-        let workspace = organs::workspace(home, self.workdir.as_ref().unwrap_or(&here))?;
-        let throwaway = self.workdir.is_some() && is_throwaway(&workspace);
-        let mode = self
-            .approvals
-            .approve
-            .or(config.approve)
-            .unwrap_or_default();
-        if mode == Mode::Auto && !throwaway {
-            return Err(Failure::usage(format!(
-                "--approve auto lets commands run unasked, and nothing contains them but the \
-                 folder, so {} must be one that may be lost",
-                workspace.display()
-            ))
-            .hint(
-                "name an empty folder, or one below the system's folder for temporary files: \
-                 --workdir FOLDER",
-            ));
-        }
-        let at_terminal = terminal::can_ask() && !self.output.json();
-        let by_place = if at_terminal {
-            OnAsk::Wait
-        } else {
-            OnAsk::Deny
-        };
-        let on_ask = self
-            .approvals
-            .on_ask()
-            .or(config.on_ask)
-            .unwrap_or(by_place);
-        Ok(NewRun {
-            id: RunId::new(),
-            goal: self.goal()?,
-            cognitive_loop: cognitive_loop.to_owned(),
-            loop_config,
-            workspace,
-            mode,
-            throwaway,
-            on_ask,
-            limits: either(self.limits.limits(), config.limits.limits()),
-            pins: model.pins(),
-            parent: None,
-        })
     }
 
     /// Only a goal of `-` reads standard input: what is piped in for other reasons may never end.
@@ -185,15 +127,5 @@ impl Run {
             return Err(Failure::usage("the goal is empty").hint("say what is to be reached"));
         }
         Ok(goal)
-    }
-}
-
-/// The first limits, and where they set none the second.
-fn either(first: Limits, second: Limits) -> Limits {
-    Limits {
-        steps: first.steps.or(second.steps),
-        tokens: first.tokens.or(second.tokens),
-        cost: first.cost.or(second.cost),
-        time_ms: first.time_ms.or(second.time_ms),
     }
 }

@@ -1,66 +1,88 @@
 //! `gyrus show`
 
-use std::io::{Write, stdout};
+use std::{
+    fs::File,
+    io::{self, BufWriter, IsTerminal, Read, Write, stdout},
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
+use gyrus_contract::RunId;
+use gyrus_journal::Store;
 use gyrus_kernel::log_name;
+use tempfile::NamedTempFile;
 
 use crate::{
     Gyrus,
+    console::put,
     exit::Code,
     failure::Failure,
     select,
     show::{
-        line,
+        html, line,
         paint::{Paint, Painter},
         visible,
     },
 };
 
-/// Show what happened in a run, entry by entry
+/// Show what happened in a run, entry by entry, or as a page
 #[derive(Args)]
 pub(crate) struct Show {
     /// The run: `last`, its id, or the start or end of it
     run: String,
+    /// As one HTML page that needs nothing else, to standard output or to a file
+    #[arg(long)]
+    html: bool,
+    /// The file for the page; an older page there is replaced, any other file is left alone
+    #[arg(short, long, value_name = "FILE", requires = "html")]
+    output: Option<PathBuf>,
 }
 
 impl Show {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
         let run = select::find(&store, &self.run)?;
-        let reader = store.reader(&log_name(run))?;
-        let mut out = stdout().lock();
-        let painter = Painter::new(&out, gyrus.environment.plain);
+        if self.html {
+            page(&store, run, self.output.as_deref())
+        } else {
+            timeline(&store, run, gyrus.environment.plain)
+        }
+    }
+}
+
+fn timeline(store: &Store, run: RunId, plain: bool) -> Result<Code, Failure> {
+    let reader = store.reader(&log_name(run))?;
+    let mut out = stdout().lock();
+    let painter = Painter::new(&out, plain);
+    writeln!(
+        out,
+        "{}",
+        painter.paint(Paint::Strong, &format!("run {run}"))
+    )?;
+    let mut began_ms = None;
+    for entry in reader.entries(1)? {
+        let entry = entry?;
+        let began_ms = *began_ms.get_or_insert(entry.at_ms);
+        let line = line::of(&entry, &reader);
+        let effect = line
+            .effect
+            .as_ref()
+            .map_or_else(String::new, ToString::to_string);
+        let head = format!(
+            "{:>5} {:>9} {effect:<8}",
+            entry.seq,
+            since(entry.at_ms - began_ms)
+        );
+        let columns = painter.columns.saturating_sub(visible::width(&head) + 3);
+        let text = visible::clip(&line.text, columns);
         writeln!(
             out,
-            "{}",
-            painter.paint(Paint::Strong, &format!("run {run}"))
+            "{} {}",
+            painter.paint(Paint::Aside, &head),
+            painter.paint(line.paint, &format!("{} {text}", line.mark))
         )?;
-        let mut began_ms = None;
-        for entry in reader.entries(1)? {
-            let entry = entry?;
-            let began_ms = *began_ms.get_or_insert(entry.at_ms);
-            let line = line::of(&entry, &reader);
-            let effect = line
-                .effect
-                .as_ref()
-                .map_or_else(String::new, ToString::to_string);
-            let head = format!(
-                "{:>5} {:>9} {effect:<8}",
-                entry.seq,
-                since(entry.at_ms - began_ms)
-            );
-            let columns = painter.columns.saturating_sub(visible::width(&head) + 3);
-            let text = visible::clip(&line.text, columns);
-            writeln!(
-                out,
-                "{} {}",
-                painter.paint(Paint::Aside, &head),
-                painter.paint(line.paint, &format!("{} {text}", line.mark))
-            )?;
-        }
-        Ok(Code::Reached)
     }
+    Ok(Code::Reached)
 }
 
 /// Seconds since the start, to the millisecond. A clock may have been set back.
@@ -68,4 +90,78 @@ fn since(ms: i64) -> String {
     let sign = if ms < 0 { "-" } else { "" };
     let ms = ms.unsigned_abs();
     format!("{sign}{}.{:03}", ms / 1000, ms % 1000)
+}
+
+fn page(store: &Store, run: RunId, file: Option<&Path>) -> Result<Code, Failure> {
+    let damage = match file {
+        Some(path) => {
+            let (damage, bytes) = to_file(store, run, path)?;
+            put(&format!(
+                "{}: {} kB\n",
+                path.display(),
+                bytes.div_ceil(1024)
+            ))?;
+            damage
+        }
+        None if stdout().is_terminal() => {
+            let run = select::short(&run.to_string()).to_owned();
+            return Err(
+                Failure::usage("a page is nothing for a terminal").hint(format!(
+                    "name a file for it: gyrus show {run} --html -o {run}.html"
+                )),
+            );
+        }
+        None => {
+            let mut out = BufWriter::new(stdout().lock());
+            let damage = html::write(store, run, &mut out)?;
+            out.flush()?;
+            damage
+        }
+    };
+    match damage {
+        Some(error) => Err(Failure::from(error).hint("the page shows what is before the damage")),
+        None => Ok(Code::Reached),
+    }
+}
+
+/// The file appears when it is complete, readable by its owner alone, and takes the place of
+/// nothing but an older page.
+fn to_file(
+    store: &Store,
+    run: RunId,
+    path: &Path,
+) -> Result<(Option<gyrus_journal::Error>, u64), Failure> {
+    let failed = |error: &io::Error| {
+        Failure::failed(format!("{} cannot be written", path.display())).because(error)
+    };
+    if path.exists() && !is_page(path) {
+        return Err(
+            Failure::usage(format!("{} exists and is no page of gyrus", path.display()))
+                .hint("name a new file"),
+        );
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let file = NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
+    let mut out = BufWriter::new(file);
+    let damage = html::write(store, run, &mut out)?;
+    let file = out.into_inner().map_err(|error| failed(error.error()))?;
+    file.as_file().sync_all().map_err(|error| failed(&error))?;
+    let bytes = file
+        .as_file()
+        .metadata()
+        .map_err(|error| failed(&error))?
+        .len();
+    file.persist(path).map_err(|error| failed(&error.error))?;
+    Ok((damage, bytes))
+}
+
+fn is_page(path: &Path) -> bool {
+    let mut start = String::new();
+    let length = html::OPENING.len() as u64;
+    File::open(path)
+        .and_then(|file| file.take(length).read_to_string(&mut start))
+        .is_ok_and(|_| start == html::OPENING)
 }

@@ -8,10 +8,7 @@ mod world;
 mod actor;
 mod report;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use gyrus_contract::{EffectId, RunId};
 use gyrus_journal::{Store, os::process::ProcessIdentity};
@@ -27,7 +24,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     home::Home,
-    organs::{self, NoModel},
+    organs,
     select::{self, short},
     show::paint::Paint,
 };
@@ -173,7 +170,7 @@ impl Demo {
     async fn replay(&mut self, run: RunId) -> Result<(), Failure> {
         self.report
             .part(&format!("4. gyrus replay {}", short(&run.to_string())))?;
-        let kernel = organs::kernel(&self.home, self.store.clone(), Arc::new(NoModel))?;
+        let kernel = organs::silent_kernel(&self.home, self.store.clone())?;
         let began = Instant::now();
         let replayed = kernel.replay(run).await?;
         let seconds = began.elapsed().as_secs_f64().max(f64::EPSILON);

@@ -3,7 +3,10 @@
 
 pub(crate) mod visible;
 pub(crate) mod paint;
+pub(crate) mod speech;
+pub(crate) mod status;
 pub(crate) mod line;
 pub(crate) mod card;
 pub(crate) mod json;
 pub(crate) mod trace;
+pub(crate) mod html;

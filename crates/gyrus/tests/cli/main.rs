@@ -9,15 +9,21 @@
 )]
 
 mod support;
+mod terminal;
+mod provider;
 
 mod reaching;
 mod asking;
 mod at_a_terminal;
 mod limits;
+mod prompting;
+mod continuing;
+mod models;
 mod wrong;
 mod crashing;
 mod interrupting;
 mod holding;
 mod keeping;
+mod page;
 mod disks;
 mod demo;

@@ -209,3 +209,24 @@ fn secrets_of_the_environment_reach_no_journal() {
         "what is written is the real thing"
     );
 }
+
+#[test]
+fn a_model_that_thinks_aloud_can_be_replayed_and_resumed() {
+    let world = World::new(
+        r#"
+[[reply]]
+thinking = "Where would it be?"
+text = "Looking."
+calls = [{ tool = "read", arguments = { path = "." } }]
+[[reply]]
+thinking = "That is all."
+calls = [{ tool = "finish", arguments = { reached = true, answer = "seen" } }]
+"#,
+    );
+    world.run(&["--max-steps", "1"]).exits(3);
+    world
+        .gyrus(&["resume", "last", "--max-steps", "5"])
+        .exits(0);
+    world.gyrus(&["replay", "last"]).exits(0);
+    world.gyrus(&["show", "last"]).exits(0);
+}

@@ -17,7 +17,10 @@ fn wrong_inputs_are_refused_with_a_hint() {
         (&["rnu", "go"], "run"),
         (&["run"], "GOAL"),
         (&["run", "  "], "the goal is empty"),
-        (&["run", "go", "--model", "gpt"], "--model script:FILE"),
+        (
+            &["run", "go", "--model", "gpt"],
+            "no provider is called `gpt`",
+        ),
         (
             &["run", "go", "--model", "script:nowhere.toml"],
             "cannot be read",
@@ -75,7 +78,7 @@ fn the_configuration_names_line_and_remedy() {
     std::fs::write(world.path("home/config.toml"), "\nmodl = \"x\"\n").unwrap();
     let said = world.run(&[]).exits(2);
     insta::assert_snapshot!(world.mask(&said.err), @r"
-    error: [folder]/home/config.toml, line 2: unknown key `modl`, expected one of `model`, `loop`, `approve`, `on-ask`, `limits`
+    error: [folder]/home/config.toml, line 2: unknown key `modl`, expected one of `model`, `policy`, `keys`, `loop`, `approve`, `on-ask`, `limits`
       hint: did you mean `model`?
     ");
 }

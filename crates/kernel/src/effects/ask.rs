@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use gyrus_contract::{
-    Choice, EffectId, Item, MemoryBuffer, Message, MessageBody, ModelError, Origin, Part, Purpose,
-    Reply, Text,
+    Choice, EffectId, Item, MemoryBuffer, Message, MessageBody, Model, ModelError, Origin, Part,
+    Purpose, Reply, Text,
 };
 
 use super::{diverges, request::Request};
 use crate::{
     Appended, Ask, Came, Charge, Ending, Entry, Inline, ModelCall, ModelReply, OUTPUT_FLOOR,
-    Steered, Stop, core::Core, entry::is_steering, live::Speaker, run::Begun,
+    Steered, Stop, budget::Reservation, core::Core, entry::is_steering, live::Speaker, run::Begun,
 };
 
 /// A request is sent at most so often before the run parks.
@@ -139,6 +139,18 @@ pub(crate) fn amend<'a>(core: &Core, steered: impl IntoIterator<Item = &'a Steer
     texts
 }
 
+/// Whether a provider may ask money for an attempt that failed like this: it had begun to answer.
+fn may_be_charged(error: &ModelError) -> bool {
+    match error {
+        ModelError::BadOutput { .. } | ModelError::Refused { .. } => true,
+        ModelError::RateLimited { .. }
+        | ModelError::Overloaded { .. }
+        | ModelError::ContextTooLong { .. }
+        | ModelError::Auth { .. }
+        | ModelError::Network { .. } => false,
+    }
+}
+
 /// What an error means that no further attempt would mend.
 fn given_up(error: ModelError) -> Result<Result<Reply, TooLong>, Stop> {
     match error {
@@ -248,17 +260,21 @@ impl Attempts<'_> {
         }
     }
 
-    /// One attempt with its own reservation, on the record before it leaves.
-    async fn attempt(&mut self, choice: Choice) -> Result<Result<Reply, ModelError>, Stop> {
-        let core = self.core;
-        let model = &choice.model;
-        let input = self.request.input_tokens(&**model);
-        // Prompt and reply share the model's window.
+    /// Reserves for one attempt. Prompt and reply share the model's window.
+    fn reserve(&self, model: &dyn Model) -> Result<Reservation, Ending> {
+        let input = self.request.input_tokens(model);
         let room = model.window().map_or(u64::MAX, |window| {
             window.saturating_sub(input).max(OUTPUT_FLOOR)
         });
         let output = self.ask.max_output_tokens.min(room);
-        let reservation = core.ledger.reserve(input, output, model.price())?;
+        self.core.ledger.reserve(input, output, model.price())
+    }
+
+    /// One attempt with its own reservation, on the record before it leaves.
+    async fn attempt(&mut self, choice: Choice) -> Result<Result<Reply, ModelError>, Stop> {
+        let core = self.core;
+        let model = &choice.model;
+        let reservation = self.reserve(&**model)?;
         core.warn_of_limits()?;
         self.made += 1;
         let call = self.intent(&choice, reservation.charge, reservation.max_output_tokens)?;
@@ -298,10 +314,11 @@ impl Attempts<'_> {
         let came = match came {
             Err(error) => {
                 let error = self.redacted_error(error)?;
+                let charged = (!may_be_charged(&error)).then(Charge::default);
                 let stored = Came::Error {
                     error: error.clone(),
                 };
-                self.settle(reservation.charge, stored, Some(Charge::default()), since)?;
+                self.settle(reservation.charge, stored, charged, since)?;
                 return Ok(Err(error));
             }
             Ok(reply) => self.redacted(reply)?,

@@ -229,10 +229,21 @@ fn judge(
 fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verdict) -> Card {
     if let Some(Touch::Asks(argument)) = asks_a_person(spec) {
         let question = resolved.arguments[argument].as_str().unwrap_or_default();
+        let mut details = vec![Text::new(question, Origin::Model)];
+        // Whatever else is a list are the answers to choose from.
+        let lists = resolved.arguments.as_object().into_iter().flatten();
+        for choices in lists.filter_map(|(_, value)| value.as_array()) {
+            let texts = choices.iter().filter_map(|choice| choice.as_str());
+            details.extend(
+                (1..).zip(texts).map(|(number, choice)| {
+                    Text::new(format!("{number}. {choice}"), Origin::Model)
+                }),
+            );
+        }
         return Card {
             sentence: "The agent asks you a question".to_owned(),
             reasons: Vec::new(),
-            details: vec![Text::new(question, Origin::Model)],
+            details,
             question: true,
         };
     }
@@ -318,7 +329,7 @@ fn observe(core: &Core, call: &ToolCall, resulted: ToolResulted) -> Result<Obser
         .get(&call.tool)
         .is_some_and(|tool| asks_a_person(tool.spec()).is_some());
     let origin = match resulted.settled {
-        Settled::Done if asked => Origin::Person,
+        Settled::Done if asked && !resulted.is_error => Origin::Person,
         Settled::Done => {
             core.expose();
             Origin::Tool {

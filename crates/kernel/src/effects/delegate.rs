@@ -99,16 +99,7 @@ pub(crate) async fn perform(
     };
     core.ledger.count_children(1);
     core.log.barrier().await?;
-    let parent = Parent {
-        run: core.started.run,
-        effect: effect.clone(),
-        depth: core
-            .started
-            .parent
-            .as_ref()
-            .map_or(1, |parent| parent.depth + 1),
-    };
-    let new = child_run(core, child, work, limits, parent);
+    let new = child_run(core, child, work, limits, effect.clone());
     let open = OpenChild {
         effect: effect.clone(),
         child,
@@ -212,8 +203,14 @@ fn child_run(
     child: RunId,
     work: Delegation,
     limits: Limits,
-    parent: Parent,
+    effect: EffectId,
 ) -> NewRun {
+    let above = core.started.parent.as_ref();
+    let parent = Parent {
+        run: core.started.run,
+        effect,
+        depth: above.map_or(1, |parent| parent.depth + 1),
+    };
     NewRun {
         id: child,
         goal: Text::new(work.goal, Origin::Run),

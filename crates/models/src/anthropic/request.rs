@@ -6,19 +6,24 @@
 //! provider) is left out. The same prompt gives the same bytes, which is what makes the
 //! provider's cache work.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ToolCall, ToolResult, ToolSpec};
+use gyrus_contract::{
+    Image, ModelError, Part, Prompt, Purpose, Role, ToolCall, ToolResult, ToolSpec,
+};
 use serde_json::{Value, json};
 
-use crate::Blobs;
+use crate::{
+    Blobs, Connection,
+    conversation::{CallIds, Turn, base64, called_name, turns},
+};
 
 /// The body, or why the prompt cannot be sent.
-pub(super) fn body(prompt: &Prompt, model: &str, blobs: &dyn Blobs) -> Result<Value, ModelError> {
+pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, ModelError> {
+    let most = connection.facts.max_output_tokens.unwrap_or(u64::MAX);
     let mut body = json!({
-        "model": model,
-        "max_tokens": prompt.max_output_tokens,
+        "model": connection.model,
+        "max_tokens": prompt.max_output_tokens.min(most),
         "stream": true,
-        "messages": messages(prompt, blobs)?,
+        "messages": messages(prompt, &*connection.blobs)?,
     });
     let system = system(prompt);
     if !system.is_empty() {
@@ -47,9 +52,14 @@ fn system(prompt: &Prompt) -> Vec<Value> {
         .collect();
     let cacheable: Vec<_> = parts().map(|part| part.cacheable).collect();
     if let Some(last) = cacheable.iter().rposition(|&cacheable| cacheable) {
-        blocks[last]["cache_control"] = json!({"type": "ephemeral"});
+        mark(&mut blocks[last]);
     }
     blocks
+}
+
+/// The provider caches the prompt up to and with this block.
+fn mark(block: &mut Value) {
+    block["cache_control"] = json!({"type": "ephemeral"});
 }
 
 fn tool(spec: &ToolSpec) -> Value {
@@ -61,58 +71,72 @@ fn tool(spec: &ToolSpec) -> Value {
 }
 
 fn messages(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError> {
-    let mut turns: Vec<(Role, Vec<Value>)> = Vec::new();
-    for message in &prompt.messages {
-        let blocks = blocks(message.role, &message.parts, blobs)?;
-        match turns.last_mut() {
-            _ if blocks.is_empty() => {}
-            Some((role, merged)) if *role == message.role => merged.extend(blocks),
-            _ => turns.push((message.role, blocks)),
-        }
-    }
-    let as_message = |(role, mut blocks): (Role, Vec<Value>)| match role {
-        Role::User => {
-            // Stable: only results move, and they keep their order.
-            blocks.sort_by_key(|block| block["type"] != "tool_result");
-            json!({"role": "user", "content": blocks})
-        }
-        Role::Assistant => json!({"role": "assistant", "content": blocks}),
+    let is_own = |block: &Value| {
+        matches!(
+            block["type"].as_str(),
+            Some("thinking" | "redacted_thinking")
+        )
     };
-    Ok(turns.into_iter().map(as_message).collect())
+    let mut ids = CallIds::new(fits);
+    let mut messages = Vec::with_capacity(prompt.messages.len());
+    for turn in turns(prompt, is_own)? {
+        let mut blocks = blocks(&turn, &mut ids, blobs)?;
+        messages.push(match turn.role {
+            Role::User => {
+                // Stable: only results move, and they keep their order.
+                blocks.sort_by_key(|block| block["type"] != "tool_result");
+                json!({"role": "user", "content": blocks})
+            }
+            Role::Assistant => json!({"role": "assistant", "content": blocks}),
+        });
+    }
+    // Only the agent's own conversation grows; writing others into the cache costs and brings
+    // nothing.
+    if prompt.purpose == Purpose::Agent {
+        mark_end(&mut messages);
+    }
+    Ok(messages)
 }
 
-fn blocks(role: Role, parts: &[Part], blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError> {
-    let mut blocks = Vec::with_capacity(parts.len());
-    for part in parts {
-        blocks.push(match (role, part) {
-            (_, Part::Text(text)) if text.text.trim().is_empty() => continue,
-            (_, Part::Text(text)) => json!({"type": "text", "text": text.text}),
-            (Role::User, Part::Image(image)) => picture(image, blobs)?,
-            (Role::User, Part::ToolResult(result)) => json!({
+/// Marks the last block of the user's last message, so that the next step finds all before it in
+/// the cache. The provider refuses a marker on an empty text, and a result may be one.
+fn mark_end(messages: &mut [Value]) {
+    let last = messages
+        .iter_mut()
+        .rfind(|message| message["role"] == "user");
+    let blocks = last.and_then(|message| message["content"].as_array_mut());
+    let is_full = |block: &&mut Value| block["content"].as_str() != Some("");
+    if let Some(block) = blocks.and_then(|blocks| blocks.iter_mut().rfind(is_full)) {
+        mark(block);
+    }
+}
+
+/// The ids that the provider takes.
+fn fits(id: &str) -> bool {
+    id.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+fn blocks(turn: &Turn<'_>, ids: &mut CallIds, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError> {
+    let mut blocks = Vec::with_capacity(turn.parts.len());
+    for &part in &turn.parts {
+        blocks.push(match part {
+            Part::Text(text) => json!({"type": "text", "text": text.text}),
+            Part::Image(image) => picture(image, blobs)?,
+            Part::ToolResult(result) => json!({
                 "type": "tool_result",
-                "tool_use_id": result.call_id,
+                // Without its call the provider refuses it, whatever the id.
+                "tool_use_id": ids.result(&result.call_id).unwrap_or(result.call_id.clone()),
                 "content": content(result, blobs)?,
                 "is_error": result.is_error,
             }),
-            (Role::Assistant, Part::Thinking(block)) => match block["type"].as_str() {
-                Some("thinking" | "redacted_thinking") => block.clone(),
-                _ => continue,
-            },
-            (Role::Assistant, Part::ToolCall(call)) => json!({
+            Part::Thinking(block) => block.clone(),
+            Part::ToolCall(call) => json!({
                 "type": "tool_use",
-                "id": call.id,
-                "name": call.tool,
+                "id": ids.call(&call.id),
+                "name": called_name(&call.tool),
                 "input": input(call),
             }),
-            (Role::User, Part::Thinking(_) | Part::ToolCall(_)) => {
-                return Err(misplaced("thinking or a tool call", "a user message"));
-            }
-            (Role::Assistant, Part::Image(_) | Part::ToolResult(_)) => {
-                return Err(misplaced(
-                    "a picture or a tool result",
-                    "a message of the model",
-                ));
-            }
         });
     }
     Ok(blocks)
@@ -143,25 +167,14 @@ fn input(call: &ToolCall) -> Value {
 }
 
 fn picture(image: &Image, blobs: &dyn Blobs) -> Result<Value, ModelError> {
-    let bytes = blobs
-        .load(&image.blob)
-        .map_err(|reason| ModelError::Refused {
-            message: format!("the picture {} cannot be sent: {reason}", image.blob),
-        })?;
     Ok(json!({
         "type": "image",
         "source": {
             "type": "base64",
             "media_type": image.media_type,
-            "data": STANDARD.encode(bytes),
+            "data": base64(image, blobs)?,
         },
     }))
-}
-
-fn misplaced(what: &str, place: &str) -> ModelError {
-    ModelError::Refused {
-        message: format!("{what} cannot stand in {place}"),
-    }
 }
 
 #[cfg(test)]
@@ -171,13 +184,24 @@ mod tests {
     use gyrus_contract::{BlobId, Message, Origin, Purpose, Repeat, SystemPart, Text, ToolResult};
 
     use super::*;
-    use crate::NoBlobs;
+    use crate::{Facts, NoBlobs};
 
     struct Pixel;
 
     impl Blobs for Pixel {
         fn load(&self, _id: &BlobId) -> Result<Vec<u8>, String> {
             Ok(b"pixel".to_vec())
+        }
+    }
+
+    fn connection(blobs: Arc<dyn Blobs>) -> Connection {
+        Connection {
+            base_url: "http://host".into(),
+            key: None,
+            provider: "p".into(),
+            model: "m".into(),
+            facts: Facts::default(),
+            blobs,
         }
     }
 
@@ -249,7 +273,7 @@ mod tests {
             (Role::User, vec![text("by the way"), result("1", "A")]),
             (Role::User, vec![result("2", "no JSON")]),
         ]);
-        let body = body(&prompt, "m", &Pixel).unwrap();
+        let body = body(&prompt, &connection(Arc::new(Pixel))).unwrap();
         let messages: Vec<_> = body["messages"]
             .as_array()
             .unwrap()
@@ -259,7 +283,7 @@ mod tests {
         insta::assert_snapshot!(messages.join("\n"), @r#"
 {"content":[{"text":"look","type":"text"},{"source":{"data":"cGl4ZWw=","media_type":"image/png","type":"base64"},"type":"image"},{"text":"please","type":"text"}],"role":"user"}
 {"content":[{"signature":"s","thinking":"hm","type":"thinking","x":1},{"id":"1","input":{"path":"a"},"name":"read","type":"tool_use"},{"id":"2","input":{"invalid_arguments":"{\"path\": "},"name":"read","type":"tool_use"}],"role":"assistant"}
-{"content":[{"content":"A","is_error":false,"tool_use_id":"1","type":"tool_result"},{"content":"no JSON","is_error":true,"tool_use_id":"2","type":"tool_result"},{"text":"by the way","type":"text"}],"role":"user"}
+{"content":[{"content":"A","is_error":false,"tool_use_id":"1","type":"tool_result"},{"content":"no JSON","is_error":true,"tool_use_id":"2","type":"tool_result"},{"cache_control":{"type":"ephemeral"},"text":"by the way","type":"text"}],"role":"user"}
 "#);
     }
 
@@ -285,13 +309,16 @@ mod tests {
         })];
         prompt.output_schema = Some(json!({"type": "object"}));
         insta::assert_snapshot!(
-            format!("{:#}", body(&prompt, "m", &NoBlobs).unwrap()), @r#"
+            format!("{:#}", body(&prompt, &connection(Arc::new(NoBlobs))).unwrap()), @r#"
 {
   "max_tokens": 100,
   "messages": [
     {
       "content": [
         {
+          "cache_control": {
+            "type": "ephemeral"
+          },
           "text": "go",
           "type": "text"
         }
@@ -343,7 +370,11 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_is_refused() {
         let check = |role, part, expected: &str| {
-            let error = body(&prompt(vec![(role, vec![part])]), "m", &NoBlobs).unwrap_err();
+            let error = body(
+                &prompt(vec![(role, vec![part])]),
+                &connection(Arc::new(NoBlobs)),
+            )
+            .unwrap_err();
             assert!(matches!(error, ModelError::Refused { .. }));
             assert!(error.to_string().contains(expected), "{error}");
         };

@@ -13,34 +13,26 @@ use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, StopReason, Text, T
 use serde_json::{Map, Value};
 
 use super::{
-    arguments::{self, MAX_NESTING, nests_too_deep},
-    errors::{self, shorten},
+    errors,
     events::{Event, Piece},
 };
-use crate::sse;
-
-/// The most content of one reply, in bytes.
-pub(super) const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
-
-/// The most arguments of one tool call, in bytes.
-pub(super) const MAX_ARGUMENT_BYTES: usize = 8 * 1024 * 1024;
-
-/// The most blocks in one reply.
-const MAX_BLOCKS: u64 = 4096;
-
-/// A count of tokens above this is a mistake of the provider and counts as not reported.
-const MAX_TOKENS: u64 = 1_000_000_000;
+use crate::{
+    arguments,
+    errors::{bad, shorten},
+    http::ReplyReader,
+    reading::{self, Content, MAX_PARTS, grow_arguments, parse_event, tokens},
+    sse,
+};
 
 /// Reads one reply.
 #[derive(Default)]
-pub(super) struct ReplyReader {
+pub(crate) struct Reader {
     decoder: sse::Decoder,
     reply: Building,
 }
 
-impl ReplyReader {
-    /// Takes the next bytes; the reply, once they complete it. Whatever follows is not looked at.
-    pub(super) fn push(
+impl ReplyReader for Reader {
+    fn push(
         &mut self,
         bytes: &[u8],
         deltas: &mut (dyn FnMut(Delta) + Send),
@@ -55,8 +47,7 @@ impl ReplyReader {
         Ok(finished)
     }
 
-    /// Why there is no reply when there are no more bytes.
-    pub(super) fn broken_off(&self, reason: &str) -> ModelError {
+    fn broken_off(&self, reason: &str) -> ModelError {
         let place = match (&self.reply.model, &self.reply.open) {
             (None, _) => "before it began",
             (Some(_), Some(Block::Tool { .. })) => "inside the arguments of a tool call",
@@ -64,18 +55,6 @@ impl ReplyReader {
             (Some(_), None) => "before its end",
         };
         bad(format!("the stream broke off {place}: {reason}"))
-    }
-}
-
-impl From<sse::EventTooLong> for ModelError {
-    fn from(error: sse::EventTooLong) -> Self {
-        bad(error.to_string())
-    }
-}
-
-fn bad(message: impl Into<String>) -> ModelError {
-    ModelError::BadOutput {
-        message: message.into(),
     }
 }
 
@@ -100,7 +79,7 @@ struct Building {
     parts: Vec<Part>,
     open: Option<Block>,
     blocks: u64,
-    bytes: usize,
+    content: Content,
     stop: Option<StopReason>,
     usage_at_start: Value,
     usage_at_end: Value,
@@ -112,19 +91,8 @@ impl Building {
         event: &sse::Event,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError> {
-        if nests_too_deep(&event.data) {
-            return Err(bad(format!(
-                "an event nests deeper than {MAX_NESTING} brackets"
-            )));
-        }
         let size = event.data.len();
-        let event: Event = serde_json::from_str(&event.data).map_err(|error| {
-            let start = shorten(&event.data.chars().take(100).collect::<String>());
-            bad(format!(
-                "an event `{}` is not what was expected: {error}: {start}",
-                event.name
-            ))
-        })?;
+        let event: Event = parse_event(&event.name, &event.data)?;
         match event {
             Event::MessageStart { message } if self.model.is_none() => {
                 self.model = Some(message.model);
@@ -140,7 +108,7 @@ impl Building {
                 index,
                 content_block,
             } => {
-                self.count(size)?;
+                self.content.grow(size)?;
                 self.start_block(index, content_block, deltas)?;
             }
             Event::ContentBlockDelta { index, delta } => self.grow_block(index, delta, deltas)?,
@@ -168,8 +136,8 @@ impl Building {
                 self.blocks
             )));
         }
-        if self.blocks == MAX_BLOCKS {
-            return Err(bad(format!("the reply has more than {MAX_BLOCKS} blocks")));
+        if self.blocks == MAX_PARTS as u64 {
+            return Err(bad(format!("the reply has more than {MAX_PARTS} blocks")));
         }
         self.blocks += 1;
         let text = |block: &mut Map<String, Value>, name| match block.remove(name) {
@@ -217,7 +185,7 @@ impl Building {
         delta: Piece,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<(), ModelError> {
-        self.count(match &delta {
+        self.content.grow(match &delta {
             Piece::Text { text: more }
             | Piece::Thinking { thinking: more }
             | Piece::Signature { signature: more }
@@ -237,25 +205,11 @@ impl Building {
                 grow(block, "signature", &signature);
             }
             (Block::Tool { raw, .. }, Piece::InputJson { partial_json }) => {
-                if raw.len() + partial_json.len() > MAX_ARGUMENT_BYTES {
-                    let message = format!("tool arguments exceed {MAX_ARGUMENT_BYTES} bytes");
-                    return Err(bad(message));
-                }
-                raw.push_str(&partial_json);
+                grow_arguments(raw, &partial_json)?;
             }
             (Block::Text(_) | Block::Thinking(_) | Block::Tool { .. }, _) => {
                 return Err(bad(format!("block {index} got a piece of another type")));
             }
-        }
-        Ok(())
-    }
-
-    fn count(&mut self, bytes: usize) -> Result<(), ModelError> {
-        self.bytes += bytes;
-        if self.bytes > MAX_REPLY_BYTES {
-            return Err(bad(format!(
-                "the reply is longer than {MAX_REPLY_BYTES} bytes"
-            )));
         }
         Ok(())
     }
@@ -289,46 +243,23 @@ impl Building {
         if self.open.is_some() {
             return Err(bad("the message ended inside a block"));
         }
-        let Some(mut stop) = self.stop else {
+        let Some(stop) = self.stop else {
             return Err(bad("the message ended without a stop reason"));
         };
-        let mut parts = std::mem::take(&mut self.parts);
-        // Whether there are calls is what a loop goes by; some servers give the wrong word.
-        let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-        match (stop, parts.last_mut()) {
-            // A call that was cut off before its first argument is no call without arguments.
-            (StopReason::MaxTokens, Some(Part::ToolCall(call)))
-                if arguments::is_empty(&call.arguments) =>
-            {
-                call.arguments = Value::String(String::new());
-            }
-            (StopReason::MaxTokens, _) => {}
-            _ if has_calls => stop = StopReason::ToolCalls,
-            _ => stop = StopReason::EndOfTurn,
-        }
+        let parts = std::mem::take(&mut self.parts);
         let model = self.model.take().unwrap_or_default();
-        Ok(Reply {
-            parts,
-            stop,
-            usage: self.usage(),
-            model,
-        })
+        Ok(reading::finished(parts, stop, self.usage(), model))
     }
 
     /// Counts at the end are cumulative and replace those of the start. The start's count of
     /// output tokens is only what had been written by then, so it is no usage.
     fn usage(&self) -> Option<Usage> {
-        let read = |from: &Value, name: &str| {
-            from.get(name)
-                .and_then(Value::as_u64)
-                .filter(|&count| count <= MAX_TOKENS)
-        };
-        let input = |name| read(&self.usage_at_end, name).or(read(&self.usage_at_start, name));
+        let input = |name| tokens(&self.usage_at_end, name).or(tokens(&self.usage_at_start, name));
         let cached_tokens = input("cache_read_input_tokens").unwrap_or(0);
         let written = input("cache_creation_input_tokens").unwrap_or(0);
         Some(Usage {
             input_tokens: input("input_tokens")? + cached_tokens + written,
-            output_tokens: read(&self.usage_at_end, "output_tokens")?,
+            output_tokens: tokens(&self.usage_at_end, "output_tokens")?,
             cached_tokens,
             cache_written_tokens: written,
         })

@@ -29,14 +29,13 @@ pub(super) fn check(request: &Value) -> Result<(), String> {
 /// The text of the last message, results of tools included.
 pub(super) fn last_text(request: &Value) -> String {
     let last = list(&request["messages"]).last().unwrap_or(&Value::Null);
-    let texts: Vec<_> = list(&last["content"])
-        .iter()
-        .filter_map(|block| match kind(block) {
-            "text" => block["text"].as_str(),
-            "tool_result" => block["content"].as_str(),
-            _ => None,
-        })
-        .collect();
+    let mut texts = Vec::new();
+    for block in list(&last["content"]) {
+        texts.extend(block["text"].as_str());
+        texts.extend(block["content"].as_str());
+        let parts = list(&block["content"]).iter();
+        texts.extend(parts.filter_map(|part| part["text"].as_str()));
+    }
     texts.join("\n")
 }
 
@@ -126,19 +125,15 @@ fn check_messages(messages: &[Value]) -> Result<(), String> {
 fn check_block(role: &str, block: &Value, place: &str) -> Result<(), String> {
     match (role, kind(block)) {
         (_, "text") => check_text(block, place),
-        ("user", "image") => {
-            let is_picture = block["source"]["type"] == "base64"
-                && block["source"]["media_type"]
-                    .as_str()
-                    .is_some_and(|t| t.starts_with("image/"))
-                && block["source"]["data"]
-                    .as_str()
-                    .is_some_and(|data| !data.is_empty());
-            is_picture
-                .then_some(())
-                .ok_or_else(|| format!("{place} has a broken picture"))
-        }
+        ("user", "image") => check_picture(block, place),
         ("user", "tool_result") if block["content"].is_string() => Ok(()),
+        ("user", "tool_result") => {
+            let mut parts = list(&block["content"]).iter();
+            parts.try_for_each(|part| match kind(part) {
+                "image" => check_picture(part, place),
+                _ => check_text(part, place),
+            })
+        }
         ("assistant", "tool_use") => {
             let is_call = block["id"].as_str().is_some_and(|id| !id.is_empty())
                 && block["name"].as_str().is_some_and(|name| !name.is_empty())
@@ -160,6 +155,17 @@ fn check_block(role: &str, block: &Value, place: &str) -> Result<(), String> {
             "{place} has a block `{other}`, which cannot stand there"
         )),
     }
+}
+
+fn check_picture(block: &Value, place: &str) -> Result<(), String> {
+    let source = &block["source"];
+    let text = |field: &str| source[field].as_str().unwrap_or_default();
+    let is_picture = text("type") == "base64"
+        && text("media_type").starts_with("image/")
+        && !text("data").is_empty();
+    is_picture
+        .then_some(())
+        .ok_or_else(|| format!("{place} has a broken picture"))
 }
 
 fn check_text(block: &Value, place: &str) -> Result<(), String> {

@@ -22,7 +22,7 @@ use std::{
 use gyrus_contract::{Boxed, Delta, Model, ModelError, Price, Prompt, Purpose, Reply};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::{Blobs, MessagesClient};
+use crate::{Blobs, Connection, Facts, MessagesClient};
 use file::Script;
 use server::Server;
 
@@ -70,7 +70,6 @@ pub enum ScriptError {
 /// A model whose replies stand in a script. Its server lives on the runtime that started it and
 /// stops when this is dropped.
 pub struct ScriptedModel {
-    name: String,
     client: MessagesClient,
     _server: Server,
 }
@@ -98,18 +97,24 @@ impl ScriptedModel {
         blobs: Arc<dyn Blobs>,
     ) -> Result<Self, ScriptError> {
         let script = Script::parse(name, script)?;
-        let (name, model, price) = (
-            format!("script/{}", script.model.name),
-            script.model.name.clone(),
-            script.price(),
-        );
+        let model = script.model.name.clone();
+        let facts = Facts {
+            price: script.price(),
+            ..Facts::default()
+        };
         let server = Server::start(script)
             .await
             .map_err(|source| ScriptError::Server { source })?;
-        let client = MessagesClient::new(&server.base_url(), server.token(), &model, price, blobs)
-            .map_err(|source| ScriptError::Client { source })?;
+        let client = MessagesClient::new(Connection {
+            base_url: server.base_url(),
+            key: Some(server.token().to_owned()),
+            provider: "script".to_owned(),
+            model,
+            facts,
+            blobs,
+        })
+        .map_err(|source| ScriptError::Client { source })?;
         Ok(Self {
-            name,
             client,
             _server: server,
         })
@@ -118,7 +123,7 @@ impl ScriptedModel {
 
 impl Model for ScriptedModel {
     fn name(&self) -> &str {
-        &self.name
+        self.client.name()
     }
 
     fn price(&self) -> Option<Price> {

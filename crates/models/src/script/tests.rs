@@ -245,15 +245,25 @@ async fn the_server_wants_its_token_and_ends_with_the_model() {
     let script = Script::parse("demo.toml", "[[reply]]\ntext = \"a\"").unwrap();
     let server = Server::start(script).await.unwrap();
     let url = server.base_url();
-    let stranger = MessagesClient::new(&url, "guess", "m", None, Arc::new(NoBlobs)).unwrap();
+    let client = |key: &str| {
+        MessagesClient::new(Connection {
+            base_url: url.clone(),
+            key: Some(key.to_owned()),
+            provider: "script".into(),
+            model: "m".into(),
+            facts: Facts::default(),
+            blobs: Arc::new(NoBlobs),
+        })
+        .unwrap()
+    };
+    let stranger = client("guess");
     let error = stranger
         .reply(&prompt(0, &[goal()]), &mut |_| {})
         .await
         .unwrap_err();
     assert!(matches!(error, ModelError::Auth { .. }), "{error}");
 
-    let token = server.token().to_owned();
-    let known = MessagesClient::new(&url, &token, "m", None, Arc::new(NoBlobs)).unwrap();
+    let known = client(server.token());
     let error = known
         .reply(&prompt(0, &[goal()]), &mut |_| {})
         .await

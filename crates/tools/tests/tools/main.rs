@@ -1,6 +1,14 @@
 //! The tools on real files, with a site that a test can look into.
 
+mod ask_person;
+mod clipboard;
+mod edit;
+mod fetch;
+mod glob;
+mod list;
 mod read;
+mod search;
+mod server;
 mod shell;
 mod site;
 mod write;

@@ -134,6 +134,47 @@ fn what_is_no_plain_text() {
 }
 
 #[test]
+fn pictures_are_shown() {
+    let world = World::new();
+    let png = |width: u32, size: usize| {
+        let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+        bytes.extend(width.to_be_bytes());
+        bytes.extend(b"\0\0\x03\x20\x08\x02\0\0\0");
+        bytes.resize(size, 0);
+        fs::write(world.path("p"), &bytes).unwrap();
+        let output = world.call(&Read::new(), json!({"path": "p"}));
+        assert!(!output.is_error, "{}", output.text);
+        (output, bytes)
+    };
+    // Larger than what is looked at to tell what it is.
+    let (output, bytes) = png(1280, 100_000);
+    let words = "(PNG picture, 1280 × 800 pixels, 100000 bytes; longest side 1280)";
+    assert_eq!(output.text, words);
+    let image = gyrus_contract::Image {
+        blob: gyrus_contract::BlobId::of(&bytes),
+        media_type: "image/png".to_owned(),
+        width: 1280,
+        height: 800,
+    };
+    assert_eq!(output.images, [image]);
+    assert_eq!(*world.kept.lock().unwrap(), [bytes]);
+
+    assert!(png(1280, 5 * 1024 * 1024).0.images.len() == 1);
+    let (output, _) = png(1280, 5 * 1024 * 1024 + 1);
+    assert!(output.images.is_empty() && output.text.contains("pictures over 5 MB"));
+    let (output, _) = png(8001, 1000);
+    assert!(output.images.is_empty() && output.text.contains("the longest side of 8001"));
+    let (output, _) = png(0, 1000);
+    assert_eq!(output.text, "(not text: a PNG image, 1000 bytes)");
+    fs::write(world.path("p"), b"\xff\xd8\xff and words without a NUL").unwrap();
+    check(
+        &world,
+        json!({"path": "p"}),
+        "(not text: a JPEG image, 27 bytes)",
+    );
+}
+
+#[test]
 fn lists_folders() {
     let world = World::new();
     fs::create_dir_all(world.path("d/sub")).unwrap();
@@ -161,7 +202,7 @@ fn lists_folders() {
     let output = world.call(&Read::new(), json!({"path": "many"}));
     assert!(output.text.starts_with("0000  0 bytes\n"));
     assert!(
-        output.text.contains("[1000 of 1200 entries;"),
+        output.text.contains("[1000 of 1200 entries; use `glob`"),
         "{}",
         output.text
     );

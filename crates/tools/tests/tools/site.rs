@@ -22,6 +22,8 @@ pub(crate) struct World {
     pub(crate) answer: Option<String>,
     /// Pictures that were kept.
     pub(crate) kept: Mutex<Vec<Vec<u8>>>,
+    /// Commands are really run, and what they leave behind is killed.
+    pub(crate) runs_commands: bool,
 }
 
 impl World {
@@ -40,6 +42,7 @@ impl World {
             outcome: Mutex::new(Ok(outcome)),
             answer: None,
             kept: Mutex::default(),
+            runs_commands: false,
         }
     }
 
@@ -94,6 +97,22 @@ impl World {
         block_on(tool.call(cleared, self))
     }
 
+    /// As `call`, while the clock runs ahead whenever everybody waits.
+    pub(crate) fn call_in_no_time(&self, tool: &dyn Tool, arguments: Value) -> ToolOutput {
+        let call = self.resolved(tool, arguments);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the test stands in for the kernel"
+        )]
+        let cleared = Cleared::mint(call, EffectId::cycle(1).then(1));
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap()
+            .block_on(tool.call(cleared, self))
+    }
+
     pub(crate) fn probe(&self, tool: &dyn Tool, call: &ResolvedCall) -> Probe {
         block_on(tool.probe(call, self))
     }
@@ -111,6 +130,7 @@ impl World {
 
 fn block_on<T>(future: Boxed<'_, T>) -> T {
     tokio::runtime::Builder::new_current_thread()
+        .enable_all()
         .build()
         .unwrap()
         .block_on(future)
@@ -141,8 +161,45 @@ impl Site for World {
     }
 
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
+        if self.runs_commands {
+            let outcome = really_run(&command);
+            return Box::pin(async { Ok(outcome) });
+        }
         self.commands.lock().unwrap().push(command);
         let outcome = self.outcome.lock().unwrap().clone();
         Box::pin(async { outcome })
+    }
+}
+
+/// As the keeper runs a command: it ends with everything that it started.
+fn really_run(spec: &CommandSpec) -> CommandOutcome {
+    use std::{io::Read as _, io::Write as _, os::unix::process::CommandExt as _, process};
+    let mut stdin = tempfile::tempfile().unwrap();
+    stdin.write_all(spec.stdin.as_bytes()).unwrap();
+    std::io::Seek::rewind(&mut stdin).unwrap();
+    let (mut output, writer) = std::io::pipe().unwrap();
+    let mut child = process::Command::new(&spec.program)
+        .args(&spec.arguments)
+        .current_dir(&spec.folder)
+        .env_clear()
+        .envs(&spec.environment)
+        .process_group(0)
+        .stdin(stdin)
+        .stdout(writer.try_clone().unwrap())
+        .stderr(writer)
+        .spawn()
+        .unwrap();
+    let status = child.wait().unwrap();
+    let group = rustix::process::Pid::from_child(&child);
+    // Nobody is left: fine.
+    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    let mut printed = Vec::new();
+    output.read_to_end(&mut printed).unwrap();
+    CommandOutcome {
+        exit: Exit::Code(status.code().unwrap()),
+        output: Captured {
+            head: String::from_utf8_lossy(&printed).into_owned(),
+            ..Captured::default()
+        },
     }
 }

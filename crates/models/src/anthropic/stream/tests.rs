@@ -3,11 +3,12 @@
 use serde_json::json;
 
 use super::*;
+use crate::reading::MAX_REPLY_BYTES;
 
 /// Feeds the stream in pieces of `size` bytes and ends it.
 fn read(stream: &[u8], size: usize) -> (Result<Reply, ModelError>, Vec<Delta>) {
     let mut deltas = Vec::new();
-    let mut reader = ReplyReader::default();
+    let mut reader = Reader::default();
     let mut on_delta = |delta| deltas.push(delta);
     for bytes in stream.chunks(size) {
         match reader.push(bytes, &mut on_delta) {
@@ -366,7 +367,7 @@ fn bad_streams_say_what_is_wrong() {
 #[test]
 fn endless_replies_are_cut_off() {
     let check = |block: Value, delta: Value, expected: &str| {
-        let mut reader = ReplyReader::default();
+        let mut reader = Reader::default();
         let mut ignore = |_| {};
         reader
             .push(events(&[begin(), start(0, block)]).as_bytes(), &mut ignore)
@@ -394,7 +395,7 @@ fn endless_replies_are_cut_off() {
     let error = read(stream.as_bytes(), stream.len()).0.unwrap_err();
     assert!(error.to_string().contains("the reply is longer"), "{error}");
 
-    let blocks: Vec<_> = (0..=MAX_BLOCKS)
+    let blocks: Vec<_> = (0..=MAX_PARTS as u64)
         .flat_map(|index| [start(index, text_block()), stop(index)])
         .collect();
     let stream = events(&[begin()]) + &events(&blocks);

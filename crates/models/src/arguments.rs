@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 /// The deepest JSON, in brackets. What comes in is written into journals and requests some levels
 /// deeper and must be readable there, where readers stop at 128.
-pub(super) const MAX_NESTING: usize = 100;
+pub(crate) const MAX_NESTING: usize = 100;
 
 /// The arguments of a call. No text at all stands for the empty object.
-pub(super) fn parse(raw: String, begun_with: Value) -> Value {
+pub(crate) fn parse(raw: String, begun_with: Value) -> Value {
     if raw.trim().is_empty() {
         return match begun_with {
             Value::Object(_) => begun_with,
@@ -24,12 +24,12 @@ pub(super) fn parse(raw: String, begun_with: Value) -> Value {
 }
 
 /// Whether a call has no arguments.
-pub(super) fn is_empty(arguments: &Value) -> bool {
+pub(crate) fn is_empty(arguments: &Value) -> bool {
     arguments.as_object().is_some_and(Map::is_empty)
 }
 
 /// Whether a text of JSON opens more than [`MAX_NESTING`] brackets at once.
-pub(super) fn nests_too_deep(json: &str) -> bool {
+pub(crate) fn nests_too_deep(json: &str) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in json.bytes() {
         match byte {

@@ -1,0 +1,107 @@
+//! `gyrus models check`
+
+use std::{io::Write, sync::Arc};
+
+use clap::Args;
+use gyrus_contract::Model;
+use gyrus_models::{Blobs, ContextProbe, Effort, Finding, Measured, Pictures, check};
+
+use crate::{
+    Gyrus, drive,
+    exit::Code,
+    failure::Failure,
+    keys::Keys,
+    measured,
+    show::{
+        paint::{Paint, Painter},
+        visible,
+    },
+    whom::{self, Whom},
+};
+
+/// How far `--context` looks.
+const CONTEXT: ContextProbe = ContextProbe {
+    most_tokens: 200_000,
+    most_requests: 8,
+};
+
+/// Try what a model can really do, and remember it for choosing
+///
+/// Asks it to call a tool, to answer by a schema, to read a picture, to point at five targets on a
+/// screen and to choose from a tree: about seven short questions. What comes of it outweighs what
+/// is believed of the model.
+#[derive(Args)]
+pub(crate) struct Check {
+    /// Models, as in `gyrus run --model` (default: those that a run would ask)
+    names: Vec<String>,
+    /// Also search for the longest prompt that it takes: some long and dear questions
+    #[arg(long)]
+    context: bool,
+}
+
+impl Check {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let config = gyrus.config()?;
+        let runtime = drive::runtime()?;
+        let code = runtime.block_on(async {
+            let whom = Whom::found(gyrus, &config, &self.names).await?;
+            let catalogue = whom::catalogue(gyrus)?;
+            let keys = Keys::new(&config);
+            let pictures: Arc<dyn Blobs> = Arc::new(Pictures::new());
+            let mut code = Code::Reached;
+            let mut done: Vec<String> = Vec::new();
+            for name in whom.names() {
+                if name.starts_with("script:") {
+                    return Err(Failure::usage("a script knows its replies already")
+                        .hint("name a model: gyrus models check PROVIDER/MODEL"));
+                }
+                for candidate in whom::connected(&name, &keys, &catalogue, &pictures).await? {
+                    let model = candidate.model;
+                    if done.iter().any(|one| one == model.name()) {
+                        continue;
+                    }
+                    done.push(model.name().to_owned());
+                    let measured = self.measure(gyrus, &*model).await?;
+                    if measured.answers == Finding::Works {
+                        measured::add(gyrus, model.name(), &measured)?;
+                    } else {
+                        code = Code::ModelUnreachable;
+                    }
+                }
+            }
+            Ok(code)
+        });
+        runtime.shutdown_background();
+        code
+    }
+
+    async fn measure(&self, gyrus: &Gyrus, model: &dyn Model) -> Result<Measured, Failure> {
+        let out = std::io::stdout();
+        let painter = Painter::new(&out, gyrus.environment.plain);
+        writeln!(&out, "{}", painter.paint(Paint::Strong, model.name()))?;
+        let mut lost = None;
+        let mut progress = |tried: &str, came: &str| {
+            let line = visible::visible(&format!("  {tried:<20} {came}")).into_owned();
+            // A reader that has gone must not stop what is being measured.
+            if let Err(error) = writeln!(&out, "{line}") {
+                lost.get_or_insert(error);
+            }
+        };
+        let effort = Effort {
+            context: self.context.then_some(CONTEXT),
+            ..Effort::default()
+        };
+        let measured = check(model, effort, &mut progress).await;
+        if let Some(latency) = measured.latency {
+            writeln!(
+                &out,
+                "  {:<20} {} ms to the first word, {} ms in all, in the median",
+                "speed", latency.first_ms, latency.median_ms
+            )?;
+        }
+        match lost {
+            Some(error) => Err(error.into()),
+            None => Ok(measured),
+        }
+    }
+}

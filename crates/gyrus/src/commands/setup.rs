@@ -1,0 +1,481 @@
+//! `gyrus setup`
+
+use std::{
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, BufRead, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use clap::{ArgGroup, Args};
+use gyrus_kernel::keeper::{self, Level};
+use gyrus_models::{Blobs, Catalogue, Effort, Finding, NoBlobs, check};
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use toml_edit::{DocumentMut, InlineTable, Item, Table, value};
+
+use crate::{
+    Gyrus,
+    config::Config,
+    console::put,
+    discover, drive,
+    exit::Code,
+    failure::Failure,
+    home::Home,
+    keys::{Keys, Source},
+    own_child,
+    show::paint::{Paint, Painter},
+    terminal, whom,
+};
+
+/// How long a browser may take to show an empty page.
+const BROWSER_PATIENCE: Duration = Duration::from_secs(20);
+
+/// The names under which a browser may be installed.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+
+/// Find or store a key, and prove that everything works
+///
+/// Without flags, at a terminal, it asks. It never shows a key, and stores none in the
+/// configuration itself: only where it is.
+#[derive(Args)]
+#[command(group(ArgGroup::new("key").requires("provider")))]
+pub(crate) struct Setup {
+    /// The provider whose key is to be stored
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// The key is in this environment variable whenever gyrus runs
+    #[arg(long, value_name = "NAME", group = "key")]
+    key_env: Option<String>,
+    /// The key is in this file, which only you may read
+    #[arg(long, value_name = "FILE", group = "key")]
+    key_file: Option<PathBuf>,
+    /// This command prints the key, like `pass show anthropic`
+    #[arg(long, value_name = "COMMAND", group = "key")]
+    key_command: Option<String>,
+    /// Read the key from standard input and keep it in a file that only you can read
+    #[arg(long, group = "key")]
+    key_stdin: bool,
+}
+
+impl Setup {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        own_child::refuse("store keys")?;
+        let home = gyrus.home()?;
+        home.store()?;
+        let catalogue = whom::catalogue(gyrus)?;
+        let runtime = drive::runtime()?;
+        let painter = Painter::new(&io::stderr(), gyrus.environment.plain);
+        let named = match &self.provider {
+            Some(provider) => {
+                self.store_key(&home, &catalogue, provider)?;
+                Some(provider.clone())
+            }
+            None => {
+                let config = gyrus.config()?;
+                let mut found = discover::with_keys(&catalogue, &Keys::new(&config));
+                found.extend(runtime.block_on(discover::local(&catalogue)));
+                for one in &found {
+                    put(&format!("found {}: {}\n", one.name, one.how))?;
+                }
+                match found.into_iter().next() {
+                    Some(one) => Some(one.name),
+                    None => ask_for_key(&home, &catalogue)?,
+                }
+            }
+        };
+        let Some(name) = named else {
+            return Err(
+                Failure::usage("no key is set, and no server on this machine answers").hint(
+                    "run `gyrus setup` at a terminal, or: gyrus setup --provider NAME --key-stdin",
+                ),
+            );
+        };
+        let config = gyrus.config()?;
+        if config.model.is_empty() {
+            edit(&home.config, |document| {
+                document["model"] = value(&name);
+            })?;
+            put(&format!("runs ask {name} ({})\n", home.config.display()))?;
+        }
+        let proven =
+            runtime.block_on(prove_model(&gyrus.config()?, &catalogue, &name, &painter))?;
+        say(&painter, "commands", prove_keeper())?;
+        say(&painter, "browser", prove_browser())?;
+        runtime.shutdown_background();
+        if !proven {
+            return Ok(Code::ModelUnreachable);
+        }
+        put(
+            "\nThree to try next:\n  gyrus run \"what is in this folder?\"\n  gyrus                    \
+             a line prompt\n  gyrus models check       what the model can really do\n",
+        )?;
+        Ok(Code::Reached)
+    }
+
+    fn store_key(&self, home: &Home, catalogue: &Catalogue, provider: &str) -> Result<(), Failure> {
+        let variable = variable(catalogue, provider)?;
+        let source = if let Some(name) = &self.key_env {
+            // Another variable than the provider's own.
+            if *name == variable {
+                return Ok(());
+            }
+            Source::Command(format!("printenv {}", shell_word(name)?))
+        } else if let Some(file) = &self.key_file {
+            let file = std::path::absolute(file).map_err(|error| {
+                Failure::usage(format!("{} is no path", file.display())).because(&error)
+            })?;
+            Source::File(file)
+        } else if let Some(command) = &self.key_command {
+            Source::Command(command.clone())
+        } else if self.key_stdin {
+            let mut key = String::new();
+            io::stdin().lock().take(1 << 16).read_to_string(&mut key)?;
+            Source::File(write_key(home, provider, &key)?)
+        } else {
+            return Ok(());
+        };
+        remember(home, &variable, &source)
+    }
+}
+
+/// The variable that holds a provider's key.
+fn variable(catalogue: &Catalogue, provider: &str) -> Result<String, Failure> {
+    match catalogue.key_variables(provider).first() {
+        Some(variable) => Ok(variable.clone()),
+        None => Err(
+            Failure::usage(format!("`{provider}` is no provider that takes a key")).hint(format!(
+                "known are {}",
+                catalogue.providers().collect::<Vec<_>>().join(", ")
+            )),
+        ),
+    }
+}
+
+fn shell_word(name: &str) -> Result<&str, Failure> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    match !name.is_empty() && name.chars().all(plain) {
+        true => Ok(name),
+        false => Err(Failure::usage(format!("`{name}` is no name of a variable"))),
+    }
+}
+
+/// Asks at the terminal for a provider and its key. `None`: there is no terminal.
+fn ask_for_key(home: &Home, catalogue: &Catalogue) -> Result<Option<String>, Failure> {
+    if !terminal::can_ask() {
+        return Ok(None);
+    }
+    let providers: Vec<&str> = catalogue
+        .providers()
+        .filter(|provider| !catalogue.without_key().any(|open| open == *provider))
+        .collect();
+    put("No key is set, and no server on this machine answers.\n")?;
+    for (number, provider) in (1..).zip(&providers) {
+        put(&format!("  {number}  {provider}\n"))?;
+    }
+    let provider = loop {
+        put("Whose key do you have? (number or name, empty to leave) ")?;
+        let given = line()?;
+        if given.is_empty() {
+            return Ok(None);
+        }
+        let by_number = given.parse::<usize>().ok();
+        let chosen = match by_number {
+            Some(number) => providers.get(number.wrapping_sub(1)),
+            None => providers.iter().find(|provider| **provider == given),
+        };
+        match chosen {
+            Some(provider) => break *provider,
+            None => put("that is none of them\n")?,
+        }
+    };
+    put(&format!("The key for {provider} (it is not shown): "))?;
+    let key = without_echo(line)?;
+    put("\n")?;
+    if key.is_empty() {
+        return Ok(None);
+    }
+    let file = write_key(home, provider, &key)?;
+    put(&format!(
+        "kept in {}, which only you can read\n",
+        file.display()
+    ))?;
+    remember(home, &variable(catalogue, provider)?, &Source::File(file))?;
+    Ok(Some(provider.to_owned()))
+}
+
+fn line() -> Result<String, Failure> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim().to_owned())
+}
+
+/// Reads something that nobody should see on the screen.
+fn without_echo(read: fn() -> Result<String, Failure>) -> Result<String, Failure> {
+    let stdin = io::stdin();
+    let before = tcgetattr(&stdin).map_err(io::Error::from)?;
+    let mut silent = before.clone();
+    silent.local_modes.remove(LocalModes::ECHO);
+    tcsetattr(&stdin, OptionalActions::Flush, &silent).map_err(io::Error::from)?;
+    let read = read();
+    tcsetattr(&stdin, OptionalActions::Now, &before).map_err(io::Error::from)?;
+    read
+}
+
+/// Keeps a key in a file of its own beside the configuration.
+fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBuf, Failure> {
+    let key = key.trim();
+    if key.is_empty() || key.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return Err(
+            Failure::usage("that is no key: it is empty, or has spaces in it")
+                .hint("copy it whole, and nothing beside it"),
+        );
+    }
+    let folder = home.config.with_file_name("keys");
+    let path = folder.join(provider);
+    let failed = |error: io::Error| {
+        Failure::usage(format!("{} cannot be written", path.display())).because(&error)
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)
+        .map_err(failed)?;
+    // Beside it and then in its place, so that a key is never half there.
+    let new = folder.join(format!(".{provider}.new"));
+    let _ = fs::remove_file(&new);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&new)
+        .map_err(failed)?;
+    writeln!(file, "{key}").map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    fs::rename(&new, &path).map_err(failed)?;
+    Ok(path)
+}
+
+/// Says in the configuration where a key is.
+fn remember(home: &Home, variable: &str, source: &Source) -> Result<(), Failure> {
+    let mut place = InlineTable::new();
+    match source {
+        Source::File(path) => {
+            let path = path.to_str().ok_or_else(|| {
+                Failure::usage(format!("the name {} is not valid UTF-8", path.display()))
+            })?;
+            place.insert("file", path.into());
+        }
+        Source::Command(line) => {
+            place.insert("command", line.into());
+        }
+    }
+    edit(&home.config, |document| {
+        let keys = document.entry("keys").or_insert(Item::Table(Table::new()));
+        keys[variable] = value(place);
+    })
+}
+
+/// Changes the configuration and leaves everything else in it as it is, comments included.
+fn edit(path: &Path, change: impl FnOnce(&mut DocumentMut)) -> Result<(), Failure> {
+    let failed = |error: io::Error| {
+        Failure::usage(format!("{} cannot be written", path.display())).because(&error)
+    };
+    // What cannot be read must not be overwritten.
+    Config::read(path)?;
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut document: DocumentMut = text
+        .parse()
+        .map_err(|error: toml_edit::TomlError| Failure::usage(error))?;
+    change(&mut document);
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(failed)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    file.write_all(document.to_string().as_bytes())
+        .map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// What came of a proof.
+enum Proof {
+    Good(String),
+    Gap(String),
+    Bad(String),
+}
+
+fn say(painter: &Painter, what: &str, proof: Proof) -> Result<(), Failure> {
+    let (paint, mark, words) = match proof {
+        Proof::Good(words) => (Paint::Call, '✓', words),
+        Proof::Gap(words) => (Paint::Observation, '!', words),
+        Proof::Bad(words) => (Paint::Bad, '✗', words),
+    };
+    let words = crate::show::visible::visible(&words).into_owned();
+    put(&format!(
+        "{} {what}: {words}\n",
+        painter.paint(paint, &mark.to_string())
+    ))
+}
+
+/// Asks the model that runs ask most. `false`: it does not answer.
+async fn prove_model(
+    config: &Config,
+    catalogue: &Catalogue,
+    name: &str,
+    painter: &Painter,
+) -> Result<bool, Failure> {
+    let keys = Keys::new(config);
+    let blobs: Arc<dyn Blobs> = Arc::new(NoBlobs);
+    let candidates = match whom::connected(name, &keys, catalogue, &blobs).await {
+        Ok(candidates) => candidates,
+        Err(failure) => {
+            say(painter, "model", Proof::Bad(failure.to_string()))?;
+            return Ok(false);
+        }
+    };
+    let Some(candidate) = candidates.into_iter().next() else {
+        return Ok(false);
+    };
+    let mut ignore = |_: &str, _: &str| {};
+    let measured = check(&*candidate.model, Effort::default(), &mut ignore).await;
+    let name = candidate.model.name();
+    let answers = measured.answers == Finding::Works;
+    say(
+        painter,
+        "model",
+        match (&measured.answers, &measured.tools) {
+            (Finding::Works, Finding::Works) => {
+                Proof::Good(format!("{name} answers and calls tools"))
+            }
+            (Finding::Works, tools) => Proof::Gap(format!("{name} answers; tool calls: {tools}")),
+            (other, _) => Proof::Bad(format!("{name}: {other}")),
+        },
+    )?;
+    Ok(answers)
+}
+
+fn prove_keeper() -> Proof {
+    match keeper::probe() {
+        Ok(Level::Namespace) => Proof::Gap(
+            "they run in a process namespace and die with their run; there is no sandbox yet, so \
+             each is asked for"
+                .to_owned(),
+        ),
+        Ok(Level::Subreaper) => Proof::Gap(
+            "they die with their run, unless both halves of their keeper are killed at once; \
+             there is no sandbox yet, so each is asked for"
+                .to_owned(),
+        ),
+        Err(error) => Proof::Bad(error.to_string()),
+    }
+}
+
+/// Lets a browser show an empty page.
+fn prove_browser() -> Proof {
+    let program = BROWSERS.iter().find_map(|name| {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path)
+            .map(|folder| folder.join(name))
+            .find(|file| file.is_file())
+    });
+    let Some(program) = program else {
+        return Proof::Gap(
+            "there is none; to let runs browse, install chromium (apt install chromium)".to_owned(),
+        );
+    };
+    let shown = program.display();
+    match shows_a_page(&program) {
+        Ok(true) => Proof::Good(format!("{shown} shows a page")),
+        Ok(false) => Proof::Gap(format!("{shown} is there, but shows no page")),
+        Err(error) => Proof::Gap(format!("{shown} cannot be started: {error}")),
+    }
+}
+
+fn shows_a_page(program: &Path) -> io::Result<bool> {
+    let profile = tempfile::tempdir()?;
+    let mut command = Command::new(program);
+    command
+        .args([
+            "--headless=new",
+            "--disable-gpu",
+            "--no-first-run",
+            "--dump-dom",
+        ])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    if rustix::process::getuid().is_root() {
+        // The browser's own sandbox does not work for root.
+        command.arg("--no-sandbox");
+    }
+    let mut child = command.arg("data:text/html,<p>gyrus</p>").spawn()?;
+    let mut page = child.stdout.take();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        if let Some(page) = &mut page {
+            let _ = page.read_to_string(&mut text);
+        }
+        // Whoever waited too long has gone.
+        let _ = sender.send(text);
+    });
+    let text = receiver.recv_timeout(BROWSER_PATIENCE).unwrap_or_default();
+    let _ = child.kill();
+    child.wait()?;
+    Ok(text.contains("<p>gyrus</p>"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn home(folder: &Path) -> Home {
+        Home {
+            state: folder.to_owned(),
+            config: folder.join("config.toml"),
+            person: None,
+        }
+    }
+
+    #[test]
+    fn a_key_is_kept_apart_and_the_configuration_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = home(folder.path());
+        fs::write(&home.config, "# mine\nloop = \"react\" # as always\n").unwrap();
+        let path = write_key(&home, "someone", " a-key \n").unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        remember(&home, "SOMEONE_API_KEY", &Source::File(path)).unwrap();
+        let text = fs::read_to_string(&home.config).unwrap();
+        assert!(
+            text.starts_with("# mine\nloop = \"react\" # as always\n"),
+            "{text}"
+        );
+        assert!(!text.contains("a-key"));
+        let config = Config::read(&home.config).unwrap();
+        assert_eq!(
+            Keys::new(&config).get("SOMEONE_API_KEY").as_deref(),
+            Some("a-key")
+        );
+        assert!(write_key(&home, "someone", "two words").is_err());
+        assert!(write_key(&home, "someone", "").is_err());
+        // A configuration that cannot be read is left alone.
+        fs::write(&home.config, "loop = ").unwrap();
+        assert!(remember(&home, "X", &Source::Command("true".into())).is_err());
+        assert_eq!(fs::read_to_string(&home.config).unwrap(), "loop = ");
+    }
+}

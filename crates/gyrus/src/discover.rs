@@ -1,0 +1,60 @@
+//! Whom gyrus can ask without being told: providers whose key is set, and servers on this machine.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use gyrus_models::{Blobs, Catalogue, NoBlobs, connect};
+
+use crate::{Gyrus, config::Config, env, failure::Failure, keys::Keys, whom};
+
+/// How long a server on this machine may take to answer. One that is there answers at once.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Someone who could be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// As `--model` takes it.
+    pub(crate) name: String,
+    /// How it was found, in words.
+    pub(crate) how: String,
+}
+
+/// The first who could be asked.
+pub(crate) async fn first(gyrus: &Gyrus, config: &Config) -> Result<Option<String>, Failure> {
+    let catalogue = whom::catalogue(gyrus)?;
+    let with_key = with_keys(&catalogue, &Keys::new(config)).into_iter().next();
+    if let Some(found) = with_key {
+        return Ok(Some(found.name));
+    }
+    let local = local(&catalogue).await;
+    Ok(local.into_iter().next().map(|found| found.name))
+}
+
+/// The providers whose key is set.
+pub(crate) fn with_keys(catalogue: &Catalogue, keys: &Keys<'_>) -> Vec<Found> {
+    let found = |provider: &str| {
+        let variables = catalogue.key_variables(provider);
+        let set = variables.iter().find(|name| keys.get(name).is_some())?;
+        Some(Found {
+            name: provider.to_owned(),
+            how: format!("{set} is set"),
+        })
+    };
+    catalogue.providers().filter_map(found).collect()
+}
+
+/// The servers that answer without a key and have a model.
+pub(crate) async fn local(catalogue: &Catalogue) -> Vec<Found> {
+    let blobs: Arc<dyn Blobs> = Arc::new(NoBlobs);
+    let asked = catalogue.without_key().map(|provider| {
+        let connected = connect(provider, env::variable, catalogue, blobs.clone());
+        async move {
+            let candidate = tokio::time::timeout(PATIENCE, connected).await.ok()?.ok()?;
+            Some(Found {
+                name: candidate.model.name().to_owned(),
+                how: "a server on this machine has it".to_owned(),
+            })
+        }
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}

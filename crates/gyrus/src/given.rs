@@ -1,0 +1,131 @@
+//! What a person gives along with a goal: text files, pictures, standard input.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    os::fd::AsFd,
+    path::Path,
+};
+
+use gyrus_contract::{Origin, Text};
+use gyrus_kernel::Given;
+use rustix::fs::FileType;
+
+use crate::{console::put, failure::Failure, flags::ContextFlags};
+
+/// The longest text that comes with a goal, in bytes. A model would have to read all of it at
+/// every step; a larger file is better named, so that tools can look into it.
+const TEXT_LIMIT: u64 = 1 << 20;
+
+/// The largest picture, in bytes: providers take no larger ones.
+const PICTURE_LIMIT: u64 = 5 << 20;
+
+/// Reads everything that is given. Standard input is read when it is asked for (`--file -`), or
+/// when it is a file: what is a pipe for other reasons may never end.
+pub(crate) fn read(flags: &ContextFlags, goal_is_stdin: bool) -> Result<Vec<Given>, Failure> {
+    let mut given = Vec::new();
+    let mut stdin_used = goal_is_stdin;
+    for path in &flags.file {
+        if path == Path::new("-") {
+            if std::mem::replace(&mut stdin_used, true) {
+                return Err(Failure::usage("standard input can be read only once"));
+            }
+            given.push(stdin()?);
+        } else {
+            given.push(file(path)?);
+        }
+    }
+    if !stdin_used {
+        match kind_of_stdin() {
+            Some(FileType::RegularFile) => given.push(stdin()?),
+            Some(FileType::Fifo) if has_data() => put(
+                "note: standard input is a pipe and was not read; to give it to the run: --file -\n",
+            )?,
+            _ => {}
+        }
+    }
+    for path in &flags.image {
+        given.push(picture(path)?);
+    }
+    Ok(given)
+}
+
+/// A text file.
+pub(crate) fn file(path: &Path) -> Result<Given, Failure> {
+    let name = path.display();
+    let file = File::open(path)
+        .map_err(|error| Failure::usage(format!("{name} cannot be read")).because(&error))?;
+    let is_folder = file.metadata().is_ok_and(|metadata| metadata.is_dir());
+    if is_folder {
+        return Err(Failure::usage(format!("{name} is a folder"))
+            .hint("name it in the goal: the run can list and read it"));
+    }
+    let text = text(file, &name.to_string())?;
+    let origin = Origin::File {
+        path: name.to_string(),
+    };
+    Ok(Given::Text(Text::new(text, origin)))
+}
+
+fn stdin() -> Result<Given, Failure> {
+    let text = text(io::stdin().lock(), "standard input")?;
+    Ok(Given::Text(Text::new(text, Origin::Stdin)))
+}
+
+fn text(from: impl Read, name: &str) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    from.take(TEXT_LIMIT + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::usage(format!("{name} cannot be read")).because(&error))?;
+    if bytes.len() as u64 > TEXT_LIMIT {
+        return Err(
+            Failure::usage(format!("{name} is longer than {TEXT_LIMIT} bytes"))
+                .hint("put it into the run's folder and name it in the goal"),
+        );
+    }
+    String::from_utf8(bytes).map_err(|_| {
+        Failure::usage(format!("{name} is no text in UTF-8"))
+            .hint("give a picture with --image, or name the file in the goal")
+    })
+}
+
+/// A picture.
+pub(crate) fn picture(path: &Path) -> Result<Given, Failure> {
+    let name = path.display();
+    let unreadable =
+        |error: &io::Error| Failure::usage(format!("{name} cannot be read")).because(error);
+    let size = fs::metadata(path)
+        .map_err(|error| unreadable(&error))?
+        .len();
+    if size > PICTURE_LIMIT {
+        return Err(Failure::usage(format!(
+            "{name} has {size} bytes; models take {PICTURE_LIMIT}"
+        ))
+        .hint("scale it down"));
+    }
+    let bytes = fs::read(path).map_err(|error| unreadable(&error))?;
+    let Some(header) = gyrus_tools::PictureHeader::read(&bytes) else {
+        return Err(Failure::usage(format!("{name} is no PNG, JPEG or WebP"))
+            .hint("convert it, or give a text with --file"));
+    };
+    Ok(Given::Picture {
+        media_type: header.media_type().to_owned(),
+        width: header.width,
+        height: header.height,
+        bytes,
+    })
+}
+
+fn kind_of_stdin() -> Option<FileType> {
+    let stat = rustix::fs::fstat(io::stdin().as_fd()).ok()?;
+    Some(FileType::from_raw_mode(stat.st_mode))
+}
+
+/// Whether something can be read from standard input without waiting.
+fn has_data() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdin = io::stdin();
+    let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
+    let at_once = Timespec::default();
+    poll(&mut waiting, Some(&at_once)).is_ok() && waiting[0].revents().contains(PollFlags::IN)
+}

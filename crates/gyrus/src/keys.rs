@@ -1,0 +1,164 @@
+//! Where keys come from: the environment, or what the configuration says of a variable that is
+//! not set there.
+//!
+//! A key is read when a provider asks for it and not before, so a slow password manager only costs
+//! who uses it. Everything that was read is a secret of the run that follows.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use gyrus_kernel::redact::Secret;
+use serde::Deserialize;
+
+use crate::{config::Config, failure::Failure};
+
+/// Where the value of one variable comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum Source {
+    /// From a file that nobody else may read.
+    File(PathBuf),
+    /// From what a command line prints.
+    Command(String),
+}
+
+/// Looks up keys by the name of their variable.
+pub(crate) struct Keys<'a> {
+    sources: &'a BTreeMap<String, Source>,
+    read: RefCell<BTreeMap<String, Result<String, Failure>>>,
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn new(config: &'a Config) -> Self {
+        Self {
+            sources: &config.keys,
+            read: RefCell::default(),
+        }
+    }
+
+    /// The value of a variable; `None` if it is set nowhere, or could not be read (then
+    /// [`failure`](Self::failure) says why).
+    pub(crate) fn get(&self, variable: &str) -> Option<String> {
+        if let Some(value) = crate::env::variable(variable) {
+            return Some(value);
+        }
+        let source = self.sources.get(variable)?;
+        let mut read = self.read.borrow_mut();
+        let value = read
+            .entry(variable.to_owned())
+            .or_insert_with(|| source.read(variable));
+        value.as_ref().ok().cloned()
+    }
+
+    /// Why a key could not be read.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        let mut read = self.read.borrow_mut();
+        let failed = read.iter().find(|(_, value)| value.is_err())?.0.clone();
+        read.remove(&failed)?.err()
+    }
+
+    /// What was read so far.
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
+        let read = self.read.borrow();
+        let secret = |(name, value): (&String, &Result<String, Failure>)| {
+            Some(Secret {
+                name: name.clone(),
+                value: value.as_ref().ok()?.clone(),
+            })
+        };
+        read.iter().filter_map(secret).collect()
+    }
+}
+
+impl Source {
+    fn read(&self, variable: &str) -> Result<String, Failure> {
+        let text = match self {
+            Source::File(path) => from_file(path)?,
+            Source::Command(line) => from_command(line)?,
+        };
+        let value = text.trim().to_owned();
+        if value.is_empty() {
+            return Err(
+                Failure::usage(format!("the key for {variable} is empty ({self})"))
+                    .hint("store it again: gyrus setup"),
+            );
+        }
+        Ok(value)
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Source::File(path) => write!(f, "file {}", path.display()),
+            Source::Command(line) => write!(f, "command `{line}`"),
+        }
+    }
+}
+
+fn from_file(path: &Path) -> Result<String, Failure> {
+    let unreadable = |error: &std::io::Error| {
+        Failure::usage(format!("the key file {} cannot be read", path.display())).because(error)
+    };
+    let metadata = fs::metadata(path).map_err(|error| unreadable(&error))?;
+    if metadata.mode() & 0o077 != 0 {
+        return Err(Failure::usage(format!(
+            "the key file {} can be read by others",
+            path.display()
+        ))
+        .hint(format!(
+            "take their rights away: chmod 600 {}",
+            path.display()
+        )));
+    }
+    fs::read_to_string(path).map_err(|error| unreadable(&error))
+}
+
+fn from_command(line: &str) -> Result<String, Failure> {
+    let failed = || Failure::usage(format!("the command for a key failed: `{line}`"));
+    let output = Command::new("sh")
+        .args(["-c", line])
+        // A password manager may ask at the terminal.
+        .stdin(Stdio::inherit())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| failed().because(&error))?;
+    if !output.status.success() {
+        return Err(failed().hint("try it by hand; it must print the key and nothing else"));
+    }
+    String::from_utf8(output.stdout).map_err(|error| failed().because(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn files_and_commands() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        fs::write(&path, "secret-key\n").unwrap();
+        let file = Source::File(path.clone());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let open = file.read("X_KEY").unwrap_err();
+        assert!(
+            open.hint
+                .unwrap()
+                .starts_with("take their rights away: chmod 600")
+        );
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(file.read("X_KEY").unwrap(), "secret-key");
+        let command = |line: &str| Source::Command(line.to_owned()).read("X_KEY");
+        assert_eq!(command("echo ' a-key '").unwrap(), "a-key");
+        assert!(command("exit 3").is_err());
+        assert!(command("true").unwrap_err().message.contains("is empty"));
+    }
+}

@@ -1,0 +1,135 @@
+//! From a goal, flags and configuration to a run that can be created.
+
+use std::path::{Path, PathBuf};
+
+use gyrus_contract::{Limits, Mode, OnAsk, RunId, Text};
+use gyrus_journal::Store;
+use gyrus_kernel::{Entry, Given, NewRun, Pins, gate::is_throwaway, log_name};
+
+use crate::{
+    config::Config, failure::Failure, flags::RunFlags, home::Home, organs, select, select::short,
+};
+
+/// A run for `goal`, as flags say, and where they say nothing, the configuration.
+pub(crate) struct Wish<'a> {
+    pub(crate) home: &'a Home,
+    pub(crate) config: &'a Config,
+    pub(crate) flags: &'a RunFlags,
+    pub(crate) goal: Text,
+    pub(crate) context: Vec<Given>,
+    /// The run before it in its session.
+    pub(crate) continues: Option<RunId>,
+    /// A person can answer at this process's terminal.
+    pub(crate) at_terminal: bool,
+    /// Whom it asks.
+    pub(crate) pins: Pins,
+}
+
+impl Wish<'_> {
+    /// The run, once everything about it is known to be possible.
+    pub(crate) fn new_run(self) -> Result<NewRun, Failure> {
+        let (flags, config) = (self.flags, self.config);
+        let name = flags
+            .cognitive_loop
+            .as_deref()
+            .or(config.cognitive_loop.as_deref());
+        let (cognitive_loop, loop_config) = organs::cognitive_loop(name)?;
+        let workspace = workspace(self.home, flags.workdir.as_deref())?;
+        let throwaway = flags.workdir.is_some() && is_throwaway(&workspace);
+        let mode = flags
+            .approvals
+            .approve
+            .or(config.approve)
+            .unwrap_or_default();
+        if mode == Mode::Auto && !throwaway {
+            return Err(Failure::usage(format!(
+                "--approve auto lets commands run unasked, and nothing contains them but the \
+                 folder, so {} must be one that may be lost",
+                workspace.display()
+            ))
+            .hint(
+                "name an empty folder, or one below the system's folder for temporary files: \
+                 --workdir FOLDER",
+            ));
+        }
+        let by_place = if self.at_terminal {
+            OnAsk::Wait
+        } else {
+            OnAsk::Deny
+        };
+        let on_ask = flags.approvals.on_ask().or(config.on_ask);
+        Ok(NewRun {
+            id: RunId::new(),
+            goal: self.goal,
+            context: self.context,
+            continues: self.continues,
+            cognitive_loop: cognitive_loop.to_owned(),
+            loop_config,
+            workspace,
+            mode,
+            throwaway,
+            on_ask: on_ask.unwrap_or(by_place),
+            limits: either(flags.limits.limits(), config.limits.limits()),
+            pins: self.pins,
+            parent: None,
+            exposed: false,
+        })
+    }
+}
+
+/// The folder to work in.
+pub(crate) fn workspace(home: &Home, given: Option<&Path>) -> Result<PathBuf, Failure> {
+    organs::workspace(home, given.unwrap_or(Path::new(".")))
+}
+
+/// The last run in `workspace` that a person started: the end of the session to go on with.
+pub(crate) fn last_in(store: &Store, workspace: &Path) -> Result<RunId, Failure> {
+    let mut elsewhere = None;
+    let runs = select::all(store)?;
+    for run in runs.into_iter().rev().filter(|run| select::is_root(*run)) {
+        let Ok(Some(first)) = store.reader(&log_name(run))?.entry(1) else {
+            continue;
+        };
+        let Ok(Entry::RunStarted(started)) = gyrus_kernel::parse(&first) else {
+            continue;
+        };
+        if started.workspace == workspace {
+            return free(store, run);
+        }
+        elsewhere.get_or_insert(started.workspace);
+    }
+    let failure = Failure::usage(format!(
+        "no run has worked in {} yet, so there is nothing to continue",
+        workspace.display()
+    ));
+    Err(match elsewhere {
+        Some(folder) => failure.hint(format!(
+            "the last one worked in {}: --workdir {0}",
+            folder.display()
+        )),
+        None => failure.hint("leave --continue out"),
+    })
+}
+
+/// A run whose memory is still growing cannot be gone on from.
+fn free(store: &Store, run: RunId) -> Result<RunId, Failure> {
+    if store.holder(&log_name(run))?.is_none() {
+        return Ok(run);
+    }
+    let name = short(&run.to_string()).to_owned();
+    Err(
+        Failure::usage(format!("run {name} is still at work in this folder")).hint(format!(
+            "tell it more: gyrus steer {name} TEXT, or end it: gyrus stop {name}"
+        )),
+    )
+}
+
+/// The first limits, and where they set none the second.
+fn either(first: Limits, second: Limits) -> Limits {
+    Limits {
+        steps: first.steps.or(second.steps),
+        tokens: first.tokens.or(second.tokens),
+        cost: first.cost.or(second.cost),
+        time_ms: first.time_ms.or(second.time_ms),
+    }
+}

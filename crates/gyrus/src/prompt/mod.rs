@@ -1,0 +1,218 @@
+//! `gyrus` at a terminal: a line prompt. Every line is a goal, and every run goes on with what the
+//! one before it knows.
+//!
+//! `editor` reads lines, `words` understands those that begin with a slash. Between two lines
+//! nothing runs; while a run is driven, the console has the terminal.
+
+mod editor;
+mod words;
+
+use std::path::PathBuf;
+
+use gyrus_contract::{Origin, RunId, Text};
+use gyrus_journal::{Store, Take};
+use gyrus_kernel::{Changes, Given, Kernel};
+use tokio::runtime::Runtime;
+
+use self::{
+    editor::{Editor, Typed},
+    words::Word,
+};
+use crate::{
+    Gyrus,
+    config::Config,
+    console::put,
+    drive::{self, Drive},
+    exit::Code,
+    failure::Failure,
+    flags::{OutputFlags, RunFlags},
+    given,
+    home::Home,
+    new_run::{self, Wish},
+    organs,
+    select::short,
+    watching::{Ears, ears},
+    whom::Whom,
+};
+
+/// A conversation at this terminal.
+struct Prompt<'a> {
+    gyrus: &'a Gyrus,
+    home: Home,
+    config: Config,
+    store: Store,
+    runtime: Runtime,
+    flags: RunFlags,
+    workspace: PathBuf,
+    /// Found when it is needed first.
+    whom: Option<Whom>,
+    /// What comes with the next goal.
+    context: Vec<Given>,
+    /// The last run of the session.
+    last: Option<RunId>,
+}
+
+/// Reads goals until there are no more.
+pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
+    let (home, config) = (gyrus.home()?, gyrus.config()?);
+    let store = home.store()?;
+    let mut prompt = Prompt {
+        gyrus,
+        workspace: new_run::workspace(&home, flags.workdir.as_deref())?,
+        whom: Whom::named(gyrus, &config, &flags.model)?,
+        runtime: drive::runtime()?,
+        home,
+        config,
+        store,
+        flags,
+        context: Vec::new(),
+        last: None,
+    };
+    put(&prompt.greeting())?;
+    let mut editor = Editor::open(&prompt.home.state.join("history"), gyrus.environment.plain)?;
+    loop {
+        let typed = match editor.line()? {
+            Typed::End => break,
+            Typed::Line(line) => line,
+        };
+        match prompt.take(&typed) {
+            Ok(true) => {}
+            Ok(false) => break,
+            // What went wrong with one line does not end the conversation.
+            Err(failure) => put(&format!("{failure}\n"))?,
+        }
+    }
+    prompt.runtime.shutdown_background();
+    Ok(Code::Reached)
+}
+
+impl Prompt<'_> {
+    fn greeting(&self) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        format!(
+            "gyrus {version} · works in {}\nType a goal. /help says what else; Ctrl-D leaves.\n",
+            self.workspace.display()
+        )
+    }
+
+    /// Does what a line says. `false`: that was the last.
+    fn take(&mut self, line: &str) -> Result<bool, Failure> {
+        match words::understand(line)? {
+            None => {}
+            Some(Word::Goal(goal)) => self.run(&goal)?,
+            Some(Word::Help) => put(&words::help())?,
+            Some(Word::Quit) => return Ok(false),
+            Some(Word::New) => {
+                self.last = None;
+                self.context.clear();
+                put("a new session: nothing of before is known to the next run\n")?;
+            }
+            Some(Word::File(path)) => {
+                self.context.push(given::file(&path)?);
+                put("it comes with the next goal\n")?;
+            }
+            Some(Word::Image(path)) => {
+                self.context.push(given::picture(&path)?);
+                put("it comes with the next goal\n")?;
+            }
+            Some(Word::Model(name)) => {
+                self.whom = Some(Whom::parse([name.as_str()])?);
+                put("the next run asks it\n")?;
+            }
+            Some(Word::Approve(mode)) => {
+                self.flags.approvals.approve = Some(mode);
+                put(&format!("the next run works in mode `{mode}`\n"))?;
+            }
+            Some(Word::Resume) => self.resume()?,
+        }
+        Ok(true)
+    }
+
+    fn run(&mut self, goal: &str) -> Result<(), Failure> {
+        let whom = self.whom()?;
+        let new = Wish {
+            home: &self.home,
+            config: &self.config,
+            flags: &self.flags,
+            goal: Text::new(goal, Origin::Person),
+            context: self.context.clone(),
+            continues: self.last,
+            at_terminal: true,
+            pins: whom.pins(),
+        }
+        .new_run()?;
+        let on_ask = new.on_ask;
+        let (kernel, ears) = self.kernel(&whom)?;
+        let ready = kernel.create(new)?;
+        // From here on the run has what came with its goal.
+        self.context.clear();
+        self.last = Some(ready.id());
+        self.drive(ready, on_ask, ears)
+    }
+
+    /// Goes on with the last run where it stopped.
+    fn resume(&mut self) -> Result<(), Failure> {
+        let Some(run) = self.last else {
+            return Err(Failure::usage("there is no run to go on with yet").hint("type a goal"));
+        };
+        let before = crate::commands::settings(&self.store, run)?;
+        let whom = self.whom()?;
+        let (kernel, ears) = self.kernel(&whom)?;
+        let changes = Changes {
+            limits: self.flags.limits.limits(),
+            mode: self.flags.approvals.approve,
+            pins: Some(whom.pins()),
+            ..Changes::default()
+        };
+        let ready = kernel.take(run, Take::IfFree, changes)?;
+        self.drive(ready, before.on_ask, ears)
+    }
+
+    fn whom(&mut self) -> Result<Whom, Failure> {
+        if self.whom.is_none() {
+            let found = Whom::found(self.gyrus, &self.config, &self.flags.model);
+            self.whom = Some(self.runtime.block_on(found)?);
+        }
+        Ok(self
+            .whom
+            .clone()
+            .unwrap_or_else(|| unreachable!("it was just found")))
+    }
+
+    fn kernel(&self, whom: &Whom) -> Result<(Kernel, Ears), Failure> {
+        let started = whom.start(self.gyrus, &self.config, &self.store);
+        let ready = self.runtime.block_on(started)?;
+        let (live, ears) = ears();
+        let kernel = organs::kernel(&self.home, self.store.clone(), ready, Some(live))?;
+        Ok((kernel, ears))
+    }
+
+    fn drive(
+        &self,
+        ready: gyrus_kernel::Ready,
+        on_ask: gyrus_contract::OnAsk,
+        ears: Ears,
+    ) -> Result<(), Failure> {
+        let name = short(&ready.id().to_string()).to_owned();
+        let output = OutputFlags::default();
+        let drive = Drive {
+            gyrus: self.gyrus,
+            store: self.store.clone(),
+            on_ask,
+            output: &output,
+            trace: None,
+            ephemeral: false,
+            ears,
+        };
+        let code = self.runtime.block_on(drive.drive(ready))?;
+        if matches!(
+            code,
+            Code::Interrupted | Code::Limit | Code::Parked | Code::Stuck
+        ) {
+            put(&format!(
+                "run {name} is parked: /resume goes on with it, a new line goes on from it\n"
+            ))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,246 @@
+//! Texts of a run on the page: bounded when they are taken in, folded when they are long.
+
+use super::{
+    ansi::Ansi,
+    markup::{Element, Markup},
+};
+
+/// Bytes that are kept of a text's start and of its end; what is between stays in the journal.
+const HEAD: usize = 12 << 10;
+const TAIL: usize = 4 << 10;
+
+/// Lines and bytes of a long text that show while it is folded.
+const SHOWN_LINES: usize = 14;
+const SHOWN_BYTES: usize = 1_500;
+
+/// Characters of a name or a phrase, and how many of them a list has.
+const BRIEF: usize = 300;
+const LISTED: usize = 40;
+
+/// A rest shorter than this is not worth a fold.
+const SMALL_REST: usize = 300;
+
+/// A text, cut to what a page takes of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Words {
+    head: String,
+    /// Bytes between the two that were left out, and the end.
+    cut: Option<(usize, String)>,
+}
+
+/// What a text is, which decides how its bytes are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Sentences.
+    Prose,
+    /// Letters of one width, with line breaks as they are.
+    Code,
+    /// As code; it may come from a terminal program, whose colours are shown.
+    Output,
+}
+
+impl Words {
+    /// As much of `text` as a page takes.
+    pub(super) fn of(text: &str) -> Self {
+        Self::within(text, (HEAD, TAIL))
+    }
+
+    /// So many bytes of the start and the end of `text`.
+    pub(super) fn within(text: &str, (head, tail): (usize, usize)) -> Self {
+        let text = text.trim_end_matches('\n');
+        if text.len() <= head + tail {
+            return Self {
+                head: text.to_owned(),
+                cut: None,
+            };
+        }
+        let head = floor(text, head);
+        let tail = floor(text, text.len() - tail);
+        Self {
+            head: text[..head].to_owned(),
+            cut: Some((tail - head, text[tail..].to_owned())),
+        }
+    }
+
+    /// Whether there is nothing to read.
+    pub(super) fn is_blank(&self) -> bool {
+        self.cut.is_none() && self.head.trim().is_empty()
+    }
+
+    /// Whether it is one line that is not long.
+    pub(super) fn is_line(&self) -> bool {
+        self.cut.is_none() && self.head.len() <= 120 && !self.head.contains('\n')
+    }
+
+    /// Its beginning, on one line.
+    pub(super) fn gist(&self, characters: usize) -> String {
+        let line = self.head.trim_start().lines().next().unwrap_or_default();
+        let mut gist: String = line.chars().take(characters).collect();
+        if gist.len() < self.head.trim().len() {
+            gist.push('…');
+        }
+        gist
+    }
+
+    /// The text for reading. `rest` says where the whole text is.
+    pub(super) fn render(&self, kind: Kind, rest: &str) -> Markup {
+        let mut ansi = Ansi::default();
+        let mut styled = |text: &str| match kind {
+            Kind::Output => ansi.render(text),
+            Kind::Prose | Kind::Code => Markup::text(text),
+        };
+        let shown_end = first_part(&self.head).unwrap_or(self.head.len());
+        let (shown, folded) = self.head.split_at(shown_end);
+        let mut whole = Markup::from(block(kind).with(styled(shown)));
+        if folded.is_empty() && self.cut.is_none() {
+            return whole;
+        }
+        let mut more = Markup::from(block(kind).with(styled(folded.trim_start_matches('\n'))));
+        let lines = folded.trim_start_matches('\n').lines().count();
+        if let Some((omitted, tail)) = &self.cut {
+            let note = format!(
+                "… {} more bytes are left out here; {rest} …",
+                grouped(*omitted)
+            );
+            more.push(Element::new("p").class("cut").text(&note));
+            more.push(block(kind).with(styled(tail)));
+        }
+        let label = match (&self.cut, lines) {
+            (Some(_), _) => "more of it".to_owned(),
+            (None, 0 | 1) => "the rest of it".to_owned(),
+            (None, lines) => format!("{} more lines", grouped(lines)),
+        };
+        let fold = Element::new("details")
+            .class("more")
+            .with(Element::new("summary").text(&label))
+            .with(more);
+        whole.push(fold);
+        whole
+    }
+}
+
+fn block(kind: Kind) -> Element {
+    match kind {
+        Kind::Prose => Element::new("div").class("prose"),
+        // A newline at the start of a `pre` does not count; one of the text must.
+        Kind::Code | Kind::Output => Element::new("pre").with(Markup::ours("\n")),
+    }
+}
+
+/// Where the part ends that shows while the text is folded; `None` if all of it may show.
+fn first_part(text: &str) -> Option<usize> {
+    let by_lines = text
+        .match_indices('\n')
+        .nth(SHOWN_LINES - 1)
+        .map(|(at, _)| at);
+    let by_bytes = (text.len() > SHOWN_BYTES).then(|| {
+        let end = floor(text, SHOWN_BYTES);
+        let space = text[..end]
+            .rfind(['\n', ' '])
+            .filter(|at| *at > SHOWN_BYTES / 2);
+        space.unwrap_or(end)
+    });
+    let end = by_lines.into_iter().chain(by_bytes).min()?;
+    let rest = &text[end..];
+    (rest.len() > SMALL_REST || rest.matches('\n').count() > 4).then_some(end)
+}
+
+/// The last place for a cut at or before `at`.
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
+}
+
+/// A name or a phrase, cut to what fits into a line or two.
+pub(super) fn brief(text: &str) -> String {
+    let mut brief: String = text.chars().take(BRIEF).collect();
+    if brief.len() < text.len() {
+        brief.push('…');
+    }
+    brief
+}
+
+/// The first of many names or phrases, each cut, and a word about the others.
+pub(super) fn briefs<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut texts = texts.into_iter();
+    let mut briefs: Vec<String> = texts.by_ref().take(LISTED).map(brief).collect();
+    let others = texts.count();
+    if others > 0 {
+        briefs.push(format!("and {} more", grouped(others)));
+    }
+    briefs
+}
+
+/// A number with its thousands set apart.
+pub(super) fn grouped(number: impl TryInto<u64>) -> String {
+    let digits = number.try_into().unwrap_or(u64::MAX).to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// So many things of a kind, named in the singular.
+pub(super) fn counted(number: impl TryInto<u64>, thing: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", grouped(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_and_folded() {
+        let short = Words::of("one\ntwo\n").render(Kind::Code, "");
+        assert_eq!(short.as_str(), "<pre>\none\ntwo</pre>");
+
+        let folded = Words::of(&"line\n".repeat(100)).render(Kind::Code, "");
+        assert!(folded.as_str().contains("<summary>86 more lines</summary>"));
+
+        let long = format!("a{}z", "é".repeat(500_000));
+        let cut = Words::of(&long).render(Kind::Output, "it is elsewhere");
+        assert!(
+            cut.as_str()
+                .contains("983,618 more bytes are left out here; it is elsewhere")
+        );
+        assert!(cut.as_str().contains("éz</pre>"));
+        assert!(cut.as_str().len() < 20_000);
+    }
+
+    #[test]
+    fn a_gist_is_one_line() {
+        assert_eq!(Words::of(" one two\nthree").gist(80), "one two…");
+        assert_eq!(Words::of("one two").gist(80), "one two");
+        assert_eq!(Words::of("one two").gist(3), "one…");
+    }
+
+    #[test]
+    fn lists_are_bounded() {
+        assert_eq!(brief(&"é".repeat(301)), format!("{}…", "é".repeat(300)));
+        let many = briefs(std::iter::repeat_n("one", 1_040));
+        assert_eq!((many.len(), many[40].as_str()), (41, "and 1,000 more"));
+        assert_eq!(briefs(["one", "two"]), ["one", "two"]);
+    }
+
+    #[test]
+    fn thousands() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+        assert_eq!(counted(1_u64, "step"), "1 step");
+        assert_eq!(counted(2_000_u64, "step"), "2,000 steps");
+    }
+}

@@ -1,0 +1,129 @@
+//! What models say, while they say it: as lines like those of the entries that follow.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::{Purpose, RunId};
+use gyrus_kernel::Said;
+
+use super::{
+    line::{Line, Weight},
+    paint::Paint,
+};
+use crate::watching::Heard;
+
+/// Lines of thinking that are shown of one reply.
+const THINKING_LINES: usize = 12;
+
+/// What is being said, by run.
+#[derive(Debug, Default)]
+pub(crate) struct Speech {
+    runs: BTreeMap<RunId, Saying>,
+}
+
+#[derive(Debug, Default)]
+struct Saying {
+    /// Questions that are open at once. With two, their words would run into each other.
+    open: usize,
+    mixed: bool,
+    /// The note that will say the same.
+    said_as: Option<&'static str>,
+    thinking_lines: usize,
+}
+
+impl Speech {
+    /// The line to show, if there is one.
+    pub(crate) fn line(&mut self, heard: &Heard) -> Option<Line> {
+        let saying = self.runs.entry(heard.run).or_default();
+        let note = match heard.purpose {
+            Purpose::Agent | Purpose::Plan => "thought",
+            Purpose::Reflect => "reflection",
+            Purpose::Verify | Purpose::Safety | Purpose::Summarise => return None,
+        };
+        match &heard.said {
+            Said::Asked => {
+                saying.open += 1;
+                saying.mixed = saying.open > 1;
+                saying.said_as = None;
+                saying.thinking_lines = 0;
+                None
+            }
+            Said::Ended => {
+                saying.open = saying.open.saturating_sub(1);
+                None
+            }
+            _ if saying.mixed => None,
+            Said::Text(text) if text.trim().is_empty() => None,
+            Said::Text(text) => {
+                let mark = if saying.said_as.is_none() { '•' } else { ' ' };
+                saying.said_as = Some(note);
+                Some(spoken(Paint::Thought, mark, text))
+            }
+            Said::Thinking(text) => {
+                let first = saying.thinking_lines;
+                saying.thinking_lines += text.lines().count();
+                (first < THINKING_LINES && !text.trim().is_empty())
+                    .then(|| spoken(Paint::Aside, if first == 0 { '~' } else { ' ' }, text))
+            }
+            // The call itself comes as an entry.
+            Said::Tool(_) => None,
+        }
+    }
+
+    /// Whether a note of this kind says only what was shown already.
+    pub(crate) fn was_shown(&mut self, run: RunId, kind: &str) -> bool {
+        let Some(saying) = self.runs.get_mut(&run) else {
+            return false;
+        };
+        let shown = saying.said_as == Some(kind);
+        if shown {
+            saying.said_as = None;
+        }
+        shown
+    }
+}
+
+fn spoken(paint: Paint, mark: char, text: &str) -> Line {
+    Line {
+        weight: Weight::Main,
+        paint,
+        mark,
+        text: text.trim_end().to_owned(),
+        effect: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(said: Said) -> Heard {
+        Heard {
+            run: "01980000-0000-7000-8000-00000000aaaa".parse().unwrap(),
+            purpose: Purpose::Agent,
+            said,
+        }
+    }
+
+    #[test]
+    fn what_was_spoken_is_not_noted_again() {
+        let mut speech = Speech::default();
+        let run = heard(Said::Asked).run;
+        let mut say = |said| speech.line(&heard(said)).map(|line| line.mark);
+        assert_eq!(say(Said::Asked), None);
+        assert_eq!(say(Said::Thinking("hm\n".into())), Some('~'));
+        assert_eq!(say(Said::Text("one\n".into())), Some('•'));
+        assert_eq!(say(Said::Text("two".into())), Some(' '));
+        assert_eq!(say(Said::Ended), None);
+        assert!(!speech.was_shown(run, "reflection"));
+        assert!(speech.was_shown(run, "thought"));
+        assert!(!speech.was_shown(run, "thought"), "another thought");
+    }
+
+    #[test]
+    fn two_at_once_are_left_to_their_entries() {
+        let mut speech = Speech::default();
+        for said in [Said::Asked, Said::Asked, Said::Text("one\n".into())] {
+            assert_eq!(speech.line(&heard(said)), None);
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Whom runs ask: from names in flags and configuration to a router over real models.
+//!
+//! A name is `script:FILE`, or what the catalogue of the models crate understands: `provider`,
+//! `provider:tier`, `provider/model`, or the address of a compatible server. A provider alone
+//! stands for its models of every strength, so that small questions go to small models.
+
+use std::{path::PathBuf, sync::Arc};
+
+use futures_util::future::join_all;
+use gyrus_contract::{BlobId, Boxed, Delta, Model, ModelError, Price, Prompt, Reply, Router};
+use gyrus_journal::Store;
+use gyrus_kernel::{Only, Pins, RUNS, redact::Secret};
+use gyrus_models::{
+    Blobs, Candidate, Catalogue, ConnectError, ModelRouter, Policy, ScriptError, ScriptedModel,
+    connect,
+};
+
+use crate::{Gyrus, config::Config, env, failure::Failure, keys::Keys, measured};
+
+/// The pin that names the models as a person would, so that resuming finds them again.
+const MODEL_PIN: &str = "model";
+
+/// Between two names in that pin.
+const BETWEEN: &str = ", ";
+
+/// A model as it is named by `--model`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Name {
+    /// Replies from a file.
+    Script(PathBuf),
+    /// A provider, one of its models, or an address.
+    Connected(String),
+}
+
+/// Whom a run is to ask, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Whom {
+    names: Vec<Name>,
+}
+
+/// Who answers, ready to be asked.
+pub(crate) struct Ready {
+    /// Chooses among them.
+    pub(crate) router: Arc<dyn Router>,
+    /// Keys that were read on the way: no run may see them.
+    pub(crate) secrets: Vec<Secret>,
+}
+
+impl Whom {
+    /// Understands names; a script's path becomes absolute, so that it is found again from
+    /// another folder.
+    pub(crate) fn parse<'a>(given: impl IntoIterator<Item = &'a str>) -> Result<Self, Failure> {
+        let mut names = Vec::new();
+        for name in given {
+            names.push(match name.strip_prefix("script:") {
+                Some("") => {
+                    return Err(Failure::usage("`script:` names no file")
+                        .hint("name the file: --model script:FILE"));
+                }
+                Some(file) => Name::Script(std::path::absolute(file).map_err(|error| {
+                    Failure::usage(format!("`{file}` is no path")).because(&error)
+                })?),
+                None => Name::Connected(name.to_owned()),
+            });
+        }
+        let scripts = names.iter().filter(|name| matches!(name, Name::Script(_)));
+        if scripts.count() > 0 && names.len() > 1 {
+            return Err(Failure::usage("a script plays alone: it knows every reply")
+                .hint("give one --model script:FILE, or models without a script"));
+        }
+        Ok(Self { names })
+    }
+
+    /// Whom the person named: by flags, by the environment, by the configuration, in this order.
+    /// `None`: nobody.
+    pub(crate) fn named(
+        gyrus: &Gyrus,
+        config: &Config,
+        flags: &[String],
+    ) -> Result<Option<Self>, Failure> {
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let named = match (flags.is_empty(), &gyrus.environment.model) {
+            (false, _) => flags,
+            (true, Some(model)) => vec![model.as_str()],
+            (true, None) => config.model.iter().map(String::as_str).collect(),
+        };
+        match named.is_empty() {
+            true => Ok(None),
+            false => Self::parse(named).map(Some),
+        }
+    }
+
+    /// Whom the person named, or who can be reached without being named: a provider whose key is
+    /// set, a server on this machine.
+    pub(crate) async fn found(
+        gyrus: &Gyrus,
+        config: &Config,
+        flags: &[String],
+    ) -> Result<Self, Failure> {
+        if let Some(named) = Self::named(gyrus, config, flags)? {
+            return Ok(named);
+        }
+        match crate::discover::first(gyrus, config).await? {
+            Some(name) => Self::parse([name.as_str()]),
+            None => Err(Failure::usage("there is no model to ask").hint(format!(
+                "`gyrus setup` finds or stores a key and proves it; or name one: --model \
+                 PROVIDER, --model http://HOST/v1#NAME, {}=…; `gyrus demo` needs none",
+                env::GYRUS_MODEL
+            ))),
+        }
+    }
+
+    /// The names, as they can be given again.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        self.names.iter().map(Name::to_string)
+    }
+
+    /// What a run's first entry says of the person's choice.
+    pub(crate) fn pins(&self) -> Pins {
+        Pins::from([(MODEL_PIN.to_owned(), self.to_string())])
+    }
+
+    /// Whom a run had.
+    pub(crate) fn pinned(pins: &Pins) -> Result<Self, Failure> {
+        let names = pins.get(MODEL_PIN).ok_or_else(|| {
+            Failure::usage("the run does not say which model it had")
+                .hint("name one: --model PROVIDER")
+        })?;
+        Self::parse(names.split(BETWEEN))
+    }
+
+    /// Makes them ready to be asked; pictures come from the runs in `store`.
+    pub(crate) async fn start(
+        &self,
+        gyrus: &Gyrus,
+        config: &Config,
+        store: &Store,
+    ) -> Result<Ready, Failure> {
+        let blobs: Arc<dyn Blobs> = Arc::new(Pictures(store.clone()));
+        if let [Name::Script(file)] = self.names.as_slice() {
+            let router = Arc::new(Only(scripted(file, blobs).await?));
+            return Ok(Ready {
+                router,
+                secrets: Vec::new(),
+            });
+        }
+        let catalogue = catalogue(gyrus)?;
+        let keys = Keys::new(config);
+        let measured = measured::read(gyrus)?;
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for name in &self.names {
+            let Name::Connected(name) = name else {
+                continue;
+            };
+            for candidate in connected(name, &keys, &catalogue, &blobs).await? {
+                let is_new = |one: &Candidate| one.model.name() != candidate.model.name();
+                if candidates.iter().all(is_new) {
+                    candidates.push(measured::applied(&measured, candidate));
+                }
+            }
+        }
+        let policy = config.policy;
+        if policy == Policy::LocalOnly && candidates.iter().all(|candidate| !candidate.is_local) {
+            return Err(Failure::usage(
+                "the policy is `local-only`, and none of the models is on this machine",
+            )
+            .hint("name one that is, like --model ollama, or choose another policy"));
+        }
+        Ok(Ready {
+            router: Arc::new(ModelRouter::new(candidates, policy)),
+            secrets: keys.secrets(),
+        })
+    }
+}
+
+impl std::fmt::Display for Whom {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<String> = self.names().collect();
+        f.write_str(&names.join(BETWEEN))
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Name::Script(file) => write!(f, "script:{}", file.display()),
+            Name::Connected(name) => f.write_str(name),
+        }
+    }
+}
+
+/// What is known of models: our own file, then the person's.
+pub(crate) fn catalogue(gyrus: &Gyrus) -> Result<Catalogue, Failure> {
+    let path = gyrus.home()?.config.with_file_name("models.toml");
+    let builtin = Catalogue::builtin();
+    match std::fs::read_to_string(&path) {
+        Ok(text) => builtin
+            .merged(&text)
+            .map_err(|error| Failure::usage(format!("{}, {error}", path.display()))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(builtin),
+        Err(error) => {
+            Err(Failure::usage(format!("{} cannot be read", path.display())).because(&error))
+        }
+    }
+}
+
+async fn scripted(
+    file: &std::path::Path,
+    blobs: Arc<dyn Blobs>,
+) -> Result<Arc<dyn Model>, Failure> {
+    match ScriptedModel::start(file, blobs).await {
+        Ok(model) => Ok(Arc::new(model)),
+        Err(error @ ScriptError::Read { .. }) => Err(Failure::usage(format!(
+            "the script {} cannot be read",
+            file.display()
+        ))
+        .because(std::error::Error::source(&error).unwrap_or(&error))
+        .hint("name the file: --model script:FILE")),
+        Err(error @ ScriptError::Format { .. }) => Err(Failure::usage(error)),
+        Err(error @ (ScriptError::Server { .. } | ScriptError::Client { .. })) => {
+            Err(Failure::failed("the script cannot be played").because(&error))
+        }
+    }
+}
+
+/// The models that one name stands for.
+pub(crate) async fn connected(
+    name: &str,
+    keys: &Keys<'_>,
+    catalogue: &Catalogue,
+    blobs: &Arc<dyn Blobs>,
+) -> Result<Vec<Candidate>, Failure> {
+    let one = |name: String| async move {
+        connect(
+            &name,
+            |variable| keys.get(variable),
+            catalogue,
+            blobs.clone(),
+        )
+        .await
+    };
+    let is_provider = catalogue.providers().any(|provider| provider == name);
+    if !is_provider {
+        return one(name.to_owned())
+            .await
+            .map(|candidate| vec![candidate])
+            .map_err(|error| unconnected(error, keys));
+    }
+    // The medium one is what a run asks most, and whose absence is worth a word.
+    let tiers = ["medium", "small", "large"].map(|tier| one(format!("{name}:{tier}")));
+    let mut found = Vec::new();
+    let mut first_error = None;
+    for tier in join_all(tiers).await {
+        match tier {
+            Ok(candidate) => found.push(candidate),
+            Err(error) => {
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    match (found.is_empty(), first_error) {
+        (true, Some(error)) => Err(unconnected(error, keys)),
+        _ => Ok(found),
+    }
+}
+
+fn unconnected(error: ConnectError, keys: &Keys<'_>) -> Failure {
+    if let Some(failure) = keys.failure() {
+        return failure;
+    }
+    match &error {
+        ConnectError::NoKey { .. } => Failure::usage(&error)
+            .hint("`gyrus setup` stores one and proves it; a model on this machine needs none"),
+        ConnectError::NoList { error: reason, .. } | ConnectError::Client { error: reason, .. } => {
+            let hint = match reason {
+                ModelError::Auth { .. } => "is the key right, and has it credit? see: gyrus setup",
+                _ => "is the address right, and the network there? see: gyrus models check",
+            };
+            Failure::unreachable(&error).hint(hint)
+        }
+        _ => Failure::usage(&error).hint("see which there are: gyrus models"),
+    }
+}
+
+/// The pictures of all runs, by what they are.
+struct Pictures(Store);
+
+impl Blobs for Pictures {
+    fn load(&self, id: &BlobId) -> Result<Vec<u8>, String> {
+        match self.0.blob(RUNS, id) {
+            Ok(Some(bytes)) => Ok(bytes),
+            Ok(None) => Err("no run has it any more".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// Nobody: for reading and replaying, where no model may be asked.
+pub(crate) struct NoModel;
+
+impl Model for NoModel {
+    fn name(&self) -> &str {
+        "none"
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn reply<'a>(
+        &'a self,
+        _prompt: &'a Prompt,
+        _deltas: &'a mut (dyn FnMut(Delta) + Send),
+    ) -> Boxed<'a, Result<Reply, ModelError>> {
+        let message = "this command asks no model".to_owned();
+        Box::pin(async { Err(ModelError::Network { message }) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_again() {
+        let whom = Whom::parse(["openai:large", "http://127.0.0.1:9/v1#m"]).unwrap();
+        assert_eq!(Whom::pinned(&whom.pins()).unwrap(), whom);
+        assert!(Whom::parse(["script:a.toml", "openai"]).is_err());
+        assert!(Whom::parse(["script:"]).is_err());
+        assert!(Whom::pinned(&Pins::new()).is_err());
+    }
+}

@@ -1,0 +1,172 @@
+//! Models over a real wire: what a person sees when one answers, and when it does not.
+
+use serde_json::json;
+
+use crate::{
+    provider::{Provider, Says, call, event, refusal, words},
+    support::{Said, THREE_STEPS, World},
+};
+
+fn ask(world: &World, provider: &Provider, more: &[&str]) -> Said {
+    let model = provider.model();
+    let arguments = ["run", "say hello", "--model", &model];
+    world.gyrus(&[&arguments, more].concat())
+}
+
+fn finish() -> Says {
+    call("finish", &json!({"reached": true, "answer": "hello"}))
+}
+
+#[test]
+fn a_compatible_server_reaches_the_goal() {
+    let world = World::new(THREE_STEPS);
+    let provider = Provider::start(|number, _| match number {
+        0 => call("read", &json!({"path": "."})),
+        _ => finish(),
+    });
+    let said = ask(&world, &provider, &[]).exits(0);
+    assert_eq!(said.out, "hello\n");
+    let asked = provider.asked.lock().unwrap();
+    assert_eq!(asked.len(), 2);
+    assert_eq!(asked[0]["model"], "tiny");
+    assert_eq!(asked[0]["stream"], true);
+    let last = asked[1]["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["role"], "tool", "the call has its result");
+}
+
+#[test]
+fn a_model_that_only_talks_is_reminded_and_then_a_person_is_told() {
+    let world = World::new(THREE_STEPS);
+    let provider = Provider::start(|_, _| words("I would first look at the folder."));
+    ask(&world, &provider, &[])
+        .exits(6)
+        .says("without calling a tool")
+        .says("gyrus steer");
+}
+
+#[test]
+fn a_wrong_key_an_empty_account_and_a_missing_model() {
+    let world = World::new(THREE_STEPS);
+    for (status, code, message, says) in [
+        (
+            401,
+            "invalid_api_key",
+            "Incorrect API key provided",
+            "the key",
+        ),
+        (
+            429,
+            "insufficient_quota",
+            "You exceeded your current quota",
+            "quota",
+        ),
+        (
+            404,
+            "model_not_found",
+            "The model `tiny` does not exist",
+            "does not exist",
+        ),
+    ] {
+        let provider = Provider::start(move |_, _| refusal(status, code, message));
+        let said = ask(&world, &provider, &[]).exits(7).says(says);
+        assert!(said.err.contains("gyrus resume"), "{}", said.err);
+        assert_eq!(
+            provider.asked.lock().unwrap().len(),
+            1,
+            "asked again in vain: {code}"
+        );
+    }
+}
+
+#[test]
+fn a_network_that_dies_in_the_middle_is_asked_again() {
+    let world = World::new(THREE_STEPS);
+    let provider = Provider::start(|number, _| match number {
+        0 => Says::Dies(event(&json!({
+            "index": 0, "finish_reason": null,
+            "delta": {"role": "assistant", "content": "I begin"}
+        }))),
+        1 => Says::Dies(event(&json!({
+            "index": 0, "finish_reason": null,
+            "delta": {"tool_calls": [{"index": 0, "id": "c", "type": "function",
+                "function": {"name": "shell", "arguments": "{\"command\": \"touch half"}}]}
+        }))),
+        _ => finish(),
+    });
+    let said = ask(&world, &provider, &[]).exits(0);
+    assert!(said.err.contains("attempt 1"), "{}", said.err);
+    assert_eq!(world.file("half"), "");
+    assert!(
+        !world.work().join("half").exists(),
+        "half a call was executed"
+    );
+}
+
+#[test]
+fn nobody_there_and_nobody_named() {
+    let world = World::new(THREE_STEPS);
+    world
+        .gyrus(&["run", "go", "--model", "anthropic"])
+        .exits(2)
+        .says("ANTHROPIC_API_KEY")
+        .says("gyrus setup");
+    world
+        .gyrus(&["run", "go", "--model", "anthropik/x"])
+        .exits(2)
+        .says("did you mean `anthropic`?");
+    world
+        .gyrus(&["run", "go", "--model", "http://127.0.0.1:1/v1#tiny"])
+        .exits(7);
+}
+
+#[test]
+fn a_key_is_stored_found_and_never_shown() {
+    let world = World::new(THREE_STEPS);
+    let provider = Provider::start(|_, _| finish());
+    let mut command = world.command(&["setup", "--provider", "openrouter", "--key-stdin"]);
+    command
+        .env_remove("GYRUS_MODEL")
+        .env("OPENROUTER_BASE_URL", &provider.address)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"sk-or-secret-1234\n").unwrap();
+    let said = crate::support::said(child.wait_with_output().unwrap());
+    assert!(!said.err.contains("sk-or-secret") && !said.out.contains("sk-or-secret"));
+    let config = std::fs::read_to_string(world.path("home/config.toml")).unwrap();
+    assert!(config.contains("OPENROUTER_API_KEY") && !config.contains("sk-or-secret"));
+    // The next run finds it by the configuration alone.
+    let mut command = world.command(&["run", "go"]);
+    command
+        .env_remove("GYRUS_MODEL")
+        .env("OPENROUTER_BASE_URL", &provider.address);
+    let said = crate::support::said(command.output().unwrap());
+    assert!(said.err.contains("openrouter/tiny"), "{}", said.err);
+    said.exits(0);
+}
+
+#[test]
+fn models_are_listed_and_measured() {
+    let world = World::new(THREE_STEPS);
+    let provider = Provider::start(|_, _| words("yes"));
+    let model = provider.model();
+    let said = world.gyrus(&["models", "check", &model]).exits(0);
+    assert!(said.out.contains("answers"), "{}", said.out);
+    assert!(said.out.contains("tool calls"), "{}", said.out);
+    assert!(said.out.contains("no:"), "it only talks: {}", said.out);
+    assert!(world.path("home/measured.json").exists());
+    let mut command = world.command(&["models"]);
+    command.env("GYRUS_MODEL", &model);
+    let said = crate::support::said(command.output().unwrap()).exits(0);
+    assert!(said.out.contains("measured"), "{}", said.out);
+    // A model that calls no tools is driven by prompted ones from now on.
+    let said = world.gyrus(&["run", "go", "--model", &model, "--max-steps", "1"]);
+    assert!(said.code != Some(0));
+    let asked = provider.asked.lock().unwrap();
+    assert!(
+        asked.last().unwrap().get("tools").is_none(),
+        "{:?}",
+        asked.last()
+    );
+}

@@ -1,0 +1,86 @@
+//! `gyrus` without a command: a line prompt.
+
+use gyrus_kernel::Entry;
+
+use crate::{
+    support::{THREE_STEPS, World},
+    terminal::Terminal,
+};
+
+const XTERM: &[(&str, &str)] = &[("TERM", "xterm-256color")];
+
+#[test]
+fn a_conversation_at_a_terminal() {
+    let world = World::new(THREE_STEPS);
+    let arguments = ["--workdir", ".", "--approve", "auto"];
+    let Some(mut terminal) = Terminal::start_with(&world, &arguments, "", XTERM) else {
+        return;
+    };
+    terminal.shows("Ctrl-D leaves.");
+    terminal.shows("❯");
+    terminal.types("say hello\r");
+    // Streamed while it comes, and not said again as an entry.
+    let first = terminal.shows("reached, as the model claims");
+    assert_eq!(first.matches("First a file.").count(), 1, "{first:?}");
+    terminal.shows("It says hello.");
+    terminal.shows("❯");
+    terminal.types("/qiut\r");
+    terminal.shows("did you mean `/quit`?");
+    terminal.shows("❯");
+    terminal.types("and once more\r");
+    terminal.shows("reached, as the model claims");
+    terminal.shows("❯");
+    terminal.types("\x04");
+    assert_eq!(terminal.exit_code(), Some(0));
+
+    // Both runs are one session, and what was typed is there next time.
+    let runs = world.runs();
+    assert_eq!(runs.len(), 2);
+    let name = gyrus_kernel::log_name(runs[1]);
+    let first = world.store().reader(&name).unwrap().entry(1).unwrap();
+    let started = gyrus_kernel::parse(&first.unwrap()).unwrap();
+    assert!(
+        matches!(&started, Entry::RunStarted(started) if started.continues == Some(runs[0])),
+        "{started:?}"
+    );
+    let history = std::fs::read_to_string(world.path("home/history")).unwrap();
+    assert!(history.contains("say hello") && history.contains("and once more"));
+}
+
+#[test]
+fn an_interrupt_parks_the_run_and_not_the_conversation() {
+    let world = World::new(crate::support::UNTIL_GO);
+    let arguments = ["--workdir", ".", "--approve", "auto"];
+    let Some(mut terminal) = Terminal::start_with(&world, &arguments, "", XTERM) else {
+        return;
+    };
+    terminal.shows("❯");
+    terminal.types("wait\r");
+    world.wait_for_file("ledger.txt", "begun");
+    terminal.types("\x03");
+    terminal.shows("finishing what is in hand");
+    terminal.types("\x03");
+    terminal.shows("/resume goes on with it");
+    terminal.shows("❯");
+    std::fs::write(world.work().join("go"), "").unwrap();
+    terminal.types("/resume\r");
+    terminal.shows("finished");
+    terminal.shows("❯");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.exit_code(), Some(0));
+}
+
+#[test]
+fn the_bottom_line_says_what_the_run_is_at() {
+    let world = World::new(crate::support::UNTIL_GO);
+    let arguments = ["run", "go", "--workdir", ".", "--approve", "auto"];
+    let Some(mut terminal) = Terminal::start_with(&world, &arguments, "", XTERM) else {
+        return;
+    };
+    terminal.shows("running shell");
+    std::fs::write(world.work().join("go"), "").unwrap();
+    let rest = terminal.shows("finished");
+    // The last thing on the screen is the answer, not a half line.
+    assert!(rest.rfind("\r\x1b[K") > rest.rfind("step "), "{rest:?}");
+    assert_eq!(terminal.exit_code(), Some(0));
+}

@@ -1,0 +1,149 @@
+//! A provider on this machine: it speaks the protocol that most servers speak, over plain HTTP, and
+//! says what a test wants.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use serde_json::{Value, json};
+
+/// What it says to a question, and how it ends the connection.
+pub(crate) enum Says {
+    /// A whole answer: status, content type, body.
+    Answer(u16, &'static str, String),
+    /// The beginning of a stream, and then nothing more.
+    Dies(String),
+}
+
+/// A running provider. It ends with the test's process.
+pub(crate) struct Provider {
+    pub(crate) address: String,
+    /// The bodies of the questions so far.
+    pub(crate) asked: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Provider {
+    /// Answers the n-th question, counted from 0, with what `says` returns.
+    pub(crate) fn start(says: impl Fn(usize, &Value) -> Says + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/v1", listener.local_addr().unwrap());
+        let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let heard = asked.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(stream) = stream else { return };
+                // One after the other is enough for a test; a broken pipe is the test's business.
+                let _ = serve(stream, &heard, &says);
+            }
+        });
+        Self { address, asked }
+    }
+
+    /// As `--model` takes it.
+    pub(crate) fn model(&self) -> String {
+        format!("{}#tiny", self.address)
+    }
+}
+
+fn serve(
+    stream: TcpStream,
+    asked: &Mutex<Vec<Value>>,
+    says: &impl Fn(usize, &Value) -> Says,
+) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut first = String::new();
+    reader.read_line(&mut first)?;
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let line = line.trim().to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let said = if first.starts_with("GET") {
+        let list = json!({"object": "list", "data": [{"id": "tiny", "object": "model"}]});
+        Says::Answer(200, "application/json", list.to_string())
+    } else {
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let number = {
+            let mut asked = asked.lock().unwrap();
+            asked.push(body.clone());
+            asked.len() - 1
+        };
+        says(number, &body)
+    };
+    let mut stream = stream;
+    match said {
+        Says::Answer(status, kind, body) => write!(
+            stream,
+            "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\
+             connection: close\r\n\r\n{body}",
+            body.len()
+        ),
+        Says::Dies(start) => write!(
+            stream,
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 100000\r\n\
+             \r\n{start}"
+        ),
+    }
+}
+
+/// A streamed reply of these deltas.
+pub(crate) fn stream(deltas: &[Value], finish: &str) -> Says {
+    let mut body = String::new();
+    for delta in deltas {
+        body.push_str(&event(
+            &json!({"index": 0, "delta": delta, "finish_reason": null}),
+        ));
+    }
+    body.push_str(&event(
+        &json!({"index": 0, "delta": {}, "finish_reason": finish}),
+    ));
+    let usage = json!({
+        "id": "c", "object": "chat.completion.chunk", "model": "tiny", "choices": [],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+    });
+    body.push_str(&format!("data: {usage}\n\ndata: [DONE]\n\n"));
+    Says::Answer(200, "text/event-stream", body)
+}
+
+/// One event of a stream.
+pub(crate) fn event(choice: &Value) -> String {
+    let chunk = json!({
+        "id": "c", "object": "chat.completion.chunk", "model": "tiny", "choices": [choice]
+    });
+    format!("data: {chunk}\n\n")
+}
+
+/// Words, streamed.
+pub(crate) fn words(text: &str) -> Says {
+    stream(&[json!({"role": "assistant", "content": text})], "stop")
+}
+
+/// A call, streamed.
+pub(crate) fn call(tool: &str, arguments: &Value) -> Says {
+    let call = json!({"tool_calls": [{
+        "index": 0, "id": format!("call_{tool}"), "type": "function",
+        "function": {"name": tool, "arguments": arguments.to_string()}
+    }]});
+    stream(
+        &[json!({"role": "assistant", "content": ""}), call],
+        "tool_calls",
+    )
+}
+
+/// A refusal, as providers word them.
+pub(crate) fn refusal(status: u16, code: &str, message: &str) -> Says {
+    let body = json!({"error": {"message": message, "type": code, "code": code}});
+    Says::Answer(status, "application/json", body.to_string())
+}

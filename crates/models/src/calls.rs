@@ -1,0 +1,201 @@
+//! Calls that travel whole, their arguments as JSON and not as text: read, sent back, answered.
+//!
+//! A result goes to the call that it names, if that call stands in the turn before. A call
+//! without a result is answered all the same, and a result without its call (its message may
+//! have been folded away) is left to the protocol as one of the other parts.
+
+use gyrus_contract::{ModelError, Part, ToolCall, ToolResult};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    arguments,
+    conversation::{CallIds, called_name},
+    errors::bad,
+    reading::{self, Content, MAX_ARGUMENT_BYTES},
+};
+
+/// A call as it stands on the wire, still to be believed.
+#[derive(Debug, Default)]
+pub(crate) struct Arrived {
+    /// The provider's own id, if it gives one.
+    pub(crate) id: Option<String>,
+    /// The tool.
+    pub(crate) name: Option<String>,
+    /// An object; nothing where there are none, and some servers send the text of an object.
+    pub(crate) arguments: Option<Value>,
+}
+
+impl Arrived {
+    /// The call as it joins `parts`, counted as `content`.
+    ///
+    /// # Errors
+    /// [`ModelError::BadOutput`] if it has no name or is longer than a call or a reply may be.
+    pub(crate) fn join(
+        self,
+        parts: &[Part],
+        content: &mut Content,
+    ) -> Result<ToolCall, ModelError> {
+        let Some(tool) = self.name.filter(|name| !name.is_empty()) else {
+            return Err(bad("a tool call has no name"));
+        };
+        let arguments = self.arguments.unwrap_or_default();
+        let size = tool.len() + arguments.to_string().len();
+        if size > MAX_ARGUMENT_BYTES {
+            return Err(bad(format!(
+                "tool arguments exceed {MAX_ARGUMENT_BYTES} bytes"
+            )));
+        }
+        content.grow(size)?;
+        let arguments = match arguments {
+            Value::Null => Value::Object(Map::new()),
+            Value::String(raw) => arguments::parse(raw, Value::Null),
+            whole => whole,
+        };
+        Ok(ToolCall {
+            id: reading::unique_id(&self.id.unwrap_or_default(), parts),
+            tool,
+            arguments,
+        })
+    }
+}
+
+/// The arguments as they go back: providers take objects only, and arguments that were none are
+/// shown to the model as what they were.
+pub(crate) fn object(call: &ToolCall) -> Value {
+    match &call.arguments {
+        Value::Object(_) => call.arguments.clone(),
+        other => json!({"invalid_arguments": other}),
+    }
+}
+
+/// What stands for the result of a call that has none.
+pub(crate) const NO_RESULT: &str =
+    "There is no result: the call was not carried out, or its result is not kept.";
+
+/// A call as it went out, and its result.
+#[derive(Debug)]
+pub(crate) struct Answered<'a> {
+    /// The call's id on the wire.
+    pub(crate) id: String,
+    /// The tool's name on the wire.
+    pub(crate) tool: String,
+    /// `None` if the conversation has none.
+    pub(crate) result: Option<&'a ToolResult>,
+}
+
+impl Answered<'_> {
+    /// The result's words.
+    pub(crate) fn text(&self) -> &str {
+        self.result.map_or(NO_RESULT, |result| &result.text.text)
+    }
+
+    /// Whether the call failed, which one without a result did.
+    pub(crate) fn is_error(&self) -> bool {
+        self.result.is_none_or(|result| result.is_error)
+    }
+}
+
+/// The calls of a conversation while it is put into the words of a protocol, turn by turn.
+pub(crate) struct Calls {
+    ids: CallIds,
+    /// Id and name of those that the turn before made.
+    open: Vec<(String, String)>,
+}
+
+impl Calls {
+    /// For a conversation from its beginning. Any id will do.
+    pub(crate) fn new() -> Self {
+        Self {
+            ids: CallIds::new(|_| true),
+            open: Vec::new(),
+        }
+    }
+
+    /// The id and the name under which the next call goes out.
+    pub(crate) fn call(&mut self, call: &ToolCall) -> (String, String) {
+        let sent = (
+            self.ids.call(&call.id),
+            called_name(&call.tool).into_owned(),
+        );
+        self.open.push(sent.clone());
+        sent
+    }
+
+    /// The calls of the turn before, in their order, with their results from `parts`; and the
+    /// parts that are no such result.
+    pub(crate) fn answer<'a>(&mut self, parts: &[&'a Part]) -> (Vec<Answered<'a>>, Vec<&'a Part>) {
+        let answered = std::mem::take(&mut self.open).into_iter();
+        let mut answered: Vec<_> = answered
+            .map(|(id, tool)| Answered {
+                id,
+                tool,
+                result: None,
+            })
+            .collect();
+        let mut rest = Vec::new();
+        for &part in parts {
+            let result = match part {
+                Part::ToolResult(result) => Some(result),
+                _ => None,
+            };
+            let id = result.and_then(|result| self.ids.result(&result.call_id));
+            match answered
+                .iter_mut()
+                .find(|call| Some(&call.id) == id.as_ref())
+            {
+                Some(call) => call.result = result,
+                None => rest.push(part),
+            }
+        }
+        self.ids.give_up();
+        (answered, rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gyrus_contract::{Origin, Text};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn results_find_their_calls() {
+        let call = |id: &str, tool: &str| ToolCall {
+            id: id.into(),
+            tool: tool.into(),
+            arguments: json!({}),
+        };
+        let result = |id: &str| {
+            Part::ToolResult(ToolResult {
+                call_id: id.into(),
+                text: Text::new(format!("of {id}"), Origin::Kernel),
+                images: Vec::new(),
+                is_error: false,
+            })
+        };
+        let mut calls = Calls::new();
+        for (id, tool) in [("1", "a"), ("2", "b c"), ("3", "a")] {
+            calls.call(&call(id, tool));
+        }
+        let parts = [result("3"), result("gone"), result("1"), result("1")];
+        let parts: Vec<_> = parts.iter().collect();
+        let (answered, rest) = calls.answer(&parts);
+        let told: Vec<_> = answered
+            .iter()
+            .map(|call| (call.tool.as_str(), call.text(), call.is_error()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("a", "of 1", false),
+                ("b_c", NO_RESULT, true),
+                ("a", "of 3", false)
+            ]
+        );
+        assert_eq!(rest, [parts[1], parts[3]]);
+        let (answered, rest) = calls.answer(&parts[..1]);
+        assert!(answered.is_empty());
+        assert_eq!(rest, parts[..1]);
+    }
+}

@@ -1,0 +1,350 @@
+//! From a name that a person typed to a model that can be asked.
+//!
+//! `provider/model` names one. `provider` and `provider:tier` take the best model of that strength
+//! from the provider's own list. An address, `http://host/v1#model`, is asked by the Chat protocol
+//! that most servers understand; no key is sent there, for nobody said that one is meant for it.
+
+use std::{borrow::Cow, net::IpAddr, sync::Arc};
+
+use gyrus_contract::{Model, ModelError, Price};
+use reqwest::Url;
+
+use super::{Catalogue, Known, Protocol, Provider, file::ListEntry, file::nearest, list, protocol};
+use crate::{Blobs, Candidate, Connection, Prompted, Tier};
+
+/// The most models that an error names.
+const NAMED: usize = 5;
+
+/// Why a name did not become a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// Nobody is called so.
+    #[error("no provider is called `{name}`; {}", remedy(.suggestion, .known))]
+    UnknownProvider {
+        /// What was given.
+        name: String,
+        /// The name most like it.
+        suggestion: Option<String>,
+        /// All names.
+        known: Vec<String>,
+    },
+    /// What stands behind the colon is no tier.
+    #[error("{0}, or `provider/model` for a certain model")]
+    UnknownTier(#[from] crate::UnknownTier),
+    /// The provider wants a key.
+    #[error("{provider} wants a key: set {}", .variables.join(" or "))]
+    NoKey {
+        /// Who.
+        provider: String,
+        /// The environment variables that were looked for.
+        variables: Vec<String>,
+    },
+    /// Where to ask is no address.
+    #[error("`{address}` is no address like https://host: {reason}")]
+    BadAddress {
+        /// What was given, without what may be a password.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The provider's list has nothing that may be chosen unasked.
+    #[error("{provider} has no model that is known to be {tier}; name one: {}", examples(.listed))]
+    NoModel {
+        /// Whose list.
+        provider: String,
+        /// What was wanted.
+        tier: &'static str,
+        /// Some of what it has, as names that can be given.
+        listed: Vec<String>,
+    },
+    /// The provider could not be asked which models it has.
+    #[error("{provider} did not say which models it has: {error}")]
+    NoList {
+        /// Who.
+        provider: String,
+        /// Why.
+        error: ModelError,
+    },
+    /// The client could not be made.
+    #[error("{name}: {error}")]
+    Client {
+        /// Of whom.
+        name: String,
+        /// Why.
+        error: ModelError,
+    },
+}
+
+fn remedy(suggestion: &Option<String>, known: &[String]) -> String {
+    match suggestion {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!("known are {}", known.join(", ")),
+    }
+}
+
+fn examples(listed: &[String]) -> String {
+    match listed.is_empty() {
+        true => "its list is empty".to_owned(),
+        false => listed.join(", "),
+    }
+}
+
+/// Which model of a provider is wanted.
+enum Wish<'a> {
+    Named(&'a str),
+    OfTier(Tier),
+}
+
+/// Where to ask, and for what.
+struct Place<'a> {
+    connection: Connection,
+    protocol: Protocol,
+    list: Option<Cow<'a, ListEntry>>,
+    free_when_local: bool,
+}
+
+/// The model that `name` means, ready to be asked and to be a candidate of a router.
+///
+/// `environment` looks up variables; one that is empty counts as not set. Nothing is sent where
+/// `name` says which model is meant; else the provider is asked for its list.
+///
+/// # Errors
+/// [`ConnectError`], which says what to do.
+pub async fn connect(
+    name: &str,
+    environment: impl Fn(&str) -> Option<String>,
+    catalogue: &Catalogue,
+    blobs: Arc<dyn Blobs>,
+) -> Result<Candidate, ConnectError> {
+    let name = name.trim();
+    let (mut place, wish) = match name.starts_with("http://") || name.starts_with("https://") {
+        true => at_address(name, blobs)?,
+        false => at_provider(name, environment, catalogue, blobs)?,
+    };
+    let mut listed_window = None;
+    match wish {
+        Wish::Named(model) => place.connection.model = model.to_owned(),
+        Wish::OfTier(tier) => {
+            let chosen = place.pick(tier, catalogue).await?;
+            listed_window = chosen.window;
+            place.connection.model = chosen.id;
+        }
+    }
+    place.candidate(catalogue, listed_window)
+}
+
+fn at_provider<'a>(
+    name: &'a str,
+    environment: impl Fn(&str) -> Option<String>,
+    catalogue: &'a Catalogue,
+    blobs: Arc<dyn Blobs>,
+) -> Result<(Place<'a>, Wish<'a>), ConnectError> {
+    // Models may have slashes and colons in their names, providers have none.
+    let (provider_name, wish) = match (name.split_once('/'), name.split_once(':')) {
+        (Some((provider, model)), _) if !model.is_empty() => (provider, Wish::Named(model)),
+        (None, Some((provider, tier))) => (provider, Wish::OfTier(tier.parse()?)),
+        _ => (name.trim_end_matches('/'), Wish::OfTier(Tier::Medium)),
+    };
+    let Some(provider) = catalogue.providers.get(provider_name) else {
+        let suggestion = nearest(provider_name, catalogue.providers());
+        return Err(ConnectError::UnknownProvider {
+            name: provider_name.to_owned(),
+            suggestion: suggestion.map(str::to_owned),
+            known: catalogue.providers().map(str::to_owned).collect(),
+        });
+    };
+    let set = |name: &String| environment(name).filter(|value| !value.trim().is_empty());
+    let key = provider.key_variables.iter().find_map(set);
+    if key.is_none() && !provider.key_optional {
+        return Err(ConnectError::NoKey {
+            provider: provider_name.to_owned(),
+            variables: provider.key_variables.clone(),
+        });
+    }
+    let base_url = match provider.base_url_variables.iter().find_map(set) {
+        Some(given) => complete(given.trim(), provider)?,
+        None => provider.base_url.clone(),
+    };
+    check(&base_url)?;
+    let place = Place {
+        connection: Connection {
+            base_url,
+            key,
+            provider: provider_name.to_owned(),
+            model: String::new(),
+            facts: crate::Facts::default(),
+            blobs,
+        },
+        protocol: provider.protocol,
+        list: provider.list.as_ref().map(Cow::Borrowed),
+        free_when_local: provider.free_when_local,
+    };
+    Ok((place, wish))
+}
+
+fn at_address(name: &str, blobs: Arc<dyn Blobs>) -> Result<(Place<'_>, Wish<'_>), ConnectError> {
+    let (base_url, model) = name.split_once('#').unwrap_or((name, ""));
+    let url = check(base_url)?;
+    let host = url.host_str().unwrap_or_default();
+    let provider = match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    let place = Place {
+        connection: Connection {
+            base_url: base_url.to_owned(),
+            key: None,
+            provider,
+            model: String::new(),
+            facts: crate::Facts::default(),
+            blobs,
+        },
+        protocol: Protocol::Chat,
+        list: Some(Cow::Owned(ListEntry::compatible())),
+        free_when_local: false,
+    };
+    let wish = match model {
+        "" => Wish::OfTier(Tier::Medium),
+        model => Wish::Named(model),
+    };
+    Ok((place, wish))
+}
+
+/// An address as people write it into a variable: a URL, or `host` and `host:port`, where the
+/// catalogue's port stands in for a missing one; and `0.0.0.0` where a server was told to listen
+/// everywhere.
+fn complete(given: &str, provider: &Provider) -> Result<String, ConnectError> {
+    let wrong = |()| ConnectError::BadAddress {
+        address: given.to_owned(),
+        reason: "its host or port cannot be used".to_owned(),
+    };
+    let mut url = match given.contains("://") {
+        true => check(given)?,
+        false => {
+            let mut url = check(&format!("http://{given}"))?;
+            if url.port().is_none() && !given.trim_end_matches('/').ends_with(":80") {
+                let usual = check(&provider.base_url)?;
+                url.set_port(usual.port()).map_err(wrong)?;
+            }
+            url
+        }
+    };
+    if url.host_str() == Some("0.0.0.0") {
+        url.set_host(Some("127.0.0.1")).map_err(|_| wrong(()))?;
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// An address that can be asked.
+fn check(address: &str) -> Result<Url, ConnectError> {
+    let wrong = |address: &str, reason: &str| ConnectError::BadAddress {
+        address: address.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let url = Url::parse(address).map_err(|error| wrong(address, &error.to_string()))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        let host = url.host_str().unwrap_or_default();
+        let reason = "a name or password in an address would be shown; set the key instead";
+        return Err(wrong(&format!("{}://…@{host}", url.scheme()), reason));
+    }
+    match (url.scheme(), url.host_str()) {
+        ("http" | "https", Some(_)) => Ok(url),
+        (scheme, _) => Err(wrong(address, &format!("`{scheme}` is not spoken here"))),
+    }
+}
+
+impl Place<'_> {
+    /// The best model of this tier, or of the nearest one, in the provider's list.
+    async fn pick(&self, tier: Tier, catalogue: &Catalogue) -> Result<list::Listed, ConnectError> {
+        let provider = &self.connection.provider;
+        let models = match &self.list {
+            Some(entry) => list::list(&self.connection, entry).await,
+            None => Ok(Vec::new()),
+        };
+        let mut models = models.map_err(|error| ConnectError::NoList {
+            provider: provider.clone(),
+            error,
+        })?;
+        models.retain(|model| !catalogue.known(provider, &model.id).is_other);
+        // Where there is one, it is meant: a server that runs a single model.
+        if let [only] = &models[..] {
+            return Ok(only.clone());
+        }
+        let best_of = |tier: Tier| {
+            let of_tier = models.iter().filter_map(|model| {
+                let known = catalogue.known(provider, &model.id);
+                let preference = catalogue.preference(provider, &model.id)?;
+                (known.tier == Some(tier)).then_some((preference, model))
+            });
+            of_tier.min_by_key(|(preference, _)| *preference)
+        };
+        let chosen = tier.or_nearest().into_iter().find_map(best_of);
+        let chosen = chosen.map(|(_, model)| model.clone());
+        chosen.ok_or_else(|| ConnectError::NoModel {
+            provider: provider.clone(),
+            tier: tier.word(),
+            listed: models
+                .iter()
+                .take(NAMED)
+                .map(|model| self.name_of(&model.id))
+                .collect(),
+        })
+    }
+
+    /// The name under which a person gets this model.
+    fn name_of(&self, model: &str) -> String {
+        match self.connection.provider.contains(['.', ':']) {
+            true => format!("{}#{model}", self.connection.base_url),
+            false => format!("{}/{model}", self.connection.provider),
+        }
+    }
+
+    fn candidate(
+        mut self,
+        catalogue: &Catalogue,
+        listed_window: Option<u64>,
+    ) -> Result<Candidate, ConnectError> {
+        let connection = &mut self.connection;
+        let known = catalogue.known(&connection.provider, &connection.model);
+        let Known {
+            mut facts,
+            tier,
+            is_other: _,
+            is_hosted,
+        } = known;
+        let is_local = is_this_machine(&connection.base_url) && !is_hosted;
+        facts.window = facts.window.or(listed_window);
+        if is_local && self.free_when_local {
+            facts.price = facts.price.or(Some(Price::new(0, 0)));
+        }
+        connection.facts = facts.clone();
+        let name = connection.name();
+        let model: Arc<dyn Model> = protocol::make(self.protocol, self.connection)
+            .map_err(|error| ConnectError::Client { name, error })?;
+        let is_prompted = facts.tools == Some(false);
+        Ok(Candidate {
+            model: match is_prompted {
+                true => Arc::new(Prompted::new(model)),
+                false => model,
+            },
+            tier: tier.unwrap_or(Tier::Medium),
+            facts,
+            is_local,
+            is_prompted,
+            latency_ms: None,
+        })
+    }
+}
+
+/// Whether an address is on this machine by its form alone: no name is looked up.
+fn is_this_machine(base_url: &str) -> bool {
+    let Ok(url) = Url::parse(base_url) else {
+        return false;
+    };
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    match host.parse::<IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host == "localhost",
+    }
+}

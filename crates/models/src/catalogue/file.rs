@@ -1,0 +1,218 @@
+//! The catalogue's file format, in TOML: what is built in and what a person writes are one.
+//!
+//! Every key is optional, so that a person's entry changes what it names and leaves the rest.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::Price;
+use serde::{Deserialize, Deserializer, de::Error};
+use toml::Spanned;
+
+use super::{CatalogueError, pattern::Pattern, protocol::Protocol};
+use crate::{ImageTokens, Tier};
+
+/// A whole file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct File {
+    /// By the name before the slash.
+    pub(super) providers: BTreeMap<Spanned<String>, ProviderEntry>,
+    /// In the order of preference among models of one tier.
+    pub(super) models: Vec<ModelEntry>,
+}
+
+/// The table `[providers.NAME]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(super) struct ProviderEntry {
+    /// What it speaks.
+    pub(super) protocol: Option<Protocol>,
+    /// Where it is.
+    pub(super) base_url: Option<String>,
+    /// Environment variables that say where else it is; the first that is set counts.
+    pub(super) base_url_variables: Option<Vec<String>>,
+    /// Environment variables with its key; the first that is set counts.
+    pub(super) key_variables: Option<Vec<String>>,
+    /// It answers without a key too.
+    pub(super) key_optional: Option<bool>,
+    /// It computes where it is: on this machine it charges nothing.
+    pub(super) free_when_local: Option<bool>,
+    /// How it lists its models.
+    pub(super) list: Option<ListEntry>,
+}
+
+/// How a provider lists its models.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct ListEntry {
+    /// Behind the base URL.
+    pub(super) path: String,
+    /// The header in which the key travels.
+    pub(super) key: KeyPlace,
+    /// Further headers.
+    #[serde(default)]
+    pub(super) headers: BTreeMap<String, String>,
+    /// A JSON pointer to the array of models.
+    pub(super) models: String,
+    /// A JSON pointer to the id inside a model.
+    pub(super) id: String,
+    /// What stands before the id and is no part of it.
+    #[serde(default)]
+    pub(super) id_prefix: String,
+    /// A JSON pointer to the number of tokens that a model takes.
+    #[serde(default)]
+    pub(super) window: Option<String>,
+}
+
+impl ListEntry {
+    /// That of a server that is compatible with everybody's Chat protocol.
+    pub(super) fn compatible() -> Self {
+        Self {
+            path: "/models".to_owned(),
+            key: KeyPlace::Bearer,
+            headers: BTreeMap::new(),
+            models: "/data".to_owned(),
+            id: "/id".to_owned(),
+            id_prefix: String::new(),
+            window: Some("/max_model_len".to_owned()),
+        }
+    }
+}
+
+/// The headers in which keys travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum KeyPlace {
+    /// `authorization: Bearer KEY`.
+    Bearer,
+    /// `x-api-key: KEY`.
+    XApiKey,
+    /// `x-goog-api-key: KEY`.
+    XGoogApiKey,
+}
+
+/// One `[[models]]`: what is known of the models that it matches.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct ModelEntry {
+    /// Which models: any of these.
+    #[serde(rename = "match")]
+    pub(super) patterns: Vec<Pattern>,
+    /// How strong they are.
+    pub(super) tier: Option<Tier>,
+    /// What they charge.
+    pub(super) price: Option<PriceEntry>,
+    /// How many tokens a prompt and its reply may have together.
+    pub(super) window: Option<u64>,
+    /// The most they write in one reply, in tokens.
+    pub(super) max_output_tokens: Option<u64>,
+    /// How they count pictures.
+    pub(super) image_tokens: Option<ImageTokens>,
+    /// They call tools.
+    pub(super) tools: Option<bool>,
+    /// They see pictures.
+    pub(super) images: Option<bool>,
+    /// Their replies can be bound to a schema.
+    pub(super) schema: Option<bool>,
+    /// They converse; models for embeddings or speech do not and are never chosen from a list.
+    pub(super) chat: Option<bool>,
+    /// They run on the provider's machines even where its address is on this one.
+    pub(super) hosted: Option<bool>,
+}
+
+/// A price in US dollars for a million tokens, or the word that there is none to go by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PriceEntry(pub(super) Option<Price>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Dollars {
+    input: f64,
+    output: f64,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+}
+
+impl<'de> Deserialize<'de> for PriceEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = toml::Value::deserialize(deserializer)?;
+        if value.as_str() == Some("unknown") {
+            return Ok(Self(None));
+        }
+        let dollars: Dollars = value.try_into().map_err(|error: toml::de::Error| {
+            D::Error::custom(format!(
+                "{}; a price is {{ input = 3.0, output = 15.0 }}, in dollars for a million \
+                 tokens, or \"unknown\"",
+                error.message()
+            ))
+        })?;
+        let optional = |dollars: Option<f64>| dollars.map(microdollars).transpose();
+        let price = || -> Result<Price, String> {
+            Ok(Price {
+                input: microdollars(dollars.input)?,
+                output: microdollars(dollars.output)?,
+                cache_read: optional(dollars.cache_read)?,
+                cache_write: optional(dollars.cache_write)?,
+            })
+        };
+        price().map(Some).map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// The dearest price that is believed, in dollars for a million tokens.
+const MAX_DOLLARS: f64 = 1_000_000.0;
+
+fn microdollars(dollars: f64) -> Result<u64, String> {
+    match (0.0..=MAX_DOLLARS).contains(&dollars) {
+        // Rounded: in binary, three cents are a little less than three cents.
+        true => Ok((dollars * 1_000_000.0).round() as u64),
+        false => Err(format!(
+            "`{dollars}` is no price in dollars for a million tokens"
+        )),
+    }
+}
+
+impl File {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// With the line, and what was probably meant.
+    pub(super) fn parse(text: &str) -> Result<Self, CatalogueError> {
+        toml::from_str(text).map_err(|error| {
+            let message = error.message().replacen("unknown field", "unknown key", 1);
+            CatalogueError {
+                line: line_of(text, error.span().map_or(0, |span| span.start)),
+                suggestion: suggestion(&message).map(str::to_owned),
+                message: message.trim().replace('\n', "; "),
+            }
+        })
+    }
+}
+
+/// The number of the line that `byte` stands on, from 1.
+pub(super) fn line_of(text: &str, byte: usize) -> usize {
+    1 + text
+        .bytes()
+        .take(byte)
+        .filter(|&byte| byte == b'\n')
+        .count()
+}
+
+/// The known word nearest to the unknown one that a message complains of.
+fn suggestion(message: &str) -> Option<&str> {
+    if !message.starts_with("unknown ") {
+        return None;
+    }
+    let mut words = message.split('`').skip(1).step_by(2);
+    let given = words.next()?;
+    nearest(given, words)
+}
+
+/// The word most like `given`, if one is like it at all.
+pub(super) fn nearest<'a>(given: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    words
+        .map(|known| (strsim::jaro(given, known), known))
+        .filter(|(nearness, _)| *nearness > 0.7)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, known)| known)
+}

@@ -1,0 +1,95 @@
+//! Which models a provider has, in its own words.
+
+use gyrus_contract::ModelError;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+
+use super::file::{KeyPlace, ListEntry};
+use crate::{
+    Connection,
+    errors::{Refusal, bad},
+    http::{Endpoint, KeyHeader, Protocol},
+};
+
+/// The most models of a list that are looked at.
+const MAX_MODELS: usize = 10_000;
+
+/// The longest id that is believed, in bytes.
+const MAX_ID_BYTES: usize = 300;
+
+/// A model of a provider's list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Listed {
+    /// As the provider calls it.
+    pub(super) id: String,
+    /// How many tokens it takes, if the list says so.
+    pub(super) window: Option<u64>,
+}
+
+/// Asks the provider at `connection`, whose model does not matter, for its models.
+///
+/// # Errors
+/// As every look-up; [`ModelError::BadOutput`] if the answer is no list.
+pub(super) async fn list(
+    connection: &Connection,
+    entry: &ListEntry,
+) -> Result<Vec<Listed>, ModelError> {
+    let protocol = Protocol {
+        path: entry.path.clone(),
+        key: match entry.key {
+            KeyPlace::Bearer => KeyHeader::BEARER,
+            KeyPlace::XApiKey => header("x-api-key"),
+            KeyPlace::XGoogApiKey => header("x-goog-api-key"),
+        },
+        headers: headers(entry)?,
+        content_type: "application/json",
+        classify: refusal,
+    };
+    let endpoint = Endpoint::new(connection, protocol)?;
+    let answer = endpoint.get_json(&entry.path).await?;
+    read(&answer, entry)
+}
+
+fn header(name: &'static str) -> KeyHeader {
+    KeyHeader { name, prefix: "" }
+}
+
+fn headers(entry: &ListEntry) -> Result<HeaderMap, ModelError> {
+    let header = |(name, value): (&String, &String)| {
+        let name: HeaderName = name.parse().ok()?;
+        Some((name, HeaderValue::from_str(value).ok()?))
+    };
+    let headers: Option<HeaderMap> = entry.headers.iter().map(header).collect();
+    headers.ok_or_else(|| ModelError::Refused {
+        message: "the catalogue's headers for listing models cannot be sent".to_owned(),
+    })
+}
+
+/// Whatever the shape of the body: its message where there is one in the usual place.
+fn refusal(refusal: &Refusal<'_>) -> ModelError {
+    let body: Value = serde_json::from_str(refusal.body).unwrap_or_default();
+    let words = body["error"]["message"]
+        .as_str()
+        .or_else(|| body["error"].as_str());
+    refusal.error(None, words.unwrap_or(refusal.body))
+}
+
+fn read(answer: &Value, entry: &ListEntry) -> Result<Vec<Listed>, ModelError> {
+    let models = answer.pointer(&entry.models).and_then(Value::as_array);
+    let models = models.ok_or_else(|| bad("the provider's answer is no list of models"))?;
+    let listed = |model: &Value| {
+        let id = model.pointer(&entry.id)?.as_str()?;
+        let id = id.strip_prefix(&entry.id_prefix).unwrap_or(id);
+        let is_plausible = !id.is_empty()
+            && id.len() <= MAX_ID_BYTES
+            && !id.chars().any(|c| c.is_control() || c.is_whitespace());
+        let window = entry.window.as_ref();
+        is_plausible.then(|| Listed {
+            id: id.to_owned(),
+            window: window
+                .and_then(|pointer| model.pointer(pointer)?.as_u64())
+                .filter(|&tokens| tokens > 0),
+        })
+    };
+    Ok(models.iter().take(MAX_MODELS).filter_map(listed).collect())
+}

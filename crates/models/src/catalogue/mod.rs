@@ -1,0 +1,237 @@
+//! What is known of providers and models without asking them, and how a name becomes a model.
+//!
+//! The one idea: no model's name stands in the code. `providers.toml` says where providers are and
+//! `models.toml` what families of models can do and charge; a person's file of the same format is
+//! laid over both. Of several entries for one model, each fact is taken from the most specific
+//! entry that states it, a person's entries before those built in. What no entry states is not
+//! known, and a price is never guessed.
+
+mod connect;
+mod file;
+mod list;
+mod lookup;
+mod pattern;
+mod protocol;
+
+use std::collections::BTreeMap;
+
+pub use connect::{ConnectError, connect};
+use file::{File, ListEntry, ModelEntry, ProviderEntry};
+use protocol::Protocol;
+
+use crate::{Facts, Tier};
+
+/// The file with providers.
+const PROVIDERS: &str = include_str!("providers.toml");
+/// The file with families of models.
+const MODELS: &str = include_str!("models.toml");
+
+/// A mistake in a catalogue's text. It does not know the file's name: whoever read it does.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}{}", hint(.suggestion))]
+pub struct CatalogueError {
+    /// Counted from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub message: String,
+    /// What was probably meant.
+    pub suggestion: Option<String>,
+}
+
+fn hint(suggestion: &Option<String>) -> String {
+    let hint = suggestion.as_ref();
+    hint.map_or_else(String::new, |word| format!("; did you mean `{word}`?"))
+}
+
+/// Providers and models.
+#[derive(Debug, Clone)]
+pub struct Catalogue {
+    providers: BTreeMap<String, Provider>,
+    /// The person's entries, then those built in.
+    models: Vec<Layered>,
+}
+
+/// Whose an entry is. The greater one wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Layer {
+    BuiltIn,
+    Person,
+}
+
+#[derive(Debug, Clone)]
+struct Layered {
+    layer: Layer,
+    entry: ModelEntry,
+}
+
+/// Where a provider is and how it is spoken to.
+#[derive(Debug, Clone)]
+struct Provider {
+    protocol: Protocol,
+    base_url: String,
+    base_url_variables: Vec<String>,
+    key_variables: Vec<String>,
+    key_optional: bool,
+    free_when_local: bool,
+    list: Option<ListEntry>,
+}
+
+/// What a catalogue knows of one model.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Known {
+    /// What it charges, takes and can do.
+    pub facts: Facts,
+    /// How strong it is; `None` when unknown.
+    pub tier: Option<Tier>,
+    /// It is no model for conversations.
+    pub(crate) is_other: bool,
+    /// It runs on the provider's machines even where the address is on this one.
+    pub(crate) is_hosted: bool,
+}
+
+impl Catalogue {
+    /// What comes with gyrus. Its prices are those of the day that stands in `models.toml`.
+    pub fn builtin() -> Self {
+        let read = |text| File::parse(text).expect("the built-in files are read in the tests");
+        let mut catalogue = Self {
+            providers: BTreeMap::new(),
+            models: Vec::new(),
+        };
+        for text in [PROVIDERS, MODELS] {
+            catalogue
+                .add(text, read(text), Layer::BuiltIn)
+                .expect("the built-in files are read in the tests");
+        }
+        catalogue
+    }
+
+    /// This catalogue with a person's file laid over it: what the file states counts, whatever is
+    /// built in; what it leaves open stays.
+    ///
+    /// # Errors
+    /// The first mistake, with its line.
+    pub fn merged(mut self, text: &str) -> Result<Self, CatalogueError> {
+        let file = File::parse(text)?;
+        self.add(text, file, Layer::Person)?;
+        Ok(self)
+    }
+
+    /// The names of all providers, sorted.
+    pub fn providers(&self) -> impl Iterator<Item = &str> {
+        self.providers.keys().map(String::as_str)
+    }
+
+    /// What is known of the model that `provider` calls `model`.
+    pub fn known(&self, provider: &str, model: &str) -> Known {
+        let mut matching: Vec<_> = self
+            .models
+            .iter()
+            .filter_map(|layered| {
+                let patterns = layered.entry.patterns.iter();
+                let fitting = patterns.filter(|pattern| pattern.is_for(provider, model));
+                let specificity = fitting.map(|pattern| pattern.specificity()).max()?;
+                Some(((layered.layer, specificity), &layered.entry))
+            })
+            .collect();
+        matching.sort_by_key(|(rank, _)| *rank);
+        let mut known = Known::default();
+        for (_, entry) in matching {
+            known.learn(entry);
+        }
+        known
+    }
+
+    /// The place of a model in the order of preference: that of the first entry with a tier that
+    /// means it. `None` if there is none.
+    fn preference(&self, provider: &str, model: &str) -> Option<usize> {
+        self.models.iter().position(|layered| {
+            let mut patterns = layered.entry.patterns.iter();
+            layered.entry.tier.is_some() && patterns.any(|it| it.is_for(provider, model))
+        })
+    }
+
+    fn add(&mut self, text: &str, file: File, layer: Layer) -> Result<(), CatalogueError> {
+        for (name, entry) in file.providers {
+            let line = file::line_of(text, name.span().start);
+            let name = name.into_inner();
+            let provider = match self.providers.remove(&name) {
+                Some(before) => before.changed(entry),
+                None => Provider::new(&name, entry).map_err(|message| CatalogueError {
+                    line,
+                    message,
+                    suggestion: None,
+                })?,
+            };
+            self.providers.insert(name, provider);
+        }
+        let entries = file.models.into_iter();
+        let entries = entries.map(|entry| Layered { layer, entry });
+        self.models.splice(0..0, entries);
+        Ok(())
+    }
+}
+
+impl Provider {
+    fn new(name: &str, entry: ProviderEntry) -> Result<Self, String> {
+        let missing = |key: &str| format!("the provider `{name}` has no `{key}`");
+        let blank = Self {
+            protocol: entry.protocol.ok_or_else(|| missing("protocol"))?,
+            base_url: entry.base_url.clone().ok_or_else(|| missing("base-url"))?,
+            base_url_variables: Vec::new(),
+            key_variables: Vec::new(),
+            key_optional: entry.key_variables.is_none(),
+            free_when_local: false,
+            list: None,
+        };
+        Ok(blank.changed(entry))
+    }
+
+    fn changed(self, entry: ProviderEntry) -> Self {
+        Self {
+            protocol: entry.protocol.unwrap_or(self.protocol),
+            base_url: entry.base_url.unwrap_or(self.base_url),
+            base_url_variables: entry.base_url_variables.unwrap_or(self.base_url_variables),
+            key_variables: entry.key_variables.unwrap_or(self.key_variables),
+            key_optional: entry.key_optional.unwrap_or(self.key_optional),
+            free_when_local: entry.free_when_local.unwrap_or(self.free_when_local),
+            list: entry.list.or(self.list),
+        }
+    }
+}
+
+impl Known {
+    /// Takes over what `entry` states.
+    fn learn(&mut self, entry: &ModelEntry) {
+        let ModelEntry {
+            patterns: _,
+            tier,
+            price,
+            window,
+            max_output_tokens,
+            image_tokens,
+            tools,
+            images,
+            schema,
+            chat,
+            hosted,
+        } = entry;
+        let facts = &mut self.facts;
+        if let Some(price) = price {
+            facts.price = price.0;
+        }
+        if let Some(formula) = image_tokens {
+            facts.image_tokens = Some(formula.clone());
+        }
+        facts.window = window.or(facts.window);
+        facts.max_output_tokens = max_output_tokens.or(facts.max_output_tokens);
+        facts.tools = tools.or(facts.tools);
+        facts.images = images.or(facts.images);
+        facts.schema = schema.or(facts.schema);
+        self.tier = tier.or(self.tier);
+        self.is_other = chat.map_or(self.is_other, |chat| !chat);
+        self.is_hosted = hosted.unwrap_or(self.is_hosted);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! What requests of all protocols share: turns, ids and names of calls, pictures.
+//!
+//! A conversation may have been led with several providers, and a model may have called a tool
+//! by any name. So what goes out is made to fit: adjacent messages of one role are one turn, what
+//! says nothing is left out, an id that a provider would refuse gets a stand-in that is the same
+//! at every request (which is what makes the provider's cache work), and so does a name.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use gyrus_contract::{Digest, Image, ModelError, Part, Prompt, Role};
+use serde_json::Value;
+
+use crate::Blobs;
+
+/// The longest id of a call that all providers take back, in bytes.
+const MAX_ID_BYTES: usize = 40;
+
+/// The longest name of a called tool that all providers take back, in bytes.
+const MAX_NAME_BYTES: usize = 64;
+
+/// Adjacent messages of one role.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    /// Whose.
+    pub(crate) role: Role,
+    /// What it says, in order; never empty.
+    pub(crate) parts: Vec<&'a Part>,
+}
+
+/// The conversation in turns, whose roles alternate. Left out is what providers refuse: empty
+/// texts, messages without content, thinking that is not `own`, and thinking that led to nothing
+/// because the output limit was reached.
+///
+/// # Errors
+/// [`ModelError::Refused`] for a part that cannot stand in a message of its role.
+pub(crate) fn turns(prompt: &Prompt, own: fn(&Value) -> bool) -> Result<Vec<Turn<'_>>, ModelError> {
+    let mut turns: Vec<Turn<'_>> = Vec::new();
+    for message in &prompt.messages {
+        let mut parts = Vec::with_capacity(message.parts.len());
+        for part in &message.parts {
+            match (message.role, part) {
+                (_, Part::Text(text)) if text.text.trim().is_empty() => {}
+                (Role::Assistant, Part::Thinking(block)) if !own(block) => {}
+                (_, Part::Text(_))
+                | (Role::User, Part::Image(_) | Part::ToolResult(_))
+                | (Role::Assistant, Part::Thinking(_) | Part::ToolCall(_)) => parts.push(part),
+                (Role::User, Part::Thinking(_) | Part::ToolCall(_)) => {
+                    return Err(misplaced("thinking or a tool call", "a user message"));
+                }
+                (Role::Assistant, Part::Image(_) | Part::ToolResult(_)) => {
+                    return Err(misplaced(
+                        "a picture or a tool result",
+                        "a message of the model",
+                    ));
+                }
+            }
+        }
+        if message.role == Role::User && !parts.is_empty() {
+            drop_last_thinking(&mut turns);
+        }
+        match turns.last_mut() {
+            _ if parts.is_empty() => {}
+            Some(turn) if turn.role == message.role => turn.parts.extend(parts),
+            _ => turns.push(Turn {
+                role: message.role,
+                parts,
+            }),
+        }
+    }
+    drop_last_thinking(&mut turns);
+    Ok(turns)
+}
+
+fn drop_last_thinking(turns: &mut Vec<Turn<'_>>) {
+    let Some(turn) = turns.last_mut() else { return };
+    while matches!(turn.parts.last(), Some(Part::Thinking(_))) {
+        turn.parts.pop();
+    }
+    if turn.parts.is_empty() {
+        turns.pop();
+    }
+}
+
+/// The ids of a conversation's calls as they go out, and which calls have no result yet.
+pub(crate) struct CallIds {
+    fits: fn(&str) -> bool,
+    used: BTreeSet<String>,
+    /// The conversation's own id, and the one that went out.
+    open: Vec<(String, String)>,
+}
+
+impl CallIds {
+    /// For a provider that takes the ids for which `fits` says so. Long ones never go out.
+    pub(crate) fn new(fits: fn(&str) -> bool) -> Self {
+        Self {
+            fits,
+            used: BTreeSet::new(),
+            open: Vec::new(),
+        }
+    }
+
+    /// The id for the next call.
+    pub(crate) fn call(&mut self, id: &str) -> String {
+        let mut fitting = id.to_owned();
+        let fits = |id: &String| {
+            !id.is_empty() && id.len() <= MAX_ID_BYTES && (self.fits)(id) && !self.used.contains(id)
+        };
+        while !fits(&fitting) {
+            let seed = format!("{} {id} {fitting}", self.used.len());
+            let digest = Digest::of(seed.as_bytes()).to_string();
+            let digits = digest.chars().filter(char::is_ascii_alphanumeric);
+            fitting = format!("call_{}", digits.take(24).collect::<String>());
+        }
+        self.used.insert(fitting.clone());
+        self.open.push((id.to_owned(), fitting.clone()));
+        fitting
+    }
+
+    /// The id under which the call that a result names went out; `None` if there is no such call
+    /// without a result.
+    pub(crate) fn result(&mut self, id: &str) -> Option<String> {
+        let at = self.open.iter().position(|(own, _)| own == id)?;
+        Some(self.open.remove(at).1)
+    }
+
+    /// Gives up on the calls that have no result, and names them.
+    pub(crate) fn give_up(&mut self) -> Vec<String> {
+        let open = std::mem::take(&mut self.open);
+        open.into_iter().map(|(_, id)| id).collect()
+    }
+}
+
+/// The name of a called tool as every provider takes it back. A model may have called anything;
+/// the registry has told it so, and the conversation must go on.
+pub(crate) fn called_name(name: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(is_plain) {
+        return name.into();
+    }
+    let plain = name.chars().map(|c| if is_plain(c) { c } else { '_' });
+    let plain: String = plain.take(MAX_NAME_BYTES).collect();
+    match plain.is_empty() {
+        true => "unnamed".into(),
+        false => plain.into(),
+    }
+}
+
+/// The bytes of a picture in base64.
+///
+/// # Errors
+/// [`ModelError::Refused`] if the store does not have it.
+pub(crate) fn base64(image: &Image, blobs: &dyn Blobs) -> Result<String, ModelError> {
+    match blobs.load(&image.blob) {
+        Ok(bytes) => Ok(STANDARD.encode(bytes)),
+        Err(reason) => Err(ModelError::Refused {
+            message: format!("the picture {} cannot be sent: {reason}", image.blob),
+        }),
+    }
+}
+
+fn misplaced(what: &str, place: &str) -> ModelError {
+    ModelError::Refused {
+        message: format!("{what} cannot stand in {place}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_names_fit_and_stay() {
+        let fits = |id: &str| !id.contains('.');
+        let mut ids = CallIds::new(fits);
+        let long = "x".repeat(41);
+        let first: Vec<_> = ["a", "a", "b.c", &long, ""].map(|id| ids.call(id)).into();
+        assert_eq!(first[0], "a");
+        assert!(
+            first.iter().all(|id| fits(id) && id.len() <= MAX_ID_BYTES),
+            "{first:?}"
+        );
+        assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), 5, "{first:?}");
+        let mut again = CallIds::new(fits);
+        let second: Vec<_> = ["a", "a", "b.c", &long, ""].map(|id| again.call(id)).into();
+        assert_eq!(first, second);
+        assert_eq!(ids.result("a").as_ref(), Some(&first[0]));
+        assert_eq!(ids.result("a").as_ref(), Some(&first[1]));
+        assert_eq!(ids.result("a"), None);
+        assert_eq!(ids.give_up(), first[2..]);
+        assert_eq!(ids.give_up(), Vec::<String>::new());
+
+        assert_eq!(called_name("read_2-b"), "read_2-b");
+        assert_eq!(called_name("r\u{435}ad it"), "r_ad_it");
+        assert_eq!(called_name(""), "unnamed");
+        assert_eq!(called_name(&"n".repeat(100)).len(), MAX_NAME_BYTES);
+    }
+}

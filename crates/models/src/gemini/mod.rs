@@ -1,0 +1,114 @@
+//! A client of the Gemini API: one request to `streamGenerateContent`, one streamed reply.
+//!
+//! `request` makes the body, `stream` reads the reply, `errors` reads refusals, `signature` knows
+//! what goes back to the provider byte for byte; all are pure. The shapes are those of version
+//! `v1beta` as documented at <https://ai.google.dev/api/generate-content> and typed in version
+//! 1.69 of the provider's own Go library (August 2026).
+//!
+//! Not here: explicit caches. The provider caches the beginnings of prompts by itself.
+
+mod errors;
+mod request;
+mod signature;
+mod stream;
+
+use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply};
+use reqwest::header::HeaderMap;
+
+use crate::{
+    Connection,
+    http::{Endpoint, KeyHeader, Protocol},
+};
+use stream::Reader;
+
+/// A model behind an address that speaks the Gemini API.
+pub struct GeminiModel {
+    endpoint: Endpoint,
+    connection: Connection,
+    name: String,
+}
+
+impl GeminiModel {
+    /// A client of the model at `connection`, whose base URL has no `/v1beta`. Nothing is sent
+    /// yet.
+    ///
+    /// # Errors
+    /// [`ModelError::Network`] if the address is none, [`ModelError::Auth`] if the key holds
+    /// characters that no key has, [`ModelError::Refused`] if the model's name has such that
+    /// would lead to another address.
+    pub fn new(mut connection: Connection) -> Result<Self, ModelError> {
+        // The provider lists its models with this word in front.
+        if let Some(short) = connection.model.strip_prefix("models/") {
+            connection.model = short.to_owned();
+        }
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let model = &connection.model;
+        if !model.starts_with(char::is_alphanumeric) || !model.chars().all(is_plain) {
+            return Err(ModelError::Refused {
+                message: format!("`{model}` is no name of a model; it has letters, digits and -_."),
+            });
+        }
+        // The key goes into a header, never into the address, which servers write into logs.
+        let protocol = Protocol {
+            path: format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
+            key: KeyHeader {
+                name: "x-goog-api-key",
+                prefix: "",
+            },
+            headers: HeaderMap::new(),
+            content_type: "text/event-stream",
+            classify: errors::from_refusal,
+        };
+        Ok(Self {
+            endpoint: Endpoint::new(&connection, protocol)?,
+            name: connection.name(),
+            connection,
+        })
+    }
+
+    async fn ask(
+        &self,
+        prompt: &Prompt,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, ModelError> {
+        let body = request::body(prompt, &self.connection)?.to_string();
+        let reader = Reader::new(&self.connection.model);
+        self.endpoint
+            .ask(body, HeaderMap::new(), reader, deltas)
+            .await
+    }
+}
+
+impl Model for GeminiModel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.connection.facts.price
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.connection.facts.window
+    }
+
+    fn image_tokens(&self, image: &Image) -> u64 {
+        self.connection.facts.image_tokens(image)
+    }
+
+    fn reply<'a>(
+        &'a self,
+        prompt: &'a Prompt,
+        deltas: &'a mut (dyn FnMut(Delta) + Send),
+    ) -> Boxed<'a, Result<Reply, ModelError>> {
+        Box::pin(self.ask(prompt, deltas))
+    }
+}
+
+#[cfg(any(test, feature = "sim"))]
+pub(crate) const SPECIMEN: crate::sim::Specimen = crate::sim::Specimen {
+    name: "gemini",
+    stream: include_str!("canonical.sse"),
+    closing: &["finishReason"],
+    read: crate::sim::read::<Reader>,
+};

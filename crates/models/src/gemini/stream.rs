@@ -1,0 +1,316 @@
+//! The stream of a reply: bytes in, one [`Reply`] or [`ModelError`] out.
+//!
+//! Pure, so that any stream can be tried without a network. Every event is a
+//! `GenerateContentResponse` with the next parts of the reply; texts come in pieces, calls whole.
+//! No event closes the stream, so a reply is whole when its candidate has said why it finished
+//! and the body has then ended; anything else is [`ModelError::BadOutput`].
+//!
+//! Thoughts are shown and not kept. Signatures are kept, whatever they stand on.
+
+use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, StopReason, Text, Usage};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{
+    errors::{self, ErrorDetail},
+    signature::{Place, Signature},
+};
+use crate::{
+    calls::Arrived,
+    errors::{bad, shorten},
+    http::ReplyReader,
+    reading::{self, Content, MAX_PARTS, parse_event, tokens},
+    sse,
+};
+
+/// One event.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Event {
+    candidates: Option<Vec<Candidate>>,
+    prompt_feedback: Option<Value>,
+    usage_metadata: Option<Value>,
+    model_version: Option<String>,
+    error: Option<ErrorDetail>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate {
+    index: Option<u64>,
+    content: Option<Parts>,
+    finish_reason: Option<String>,
+    finish_message: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Parts {
+    parts: Option<Vec<Piece>>,
+}
+
+/// A part, or a piece of a text.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Piece {
+    text: Option<String>,
+    #[serde(default)]
+    thought: bool,
+    thought_signature: Option<String>,
+    function_call: Option<Call>,
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Call {
+    id: Option<String>,
+    name: Option<String>,
+    args: Option<Value>,
+    partial_args: Option<Value>,
+    #[serde(default)]
+    will_continue: bool,
+}
+
+/// Reads one reply.
+#[derive(Default)]
+pub(crate) struct Reader {
+    decoder: sse::Decoder,
+    reply: Building,
+}
+
+impl Reader {
+    /// For a reply of `model`, which is what the reply says unless the stream knows better.
+    pub(crate) fn new(model: &str) -> Self {
+        let mut reader = Self::default();
+        model.clone_into(&mut reader.reply.model);
+        reader
+    }
+}
+
+impl ReplyReader for Reader {
+    fn push(
+        &mut self,
+        bytes: &[u8],
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Option<Reply>, ModelError> {
+        let on_event = |event: sse::Event| self.reply.event(&event.data, deltas);
+        self.decoder.push(bytes, on_event)?;
+        Ok(None)
+    }
+
+    fn end(&mut self) -> Result<Reply, ModelError> {
+        match self.reply.stop {
+            Some(stop) => Ok(self.reply.finish(stop)),
+            None => Err(self.broken_off("the provider sent no more")),
+        }
+    }
+
+    fn broken_off(&self, reason: &str) -> ModelError {
+        let place = match self.reply.has_begun {
+            true => "before its end",
+            false => "before it began",
+        };
+        bad(format!("the stream broke off {place}: {reason}"))
+    }
+}
+
+/// A reply so far.
+#[derive(Default)]
+struct Building {
+    has_begun: bool,
+    model: String,
+    parts: Vec<Part>,
+    /// The text that is being received, and the signatures on it.
+    text: String,
+    signatures: Vec<Part>,
+    content: Content,
+    stop: Option<StopReason>,
+    usage: Value,
+}
+
+impl Building {
+    fn event(
+        &mut self,
+        data: &str,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<(), ModelError> {
+        let event: Event = parse_event("reply", data)?;
+        if let Some(error) = event.error {
+            return Err(errors::from_event(&error));
+        }
+        if let Some(reason) = event.prompt_feedback.as_ref().and_then(blocked) {
+            let message = format!("the prompt was blocked: {}", shorten(reason));
+            return Err(ModelError::Refused { message });
+        }
+        self.has_begun = true;
+        if let Some(model) = event.model_version.filter(|model| !model.is_empty()) {
+            self.model = shorten(&model);
+        }
+        // Only one was asked for.
+        let is_first = |candidate: &Candidate| candidate.index.unwrap_or(0) == 0;
+        for candidate in event.candidates.into_iter().flatten().filter(is_first) {
+            let parts = candidate.content.and_then(|content| content.parts);
+            for piece in parts.into_iter().flatten() {
+                self.piece(piece, deltas)?;
+            }
+            if let Some(reason) = candidate.finish_reason {
+                let why = candidate.finish_message.unwrap_or_default();
+                self.stop = Some(stop_reason(&reason, &why)?);
+            }
+        }
+        // Before the end, counts are only what had been written by then.
+        if let (Some(_), Some(usage)) = (self.stop, event.usage_metadata) {
+            self.usage = usage;
+        }
+        Ok(())
+    }
+
+    fn piece(
+        &mut self,
+        piece: Piece,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<(), ModelError> {
+        if self.parts.len() + self.signatures.len() >= MAX_PARTS {
+            return Err(bad(format!("the reply has more than {MAX_PARTS} parts")));
+        }
+        let signature = piece.thought_signature.filter(|s| !s.is_empty());
+        self.content
+            .grow(signature.as_ref().map_or(0, String::len))?;
+        if let Some(call) = piece.function_call {
+            return self.call(call, signature, deltas);
+        }
+        if piece.text.is_none() && signature.is_none() {
+            return match piece.other.keys().next() {
+                None => Ok(()),
+                Some(kind) => Err(bad(format!("a part is of the kind `{}`", shorten(kind)))),
+            };
+        }
+        let text = piece.text.unwrap_or_default();
+        self.content.grow(text.len())?;
+        if piece.thought {
+            if let Some(signature) = signature {
+                self.end_text();
+                let thought = Place::Thought(text.clone());
+                self.parts.push(Signature::part(signature, thought));
+            }
+            if !text.is_empty() {
+                deltas(Delta::Thinking(text));
+            }
+            return Ok(());
+        }
+        let start = self.text.len();
+        self.text.push_str(&text);
+        if let Some(signature) = signature {
+            let end = self.text.len();
+            let part = Signature::part(signature, Place::Text { start, end });
+            self.signatures.push(part);
+        }
+        if !text.is_empty() {
+            deltas(Delta::Text(text));
+        }
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        call: Call,
+        signature: Option<String>,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<(), ModelError> {
+        if call.will_continue || call.partial_args.is_some() {
+            return Err(bad("a tool call came in pieces, which was not asked for"));
+        }
+        let call = Arrived {
+            id: call.id,
+            name: call.name,
+            arguments: call.args,
+        };
+        let call = call.join(&self.parts, &mut self.content)?;
+        self.end_text();
+        if let Some(signature) = signature {
+            self.parts.push(Signature::part(signature, Place::Call));
+        }
+        deltas(Delta::Tool(call.tool.clone()));
+        self.parts.push(Part::ToolCall(call));
+        Ok(())
+    }
+
+    /// The text so far is a part, behind the signatures on it.
+    fn end_text(&mut self) {
+        self.parts.append(&mut self.signatures);
+        let text = std::mem::take(&mut self.text);
+        if !text.is_empty() {
+            self.parts.push(Part::Text(Text::new(text, Origin::Model)));
+        }
+    }
+
+    fn finish(&mut self, stop: StopReason) -> Reply {
+        self.end_text();
+        let parts = std::mem::take(&mut self.parts);
+        let model = std::mem::take(&mut self.model);
+        reading::finished(parts, stop, self.usage(), model)
+    }
+
+    /// The prompt's count has the cached tokens in it; thinking is output beside the candidate.
+    fn usage(&self) -> Option<Usage> {
+        let counts = &self.usage;
+        let optional = |name| match counts.get(name) {
+            None => Some(0),
+            Some(_) => tokens(counts, name),
+        };
+        let input_tokens =
+            tokens(counts, "promptTokenCount")? + optional("toolUsePromptTokenCount")?;
+        let output_tokens = match counts.get("candidatesTokenCount") {
+            Some(_) => tokens(counts, "candidatesTokenCount")? + optional("thoughtsTokenCount")?,
+            // Left out when nothing was written but thoughts.
+            None => tokens(counts, "totalTokenCount")?.checked_sub(input_tokens)?,
+        };
+        let cached = tokens(counts, "cachedContentTokenCount").unwrap_or(0);
+        Some(Usage {
+            input_tokens,
+            output_tokens,
+            cached_tokens: cached.min(input_tokens),
+            cache_written_tokens: 0,
+        })
+    }
+}
+
+fn blocked(feedback: &Value) -> Option<&str> {
+    feedback.get("blockReason")?.as_str()
+}
+
+/// The reasons of `Candidate.FinishReason`.
+fn stop_reason(reason: &str, why: &str) -> Result<StopReason, ModelError> {
+    let told = |words: &str| match why.trim() {
+        "" => format!("{words} ({})", shorten(reason)),
+        why => format!("{words}: {} ({})", shorten(why), shorten(reason)),
+    };
+    match reason {
+        "STOP" => Ok(StopReason::EndOfTurn),
+        "MAX_TOKENS" => Ok(StopReason::MaxTokens),
+        "SAFETY"
+        | "RECITATION"
+        | "LANGUAGE"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "MODEL_ARMOR"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => Err(ModelError::Refused {
+            message: told("the reply was withheld"),
+        }),
+        // The conversation is at fault, so asking again would not help.
+        "MISSING_THOUGHT_SIGNATURE" => Err(ModelError::Refused {
+            message: told("the conversation lacks a signature"),
+        }),
+        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" => {
+            Err(bad(told("the model wrote a tool call that is none")))
+        }
+        _ => Err(bad(told("the reply stopped for an odd reason"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

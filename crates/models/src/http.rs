@@ -1,0 +1,371 @@
+//! The wire that all providers share: one POST, one streamed reply.
+//!
+//! What is here is what no protocol is needed for: the client, bounds in time and size, refusals,
+//! and giving up when the future is dropped. Nothing is retried and no redirect is followed, so
+//! the key goes to the configured address and nowhere else, and it is taken out of every error.
+//!
+//! A provider brings a [`Protocol`] (where, with what headers, what a refusal means), the body,
+//! and a [`ReplyReader`] for the stream.
+
+use std::{error::Error, time::Duration};
+
+use gyrus_contract::{Delta, ModelError, Reply};
+use jiff::Timestamp;
+use reqwest::{
+    Client, RequestBuilder, Response, StatusCode, Url,
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    redirect,
+};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::{
+    Connection,
+    errors::{Refusal, bad, shorten},
+    tls,
+};
+
+/// How long a connection may take to be made.
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long the provider may be silent: before it answers, and between two pieces of its answer.
+const SILENCE_LIMIT: Duration = Duration::from_secs(10 * 60);
+
+/// How long one reply may take from its first byte on, however lively: signs of life are cheap.
+const REPLY_LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// How long a question that no model answers (which models there are) may take.
+const LOOK_UP_LIMIT: Duration = Duration::from_secs(30);
+
+/// The most bytes that are received for one reply. Every few characters of content travel in an
+/// event of a hundred bytes or more, so this is well above the limit on content.
+const MAX_WIRE_BYTES: usize = 512 * 1024 * 1024;
+
+/// The most that is read of the answer to a look-up, in bytes.
+const MAX_LOOK_UP_BYTES: usize = 16 * 1024 * 1024;
+
+/// The most that is read of the body of a refusal, in bytes.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+
+/// A key shorter than this is no secret and is not searched for in errors, in bytes.
+const MIN_KEY_BYTES: usize = 8;
+
+/// Reads one streamed reply: bytes in whatever pieces the network delivers, one [`Reply`] or
+/// [`ModelError`] out. Pure, so that any stream can be tried without a network.
+pub(crate) trait ReplyReader: Send {
+    /// Takes the next bytes; the reply, once they complete it. Nothing is pushed after that.
+    ///
+    /// # Errors
+    /// When the stream is not what the protocol promises, or carries an error.
+    fn push(
+        &mut self,
+        bytes: &[u8],
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Option<Reply>, ModelError>;
+
+    /// The body ended as HTTP wants it: the reply, if the protocol lets it be whole without an
+    /// event that closes it.
+    ///
+    /// # Errors
+    /// [`ModelError::BadOutput`] if the reply is not whole.
+    fn end(&mut self) -> Result<Reply, ModelError> {
+        Err(self.broken_off("the provider sent no more"))
+    }
+
+    /// Why there is no reply when the body breaks off: [`ModelError::BadOutput`] that says where.
+    fn broken_off(&self, why: &str) -> ModelError;
+}
+
+/// How a key travels: in which header, and after which word.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyHeader {
+    /// In lower case.
+    pub(crate) name: &'static str,
+    /// `"Bearer "`, or nothing.
+    pub(crate) prefix: &'static str,
+}
+
+impl KeyHeader {
+    /// `authorization: Bearer KEY` (RFC 6750).
+    pub(crate) const BEARER: KeyHeader = KeyHeader {
+        name: "authorization",
+        prefix: "Bearer ",
+    };
+}
+
+/// What the wire must know of a protocol.
+#[derive(Debug, Clone)]
+pub(crate) struct Protocol {
+    /// Where a prompt goes, behind the base URL: `/v1/messages`.
+    pub(crate) path: String,
+    /// How the key travels.
+    pub(crate) key: KeyHeader,
+    /// Sent with every request beside the key.
+    pub(crate) headers: HeaderMap,
+    /// What the content type of a stream begins with.
+    pub(crate) content_type: &'static str,
+    /// What a response with another status than 200 means.
+    pub(crate) classify: fn(&Refusal<'_>) -> ModelError,
+}
+
+/// One address of a provider, with the key for it.
+pub(crate) struct Endpoint {
+    client: Client,
+    base_url: String,
+    address: Url,
+    headers: HeaderMap,
+    key: Option<String>,
+    content_type: &'static str,
+    classify: fn(&Refusal<'_>) -> ModelError,
+}
+
+impl Endpoint {
+    /// The address of `connection` for `protocol`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ModelError::Network`] if the address is none, [`ModelError::Auth`] if the key holds
+    /// characters that no key has.
+    pub(crate) fn new(connection: &Connection, protocol: Protocol) -> Result<Self, ModelError> {
+        let base_url = connection.base_url.trim_end_matches('/').to_owned();
+        let address = address(&base_url, &protocol.path)?;
+        let key = connection.key.as_deref().map(str::trim);
+        let key = key.filter(|key| !key.is_empty()).map(str::to_owned);
+        let mut headers = protocol.headers;
+        if let Some(key) = &key {
+            let mut value = HeaderValue::from_str(&format!("{}{key}", protocol.key.prefix))
+                .map_err(|_| ModelError::Auth {
+                    message: "the key holds characters that cannot be sent; was it copied whole?"
+                        .to_owned(),
+                })?;
+            value.set_sensitive(true);
+            headers.insert(HeaderName::from_static(protocol.key.name), value);
+        }
+        let builder = Client::builder()
+            .connect_timeout(CONNECT_LIMIT)
+            .redirect(redirect::Policy::none())
+            .user_agent(concat!("gyrus/", env!("CARGO_PKG_VERSION")));
+        // A proxy of the environment must not see what is meant for this machine.
+        let builder = match address.host_str() {
+            Some("127.0.0.1" | "localhost" | "[::1]") => builder.no_proxy(),
+            _ => builder,
+        };
+        let builder = tls::configure(builder, &address)?;
+        let client = builder.build().map_err(|error| ModelError::Network {
+            message: format!("no HTTP client can be made: {}", causes(&error)),
+        })?;
+        Ok(Self {
+            client,
+            base_url,
+            address,
+            headers,
+            key,
+            content_type: protocol.content_type,
+            classify: protocol.classify,
+        })
+    }
+
+    /// Asks once, with `extra` headers, and hands what comes to `reader`. Dropping the future
+    /// gives up and closes the connection.
+    ///
+    /// # Errors
+    /// What `classify` makes of a refusal, what `reader` makes of the stream, and
+    /// [`ModelError::Network`] if nobody answers or the provider falls silent.
+    pub(crate) async fn ask(
+        &self,
+        body: String,
+        extra: HeaderMap,
+        reader: impl ReplyReader,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, ModelError> {
+        let request = self
+            .client
+            .post(self.address.clone())
+            .headers(self.headers.clone())
+            .headers(extra)
+            .header(CONTENT_TYPE, "application/json")
+            .body(body);
+        self.converse(request, reader, deltas)
+            .await
+            .map_err(|error| self.without_key(error))
+    }
+
+    /// Asks for the JSON at `path` behind the base URL: which models there are.
+    ///
+    /// # Errors
+    /// As [`Endpoint::ask`]; [`ModelError::BadOutput`] if the answer is no JSON or longer than
+    /// 16 MiB.
+    pub(crate) async fn get_json(&self, path: &str) -> Result<Value, ModelError> {
+        let address = address(&self.base_url, path)?;
+        self.look_up(self.client.get(address)).await
+    }
+
+    /// As [`Endpoint::get_json`], with a question in JSON.
+    ///
+    /// # Errors
+    /// As [`Endpoint::get_json`].
+    pub(crate) async fn post_json(&self, path: &str, body: &Value) -> Result<Value, ModelError> {
+        let address = address(&self.base_url, path)?;
+        let request = self.client.post(address);
+        let request = request
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string());
+        self.look_up(request).await
+    }
+
+    async fn look_up(&self, request: RequestBuilder) -> Result<Value, ModelError> {
+        let answer = async {
+            let response = self.send(request.headers(self.headers.clone())).await?;
+            let body = start_of_body(response, MAX_LOOK_UP_BYTES).await;
+            serde_json::from_str(&body).map_err(|_| not_what_was_asked("JSON", &body))
+        };
+        match timeout(LOOK_UP_LIMIT, answer).await {
+            Ok(answer) => answer.map_err(|error| self.without_key(error)),
+            Err(_) => Err(ModelError::Network {
+                message: format!(
+                    "the provider did not answer within {} seconds",
+                    LOOK_UP_LIMIT.as_secs()
+                ),
+            }),
+        }
+    }
+
+    async fn converse(
+        &self,
+        request: RequestBuilder,
+        reader: impl ReplyReader,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, ModelError> {
+        let response = self.send(request).await?;
+        let is_stream = |value: &HeaderValue| {
+            let value = value.as_bytes().to_ascii_lowercase();
+            value.starts_with(self.content_type.as_bytes())
+        };
+        if !response.headers().get(CONTENT_TYPE).is_some_and(is_stream) {
+            let start = start_of_body(response, MAX_ERROR_BYTES).await;
+            return Err(not_what_was_asked(self.content_type, &start));
+        }
+        let receiving = receive(response, reader, deltas);
+        match timeout(REPLY_LIMIT, receiving).await {
+            Ok(reply) => reply,
+            Err(_) => Err(bad(format!(
+                "the reply did not end within {} minutes",
+                REPLY_LIMIT.as_secs() / 60
+            ))),
+        }
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, ModelError> {
+        let response = match timeout(SILENCE_LIMIT, request.send()).await {
+            Err(_) => return Err(silence()),
+            Ok(Err(error)) => {
+                return Err(ModelError::Network {
+                    message: causes(&error),
+                });
+            }
+            Ok(Ok(response)) => response,
+        };
+        if response.status() == StatusCode::OK {
+            return Ok(response);
+        }
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = start_of_body(response, MAX_ERROR_BYTES).await;
+        Err((self.classify)(&Refusal {
+            status,
+            headers: &headers,
+            body: &body,
+            now: Timestamp::now(),
+        }))
+    }
+
+    /// A server may repeat the key in what it says.
+    fn without_key(&self, mut error: ModelError) -> ModelError {
+        let Some(key) = self.key.as_ref().filter(|key| key.len() >= MIN_KEY_BYTES) else {
+            return error;
+        };
+        let (ModelError::RateLimited { message, .. }
+        | ModelError::Overloaded { message, .. }
+        | ModelError::ContextTooLong { message }
+        | ModelError::Refused { message }
+        | ModelError::BadOutput { message }
+        | ModelError::Auth { message }
+        | ModelError::Network { message }) = &mut error;
+        *message = message.replace(key.as_str(), "[the key]");
+        error
+    }
+}
+
+fn address(base_url: &str, path: &str) -> Result<Url, ModelError> {
+    let wrong = |why: &str| ModelError::Network {
+        message: format!("`{base_url}` is not an address like https://host: {why}"),
+    };
+    let address = Url::parse(&format!("{base_url}{path}"));
+    let address = address.map_err(|error| wrong(&error.to_string()))?;
+    match address.scheme() {
+        "http" | "https" => Ok(address),
+        scheme => Err(wrong(&format!("`{scheme}` is not spoken here"))),
+    }
+}
+
+async fn receive(
+    mut response: Response,
+    mut reader: impl ReplyReader,
+    deltas: &mut (dyn FnMut(Delta) + Send),
+) -> Result<Reply, ModelError> {
+    let mut received = 0;
+    loop {
+        let bytes = match timeout(SILENCE_LIMIT, response.chunk()).await {
+            Err(_) => return Err(silence()),
+            Ok(Err(error)) => return Err(reader.broken_off(&causes(&error))),
+            Ok(Ok(None)) => return reader.end(),
+            Ok(Ok(Some(bytes))) => bytes,
+        };
+        received += bytes.len();
+        if received > MAX_WIRE_BYTES {
+            let message = format!("the stream is longer than {MAX_WIRE_BYTES} bytes");
+            return Err(bad(message));
+        }
+        if let Some(reply) = reader.push(&bytes, deltas)? {
+            return Ok(reply);
+        }
+    }
+}
+
+/// As much of a body as is of use. If it breaks off, what came explains it.
+async fn start_of_body(mut response: Response, most: usize) -> String {
+    let mut start = Vec::new();
+    while start.len() < most {
+        match timeout(SILENCE_LIMIT, response.chunk()).await {
+            Ok(Ok(Some(bytes))) => start.extend_from_slice(&bytes),
+            _ => break,
+        }
+    }
+    String::from_utf8_lossy(&start).into_owned()
+}
+
+fn not_what_was_asked(wanted: &str, body: &str) -> ModelError {
+    bad(format!("the answer is not {wanted} but: {}", shorten(body)))
+}
+
+fn silence() -> ModelError {
+    let minutes = SILENCE_LIMIT.as_secs() / 60;
+    ModelError::Network {
+        message: format!("the provider was silent for {minutes} minutes"),
+    }
+}
+
+/// An error with its causes, as one sentence: the client's own words alone say little.
+fn causes(error: &(dyn Error + 'static)) -> String {
+    if let Some(words) = tls::explain(error) {
+        return words;
+    }
+    let mut sentence = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        sentence += &format!(": {error}");
+        cause = error.source();
+    }
+    shorten(&sentence)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! Settings that cannot work. What happens on the wire is tried with every protocol in
+//! `tests/wire`.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::{Facts, NoBlobs};
+
+fn endpoint(base_url: &str, key: &str) -> Result<Endpoint, ModelError> {
+    let connection = Connection {
+        base_url: base_url.into(),
+        key: Some(key.into()),
+        provider: "p".into(),
+        model: "m".into(),
+        facts: Facts::default(),
+        blobs: Arc::new(NoBlobs),
+    };
+    let protocol = Protocol {
+        path: "/path".into(),
+        key: KeyHeader::BEARER,
+        headers: HeaderMap::new(),
+        content_type: "text/event-stream",
+        classify: |refusal| refusal.error(None, refusal.body),
+    };
+    Endpoint::new(&connection, protocol)
+}
+
+#[test]
+fn wrong_settings_are_noticed_at_once() {
+    let told = |url: &str, key: &str| endpoint(url, key).err().map(|error| error.to_string());
+    assert_eq!(told("https://api.example.com/v1/", " key\n"), None);
+    insta::assert_snapshot!(told("api.example.com", "key").unwrap(), @"the model could not be reached: `api.example.com` is not an address like https://host: relative URL without a base");
+    insta::assert_snapshot!(told("file:///etc", "key").unwrap(), @"the model could not be reached: `file:///etc` is not an address like https://host: `file` is not spoken here");
+    insta::assert_snapshot!(told("https://api.example.com", "se\ncret").unwrap(), @"the model's provider refused the key: the key holds characters that cannot be sent; was it copied whole?");
+}
+
+#[test]
+fn the_key_stands_in_no_error() {
+    let endpoint = endpoint("http://127.0.0.1:1", "a-long-key").unwrap();
+    let echo = bad("is a-long-key yours? a-long-key!");
+    assert_eq!(
+        endpoint.without_key(echo),
+        bad("is [the key] yours? [the key]!")
+    );
+    assert!(!format!("{:?}", endpoint.headers).contains("a-long-key"));
+}

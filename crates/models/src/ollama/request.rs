@@ -1,0 +1,231 @@
+//! A [`Prompt`] as the JSON body of a request.
+//!
+//! Turns alternate; results are messages of the role `tool` right behind their calls, and the
+//! pictures in them stand in the user's message behind those, for most models' templates look for
+//! pictures there and nowhere else. Thinking is left out: the models are made to do without.
+
+use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ToolSpec};
+use serde_json::{Value, json};
+
+use crate::{
+    Blobs, Connection, Facts,
+    calls::{Calls, object},
+    conversation::{Turn, base64, turns},
+};
+
+/// How long the server keeps the model in memory behind a reply: long enough for the slow tools
+/// and people that come between two steps of a run. The server's default is five minutes.
+const KEEP_ALIVE: &str = "30m";
+
+/// The smallest window that is asked for where none is configured, in tokens.
+const SMALLEST_WINDOW: u64 = 8_192;
+
+/// The largest count that the server reads as what it is, in tokens.
+const MOST_TOKENS: u64 = i32::MAX as u64;
+
+/// Bytes of text in a token, as the run reckons too when it reserves.
+const BYTES_A_TOKEN: u64 = 3;
+
+/// What a template puts around a message, in bytes.
+const BYTES_AROUND_A_MESSAGE: u64 = 32;
+
+/// The body, or why the prompt cannot be sent.
+pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, ModelError> {
+    let facts = &connection.facts;
+    let messages = messages(prompt, &*connection.blobs)?;
+    let tools: Vec<_> = prompt.tools.iter().map(|spec| tool(spec)).collect();
+    let most = facts.max_output_tokens.unwrap_or(MOST_TOKENS);
+    let output = prompt.max_output_tokens.min(most).min(MOST_TOKENS);
+    let size = Size::of(prompt, &messages, &tools, facts);
+    let mut body = json!({
+        "model": connection.model,
+        "messages": messages,
+        "stream": true,
+        // Else the server drops the oldest messages, and then the first half of what is left.
+        "truncate": false,
+        "shift": false,
+        "keep_alive": KEEP_ALIVE,
+        "options": {"num_ctx": size.window(output, facts)?, "num_predict": output},
+    });
+    if !tools.is_empty() {
+        body["tools"] = tools.into();
+    }
+    if let Some(schema) = &prompt.output_schema {
+        body["format"] = schema.clone();
+    }
+    Ok(body)
+}
+
+/// How large a prompt is.
+struct Size {
+    text_bytes: u64,
+    image_tokens: u64,
+}
+
+impl Size {
+    fn of(prompt: &Prompt, messages: &[Value], tools: &[Value], facts: &Facts) -> Self {
+        let text = |message: &Value| {
+            let words = message["content"].as_str().unwrap_or_default().len();
+            let calls = match &message["tool_calls"] {
+                Value::Null => 0,
+                calls => calls.to_string().len(),
+            };
+            (words + calls) as u64 + BYTES_AROUND_A_MESSAGE
+        };
+        let tools = tools.iter().map(|tool| tool.to_string().len() as u64);
+        let parts = prompt.messages.iter().flat_map(|message| &message.parts);
+        Self {
+            text_bytes: messages.iter().map(text).sum::<u64>() + tools.sum::<u64>(),
+            image_tokens: parts
+                .flat_map(pictures)
+                .map(|image| facts.image_tokens(image))
+                .fold(0, u64::saturating_add),
+        }
+    }
+
+    /// The window to ask for. A configured one is asked for as it is, for another one makes the
+    /// server load the model anew. Else it is one of a few sizes, and reckoned so that nothing is
+    /// cut: a token for every two bytes, and all of the output.
+    fn window(&self, output: u64, facts: &Facts) -> Result<u64, ModelError> {
+        let Some(window) = facts.window else {
+            let most = (self.text_bytes / 2).saturating_add(self.image_tokens);
+            let needed = most.saturating_add(output).min(MOST_TOKENS);
+            let power = needed.next_power_of_two();
+            return Ok(power.clamp(SMALLEST_WINDOW, MOST_TOKENS));
+        };
+        let tokens = (self.text_bytes / BYTES_A_TOKEN).saturating_add(self.image_tokens);
+        match tokens < window {
+            true => Ok(window),
+            false => Err(ModelError::ContextTooLong {
+                message: format!(
+                    "it has about {tokens} tokens and the window {window}; \
+                     the server would cut it without a word, so it was not sent"
+                ),
+            }),
+        }
+    }
+}
+
+/// The pictures in a part.
+fn pictures(part: &Part) -> &[Image] {
+    match part {
+        Part::Image(image) => std::slice::from_ref(image),
+        Part::ToolResult(result) => &result.images,
+        Part::Text(_) | Part::Thinking(_) | Part::ToolCall(_) => &[],
+    }
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "function": {
+            "name": spec.name,
+            "description": spec.description,
+            "parameters": spec.parameters,
+        },
+    })
+}
+
+fn messages(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError> {
+    let mut messages = Vec::with_capacity(prompt.messages.len() + 2);
+    let system = prompt.system.iter().map(|part| part.text.trim());
+    let system: Vec<_> = system.filter(|text| !text.is_empty()).collect();
+    if !system.is_empty() {
+        messages.push(json!({"role": "system", "content": system.join("\n\n")}));
+    }
+    let mut calls = Calls::new();
+    for turn in turns(prompt, |_| false)? {
+        match turn.role {
+            Role::User => user(&turn.parts, &mut calls, blobs, &mut messages)?,
+            Role::Assistant => messages.push(assistant(&turn, &mut calls)),
+        }
+    }
+    // Calls at the very end want their results, too.
+    user(&[], &mut calls, blobs, &mut messages)?;
+    Ok(messages)
+}
+
+/// The results of the calls before, then one message with everything else.
+fn user(
+    parts: &[&Part],
+    calls: &mut Calls,
+    blobs: &dyn Blobs,
+    messages: &mut Vec<Value>,
+) -> Result<(), ModelError> {
+    let (answered, rest) = calls.answer(parts);
+    let mut texts = Vec::new();
+    let mut images: Vec<&Image> = Vec::new();
+    for call in &answered {
+        let content = match call.is_error() {
+            true => format!("The call failed: {}", call.text()),
+            false => call.text().to_owned(),
+        };
+        messages.push(json!({
+            "role": "tool", "content": content, "tool_name": call.tool, "tool_call_id": call.id,
+        }));
+        let shown = call.result.map_or(&[][..], |result| &result.images);
+        if !shown.is_empty() {
+            let (from, to) = (images.len() + 1, images.len() + shown.len());
+            let which = match from == to {
+                true => format!("Picture {from} is"),
+                false => format!("Pictures {from} to {to} are"),
+            };
+            texts.push(format!(
+                "{which} from the call {} of `{}`.",
+                call.id, call.tool
+            ));
+            images.extend(shown);
+        }
+    }
+    for part in rest {
+        match part {
+            Part::Text(text) => texts.push(text.text.clone()),
+            Part::Image(image) => images.push(image),
+            Part::ToolResult(result) => {
+                texts.push(format!(
+                    "The result of an earlier call:\n{}",
+                    result.text.text
+                ));
+                images.extend(&result.images);
+            }
+            // Not in a user's turn.
+            Part::Thinking(_) | Part::ToolCall(_) => {}
+        }
+    }
+    if texts.is_empty() && images.is_empty() {
+        return Ok(());
+    }
+    let mut message = json!({"role": "user", "content": texts.join("\n\n")});
+    if !images.is_empty() {
+        let images = images.into_iter().map(|image| base64(image, blobs));
+        message["images"] = images.collect::<Result<Vec<_>, _>>()?.into();
+    }
+    messages.push(message);
+    Ok(())
+}
+
+fn assistant(turn: &Turn<'_>, calls: &mut Calls) -> Value {
+    let mut texts = Vec::new();
+    let mut made = Vec::new();
+    for part in &turn.parts {
+        match part {
+            Part::Text(text) => texts.push(text.text.as_str()),
+            Part::ToolCall(call) => {
+                let (id, name) = calls.call(call);
+                made.push(json!({
+                    "id": id, "function": {"name": name, "arguments": object(call)},
+                }));
+            }
+            // Not in a turn of the model, or not this one's.
+            Part::Thinking(_) | Part::Image(_) | Part::ToolResult(_) => {}
+        }
+    }
+    let mut message = json!({"role": "assistant", "content": texts.join("\n")});
+    if !made.is_empty() {
+        message["tool_calls"] = made.into();
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests;

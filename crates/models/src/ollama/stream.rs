@@ -1,0 +1,206 @@
+//! The stream of a reply: bytes in, one [`Reply`] or [`ModelError`] out.
+//!
+//! Pure, so that any stream can be tried without a network. Every line is a piece of the message:
+//! text and thinking bit by bit, calls whole. The line with `"done": true` ends it and says why;
+//! a stream that ends without one, or does not say why, is [`ModelError::BadOutput`]: a server
+//! whose model died leaves the reason out. Thinking is shown and not kept.
+
+use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, StopReason, Text, Usage};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{errors, lines::Lines};
+use crate::{
+    calls::Arrived,
+    errors::{bad, shorten},
+    http::ReplyReader,
+    reading::{self, Content, MAX_PARTS, parse_event, tokens},
+};
+
+/// One line.
+#[derive(Deserialize)]
+struct Line {
+    error: Option<Value>,
+    model: Option<String>,
+    message: Option<Message>,
+    #[serde(default)]
+    done: bool,
+    done_reason: Option<String>,
+    #[serde(flatten)]
+    counts: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Option<String>,
+    thinking: Option<String>,
+    tool_calls: Option<Vec<Call>>,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    id: Option<String>,
+    function: Function,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: Option<String>,
+    arguments: Option<Value>,
+}
+
+/// Reads one reply.
+#[derive(Default)]
+pub(crate) struct Reader {
+    lines: Lines,
+    reply: Building,
+}
+
+impl Reader {
+    /// For a reply of `model`, which is what the reply says unless the stream knows better.
+    pub(crate) fn new(model: &str) -> Self {
+        let mut reader = Self::default();
+        model.clone_into(&mut reader.reply.model);
+        reader
+    }
+}
+
+impl ReplyReader for Reader {
+    fn push(
+        &mut self,
+        bytes: &[u8],
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Option<Reply>, ModelError> {
+        let mut finished = None;
+        self.lines.push(bytes, |line| {
+            if finished.is_none() {
+                finished = self.reply.line(line, deltas)?;
+            }
+            Ok(())
+        })?;
+        Ok(finished)
+    }
+
+    fn broken_off(&self, reason: &str) -> ModelError {
+        let place = match self.reply.has_begun {
+            true => "before its end",
+            false => "before it began",
+        };
+        bad(format!("the stream broke off {place}: {reason}"))
+    }
+}
+
+/// A reply so far.
+#[derive(Default)]
+struct Building {
+    has_begun: bool,
+    model: String,
+    parts: Vec<Part>,
+    /// The text that is being received.
+    text: String,
+    content: Content,
+}
+
+impl Building {
+    fn line(
+        &mut self,
+        line: &str,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Option<Reply>, ModelError> {
+        let line: Line = parse_event("line", line)?;
+        if let Some(error) = &line.error {
+            return Err(errors::from_line(error));
+        }
+        self.has_begun = true;
+        if let Some(model) = line.model.filter(|model| !model.is_empty()) {
+            self.model = shorten(&model);
+        }
+        if let Some(message) = line.message {
+            self.message(message, deltas)?;
+        }
+        if !line.done {
+            return Ok(None);
+        }
+        let stop = stop_reason(line.done_reason.as_deref().unwrap_or_default())?;
+        self.end_text();
+        let usage = usage(&Value::Object(line.counts));
+        let parts = std::mem::take(&mut self.parts);
+        let model = std::mem::take(&mut self.model);
+        Ok(Some(reading::finished(parts, stop, usage, model)))
+    }
+
+    fn message(
+        &mut self,
+        message: Message,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<(), ModelError> {
+        if let Some(thinking) = message.thinking.filter(|text| !text.is_empty()) {
+            self.content.grow(thinking.len())?;
+            deltas(Delta::Thinking(thinking));
+        }
+        if let Some(text) = message.content.filter(|text| !text.is_empty()) {
+            self.content.grow(text.len())?;
+            self.text.push_str(&text);
+            deltas(Delta::Text(text));
+        }
+        for call in message.tool_calls.into_iter().flatten() {
+            self.call(call, deltas)?;
+        }
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        call: Call,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<(), ModelError> {
+        self.end_text();
+        if self.parts.len() >= MAX_PARTS {
+            return Err(bad(format!("the reply has more than {MAX_PARTS} parts")));
+        }
+        let call = Arrived {
+            id: call.id,
+            name: call.function.name,
+            arguments: call.function.arguments,
+        };
+        let call = call.join(&self.parts, &mut self.content)?;
+        deltas(Delta::Tool(call.tool.clone()));
+        self.parts.push(Part::ToolCall(call));
+        Ok(())
+    }
+
+    fn end_text(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        if !text.is_empty() {
+            self.parts.push(Part::Text(Text::new(text, Origin::Model)));
+        }
+    }
+}
+
+/// A count of nothing is left out, so a missing one says nothing.
+fn usage(counts: &Value) -> Option<Usage> {
+    Some(Usage {
+        input_tokens: tokens(counts, "prompt_eval_count")?,
+        output_tokens: tokens(counts, "eval_count")?,
+        cached_tokens: 0,
+        cache_written_tokens: 0,
+    })
+}
+
+fn stop_reason(reason: &str) -> Result<StopReason, ModelError> {
+    match reason {
+        "stop" => Ok(StopReason::EndOfTurn),
+        "length" => Ok(StopReason::MaxTokens),
+        "" => Err(bad("the reply ended without a reason, so it may be cut")),
+        "load" | "unload" => Err(bad(format!(
+            "the server did not answer but only {reason}ed the model"
+        ))),
+        other => Err(bad(format!(
+            "the reply stopped for the reason `{}`",
+            shorten(other)
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

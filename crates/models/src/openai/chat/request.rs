@@ -1,0 +1,154 @@
+//! A [`Prompt`] as the JSON body of a request.
+//!
+//! Every call of the model is answered right after it: by its result, or by a word that there is
+//! none. Results are texts in this protocol, so their pictures follow in a message of the user
+//! that says which call they belong to.
+
+use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ToolSpec};
+use serde_json::{Value, json};
+
+use super::super::{ORPHAN, answer_text, argument_text, data_url, schema, system};
+use crate::{Blobs, Connection, calls::Calls, conversation::turns};
+
+/// The body, or why the prompt cannot be sent. `limit_field` is what the server calls the limit
+/// of the reply.
+pub(super) fn body(
+    prompt: &Prompt,
+    connection: &Connection,
+    limit_field: &str,
+) -> Result<Value, ModelError> {
+    let most = connection.facts.max_output_tokens.unwrap_or(u64::MAX);
+    let mut body = json!({
+        "model": connection.model,
+        "stream": true,
+        "stream_options": {"include_usage": true},
+        "messages": messages(prompt, &*connection.blobs)?,
+    });
+    body[limit_field] = prompt.max_output_tokens.min(most).into();
+    if !prompt.tools.is_empty() {
+        let tool = |spec: &ToolSpec| {
+            json!({"type": "function", "function": {
+                "name": spec.name,
+                "description": spec.description,
+                "parameters": spec.parameters,
+            }})
+        };
+        body["tools"] = prompt.tools.iter().map(|spec| tool(spec)).collect();
+    }
+    if let Some(schema) = &prompt.output_schema {
+        body["response_format"] = json!({"type": "json_schema", "json_schema": {
+            "name": "reply",
+            "schema": schema,
+            "strict": schema::is_strict(schema),
+        }});
+    }
+    Ok(body)
+}
+
+fn messages(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError> {
+    let mut messages = Vec::with_capacity(prompt.messages.len() + 1);
+    let system = system(prompt);
+    if !system.is_empty() {
+        messages.push(json!({"role": "system", "content": system}));
+    }
+    let mut calls = Calls::new();
+    for turn in turns(prompt, |_| false)? {
+        match turn.role {
+            Role::User => user_messages(&turn.parts, &mut calls, blobs, &mut messages)?,
+            Role::Assistant => messages.push(assistant_message(&turn.parts, &mut calls)),
+        }
+    }
+    // Calls at the very end want their results, too.
+    user_messages(&[], &mut calls, blobs, &mut messages)?;
+    Ok(messages)
+}
+
+/// The results first, for they must follow their calls; then all that a user can say.
+fn user_messages(
+    parts: &[&Part],
+    calls: &mut Calls,
+    blobs: &dyn Blobs,
+    messages: &mut Vec<Value>,
+) -> Result<(), ModelError> {
+    let (answered, rest) = calls.answer(parts);
+    let mut content = Vec::new();
+    for call in &answered {
+        let text = answer_text(call);
+        messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": text}));
+        let images = call.result.map_or(&[][..], |result| &result.images);
+        if !images.is_empty() {
+            let heading = format!("The pictures that the call {} returned:", call.id);
+            content.push(said(&heading));
+            add_pictures(images, blobs, &mut content)?;
+        }
+    }
+    for part in rest {
+        match part {
+            Part::Text(text) => content.push(said(&text.text)),
+            Part::Image(image) => add_pictures(std::slice::from_ref(image), blobs, &mut content)?,
+            Part::ToolResult(result) => {
+                content.push(said(&format!("{ORPHAN} {}", result.text.text)));
+                add_pictures(&result.images, blobs, &mut content)?;
+            }
+            // Not in a user's turn.
+            Part::Thinking(_) | Part::ToolCall(_) => {}
+        }
+    }
+    if !content.is_empty() {
+        messages.push(json!({"role": "user", "content": plain(content)}));
+    }
+    Ok(())
+}
+
+fn assistant_message(parts: &[&Part], calls: &mut Calls) -> Value {
+    let (mut texts, mut called) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Part::Text(text) => texts.push(text.text.as_str()),
+            Part::ToolCall(call) => {
+                let (id, name) = calls.call(call);
+                let function = json!({"name": name, "arguments": argument_text(call)});
+                called.push(json!({"id": id, "type": "function", "function": function}));
+            }
+            // Not in the model's turn, or not for this protocol.
+            Part::Image(_) | Part::Thinking(_) | Part::ToolResult(_) => {}
+        }
+    }
+    let content = match texts.is_empty() {
+        true => Value::Null,
+        false => texts.join("\n").into(),
+    };
+    let mut message = json!({"role": "assistant", "content": content});
+    if !called.is_empty() {
+        message["tool_calls"] = called.into();
+    }
+    message
+}
+
+fn said(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn add_pictures(
+    images: &[Image],
+    blobs: &dyn Blobs,
+    content: &mut Vec<Value>,
+) -> Result<(), ModelError> {
+    for image in images {
+        let url = data_url(image, blobs)?;
+        content.push(json!({"type": "image_url", "image_url": {"url": url}}));
+    }
+    Ok(())
+}
+
+/// Texts alone go as one text: many compatible servers know nothing else.
+fn plain(content: Vec<Value>) -> Value {
+    let texts: Option<Vec<_>> = content.iter().map(|part| part["text"].as_str()).collect();
+    match texts {
+        Some(texts) => texts.join("\n").into(),
+        None => content.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Clients of two protocols: Chat Completions, which most compatible servers speak too, and
+//! Responses, which carries reasoning from step to step.
+//!
+//! Shapes: the provider's API reference of 2026, and what compatible servers are known to do
+//! otherwise (each such place says so). Base URLs end before `/chat/completions` and
+//! `/responses`, so most end with `/v1`.
+
+mod chat;
+mod errors;
+mod responses;
+mod schema;
+
+use gyrus_contract::{Image, ModelError, Prompt, SystemPart, ToolCall, Usage};
+use serde_json::Value;
+
+pub use chat::ChatModel;
+#[cfg(any(test, feature = "sim"))]
+pub(crate) use chat::SPECIMEN as CHAT_SPECIMEN;
+pub use responses::ResponsesModel;
+#[cfg(any(test, feature = "sim"))]
+pub(crate) use responses::SPECIMEN as RESPONSES_SPECIMEN;
+
+use crate::{
+    Blobs,
+    calls::{Answered, object},
+    conversation::base64,
+    reading::tokens,
+};
+
+/// The system prompt as one text.
+fn system(prompt: &Prompt) -> String {
+    let says_something = |part: &&SystemPart| !part.text.trim().is_empty();
+    let parts = prompt.system.iter().filter(says_something);
+    let texts: Vec<_> = parts.map(|part| part.text.as_str()).collect();
+    texts.join("\n\n")
+}
+
+/// The text of an answer. The protocols have no field for failure, so the words say it.
+fn answer_text(answered: &Answered<'_>) -> String {
+    match answered.is_error() {
+        true => format!("The call failed: {}", answered.text()),
+        false => answered.text().to_owned(),
+    }
+}
+
+/// The arguments of a call as the text of an object. Servers parse it and fail on anything else,
+/// so arguments that were none are shown as what they were.
+fn argument_text(call: &ToolCall) -> String {
+    object(call).to_string()
+}
+
+/// A picture as a URL that holds it (RFC 2397).
+fn data_url(image: &Image, blobs: &dyn Blobs) -> Result<String, ModelError> {
+    let data = base64(image, blobs)?;
+    Ok(format!("data:{};base64,{data}", image.media_type))
+}
+
+/// What stands before a result whose call is not in the conversation any more.
+const ORPHAN: &str = "The result of an earlier call:";
+
+/// Tokens by the names that a protocol gives them: those of the prompt, its details, and the
+/// reply, whose count includes reasoning.
+fn usage(counts: &Value, input: &str, details: &str, output: &str) -> Option<Usage> {
+    let input_tokens = tokens(counts, input)?;
+    let detail = |name| counts.get(details).and_then(|counts| tokens(counts, name));
+    let cached_tokens = detail("cached_tokens").unwrap_or(0).min(input_tokens);
+    let written = detail("cache_write_tokens").unwrap_or(0);
+    Some(Usage {
+        input_tokens,
+        output_tokens: tokens(counts, output)?,
+        cached_tokens,
+        cache_written_tokens: written.min(input_tokens - cached_tokens),
+    })
+}
+
+#[cfg(test)]
+mod tests;

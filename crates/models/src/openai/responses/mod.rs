@@ -1,0 +1,119 @@
+//! A client of the Responses protocol, without the provider keeping anything: each request
+//! carries the whole conversation, and reasoning comes back as what the provider encrypted.
+//!
+//! `request` makes the body and `stream` reads the reply; both are pure.
+
+mod request;
+mod stream;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply};
+use reqwest::header::HeaderMap;
+
+use super::errors;
+use crate::{
+    Connection,
+    http::{Endpoint, KeyHeader, Protocol},
+};
+use stream::Reader;
+
+/// A model behind an address that speaks Responses.
+pub struct ResponsesModel {
+    endpoint: Endpoint,
+    connection: Connection,
+    name: String,
+    /// The model refused to hand out reasoning, because it does none.
+    is_plain: AtomicBool,
+}
+
+impl ResponsesModel {
+    /// A client of the model at `connection`, whose base URL has no `/responses`. Nothing is sent
+    /// yet.
+    ///
+    /// # Errors
+    /// [`ModelError::Network`] if the address is none, [`ModelError::Auth`] if the key holds
+    /// characters that no key has.
+    pub fn new(connection: Connection) -> Result<Self, ModelError> {
+        let protocol = Protocol {
+            path: "/responses".to_owned(),
+            key: KeyHeader::BEARER,
+            headers: HeaderMap::new(),
+            content_type: "text/event-stream",
+            classify: errors::from_refusal,
+        };
+        Ok(Self {
+            endpoint: Endpoint::new(&connection, protocol)?,
+            name: connection.name(),
+            connection,
+            is_plain: AtomicBool::new(false),
+        })
+    }
+
+    async fn ask(
+        &self,
+        prompt: &Prompt,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, ModelError> {
+        let mut body = request::body(prompt, &self.connection)?;
+        if !self.is_plain.load(Ordering::Relaxed) {
+            request::include_reasoning(&mut body);
+            match self.send(body.to_string(), deltas).await {
+                // Which models reason cannot be known beforehand. The provider says so before any
+                // work is done, so asking again costs nothing and is no retry.
+                Err(error) if errors::is_about_reasoning(&error) => {
+                    self.is_plain.store(true, Ordering::Relaxed);
+                    request::exclude_reasoning(&mut body);
+                }
+                came => return came,
+            }
+        }
+        self.send(body.to_string(), deltas).await
+    }
+
+    async fn send(
+        &self,
+        body: String,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, ModelError> {
+        let reader = Reader::default();
+        self.endpoint
+            .ask(body, HeaderMap::new(), reader, deltas)
+            .await
+    }
+}
+
+impl Model for ResponsesModel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.connection.facts.price
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.connection.facts.window
+    }
+
+    fn image_tokens(&self, image: &Image) -> u64 {
+        self.connection.facts.image_tokens(image)
+    }
+
+    fn reply<'a>(
+        &'a self,
+        prompt: &'a Prompt,
+        deltas: &'a mut (dyn FnMut(Delta) + Send),
+    ) -> Boxed<'a, Result<Reply, ModelError>> {
+        Box::pin(self.ask(prompt, deltas))
+    }
+}
+
+/// The protocol for the sweep of broken streams.
+#[cfg(any(test, feature = "sim"))]
+pub(crate) const SPECIMEN: crate::sim::Specimen = crate::sim::Specimen {
+    name: "responses",
+    stream: include_str!("canonical.sse"),
+    closing: &["response.completed", "response.incomplete", "response.done"],
+    read: crate::sim::read::<Reader>,
+};

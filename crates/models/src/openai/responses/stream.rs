@@ -1,0 +1,270 @@
+//! The stream of a reply: bytes in, one [`Reply`] or [`ModelError`] out.
+//!
+//! Pure. The protocol is a list of events: items are added, grow and are done, and one event
+//! closes the stream: `response.completed`, `response.incomplete` or `response.failed`. What is
+//! believed are the items that are done (and those of the closing event that had no event of
+//! their own); the growing is only shown. So a call that was cut is never one.
+//!
+//! Items of other types than messages, calls and reasoning were not asked for and are skipped.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, StopReason, Text};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::{errors, usage};
+use crate::{
+    arguments,
+    errors::{Meaning, bad, shorten},
+    http::ReplyReader,
+    reading::{self, Content, MAX_ARGUMENT_BYTES, MAX_PARTS, parse_event},
+    sse,
+};
+
+/// Reads one reply.
+#[derive(Default)]
+pub(crate) struct Reader {
+    decoder: sse::Decoder,
+    reply: Building,
+}
+
+impl ReplyReader for Reader {
+    fn push(
+        &mut self,
+        bytes: &[u8],
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Option<Reply>, ModelError> {
+        let mut finished = None;
+        self.decoder.push(bytes, |event| {
+            // Some compatible servers close with the mark of the older protocol.
+            if finished.is_none() && event.data.trim() != "[DONE]" {
+                finished = self.reply.event(&event, deltas)?;
+            }
+            Ok::<(), ModelError>(())
+        })?;
+        Ok(finished)
+    }
+
+    fn broken_off(&self, why: &str) -> ModelError {
+        let place = match &self.reply {
+            reply if !reply.has_begun => "before it began",
+            reply if reply.open.is_empty() => "before its end",
+            _ => "inside an item",
+        };
+        bad(format!("the stream broke off {place}: {why}"))
+    }
+}
+
+/// One event. A type that is not known, or of which only the end matters, is `Other`.
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+enum Event {
+    #[serde(rename = "response.output_item.added")]
+    Added {
+        output_index: Option<usize>,
+        item: Value,
+    },
+    #[serde(
+        rename = "response.reasoning_summary_text.delta",
+        alias = "response.reasoning_text.delta"
+    )]
+    Thinking { delta: String },
+    #[serde(rename = "response.output_text.delta")]
+    Text { delta: String },
+    #[serde(
+        rename = "response.function_call_arguments.delta",
+        alias = "response.refusal.delta"
+    )]
+    Unseen { delta: String },
+    #[serde(rename = "response.output_item.done")]
+    Done {
+        output_index: Option<usize>,
+        item: Value,
+    },
+    #[serde(rename = "response.completed", alias = "response.done")]
+    Completed { response: Closing },
+    #[serde(rename = "response.incomplete")]
+    Incomplete { response: Closing },
+    #[serde(rename = "response.failed")]
+    Failed { response: Closing },
+    #[serde(rename = "error")]
+    Error(Value),
+    #[serde(other)]
+    Other,
+}
+
+/// What the closing event holds.
+#[derive(Deserialize)]
+struct Closing {
+    model: Option<String>,
+    output: Option<Vec<Value>>,
+    #[serde(default)]
+    usage: Value,
+    #[serde(default)]
+    error: Value,
+    #[serde(default)]
+    incomplete_details: Value,
+}
+
+/// A reply so far.
+#[derive(Default)]
+struct Building {
+    has_begun: bool,
+    /// The items that were added and are not done.
+    open: BTreeSet<usize>,
+    done: BTreeMap<usize, Value>,
+    shown: Content,
+    content: Content,
+}
+
+impl Building {
+    fn event(
+        &mut self,
+        event: &sse::Event,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Option<Reply>, ModelError> {
+        let size = event.data.len();
+        let event: Event = parse_event(&event.name, &event.data)?;
+        self.has_begun = true;
+        match event {
+            Event::Added { output_index, item } => self.add(output_index, &item, deltas)?,
+            Event::Thinking { delta } => {
+                self.shown.grow(delta.len())?;
+                deltas(Delta::Thinking(delta));
+            }
+            Event::Text { delta } => {
+                self.shown.grow(delta.len())?;
+                deltas(Delta::Text(delta));
+            }
+            Event::Unseen { delta } => self.shown.grow(delta.len())?,
+            Event::Done { output_index, item } => {
+                self.content.grow(size)?;
+                self.settle(output_index, item)?;
+            }
+            Event::Completed { response } => {
+                return self.finish(response, StopReason::EndOfTurn).map(Some);
+            }
+            Event::Incomplete { response } => {
+                let stop = incomplete(&response.incomplete_details)?;
+                return self.finish(response, stop).map(Some);
+            }
+            Event::Failed { response } => return Err(errors::from_event(&response.error)),
+            Event::Error(event) => {
+                return Err(errors::from_event(event.get("error").unwrap_or(&event)));
+            }
+            Event::Other => {}
+        }
+        Ok(None)
+    }
+
+    fn add(
+        &mut self,
+        index: Option<usize>,
+        item: &Value,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<(), ModelError> {
+        self.bound()?;
+        let index = index.unwrap_or(self.open.len() + self.done.len());
+        if self.done.contains_key(&index) || !self.open.insert(index) {
+            return Err(bad(format!("item {index} began twice")));
+        }
+        if let (true, Some(tool)) = (item["type"] == "function_call", item["name"].as_str()) {
+            self.shown.grow(tool.len())?;
+            deltas(Delta::Tool(tool.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, index: Option<usize>, item: Value) -> Result<(), ModelError> {
+        self.bound()?;
+        let next = self.open.first().copied();
+        let index = index.or(next).unwrap_or(self.done.len());
+        self.open.remove(&index);
+        match self.done.insert(index, item) {
+            None => Ok(()),
+            Some(_) => Err(bad(format!("item {index} ended twice"))),
+        }
+    }
+
+    fn bound(&self) -> Result<(), ModelError> {
+        match self.open.len() + self.done.len() < MAX_PARTS {
+            true => Ok(()),
+            false => Err(bad(format!("the reply has more than {MAX_PARTS} items"))),
+        }
+    }
+
+    fn finish(&mut self, response: Closing, stop: StopReason) -> Result<Reply, ModelError> {
+        let mut items = std::mem::take(&mut self.done);
+        for (index, item) in response.output.into_iter().flatten().enumerate() {
+            items.entry(index).or_insert(item);
+        }
+        let unfinished = self.open.iter().find(|index| !items.contains_key(index));
+        if let (Some(index), true) = (unfinished, stop != StopReason::MaxTokens) {
+            return Err(bad(format!("the reply ended inside item {index}")));
+        }
+        let mut parts = Vec::with_capacity(items.len());
+        for item in items.into_values() {
+            match item["type"].as_str() {
+                Some("message") => message(&item, &mut parts)?,
+                Some("function_call") => call(&item, &mut parts)?,
+                Some("reasoning") => parts.push(Part::Thinking(item)),
+                _ => {}
+            }
+        }
+        if parts.len() > MAX_PARTS {
+            return Err(bad(format!("the reply has more than {MAX_PARTS} parts")));
+        }
+        let (input, output) = ("input_tokens", "output_tokens");
+        let usage = usage(&response.usage, input, "input_tokens_details", output);
+        let model = response.model.unwrap_or_default();
+        Ok(reading::finished(parts, stop, usage, model))
+    }
+}
+
+fn message(item: &Value, parts: &mut Vec<Part>) -> Result<(), ModelError> {
+    for content in item["content"].as_array().into_iter().flatten() {
+        if let Some(words) = content["refusal"].as_str() {
+            return Err(Meaning::Refused.error(words, None));
+        }
+        if let Some(text) = content["text"].as_str().filter(|text| !text.is_empty()) {
+            parts.push(Part::Text(Text::new(text, Origin::Model)));
+        }
+    }
+    Ok(())
+}
+
+fn call(item: &Value, parts: &mut Vec<Part>) -> Result<(), ModelError> {
+    let Some(tool) = item["name"].as_str().filter(|name| !name.is_empty()) else {
+        return Err(bad("a tool call has no name"));
+    };
+    let arguments = match &item["arguments"] {
+        Value::String(raw) if raw.len() > MAX_ARGUMENT_BYTES => {
+            let message = format!("tool arguments exceed {MAX_ARGUMENT_BYTES} bytes");
+            return Err(bad(message));
+        }
+        Value::String(raw) => arguments::parse(raw.clone(), Value::Null),
+        Value::Null => arguments::parse(String::new(), Value::Null),
+        whole => whole.clone(),
+    };
+    let id = item["call_id"].as_str().unwrap_or_default();
+    parts.push(reading::call(id, tool.to_owned(), arguments, parts));
+    Ok(())
+}
+
+fn incomplete(details: &Value) -> Result<StopReason, ModelError> {
+    match details["reason"].as_str() {
+        Some("max_output_tokens") => Ok(StopReason::MaxTokens),
+        Some("content_filter") => {
+            let words = "the provider's content filter stopped the reply";
+            Err(Meaning::Refused.error(words, None))
+        }
+        other => Err(bad(format!(
+            "the reply is incomplete for the reason `{}`",
+            shorten(other.unwrap_or("none"))
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

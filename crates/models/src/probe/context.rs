@@ -1,0 +1,92 @@
+//! How much a model takes: a word at the start of a prompt, a lot of text, and the question for
+//! the word.
+//!
+//! Some servers cut long prompts without saying so, so that no error comes is not enough.
+
+use gyrus_contract::ModelError;
+
+use super::{
+    ask::{Asked, Question, REPLY_TOKENS, Trouble},
+    measured::Context,
+};
+
+/// How far to look. Each request costs up to `most_tokens` tokens of input, so that all of it
+/// costs at most the product of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextProbe {
+    /// The longest prompt that is tried, in tokens.
+    pub most_tokens: u64,
+    /// The most requests.
+    pub most_requests: u32,
+}
+
+/// The word that is to be remembered.
+const WORD: &str = "heliotrope-48213";
+
+/// What lies between the word and the question, again and again.
+const FILLER: &str = "The harbour was quiet, and the boats lay where they had been left. ";
+
+/// How many bytes of the filler make a token, until the provider has counted some.
+const BYTES_A_TOKEN: f64 = 4.5;
+
+/// The search ends when the answer is known to this part of the longest prompt.
+const PRECISION: u64 = 16;
+
+/// Searches for the longest prompt that is held, longest first.
+///
+/// # Errors
+/// In words, when not even one prompt was held.
+pub(super) async fn measure(asked: &mut Asked<'_>, probe: ContextProbe) -> Result<Context, String> {
+    let (mut held, mut too_long) = (None::<u64>, None::<u64>);
+    let mut bytes_a_token = BYTES_A_TOKEN;
+    let mut wanted = probe.most_tokens.saturating_sub(REPLY_TOKENS).max(1);
+    let precision = (wanted / PRECISION).max(1);
+    for _ in 0..probe.most_requests {
+        let reply = asked.ask(question(wanted, bytes_a_token)).await;
+        match reply {
+            Ok(reply) if reply.text().contains(WORD) => {
+                let counted = reply.usage.map(|usage| usage.input_tokens);
+                let counted = counted.filter(|&tokens| tokens > 0);
+                if let Some(counted) = counted {
+                    bytes_a_token *= wanted as f64 / counted as f64;
+                    bytes_a_token = bytes_a_token.clamp(1.0, 10.0);
+                }
+                held = held.max(Some(counted.unwrap_or(wanted)));
+            }
+            // An answer without the word has lost it.
+            Ok(_)
+            | Err(Trouble::Error(ModelError::ContextTooLong { .. } | ModelError::Refused { .. })) => {
+                too_long = Some(too_long.map_or(wanted, |known| known.min(wanted)))
+            }
+            // What is known so far still holds.
+            Err(_) if held.is_some() => break,
+            Err(trouble) => return Err(trouble.words()),
+        }
+        let (low, Some(high)) = (held.unwrap_or(0), too_long) else {
+            break;
+        };
+        if high.saturating_sub(low) <= precision {
+            break;
+        }
+        wanted = low + (high - low) / 2;
+    }
+    match (held, too_long) {
+        (Some(holds), too_long) => Ok(Context { holds, too_long }),
+        (None, Some(tried)) => Err(format!(
+            "it did not know the beginning of any prompt, not even of {tried} tokens"
+        )),
+        (None, None) => Err("no request was allowed".to_owned()),
+    }
+}
+
+fn question(tokens: u64, bytes_a_token: f64) -> Question {
+    let bytes = (tokens as f64 * bytes_a_token) as usize;
+    let filler = FILLER.repeat(bytes / FILLER.len() + 1);
+    Question {
+        text: format!(
+            "Remember this word: {WORD}\n\n{filler}\n\nWhich word were you asked to remember at \
+             the very beginning? Answer with that word only."
+        ),
+        ..Question::default()
+    }
+}

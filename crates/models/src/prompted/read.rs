@@ -1,0 +1,217 @@
+//! Calls in what a model writes.
+//!
+//! A call is a JSON object `{"tool": NAME, "arguments": …}`, or an array of such, that stands
+//! alone: in a fence that holds nothing else, or from the start of a line to the end of one. What
+//! stands in a sentence, in a string or among code is no call, nor is anything that is not whole,
+//! not JSON to the letter, or not one of the offered tools: it stays the text that it is.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::arguments::MAX_NESTING;
+
+/// The most calls of one reply; what comes after them stays text.
+const MAX_CALLS: usize = 64;
+
+/// How often all of a reply is looked at, at the most.
+const LOOKS: usize = 8;
+
+/// What may stand behind the opening of a fence with calls.
+const LANGUAGES: [&str; 5] = ["", "json", "tool", "tool_call", "tool_calls"];
+
+/// A piece of a reply.
+#[derive(Debug, PartialEq)]
+pub(super) enum Piece {
+    /// Text, without blank lines around it.
+    Text(String),
+    /// A call of an offered tool.
+    Call {
+        /// Its name.
+        tool: String,
+        /// As they were written, of whatever type.
+        arguments: Value,
+    },
+}
+
+/// What a call looks like. Other keys are passed over; one of these twice is a mistake.
+#[derive(Deserialize)]
+struct Written {
+    tool: String,
+    arguments: Value,
+}
+
+/// The pieces of `text`, in order. Empty texts are left out.
+pub(super) fn pieces(text: &str, names: &[&str]) -> Vec<Piece> {
+    let mut reader = Reader {
+        names,
+        pieces: Vec::new(),
+        plain: String::new(),
+        calls: 0,
+        patience: LOOKS.saturating_mul(text.len()).saturating_add(1),
+    };
+    let mut rest = text;
+    while !rest.is_empty() {
+        rest = reader.next(rest);
+    }
+    reader.end_text();
+    reader.pieces
+}
+
+struct Reader<'a> {
+    names: &'a [&'a str],
+    pieces: Vec<Piece>,
+    /// The text since the last call.
+    plain: String,
+    calls: usize,
+    /// How many bytes may still be looked at in search of the end of something: what opens again
+    /// and again and never closes would be read as often.
+    patience: usize,
+}
+
+impl Reader<'_> {
+    /// Reads what begins with the line at the start of `text`; what is left.
+    fn next<'t>(&mut self, text: &'t str) -> &'t str {
+        let line = first_line(text);
+        let start = text.trim_start_matches([' ', '\t']);
+        if let Some(fenced) = start.strip_prefix("```") {
+            let inside = fenced.trim_start_matches('`');
+            if let Some(rest) = self.fence(inside) {
+                return rest;
+            }
+            let is_closed = first_line(inside).contains("```");
+            let more = match is_closed {
+                true => 0,
+                false => end_of_fence(&text[line.len()..]),
+            };
+            return self.keep(text, line.len() + more);
+        }
+        if let Some((calls, rest)) = self.calls_in(start) {
+            let (blank, after) = rest.split_at(first_line(rest).len());
+            if blank.trim().is_empty() {
+                self.take(calls);
+                return after;
+            }
+        }
+        self.keep(text, line.len())
+    }
+
+    /// What is left behind a fence with nothing but calls; `None` if it is another one.
+    fn fence<'t>(&mut self, inside: &'t str) -> Option<&'t str> {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let content = inside.trim_start_matches(is_word);
+        let language = &inside[..inside.len() - content.len()];
+        if !LANGUAGES.contains(&language) {
+            return None;
+        }
+        let (calls, rest) = self.calls_in(content)?;
+        let rest = rest.trim_start();
+        // A model may end with the object and leave the fence open.
+        let after = match rest.strip_prefix("```") {
+            Some(after) => after.trim_start_matches('`'),
+            None if rest.is_empty() => rest,
+            None => return None,
+        };
+        self.take(calls);
+        Some(after)
+    }
+
+    /// The calls at the start of `text`, at least one, and what follows them.
+    fn calls_in<'t>(&mut self, text: &'t str) -> Option<(Vec<Written>, &'t str)> {
+        let mut calls: Vec<Written> = Vec::new();
+        let mut rest = text;
+        while calls.len() <= MAX_CALLS {
+            let start = rest.trim_start();
+            let Some(length) = self.extent(start) else {
+                break;
+            };
+            let (value, after) = start.split_at(length);
+            let Some(more) = self.calls_of(value) else {
+                break;
+            };
+            calls.extend(more);
+            rest = after;
+        }
+        let are_few = self.calls + calls.len() <= MAX_CALLS;
+        (!calls.is_empty() && are_few).then_some((calls, rest))
+    }
+
+    /// The calls that one JSON value is.
+    fn calls_of(&self, value: &str) -> Option<Vec<Written>> {
+        let calls = match value.starts_with('[') {
+            true => serde_json::from_str::<Vec<Written>>(value).ok()?,
+            false => vec![serde_json::from_str(value).ok()?],
+        };
+        let is_offered = |call: &Written| self.names.contains(&call.tool.as_str());
+        (!calls.is_empty() && calls.iter().all(is_offered)).then_some(calls)
+    }
+
+    /// The length of the object or array at the start of `text`, by its brackets alone. `None` if
+    /// there is none, it does not end, or it nests too deep.
+    fn extent(&mut self, text: &str) -> Option<usize> {
+        if !text.starts_with(['{', '[']) {
+            return None;
+        }
+        let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+        for (at, byte) in text.bytes().enumerate() {
+            self.patience = self.patience.checked_sub(1)?;
+            match byte {
+                // JSON has no line feeds inside strings: this one never ends.
+                b'\n' if in_string => return None,
+                _ if std::mem::take(&mut escaped) => {}
+                b'\\' if in_string => escaped = true,
+                b'"' => in_string = !in_string,
+                b'{' | b'[' if !in_string => depth += 1,
+                b'}' | b']' if !in_string => depth -= 1,
+                _ => {}
+            }
+            match depth {
+                0 => return Some(at + 1),
+                1..=MAX_NESTING => {}
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, calls: Vec<Written>) {
+        self.end_text();
+        self.calls += calls.len();
+        let calls = calls.into_iter().map(|call| Piece::Call {
+            tool: call.tool,
+            arguments: call.arguments,
+        });
+        self.pieces.extend(calls);
+    }
+
+    /// Keeps the first `length` bytes as text.
+    fn keep<'t>(&mut self, text: &'t str, length: usize) -> &'t str {
+        let (kept, rest) = text.split_at(length);
+        self.plain.push_str(kept);
+        rest
+    }
+
+    fn end_text(&mut self) {
+        let text = std::mem::take(&mut self.plain);
+        let text = text.trim_matches('\n').trim_end();
+        if !text.trim().is_empty() {
+            self.pieces.push(Piece::Text(text.to_owned()));
+        }
+    }
+}
+
+/// The first line, with its line feed.
+fn first_line(text: &str) -> &str {
+    text.split_inclusive('\n').next().unwrap_or_default()
+}
+
+/// How much of `text`, which is inside a fence, there is until the line that closes it.
+fn end_of_fence(text: &str) -> usize {
+    let mut length = 0;
+    for line in text.split_inclusive('\n') {
+        length += line.len();
+        if line.trim_start().starts_with("```") {
+            break;
+        }
+    }
+    length
+}

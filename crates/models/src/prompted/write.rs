@@ -1,0 +1,118 @@
+//! Tools, calls and results as text.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use gyrus_contract::{
+    Message, Origin, Part, Prompt, Role, SystemPart, Text, ToolCall, ToolResult, ToolSpec,
+};
+use serde_json::json;
+
+/// What the model is told of calls.
+const INSTRUCTIONS: &str = include_str!("instructions.md");
+
+/// Whether a prompt has neither tools nor traces of them.
+pub(super) fn is_plain(prompt: &Prompt) -> bool {
+    let mut parts = prompt.messages.iter().flat_map(|message| &message.parts);
+    prompt.tools.is_empty()
+        && !parts.any(|part| matches!(part, Part::ToolCall(_) | Part::ToolResult(_)))
+}
+
+/// The same prompt without tools, calls and results. A reply that must fit a schema could not
+/// call: with tools there is no schema either.
+pub(super) fn as_text(prompt: &Prompt) -> Prompt {
+    let mut system = prompt.system.clone();
+    if !prompt.tools.is_empty() {
+        // What is the same in every step stands first, so that it can be cached.
+        let at = system.iter().take_while(|part| part.cacheable).count();
+        let text = instructions(&prompt.tools);
+        let cacheable = true;
+        system.insert(at, SystemPart { text, cacheable });
+    }
+    let mut called = BTreeMap::new();
+    let messages = prompt
+        .messages
+        .iter()
+        .map(|message| Arc::new(in_words(message, &mut called)))
+        .collect();
+    Prompt {
+        purpose: prompt.purpose,
+        ordinal: prompt.ordinal,
+        system,
+        messages,
+        tools: Vec::new(),
+        output_schema: match prompt.tools.is_empty() {
+            true => prompt.output_schema.clone(),
+            false => None,
+        },
+        max_output_tokens: prompt.max_output_tokens,
+    }
+}
+
+fn instructions(tools: &[Arc<ToolSpec>]) -> String {
+    let described: Vec<_> = tools
+        .iter()
+        .map(|tool| {
+            let ToolSpec {
+                name,
+                description,
+                parameters,
+                ..
+            } = &**tool;
+            format!("## {name}\n{description}\nSchema of its arguments: {parameters}")
+        })
+        .collect();
+    INSTRUCTIONS
+        .trim_end()
+        .replacen("{tools}", &described.join("\n\n"), 1)
+}
+
+/// `called` remembers the tool of each call, for its result.
+fn in_words<'a>(message: &'a Message, called: &mut BTreeMap<&'a str, &'a str>) -> Message {
+    let mut parts = Vec::with_capacity(message.parts.len());
+    for part in &message.parts {
+        match part {
+            Part::ToolCall(call) => {
+                called.insert(&call.id, &call.tool);
+                parts.push(Part::Text(written_call(call)));
+            }
+            Part::ToolResult(result) => {
+                let tool = called.get(result.call_id.as_str()).copied();
+                parts.push(Part::Text(written_result(result, tool)));
+                parts.extend(result.images.iter().cloned().map(Part::Image));
+            }
+            Part::Text(_) | Part::Image(_) | Part::Thinking(_) => parts.push(part.clone()),
+        }
+    }
+    let role: Role = message.role;
+    Message { role, parts }
+}
+
+fn written_call(call: &ToolCall) -> Text {
+    // In the order in which the model is told to write it.
+    let (tool, arguments) = (json!(call.tool), &call.arguments);
+    let object = format!("{{\"tool\": {tool}, \"arguments\": {arguments}}}");
+    Text::new(format!("```json\n{object}\n```"), Origin::Model)
+}
+
+/// The result between fences that nothing inside it can close.
+fn written_result(result: &ToolResult, tool: Option<&str>) -> Text {
+    let text = &result.text.text;
+    let fence = "`".repeat(3.max(longest_run_of_backticks(text) + 1));
+    let what = match result.is_error {
+        true => "Error",
+        false => "Result",
+    };
+    let pictures = match result.images.len() {
+        0 => String::new(),
+        1 => "\nIts picture follows.".to_owned(),
+        n => format!("\nIts {n} pictures follow."),
+    };
+    let tool = tool.unwrap_or("a tool");
+    let words = format!("{what} of {tool}:\n{fence}\n{text}\n{fence}{pictures}");
+    Text::new(words, result.text.origin.clone())
+}
+
+fn longest_run_of_backticks(text: &str) -> usize {
+    let runs = text.split(|c| c != '`').map(str::len);
+    runs.max().unwrap_or(0)
+}

@@ -1,0 +1,139 @@
+//! What the readers of all protocols share: bounds, the parsing of events, counts of tokens, and
+//! the ids of calls.
+
+use gyrus_contract::{ModelError, Part, Reply, StopReason, ToolCall, Usage};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    arguments::{self, MAX_NESTING, nests_too_deep},
+    errors::{bad, shorten},
+    sse,
+};
+
+/// The most content of one reply, in bytes.
+pub(crate) const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
+
+/// The most arguments of one tool call, in bytes.
+pub(crate) const MAX_ARGUMENT_BYTES: usize = 8 * 1024 * 1024;
+
+/// The most parts in one reply.
+pub(crate) const MAX_PARTS: usize = 4096;
+
+/// A count of tokens above this is a mistake of the provider and counts as not reported.
+const MAX_TOKENS: u64 = 1_000_000_000;
+
+/// How much content of a reply has arrived.
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    bytes: usize,
+}
+
+impl Content {
+    /// Counts `bytes` more.
+    ///
+    /// # Errors
+    /// [`ModelError::BadOutput`] beyond [`MAX_REPLY_BYTES`].
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        match self.bytes > MAX_REPLY_BYTES {
+            true => Err(bad(format!(
+                "the reply is longer than {MAX_REPLY_BYTES} bytes"
+            ))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Appends to the text of a call's arguments.
+///
+/// # Errors
+/// [`ModelError::BadOutput`] beyond [`MAX_ARGUMENT_BYTES`].
+pub(crate) fn grow_arguments(raw: &mut String, more: &str) -> Result<(), ModelError> {
+    if raw.len() + more.len() > MAX_ARGUMENT_BYTES {
+        return Err(bad(format!(
+            "tool arguments exceed {MAX_ARGUMENT_BYTES} bytes"
+        )));
+    }
+    raw.push_str(more);
+    Ok(())
+}
+
+/// One event's JSON; `name` is what the stream calls it.
+///
+/// # Errors
+/// [`ModelError::BadOutput`] if it is not a `T`, or deeper than readers of journals can go.
+pub(crate) fn parse_event<T: DeserializeOwned>(name: &str, data: &str) -> Result<T, ModelError> {
+    if nests_too_deep(data) {
+        return Err(bad(format!(
+            "an event nests deeper than {MAX_NESTING} brackets"
+        )));
+    }
+    serde_json::from_str(data).map_err(|error| {
+        let start = shorten(&data.chars().take(100).collect::<String>());
+        let name = shorten(name);
+        bad(format!(
+            "an event `{name}` is not what was expected: {error}: {start}"
+        ))
+    })
+}
+
+/// A count of tokens in an object of counts, if it can be believed.
+pub(crate) fn tokens(counts: &Value, name: &str) -> Option<u64> {
+    let count = counts.get(name)?.as_u64()?;
+    (count <= MAX_TOKENS).then_some(count)
+}
+
+/// The id under which a call joins `parts`: the provider's own, or a new one where it is missing
+/// or taken.
+pub(crate) fn unique_id(wanted: &str, parts: &[Part]) -> String {
+    let is_taken = |part: &Part| matches!(part, Part::ToolCall(call) if call.id == wanted);
+    match wanted.trim().is_empty() || parts.iter().any(is_taken) {
+        true => format!("call_{}", uuid::Uuid::new_v4().simple()),
+        false => wanted.to_owned(),
+    }
+}
+
+/// A whole reply. Whether it has calls is what a loop goes by, and some servers give the wrong
+/// word: only for [`StopReason::MaxTokens`] is the provider's own believed.
+pub(crate) fn finished(
+    mut parts: Vec<Part>,
+    stop: StopReason,
+    usage: Option<Usage>,
+    model: String,
+) -> Reply {
+    let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+    let stop = match (stop, parts.last_mut()) {
+        // A call that was cut off before its first argument is no call without arguments.
+        (StopReason::MaxTokens, Some(Part::ToolCall(call)))
+            if arguments::is_empty(&call.arguments) =>
+        {
+            call.arguments = Value::String(String::new());
+            StopReason::MaxTokens
+        }
+        (StopReason::MaxTokens, _) => StopReason::MaxTokens,
+        _ if has_calls => StopReason::ToolCalls,
+        _ => StopReason::EndOfTurn,
+    };
+    Reply {
+        parts,
+        stop,
+        usage,
+        model,
+    }
+}
+
+/// A call as it joins a reply.
+pub(crate) fn call(id: &str, tool: String, arguments: Value, parts: &[Part]) -> Part {
+    Part::ToolCall(ToolCall {
+        id: unique_id(id, parts),
+        tool,
+        arguments,
+    })
+}
+
+impl From<sse::EventTooLong> for ModelError {
+    fn from(error: sse::EventTooLong) -> Self {
+        bad(error.to_string())
+    }
+}

@@ -1,0 +1,274 @@
+//! The choice: a pure function of the candidates, how they stand, and what is wanted.
+//!
+//! First whoever cannot answer this question is left out. Of the others the best stands first by,
+//! in this order: not being left alone after failures; attempts at this question that failed; how
+//! near its tier is to the wanted one; the policy; the order in which they were given.
+//!
+//! A model that is left alone is not left out: where it is the only one that could answer, the run
+//! is better off with its own patience, which waits between attempts, than with none.
+
+use gyrus_contract::{ModelError, Purpose, Wanted};
+
+use super::{Candidate, Policy, health::Standing};
+use crate::Tier;
+
+/// The room that is kept for a reply where nothing smaller is known, in tokens.
+const REPLY_TOKENS: u64 = 4_096;
+
+/// The index of the model to ask, and why in a few words.
+///
+/// # Errors
+/// When nobody can answer: the last error of this question with why each was left out, or only
+/// the latter.
+pub(super) fn choose(
+    candidates: &[Candidate],
+    standings: &[Standing],
+    policy: Policy,
+    wanted: &Wanted<'_>,
+) -> Result<(usize, String), ModelError> {
+    let tier = tier_for(wanted.purpose);
+    let unfit: Vec<Option<Unfit>> = candidates
+        .iter()
+        .map(|candidate| why_not(candidate, candidates, policy, wanted))
+        .collect();
+    let best = (0..candidates.len())
+        .filter(|&index| unfit[index].is_none())
+        .min_by_key(|&index| {
+            let (candidate, standing) = (&candidates[index], &standings[index]);
+            (
+                standing.rests_for,
+                failures(candidate, wanted).count(),
+                nearness(candidate.tier, tier),
+                by_policy(candidate, standing, policy, wanted),
+                index,
+            )
+        });
+    match best {
+        Some(index) => Ok((index, why(index, candidates, standings, policy, wanted))),
+        None => Err(nobody(candidates, &unfit, wanted)),
+    }
+}
+
+/// Whether the policy ever allows it.
+pub(super) fn may_be_chosen(candidate: &Candidate, policy: Policy) -> bool {
+    policy != Policy::LocalOnly || candidate.is_local
+}
+
+fn tier_for(purpose: Purpose) -> Tier {
+    match purpose {
+        Purpose::Agent => Tier::Medium,
+        Purpose::Plan => Tier::Large,
+        Purpose::Reflect | Purpose::Verify | Purpose::Safety | Purpose::Summarise => Tier::Small,
+    }
+}
+
+fn nearness(tier: Tier, wanted: Tier) -> usize {
+    let order = wanted.or_nearest();
+    order
+        .iter()
+        .position(|&it| it == tier)
+        .unwrap_or(order.len())
+}
+
+/// The smaller the better. What is not known comes last.
+fn by_policy(
+    candidate: &Candidate,
+    standing: &Standing,
+    policy: Policy,
+    wanted: &Wanted<'_>,
+) -> u64 {
+    match policy {
+        Policy::Order | Policy::LocalOnly => 0,
+        Policy::Cost => {
+            let price = candidate.model.price();
+            price.map_or(u64::MAX, |price| {
+                price
+                    .at_most(wanted.input_tokens, reply_tokens(candidate))
+                    .0
+            })
+        }
+        Policy::Latency => standing.median.map_or(u64::MAX, |median| {
+            u64::try_from(median.as_micros()).unwrap_or(u64::MAX)
+        }),
+    }
+}
+
+fn reply_tokens(candidate: &Candidate) -> u64 {
+    let most = candidate.facts.max_output_tokens.unwrap_or(REPLY_TOKENS);
+    most.min(REPLY_TOKENS)
+}
+
+/// How this question failed with this model so far.
+fn failures<'a>(
+    candidate: &'a Candidate,
+    wanted: &Wanted<'a>,
+) -> impl Iterator<Item = &'a ModelError> {
+    let failed = wanted.failed.iter();
+    failed
+        .filter(|(name, _)| *name == candidate.model.name())
+        .map(|(_, error)| error)
+}
+
+/// Why a model cannot answer a question.
+enum Unfit {
+    /// The question is too long for it.
+    TooLong(String),
+    /// Something else.
+    Other(String),
+}
+
+impl Unfit {
+    fn words(&self) -> &str {
+        match self {
+            Unfit::TooLong(words) | Unfit::Other(words) => words,
+        }
+    }
+}
+
+/// Why it cannot answer this.
+fn why_not(
+    candidate: &Candidate,
+    candidates: &[Candidate],
+    policy: Policy,
+    wanted: &Wanted<'_>,
+) -> Option<Unfit> {
+    let other = |words: &str| Some(Unfit::Other(words.to_owned()));
+    if !may_be_chosen(candidate, policy) {
+        return other("it is not on this machine");
+    }
+    let facts = &candidate.facts;
+    if wanted.images && facts.images == Some(false) {
+        return other("it sees no pictures");
+    }
+    if wanted.tools && facts.tools == Some(false) && !candidate.is_prompted {
+        return other("it calls no tools");
+    }
+    if wanted.schema && facts.schema == Some(false) {
+        return other("it cannot be bound to a schema");
+    }
+    let needed = wanted.input_tokens.saturating_add(reply_tokens(candidate));
+    if let Some(window) = facts.window.filter(|&window| window < needed) {
+        let words = format!("it takes {window} tokens, and about {needed} are needed");
+        return Some(Unfit::TooLong(words));
+    }
+    if let Some(error) = failures(candidate, wanted).find(|error| !error.is_transient()) {
+        return other(&format!("it {}", in_words(error)));
+    }
+    // Elsewhere it was too long: only a larger window is of use.
+    let too_small = wanted.failed.iter().find_map(|(name, error)| {
+        let other = candidates.iter().find(|it| it.model.name() == name)?;
+        let is_no_larger = facts.window? <= other.facts.window?;
+        (matches!(error, ModelError::ContextTooLong { .. }) && is_no_larger).then_some(name)
+    })?;
+    let words = format!("its window is no larger than that of {too_small}");
+    Some(Unfit::TooLong(words))
+}
+
+/// How a model failed, as what follows "it" or the model's name.
+fn in_words(error: &ModelError) -> &'static str {
+    match error {
+        ModelError::RateLimited { .. } => "is limited",
+        ModelError::Overloaded { .. } => "is overloaded",
+        ModelError::ContextTooLong { .. } => "finds it too long",
+        ModelError::Refused { .. } => "refused",
+        ModelError::BadOutput { .. } => "could not be understood",
+        ModelError::Auth { .. } => "does not accept the key",
+        ModelError::Network { .. } => "cannot be reached",
+    }
+}
+
+/// Why this one, in a few words; nothing where there was no choice.
+fn why(
+    index: usize,
+    candidates: &[Candidate],
+    standings: &[Standing],
+    policy: Policy,
+    wanted: &Wanted<'_>,
+) -> String {
+    if candidates.len() == 1 {
+        return String::new();
+    }
+    let chosen = &candidates[index];
+    let tier = tier_for(wanted.purpose);
+    let mut words = vec![match chosen.tier == tier {
+        true => format!("{} tier", tier.word()),
+        false => format!("{} tier in place of {}", chosen.tier.word(), tier.word()),
+    }];
+    match policy {
+        Policy::Order => {}
+        Policy::Cost => words.push("cheapest".to_owned()),
+        Policy::Latency => words.push("fastest".to_owned()),
+        Policy::LocalOnly => words.push("local".to_owned()),
+    }
+    if let Some((name, error)) = wanted.failed.last() {
+        let which = match (wanted.failed.len(), name == chosen.model.name()) {
+            (_, true) => "it".to_owned(),
+            (1, false) => "the first choice".to_owned(),
+            (_, false) => name.clone(),
+        };
+        let again = if which == "it" { "again, though " } else { "" };
+        words.push(format!("{again}{which} {}", in_words(error)));
+    } else if let Some(better) = resting_before(index, candidates, standings, tier) {
+        words.push(format!(
+            "{} is left alone after {} failures",
+            candidates[better].model.name(),
+            standings[better].failures
+        ));
+    }
+    words.join("; ")
+}
+
+/// A model of the wanted tier that is left alone, if the chosen one stands in for it.
+fn resting_before(
+    chosen: usize,
+    candidates: &[Candidate],
+    standings: &[Standing],
+    tier: Tier,
+) -> Option<usize> {
+    (0..candidates.len()).find(|&index| {
+        let is_before = candidates[chosen].tier != tier || index < chosen;
+        index != chosen
+            && is_before
+            && candidates[index].tier == tier
+            && standings[index].rests_for.is_some()
+    })
+}
+
+fn nobody(candidates: &[Candidate], unfit: &[Option<Unfit>], wanted: &Wanted<'_>) -> ModelError {
+    let reasons: Vec<_> = candidates
+        .iter()
+        .zip(unfit)
+        .filter_map(|(candidate, reason)| {
+            let words = reason.as_ref()?.words();
+            Some(format!("{}: {words}", candidate.model.name()))
+        })
+        .collect();
+    let why = match reasons.is_empty() {
+        true => "no model is configured".to_owned(),
+        false => format!("no model can answer this ({})", reasons.join("; ")),
+    };
+    let is_too_long = unfit
+        .iter()
+        .any(|reason| matches!(reason, Some(Unfit::TooLong(_))));
+    let said = |message: &str| format!("{message}; {why}");
+    let last = wanted.failed.last().map(|(_, error)| error);
+    match last {
+        Some(ModelError::ContextTooLong { message }) => ModelError::ContextTooLong {
+            message: said(message),
+        },
+        Some(ModelError::Auth { message }) => ModelError::Auth {
+            message: said(message),
+        },
+        Some(
+            ModelError::Refused { message }
+            | ModelError::RateLimited { message, .. }
+            | ModelError::Overloaded { message, .. }
+            | ModelError::BadOutput { message }
+            | ModelError::Network { message },
+        ) => ModelError::Refused {
+            message: said(message),
+        },
+        None if is_too_long => ModelError::ContextTooLong { message: why },
+        None => ModelError::Refused { message: why },
+    }
+}

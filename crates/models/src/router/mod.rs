@@ -1,0 +1,137 @@
+//! Chooses among several models: by what a question needs, what it may cost, and who is up.
+//!
+//! The one idea: the choice itself is a pure function (`choose`) of the candidates, their health
+//! and the question. What changes over time is kept in `health`: failures in a row, and how fast
+//! replies came. The router asks nobody and repeats nothing: only the run does.
+
+mod choose;
+mod health;
+mod timed;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use gyrus_contract::{Choice, Model, ModelError, Router, Wanted};
+use serde::{Deserialize, Serialize};
+
+use crate::{Facts, Tier};
+use choose::{choose, may_be_chosen};
+use health::Health;
+use timed::Timed;
+
+/// A model that a router may choose.
+#[derive(Clone)]
+pub struct Candidate {
+    /// Whom to ask.
+    pub model: Arc<dyn Model>,
+    /// How strong it is.
+    pub tier: Tier,
+    /// What it charges, takes and can do.
+    pub facts: Facts,
+    /// It runs on this machine: nothing leaves it.
+    pub is_local: bool,
+    /// Its tool calls are prompted, so it has them whatever its facts say.
+    pub is_prompted: bool,
+    /// How long a reply took when it was last measured, in milliseconds.
+    pub latency_ms: Option<u64>,
+}
+
+/// What decides among models of the same tier.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// The order in which they were given.
+    #[default]
+    Order,
+    /// The cheapest known price.
+    Cost,
+    /// The fastest as measured: by the median of its last replies.
+    Latency,
+    /// As `Order`, and never a model on another machine, even if nothing else is left.
+    LocalOnly,
+}
+
+/// What the time is. In tests, what the test says.
+type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
+
+/// Chooses among candidates.
+pub struct ModelRouter {
+    name: String,
+    candidates: Vec<Candidate>,
+    policy: Policy,
+    health: Arc<Mutex<Vec<Health>>>,
+    clock: Clock,
+}
+
+impl ModelRouter {
+    /// A router over `candidates`, best first. Of two with the same name the first counts.
+    pub fn new(candidates: Vec<Candidate>, policy: Policy) -> Self {
+        Self::with_clock(candidates, policy, Arc::new(Instant::now))
+    }
+
+    fn with_clock(candidates: Vec<Candidate>, policy: Policy, clock: Clock) -> Self {
+        let mut unique: Vec<Candidate> = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
+            let name = candidate.model.name();
+            if unique.iter().all(|before| before.model.name() != name) {
+                unique.push(candidate);
+            }
+        }
+        let names: Vec<_> = unique.iter().map(|it| it.model.name()).collect();
+        let healths = unique.iter().map(|it| Health::new(it.latency_ms)).collect();
+        Self {
+            name: names.join(", "),
+            candidates: unique,
+            policy,
+            health: Arc::new(Mutex::new(healths)),
+            clock,
+        }
+    }
+}
+
+impl Router for ModelRouter {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn choose(&self, wanted: &Wanted<'_>) -> Result<Choice, ModelError> {
+        let now = (self.clock)();
+        let mut healths = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let standings: Vec<_> = healths.iter().map(|health| health.at(now)).collect();
+        let (index, why) = choose(&self.candidates, &standings, self.policy, wanted)?;
+        healths[index].chosen(now);
+        Ok(Choice {
+            model: Arc::new(Timed {
+                model: self.candidates[index].model.clone(),
+                index,
+                health: self.health.clone(),
+                clock: self.clock.clone(),
+            }),
+            why,
+        })
+    }
+
+    fn heard(&self, model: &str, came: Result<(), &ModelError>) {
+        let index = self
+            .candidates
+            .iter()
+            .position(|it| it.model.name() == model);
+        let mut healths = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(health) = index.and_then(|index| healths.get_mut(index)) {
+            health.heard(came, (self.clock)());
+        }
+    }
+
+    fn unpriced(&self) -> Option<String> {
+        let mut candidates = self.candidates.iter();
+        let unknown = candidates.find(|candidate| {
+            may_be_chosen(candidate, self.policy) && candidate.model.price().is_none()
+        });
+        unknown.map(|candidate| candidate.model.name().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests;

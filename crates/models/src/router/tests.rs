@@ -1,0 +1,342 @@
+use std::time::Duration;
+
+use gyrus_contract::{Boxed, Delta, Price, Prompt, Purpose, Reply};
+
+use super::*;
+
+/// A model that is only chosen, never asked.
+struct Named {
+    name: &'static str,
+    price: Option<Price>,
+}
+
+impl Model for Named {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.price
+    }
+
+    fn reply<'a>(
+        &'a self,
+        _prompt: &'a Prompt,
+        _deltas: &'a mut (dyn FnMut(Delta) + Send),
+    ) -> Boxed<'a, Result<Reply, ModelError>> {
+        Box::pin(async {
+            Err(ModelError::Refused {
+                message: "never asked".into(),
+            })
+        })
+    }
+}
+
+fn candidate(name: &'static str, tier: Tier, window: u64, dollars: Option<u64>) -> Candidate {
+    Candidate {
+        model: Arc::new(Named {
+            name,
+            price: dollars.map(|dollars| Price::new(dollars * 1_000_000, dollars * 5_000_000)),
+        }),
+        tier,
+        facts: Facts {
+            window: Some(window),
+            ..Facts::default()
+        },
+        is_local: name.starts_with("local"),
+        is_prompted: false,
+        latency_ms: None,
+    }
+}
+
+/// What is chosen from, in the person's order.
+fn candidates() -> Vec<Candidate> {
+    let mut blind = candidate("local/small", Tier::Small, 32_000, None);
+    blind.facts.images = Some(false);
+    blind.facts.tools = Some(false);
+    blind.facts.schema = Some(false);
+    vec![
+        candidate("a/medium", Tier::Medium, 200_000, Some(3)),
+        candidate("a/large", Tier::Large, 200_000, Some(15)),
+        candidate("b/medium", Tier::Medium, 1_000_000, Some(2)),
+        candidate("b/small", Tier::Small, 100_000, Some(1)),
+        blind,
+    ]
+}
+
+fn wanted(purpose: Purpose) -> Wanted<'static> {
+    Wanted {
+        purpose,
+        input_tokens: 1_000,
+        tools: true,
+        images: false,
+        schema: false,
+        failed: &[],
+    }
+}
+
+fn overloaded() -> ModelError {
+    ModelError::Overloaded {
+        after_ms: None,
+        message: "busy".into(),
+    }
+}
+
+fn shown(choice: Result<(usize, String), ModelError>) -> String {
+    match choice {
+        Ok((index, why)) => format!("{}: {why}", candidates()[index].model.name()),
+        Err(error) => format!("error: {error}"),
+    }
+}
+
+#[test]
+fn the_choice_is_a_table() {
+    let failed = |failures: &[(&str, ModelError)]| -> Vec<(String, ModelError)> {
+        let owned = |(name, error): &(&str, ModelError)| ((*name).to_owned(), error.clone());
+        failures.iter().map(owned).collect()
+    };
+    let auth = ModelError::Auth {
+        message: "no key".into(),
+    };
+    let too_long = ModelError::ContextTooLong {
+        message: "too long".into(),
+    };
+    let one = failed(&[("a/medium", overloaded())]);
+    let two = failed(&[("a/medium", overloaded()), ("b/medium", overloaded())]);
+    let all = failed(&[
+        ("a/medium", overloaded()),
+        ("b/medium", overloaded()),
+        ("a/large", overloaded()),
+        ("b/small", overloaded()),
+    ]);
+    let no_key = failed(&[("a/medium", auth.clone())]);
+    let long = failed(&[("a/medium", too_long)]);
+    let agent = wanted(Purpose::Agent);
+    let plain = Wanted {
+        tools: false,
+        ..wanted(Purpose::Safety)
+    };
+    let cases = [
+        ("agent", Policy::Order, agent),
+        ("plan", Policy::Order, wanted(Purpose::Plan)),
+        ("safety with tools", Policy::Order, wanted(Purpose::Safety)),
+        (
+            "verify",
+            Policy::Order,
+            Wanted {
+                purpose: Purpose::Verify,
+                ..plain
+            },
+        ),
+        ("cost", Policy::Cost, agent),
+        ("cost, small: unknown is last", Policy::Cost, plain),
+        ("local only", Policy::LocalOnly, plain),
+        ("local only, tools", Policy::LocalOnly, agent),
+        (
+            "long",
+            Policy::Order,
+            Wanted {
+                input_tokens: 500_000,
+                ..agent
+            },
+        ),
+        (
+            "too long for all",
+            Policy::Order,
+            Wanted {
+                input_tokens: 2_000_000,
+                ..agent
+            },
+        ),
+        (
+            "one down",
+            Policy::Order,
+            Wanted {
+                failed: &one,
+                ..agent
+            },
+        ),
+        (
+            "two down",
+            Policy::Order,
+            Wanted {
+                failed: &two,
+                ..agent
+            },
+        ),
+        (
+            "all down",
+            Policy::Order,
+            Wanted {
+                failed: &all,
+                ..agent
+            },
+        ),
+        (
+            "no key",
+            Policy::Order,
+            Wanted {
+                failed: &no_key,
+                ..agent
+            },
+        ),
+        (
+            "only a larger window",
+            Policy::Order,
+            Wanted {
+                failed: &long,
+                ..agent
+            },
+        ),
+    ];
+    let table: Vec<_> = cases
+        .iter()
+        .map(|(case, policy, wanted)| {
+            let standings = vec![Default::default(); candidates().len()];
+            let choice = choose(&candidates(), &standings, *policy, wanted);
+            format!("{case} -> {}", shown(choice))
+        })
+        .collect();
+    insta::assert_snapshot!(table.join("\n"), @r##"
+agent -> a/medium: medium tier
+plan -> a/large: large tier
+safety with tools -> b/small: small tier
+verify -> b/small: small tier
+cost -> b/medium: medium tier; cheapest
+cost, small: unknown is last -> b/small: small tier; cheapest
+local only -> local/small: small tier; local
+local only, tools -> error: the model refused: no model can answer this (a/medium: it is not on this machine; a/large: it is not on this machine; b/medium: it is not on this machine; b/small: it is not on this machine; local/small: it calls no tools)
+long -> b/medium: medium tier
+too long for all -> error: the prompt is too long for the model: no model can answer this (a/medium: it takes 200000 tokens, and about 2004096 are needed; a/large: it takes 200000 tokens, and about 2004096 are needed; b/medium: it takes 1000000 tokens, and about 2004096 are needed; b/small: it takes 100000 tokens, and about 2004096 are needed; local/small: it calls no tools)
+one down -> b/medium: medium tier; the first choice is overloaded
+two down -> a/large: large tier in place of medium; b/medium is overloaded
+all down -> a/medium: medium tier; b/small is overloaded
+no key -> b/medium: medium tier; the first choice does not accept the key
+only a larger window -> b/medium: medium tier; the first choice finds it too long
+"##);
+}
+
+#[test]
+fn permanent_failures_end_with_reasons() {
+    let refused = ModelError::Refused {
+        message: "not allowed".into(),
+    };
+    let failed: Vec<_> = ["a/medium", "a/large", "b/medium", "b/small"]
+        .map(|name| (name.to_owned(), refused.clone()))
+        .into();
+    let wanted = Wanted {
+        failed: &failed,
+        ..wanted(Purpose::Agent)
+    };
+    let router = ModelRouter::new(candidates(), Policy::Order);
+    let error = router.choose(&wanted).err().unwrap();
+    insta::assert_snapshot!(error, @"the model refused: not allowed; no model can answer this (a/medium: it refused; a/large: it refused; b/medium: it refused; b/small: it refused; local/small: it calls no tools)");
+    let nobody = ModelRouter::new(Vec::new(), Policy::Order);
+    insta::assert_snapshot!(nobody.choose(&wanted).err().unwrap(), @"the model refused: not allowed; no model is configured");
+}
+
+/// A router whose clock the test moves.
+fn with_hand(policy: Policy) -> (ModelRouter, impl Fn(u64)) {
+    let passed = Arc::new(Mutex::new(Duration::ZERO));
+    let hand = passed.clone();
+    let begun = Instant::now();
+    let clock: Clock = Arc::new(move || begun + *passed.lock().unwrap());
+    let router = ModelRouter::with_clock(candidates(), policy, clock);
+    (router, move |seconds| {
+        *hand.lock().unwrap() += Duration::from_secs(seconds)
+    })
+}
+
+fn chosen(router: &ModelRouter) -> String {
+    let choice = router.choose(&wanted(Purpose::Agent)).unwrap();
+    choice.model.name().to_owned()
+}
+
+#[test]
+fn a_model_that_fails_is_left_alone_and_tried_once() {
+    let (router, pass) = with_hand(Policy::Order);
+    let error = overloaded();
+    let fail = || router.heard("a/medium", Err(&error));
+    fail();
+    fail();
+    assert_eq!(chosen(&router), "a/medium");
+    fail();
+    assert_eq!(chosen(&router), "b/medium");
+    let why = router.choose(&wanted(Purpose::Agent)).unwrap().why;
+    insta::assert_snapshot!(why, @"medium tier; a/medium is left alone after 3 failures");
+    pass(29);
+    assert_eq!(chosen(&router), "b/medium");
+    pass(1);
+    // Half open: one attempt, and nobody else's until it is known how it went.
+    assert_eq!(chosen(&router), "a/medium");
+    assert_eq!(chosen(&router), "b/medium");
+    // It failed: twice as long.
+    fail();
+    pass(59);
+    assert_eq!(chosen(&router), "b/medium");
+    pass(1);
+    assert_eq!(chosen(&router), "a/medium");
+    // Nobody heard of that attempt: after as long again it is tried anew.
+    pass(59);
+    assert_eq!(chosen(&router), "b/medium");
+    pass(1);
+    assert_eq!(chosen(&router), "a/medium");
+    router.heard("a/medium", Ok(()));
+    assert_eq!(chosen(&router), "a/medium");
+    // Never longer than ten minutes.
+    for _ in 0..50 {
+        fail();
+    }
+    pass(599);
+    assert_eq!(chosen(&router), "b/medium");
+    pass(1);
+    assert_eq!(chosen(&router), "a/medium");
+    // A refusal says nothing of its health.
+    router.heard(
+        "a/medium",
+        Err(&ModelError::Refused {
+            message: "no".into(),
+        }),
+    );
+    assert_eq!(chosen(&router), "a/medium");
+    router.heard("nobody", Err(&error));
+}
+
+#[test]
+fn who_is_left_alone_is_asked_where_nobody_else_can() {
+    let (router, _) = with_hand(Policy::LocalOnly);
+    let plain = Wanted {
+        tools: false,
+        ..wanted(Purpose::Agent)
+    };
+    for _ in 0..9 {
+        router.heard("local/small", Err(&overloaded()));
+    }
+    let choice = router.choose(&plain).unwrap();
+    assert_eq!(choice.model.name(), "local/small");
+    assert!(router.choose(&wanted(Purpose::Agent)).is_err());
+}
+
+#[test]
+fn the_fastest_is_first_and_the_unpriced_is_named() {
+    let mut given = candidates();
+    given[2].latency_ms = Some(900);
+    let router = ModelRouter::new(given.clone(), Policy::Latency);
+    assert_eq!(chosen(&router), "b/medium");
+    given[0].latency_ms = Some(800);
+    let router = ModelRouter::new(given, Policy::Latency);
+    assert_eq!(chosen(&router), "a/medium");
+    // Replies are timed too: the median moves.
+    for _ in 0..5 {
+        router.health.lock().unwrap()[2].took(Duration::from_millis(100));
+    }
+    assert_eq!(chosen(&router), "b/medium");
+
+    assert_eq!(router.unpriced().as_deref(), Some("local/small"));
+    assert_eq!(
+        router.name(),
+        "a/medium, a/large, b/medium, b/small, local/small"
+    );
+    let twice = [candidates(), candidates()].concat();
+    assert_eq!(ModelRouter::new(twice, Policy::Cost).candidates.len(), 5);
+}

@@ -1,0 +1,51 @@
+//! A model whose replies are timed for its router.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply};
+
+use super::{Clock, health::Health};
+
+/// The chosen model. Only whole replies count: how fast one fails says nothing.
+pub(super) struct Timed {
+    pub(super) model: Arc<dyn Model>,
+    /// Which of the router's candidates it is.
+    pub(super) index: usize,
+    pub(super) health: Arc<Mutex<Vec<Health>>>,
+    pub(super) clock: Clock,
+}
+
+impl Model for Timed {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.model.price()
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.model.window()
+    }
+
+    fn image_tokens(&self, image: &Image) -> u64 {
+        self.model.image_tokens(image)
+    }
+
+    fn reply<'a>(
+        &'a self,
+        prompt: &'a Prompt,
+        deltas: &'a mut (dyn FnMut(Delta) + Send),
+    ) -> Boxed<'a, Result<Reply, ModelError>> {
+        Box::pin(async move {
+            let begun = (self.clock)();
+            let reply = self.model.reply(prompt, deltas).await?;
+            let time = (self.clock)().saturating_duration_since(begun);
+            let mut healths = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(health) = healths.get_mut(self.index) {
+                health.took(time);
+            }
+            Ok(reply)
+        })
+    }
+}

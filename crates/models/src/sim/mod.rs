@@ -1,0 +1,22 @@
+//! A sweep of broken streams through the readers of every protocol.
+//!
+//! Everything follows from a seed: the same seed breaks the same bytes in every process. What is
+//! checked of each stream stands in `oracle`; how streams are broken in `mutate`.
+
+mod random;
+mod specimen;
+mod mutate;
+mod oracle;
+mod sweep;
+
+pub use specimen::Specimen;
+pub(crate) use specimen::read;
+pub use sweep::{Failure, Sweep, sweep};
+
+/// The canonical stream of every protocol.
+pub fn specimens() -> &'static [Specimen] {
+    crate::SPECIMENS
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! How a stream is broken.
+
+use super::random::Random;
+
+/// The longest stream that is made of a canonical one, in bytes.
+const MAX_STREAM_BYTES: usize = 256 * 1024;
+
+/// Bytes that mean something to a reader.
+const MEANING: &[u8] = b"\"{}[]:,\\\n\r 0-9eE.u\0\xff\xc3\xed\xf0\t";
+
+/// Breaks `stream` in one to four places, seldom in many. `other` is a stream to steal from.
+pub(super) fn mutate(stream: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+    let times = match random.below(16) {
+        0 => 32,
+        few => 1 + few % 4,
+    };
+    for _ in 0..times {
+        if stream.is_empty() || stream.len() > MAX_STREAM_BYTES {
+            return;
+        }
+        once(stream, other, random);
+    }
+}
+
+fn once(stream: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+    let at = random.below(stream.len());
+    match random.below(10) {
+        0 => stream[at] ^= 1 << random.below(8),
+        1 => stream[at] = MEANING[random.below(MEANING.len())],
+        2 => stream.insert(at, MEANING[random.below(MEANING.len())]),
+        3 => {
+            stream.remove(at);
+        }
+        4 => stream.truncate(at),
+        5 => {
+            stream.drain(range(stream.len(), at, random));
+        }
+        6 => {
+            let copy = stream[range(stream.len(), at, random)].to_vec();
+            let times = match random.below(8) {
+                0 => 1 + random.below(200),
+                _ => 1,
+            };
+            stream.splice(at..at, copy.repeat(times));
+        }
+        7 => {
+            let start = random.below(other.len());
+            let stolen = other[range(other.len(), start, random)].to_vec();
+            stream.splice(at..at, stolen);
+        }
+        8 => swap_lines(stream, random),
+        _ => replace_number(stream, at, random),
+    }
+}
+
+/// A range from `at` on, mostly short.
+fn range(length: usize, at: usize, random: &mut Random) -> std::ops::Range<usize> {
+    let longest = match random.below(4) {
+        0 => length,
+        _ => 16,
+    };
+    at..(at + 1 + random.below(longest)).min(length)
+}
+
+/// Two lines of the stream change places.
+fn swap_lines(stream: &mut Vec<u8>, random: &mut Random) {
+    let mut lines: Vec<_> = stream.split(|&byte| byte == b'\n').collect();
+    let (first, second) = (random.below(lines.len()), random.below(lines.len()));
+    lines.swap(first, second);
+    *stream = lines.join(&b'\n');
+}
+
+/// The next number becomes one that is hard to believe.
+fn replace_number(stream: &mut Vec<u8>, at: usize, random: &mut Random) {
+    const NUMBERS: [&str; 8] = [
+        "-1",
+        "1e999",
+        "1.5",
+        "18446744073709551616",
+        "9007199254740993",
+        "null",
+        "-0",
+        "true",
+    ];
+    let Some(start) = stream[at..].iter().position(u8::is_ascii_digit) else {
+        return;
+    };
+    let start = at + start;
+    let digits = stream[start..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit());
+    let end = start + digits.count();
+    stream.splice(start..end, NUMBERS[random.below(NUMBERS.len())].bytes());
+}

@@ -1,0 +1,129 @@
+//! What must hold of whatever a reader makes of a stream.
+
+use std::{
+    collections::BTreeSet,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use gyrus_contract::{ModelError, Origin, Part, Reply, StopReason};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::specimen::Specimen;
+use crate::{arguments::nests_too_deep, reading::MAX_ARGUMENT_BYTES};
+
+/// Reads `stream` in `pieces` and as a whole; whether it was a reply, or what is wrong.
+pub(super) fn judge(specimen: &Specimen, stream: &[u8], pieces: &[usize]) -> Result<bool, String> {
+    let mut rest = stream;
+    let mut cut = pieces.iter().cycle();
+    let mut pieces = std::iter::from_fn(|| {
+        let (piece, left) = rest.split_at(rest.len().min(*cut.next()?));
+        rest = left;
+        (!piece.is_empty()).then_some(piece)
+    });
+    let in_pieces = read(specimen, &mut pieces)?;
+    let whole = read(specimen, &mut std::iter::once(stream))?;
+    match (in_pieces, whole) {
+        (Ok(reply), Ok(other)) => {
+            if without_ids(&reply) != without_ids(&other) {
+                return Err(format!("the pieces matter: {reply:?} or {other:?}"));
+            }
+            check(specimen, stream, &reply)?;
+            Ok(true)
+        }
+        (Err(error), Err(other)) if error == other => {
+            check_error(&error)?;
+            Ok(false)
+        }
+        (one, other) => Err(format!("the pieces matter: {one:?} or {other:?}")),
+    }
+}
+
+fn read(
+    specimen: &Specimen,
+    pieces: &mut dyn Iterator<Item = &[u8]>,
+) -> Result<Result<Reply, ModelError>, String> {
+    catch_unwind(AssertUnwindSafe(|| (specimen.read)(pieces)))
+        .map_err(|_| "the reader panicked".to_owned())
+}
+
+/// Ids may be made up, and differ then.
+fn without_ids(reply: &Reply) -> Reply {
+    let mut reply = reply.clone();
+    for part in &mut reply.parts {
+        if let Part::ToolCall(call) = part {
+            call.id.clear();
+        }
+    }
+    reply
+}
+
+fn check_error(error: &ModelError) -> Result<(), String> {
+    let words = error.to_string();
+    match words.chars().count() < 1_500 && !words.contains('\n') {
+        true => Ok(()),
+        false => Err(format!("an error of more than a line: {words:?}")),
+    }
+}
+
+fn check(specimen: &Specimen, stream: &[u8], reply: &Reply) -> Result<(), String> {
+    let text = String::from_utf8_lossy(stream);
+    if !specimen.closing.iter().any(|mark| text.contains(mark)) {
+        return Err(format!("a reply that nothing closed: {reply:?}"));
+    }
+    let mut ids = BTreeSet::new();
+    let has_calls = reply.tool_calls().next().is_some();
+    for part in &reply.parts {
+        let is_well_formed = match part {
+            Part::Text(text) => !text.text.is_empty() && text.origin == Origin::Model,
+            Part::Thinking(block) => block.is_object(),
+            Part::ToolCall(call) => {
+                let arguments = call.arguments.to_string();
+                let is_new = ids.insert(&call.id) && !call.id.trim().is_empty();
+                let is_bounded = !nests_too_deep(&arguments) || call.arguments.is_string();
+                is_new
+                    && is_bounded
+                    && !call.tool.is_empty()
+                    && arguments.len() <= 2 * MAX_ARGUMENT_BYTES
+            }
+            Part::Image(_) | Part::ToolResult(_) => false,
+        };
+        if !is_well_formed {
+            return Err(format!("a part that is not well-formed: {part:?}"));
+        }
+    }
+    let expected = match has_calls {
+        true => StopReason::ToolCalls,
+        false => StopReason::EndOfTurn,
+    };
+    if reply.stop != expected && reply.stop != StopReason::MaxTokens {
+        return Err(format!("it stopped for {:?}: {reply:?}", reply.stop));
+    }
+    if let Some(usage) = &reply.usage {
+        let of_cache = usage.cached_tokens.checked_add(usage.cache_written_tokens);
+        if of_cache.is_none_or(|tokens| tokens > usage.input_tokens) {
+            return Err(format!(
+                "more tokens in the cache than there are: {usage:?}"
+            ));
+        }
+    }
+    let mut size = 0;
+    for part in &reply.parts {
+        size += match part {
+            Part::Thinking(block) => written(block)?,
+            part => written(part)?,
+        };
+    }
+    match size > 8 * stream.len() + 1024 {
+        true => Err(format!("{} bytes became {size}", stream.len())),
+        false => Ok(()),
+    }
+}
+
+/// The size of what a journal holds of `value`; what it cannot give back would end the run.
+fn written<T: Serialize + DeserializeOwned + PartialEq>(value: &T) -> Result<usize, String> {
+    let json = serde_json::to_string(value).map_err(|error| error.to_string())?;
+    match serde_json::from_str::<T>(&json) {
+        Ok(read) if read == *value => Ok(json.len()),
+        _ => Err(format!("it does not come back from a journal: {json}")),
+    }
+}

@@ -1,0 +1,30 @@
+//! One protocol, as the sweep sees it.
+
+use gyrus_contract::{ModelError, Reply};
+
+use crate::http::ReplyReader;
+
+/// A protocol's canonical stream, and the reader of such streams.
+pub struct Specimen {
+    /// What the protocol is called.
+    pub name: &'static str,
+    /// A whole reply with thinking, text and two calls.
+    pub stream: &'static str,
+    /// Every stream that may be a reply holds one of these: what closes a reply.
+    pub closing: &'static [&'static str],
+    /// Feeds a fresh reader with the pieces and ends the body.
+    pub read: fn(&mut dyn Iterator<Item = &[u8]>) -> Result<Reply, ModelError>,
+}
+
+/// [`Specimen::read`] for a reader.
+pub(crate) fn read<R: ReplyReader + Default>(
+    pieces: &mut dyn Iterator<Item = &[u8]>,
+) -> Result<Reply, ModelError> {
+    let mut reader = R::default();
+    for piece in pieces {
+        if let Some(reply) = reader.push(piece, &mut |_| {})? {
+            return Ok(reply);
+        }
+    }
+    reader.end()
+}

@@ -1,0 +1,178 @@
+//! A server on loopback that answers as it is told, byte by byte.
+
+use std::{
+    collections::VecDeque,
+    io,
+    net::Ipv4Addr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderMap, Response, Uri},
+};
+use futures_util::{StreamExt, stream};
+use serde_json::Value;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+/// How a body ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ending {
+    /// As HTTP wants it.
+    Clean,
+    /// The connection is closed in the middle.
+    Abort,
+    /// Nothing more comes, and the connection stays open.
+    Silence,
+    /// These bytes come every five minutes, forever; time runs ahead.
+    Drip(&'static str),
+}
+
+/// One answer.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) pieces: Vec<Vec<u8>>,
+    pub(crate) ending: Ending,
+}
+
+impl Answer {
+    /// A whole body.
+    pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
+        Self {
+            status,
+            headers: vec![("content-type", content_type.to_owned())],
+            pieces: vec![body.into()],
+            ending: Ending::Clean,
+        }
+    }
+
+    /// The same with one header more.
+    pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+}
+
+/// What was asked.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub(crate) uri: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+/// What a server is about to say, and what it has heard.
+#[derive(Default)]
+struct Stage {
+    answers: Mutex<VecDeque<Answer>>,
+    asked: Mutex<Vec<Asked>>,
+    /// Time runs ahead as soon as a request is there.
+    pauses_time: bool,
+}
+
+/// A running server; it stops when dropped.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    stage: Arc<Stage>,
+    serving: JoinHandle<()>,
+}
+
+impl Server {
+    /// A server that gives `answers` one after the other, whatever it is asked.
+    pub(crate) async fn start(answers: Vec<Answer>) -> Self {
+        Self::with(Stage {
+            answers: Mutex::new(answers.into()),
+            ..Stage::default()
+        })
+        .await
+    }
+
+    /// A server that never answers; from the first request on, time runs ahead.
+    pub(crate) async fn silent() -> Self {
+        Self::with(Stage {
+            pauses_time: true,
+            ..Stage::default()
+        })
+        .await
+    }
+
+    async fn with(stage: Stage) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let stage = Arc::new(stage);
+        let router = Router::new()
+            .fallback(answer)
+            .layer(DefaultBodyLimit::disable())
+            .with_state(stage.clone());
+        let serving = tokio::spawn(async { axum::serve(listener, router).await.unwrap() });
+        Self {
+            url,
+            stage,
+            serving,
+        }
+    }
+
+    /// Everything that it was asked so far.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.stage.asked.lock().unwrap().clone()
+    }
+
+    /// Closes its port.
+    pub(crate) async fn stop(mut self) {
+        self.serving.abort();
+        // Cancelled, which is what was wanted.
+        _ = (&mut self.serving).await;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn answer(
+    State(stage): State<Arc<Stage>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
+    stage.asked.lock().unwrap().push(Asked {
+        uri: uri.to_string(),
+        headers,
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+    });
+    let answer = stage.answers.lock().unwrap().pop_front();
+    let Some(answer) = answer else {
+        if stage.pauses_time {
+            tokio::time::pause();
+        }
+        return std::future::pending().await;
+    };
+    let mut response = Response::builder().status(answer.status);
+    for (name, value) in answer.headers {
+        response = response.header(name, value);
+    }
+    let pieces = stream::iter(answer.pieces.into_iter().map(Ok));
+    let body = match answer.ending {
+        Ending::Clean => Body::from_stream(pieces),
+        Ending::Abort => {
+            let broken = stream::iter([Err(io::Error::other("the cable was pulled"))]);
+            Body::from_stream(pieces.chain(broken))
+        }
+        Ending::Drip(drop) => {
+            tokio::time::pause();
+            let drops = stream::repeat(drop).then(async |drop| {
+                tokio::time::sleep(Duration::from_secs(5 * 60)).await;
+                Ok::<_, io::Error>(drop.as_bytes().to_vec())
+            });
+            Body::from_stream(pieces.chain(drops))
+        }
+        Ending::Silence => Body::from_stream(pieces.chain(stream::pending::<io::Result<_>>())),
+    };
+    response.body(body).unwrap()
+}

@@ -1,0 +1,81 @@
+//! Work that may take a while: on a thread of its own, within a time limit, and given up as soon
+//! as nobody waits for it.
+
+use std::{
+    future::pending,
+    panic::resume_unwind,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// How long the work may go on. It must ask often.
+pub(crate) struct Patience {
+    until: Instant,
+    given_up: Arc<AtomicBool>,
+}
+
+impl Patience {
+    pub(crate) fn is_over(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed) || Instant::now() >= self.until
+    }
+}
+
+/// Gives the work up when the call is dropped.
+struct Waiting(Arc<AtomicBool>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Does the work beside the other tasks of the process. A panic in it is one of the caller.
+pub(crate) async fn work<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce(&Patience) -> T + Send + 'static,
+) -> T {
+    let given_up = Arc::new(AtomicBool::new(false));
+    let _waiting = Waiting(Arc::clone(&given_up));
+    let until = Instant::now() + limit;
+    let patience = Patience { until, given_up };
+    match tokio::task::spawn_blocking(move || work(&patience)).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            // The executor is shutting down, and this call with it.
+            Err(_) => pending().await,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn ends_when_nobody_waits_or_time_is_up() {
+        let wait = |patience: &Patience| {
+            while !patience.is_over() {
+                std::thread::yield_now();
+            }
+        };
+        work(Duration::from_millis(1), wait).await;
+        let (start, started) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
+        let endless = work(Duration::from_secs(3600), move |patience| {
+            start.send(()).unwrap();
+            wait(patience);
+            end.send(()).unwrap();
+        });
+        tokio::select! {
+            () = endless => panic!("it ended by itself"),
+            begun = started => begun.unwrap(),
+        }
+        ended.await.unwrap();
+    }
+}

@@ -1,0 +1,310 @@
+//! The tool `clipboard`: the text on the clipboard of the person's desktop.
+//!
+//! A desktop keeps no copy: who sets the clipboard must live to hand the text out. The keeper ends
+//! everything that a call started, so a text stays only where a clipboard manager takes it over,
+//! as most desktops have one. Setting therefore offers the text for a moment, ends the helper, and
+//! reads back what is left; what it says is what it saw.
+
+use std::{collections::BTreeMap, env, path::Path};
+
+use gyrus_contract::{
+    ActionVerdict, Boxed, Cleared, CommandOutcome, CommandSpec, Exit, KeeperError, Repeat,
+    ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    arguments,
+    failure::{self, Failure},
+    shell::find,
+};
+
+/// Text that is set, or shown, in bytes.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
+
+/// A helper that waits for a program which does not hand out its text is ended after this.
+const TIME_LIMIT_MS: u64 = 10_000;
+
+/// Before the text that was read back.
+const READ_BACK: &str = "--- read back ---\n";
+
+/// Sets the clipboard, lets go, reads it back. `$1` sets, staying in the foreground; `$2` reads;
+/// both are words without quotes; `$3` is printed before what was read back. A clipboard manager is told of a new text at once, but nothing
+/// tells when it has taken it, hence the half second.
+const SET: &str = "exec 3<&0\n\
+    $1 <&3 >&2 & owner=$!\n\
+    sleep 0.5\n\
+    kill $owner 2>/dev/null\n\
+    wait $owner\n\
+    case $? in 0|143) ;; *) exit 1 ;; esac\n\
+    printf %s \"$3\"\n\
+    exec $2 2>/dev/null";
+
+const EXAMPLE: &str = r#"{"text": "for the clipboard"} or {} to read it"#;
+
+/// Where programs are, after what the person's own `PATH` says.
+const STANDARD_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A program that speaks to the desktop.
+struct Helper {
+    name: &'static str,
+    /// The variable that says that there is a desktop of its kind.
+    desktop: &'static str,
+    /// Prints the text and nothing else.
+    read: &'static str,
+    /// Takes the text from its standard input, and stays to hand it out.
+    set: &'static str,
+}
+
+/// In the order of preference.
+const HELPERS: [Helper; 3] = [
+    Helper {
+        name: "wl-paste",
+        desktop: "WAYLAND_DISPLAY",
+        read: "wl-paste --no-newline --type text",
+        set: "wl-copy --foreground --type text/plain",
+    },
+    Helper {
+        name: "xclip",
+        desktop: "DISPLAY",
+        read: "xclip -selection clipboard -out -target UTF8_STRING",
+        set: "xclip -selection clipboard -in -verbose",
+    },
+    Helper {
+        name: "xsel",
+        desktop: "DISPLAY",
+        read: "xsel --clipboard --output --nodetach",
+        set: "xsel --clipboard --input --nodetach",
+    },
+];
+
+/// Reads and sets the clipboard.
+pub struct Clipboard {
+    spec: ToolSpec,
+    environment: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    text: Option<String>,
+}
+
+impl Clipboard {
+    /// The tool, for the desktop that this process was started on.
+    #[expect(clippy::new_without_default, reason = "it looks at the environment")]
+    pub fn new() -> Self {
+        Self::with_variables(|name| env::var(name).ok())
+    }
+
+    /// The tool, for the desktop that these variables name: `DISPLAY`, `WAYLAND_DISPLAY`,
+    /// `XDG_RUNTIME_DIR`, `XAUTHORITY` (else `.Xauthority` in `HOME`), with helpers from `PATH`.
+    pub fn with_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let spec = ToolSpec {
+            name: "clipboard".to_owned(),
+            description: "Reads the text on the clipboard of the person's desktop, or sets it \
+                          when `text` is given. Use it to take what the person has copied, or to \
+                          hand them something to paste; not to move text between your own steps."
+                .to_owned(),
+            parameters: arguments::schema(
+                json!({
+                    "text": {
+                        "type": "string",
+                        "description": "The text to set. Without it, the clipboard is read. A \
+                                        marker like ⟦secret:NAME⟧ becomes the secret."
+                    }
+                }),
+                &[],
+            ),
+            touches: vec![Touch::Clipboard],
+            repeat: Repeat::Never,
+        };
+        let environment = environment(variable);
+        Self { spec, environment }
+    }
+
+    /// The first helper that is there for this desktop.
+    fn helper(&self) -> Result<&'static Helper, Failure> {
+        let has = |helper: &&Helper| self.environment.contains_key(helper.desktop);
+        let mut fitting = HELPERS.iter().filter(has).peekable();
+        if fitting.peek().is_none() {
+            return Err(Failure::new(
+                "there is no desktop, so there is no clipboard: neither WAYLAND_DISPLAY nor \
+                 DISPLAY was set when gyrus started",
+            ));
+        }
+        let path = &self.environment["PATH"];
+        let mut names: Vec<_> = fitting.clone().map(|helper| helper.name).collect();
+        fitting
+            .find(|helper| find(helper.name, path).is_some())
+            .ok_or_else(|| {
+                if let Some(first) = names.first_mut().filter(|name| **name == "wl-paste") {
+                    *first = "wl-paste and wl-copy (package wl-clipboard)";
+                }
+                Failure::new(format!(
+                    "the clipboard needs a helper program that is not installed: {}. Ask the \
+                     person to install it",
+                    names.join(", or ")
+                ))
+            })
+    }
+
+    async fn read(&self, site: &dyn Site) -> Result<ToolOutput, Failure> {
+        let mut words = self.helper()?.read.split(' ').map(str::to_owned);
+        let program = words.next().unwrap_or_default();
+        let command = self.command(program, words.collect(), String::new(), site);
+        let CommandOutcome { exit, output } = site.run_command(command).await?;
+        match exit {
+            Exit::Code(0) if output.head.is_empty() => Ok(ToolOutput::read(EMPTY)),
+            Exit::Code(0) => {
+                let mut text = output.head;
+                let cut = output.omitted_bytes + output.tail.len() as u64;
+                if cut > 0 {
+                    text.push_str(&format!("\n[cut: {cut} more bytes on the clipboard]"));
+                }
+                Ok(ToolOutput::read(text))
+            }
+            Exit::TimedOut => Err(Failure::new(
+                "the program that set the clipboard does not hand its text out; try again later",
+            )),
+            // The helpers have no exit code of its own for an empty one.
+            _ if holds_no_text(&output.head) => Ok(ToolOutput::read(EMPTY)),
+            _ => Err(failed(&output.head)),
+        }
+    }
+
+    async fn set(&self, text: &str, site: &dyn Site) -> Result<ToolOutput, Failure> {
+        let revealed = site.reveal(text);
+        let text = revealed.map_err(|error| Failure::from(error).and("; nothing was set"))?;
+        if text.is_empty() || text.len() > MAX_TEXT_BYTES {
+            return Err(Failure::new(format!(
+                "`text` must have between 1 and {MAX_TEXT_BYTES} bytes; put a longer one into a \
+                 file"
+            )));
+        }
+        let helper = self.helper()?;
+        let script = ["-c", SET, "sh", helper.set, helper.read, READ_BACK].map(str::to_owned);
+        let command = self.command("sh".to_owned(), script.to_vec(), text.clone(), site);
+        let outcome = match site.run_command(command).await {
+            Ok(outcome) => outcome,
+            Err(error @ KeeperError::Start { .. }) => return Err(error.into()),
+            Err(error @ KeeperError::Keeper { .. }) => {
+                return Ok(ToolOutput {
+                    verdict: ActionVerdict::CannotTell,
+                    ..ToolOutput::error(format!("{error}; the clipboard may have been set"))
+                });
+            }
+        };
+        let printed = outcome.output.head;
+        let Some((_, read_back)) = printed.split_once(READ_BACK) else {
+            return Err(failed(&printed));
+        };
+        if read_back == text {
+            let words = format!("the clipboard holds the text ({} bytes)", text.len());
+            return Ok(ToolOutput {
+                verdict: ActionVerdict::Changed,
+                ..ToolOutput::read(words)
+            });
+        }
+        // What was on it before is gone.
+        Ok(ToolOutput {
+            verdict: ActionVerdict::Changed,
+            ..ToolOutput::error(
+                "the text did not stay on the clipboard, and what was there before is gone: this \
+                 desktop has no clipboard manager that would keep it after the helper's end. Give \
+                 the person the text in a file or in your answer",
+            )
+        })
+    }
+
+    fn command(
+        &self,
+        program: String,
+        arguments: Vec<String>,
+        stdin: String,
+        site: &dyn Site,
+    ) -> CommandSpec {
+        CommandSpec {
+            program,
+            arguments,
+            folder: site.workspace().to_owned(),
+            environment: self.environment.clone(),
+            stdin,
+            time_limit_ms: TIME_LIMIT_MS,
+            // More than the text: before what is read back, helpers print words of their own.
+            head_bytes: 2 * MAX_TEXT_BYTES,
+            tail_bytes: 0,
+        }
+    }
+}
+
+impl Tool for Clipboard {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move {
+            let parsed = arguments::parse(&call, EXAMPLE);
+            failure::output(match parsed {
+                Ok(Arguments { text: Some(text) }) => self.set(&text, site).await,
+                Ok(Arguments { text: None }) => self.read(site).await,
+                Err(wrong) => Err(wrong.into()),
+            })
+        })
+    }
+}
+
+const EMPTY: &str = "(there is no text on the clipboard)";
+
+/// What the helpers print then.
+fn holds_no_text(printed: &str) -> bool {
+    [
+        "Nothing is copied",
+        "No selection",
+        "No suitable type",
+        "Clipboard content is not available",
+        "target STRING not available",
+    ]
+    .iter()
+    .any(|words| printed.contains(words))
+}
+
+fn failed(printed: &str) -> Failure {
+    let printed: String = printed.trim().chars().take(500).collect();
+    Failure::new(format!("the clipboard cannot be reached: {printed}"))
+}
+
+/// What the helpers need to find the desktop, and nothing else.
+fn environment(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+    let filled = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let path = format!("{}:{STANDARD_PATH}", filled("PATH").unwrap_or_default());
+    // A relative entry would mean that a file in the workspace can pose as a helper.
+    let folders = path.split(':').filter(|folder| folder.starts_with('/'));
+    let mut environment = BTreeMap::from([
+        ("PATH".to_owned(), folders.collect::<Vec<_>>().join(":")),
+        ("LANG".to_owned(), "C.UTF-8".to_owned()),
+    ]);
+    for name in [
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "XDG_RUNTIME_DIR",
+        "XAUTHORITY",
+    ] {
+        environment.extend(filled(name).map(|value| (name.to_owned(), value)));
+    }
+    if !environment.contains_key("XAUTHORITY")
+        && let Some(home) = filled("HOME")
+    {
+        let file = Path::new(&home).join(".Xauthority");
+        if file.is_file() {
+            environment.insert("XAUTHORITY".to_owned(), file.display().to_string());
+        }
+    }
+    environment
+}

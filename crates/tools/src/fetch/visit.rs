@@ -1,0 +1,250 @@
+//! Getting what is at an address: each host looked up and checked, connected to at exactly the
+//! addresses that were checked, redirects followed by the same rules.
+
+use std::{
+    collections::BTreeSet,
+    error::Error,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use reqwest::{
+    Client, Response, StatusCode, Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, LOCATION},
+    redirect,
+};
+
+use super::{address, tls};
+
+/// Redirects that are followed.
+const MAX_REDIRECTS: usize = 5;
+
+/// Of an address, in bytes.
+const MAX_URL_BYTES: usize = 4_000;
+
+/// Taken of an answer, in bytes as they are sent.
+pub(super) const MAX_BODY_BYTES: usize = 5 * 1024 * 1024;
+
+/// For one connection.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// What was there.
+pub(super) struct Page {
+    /// Where it was in the end.
+    pub(super) url: Url,
+    /// Where the redirects came from, in their order.
+    pub(super) redirected_from: Vec<Url>,
+    pub(super) status: StatusCode,
+    /// As it was sent; empty if it was not.
+    pub(super) content_type: String,
+    /// As it was sent, in lower case; empty if it was not.
+    pub(super) encoding: String,
+    pub(super) body: Vec<u8>,
+    /// There was more than [`MAX_BODY_BYTES`].
+    pub(super) is_cut: bool,
+}
+
+/// Why nothing was got, in words for a model.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum VisitError {
+    #[error("`{url}` is no address of a page: {reason}")]
+    Address { url: String, reason: String },
+    #[error(
+        "`{host}` is not reached, as its address {address} is {kind}; only public hosts are \
+         fetched, use the shell if the person wants this one"
+    )]
+    Forbidden {
+        host: String,
+        address: IpAddr,
+        kind: &'static str,
+    },
+    #[error("the name `{host}` cannot be looked up: {reason}")]
+    Unknown { host: String, reason: String },
+    #[error("`{url}` cannot be fetched: {reason}")]
+    Network { url: String, reason: String },
+    #[error("`{url}` is redirected more than {MAX_REDIRECTS} times")]
+    Redirects { url: String },
+}
+
+/// An address that may be visited, as far as its words tell.
+pub(super) fn parse(given: &str) -> Result<Url, VisitError> {
+    let wrong = |reason: &str| VisitError::Address {
+        url: given.chars().take(200).collect(),
+        reason: reason.to_owned(),
+    };
+    if given.len() > MAX_URL_BYTES {
+        return Err(wrong("it is too long"));
+    }
+    if given.contains("⟦secret:") {
+        return Err(wrong("a secret must not stand in it; use the shell"));
+    }
+    let url = Url::parse(given.trim()).map_err(|error| wrong(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong("it must start with http:// or https://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("it must not hold a user name or password"));
+    }
+    Ok(url)
+}
+
+/// Gets what is at `url`. The hosts in `allowed` may have any address.
+pub(super) async fn visit(mut url: Url, allowed: &BTreeSet<String>) -> Result<Page, VisitError> {
+    let mut redirected_from = Vec::new();
+    loop {
+        let response = get(&url, allowed).await?;
+        let Some(next) = redirect(&url, &response)? else {
+            return take(url, redirected_from, response).await;
+        };
+        if redirected_from.len() == MAX_REDIRECTS {
+            let url = redirected_from.swap_remove(0).into();
+            return Err(VisitError::Redirects { url });
+        }
+        redirected_from.push(std::mem::replace(&mut url, next));
+    }
+}
+
+/// Where the response leads.
+fn redirect(url: &Url, response: &Response) -> Result<Option<Url>, VisitError> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let Some(location) = response.headers().get(LOCATION) else {
+        return Ok(None);
+    };
+    let location = String::from_utf8_lossy(location.as_bytes());
+    let next = url.join(&location).map_err(|error| VisitError::Address {
+        url: location.chars().take(200).collect(),
+        reason: format!("{error}; {url} redirects to it"),
+    })?;
+    parse(next.as_str()).map(Some)
+}
+
+async fn get(url: &Url, allowed: &BTreeSet<String>) -> Result<Response, VisitError> {
+    let checked = Checked(look_up(url, allowed).await?);
+    let failed = |error: reqwest::Error| VisitError::Network {
+        url: url.to_string(),
+        reason: causes(&error.without_url()),
+    };
+    let builder = Client::builder()
+        .user_agent(concat!("gyrus/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        // A proxy would connect elsewhere than was checked.
+        .no_proxy()
+        .http1_only()
+        .connect_timeout(CONNECT_WITHIN)
+        .dns_resolver(Arc::new(checked))
+        .tls_backend_preconfigured(tls::config(url));
+    let client = builder.build().map_err(failed)?;
+    let wanted = "text/html, text/plain, application/json, */*;q=0.5";
+    let request = client
+        .get(url.clone())
+        .header(ACCEPT, wanted)
+        .header(ACCEPT_ENCODING, "gzip");
+    request.send().await.map_err(failed)
+}
+
+/// All addresses of the host, each of them checked.
+async fn look_up(url: &Url, allowed: &BTreeSet<String>) -> Result<Vec<SocketAddr>, VisitError> {
+    let given = url.host_str().unwrap_or_default();
+    let host = given.trim_start_matches('[').trim_end_matches(']');
+    let unknown = |reason: String| VisitError::Unknown {
+        host: host.to_owned(),
+        reason,
+    };
+    let port = url.port_or_known_default().unwrap_or(80);
+    let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
+        Ok(address) => vec![(address, port).into()],
+        Err(_) => tokio::net::lookup_host((host, port))
+            .await
+            .map_err(|error| unknown(error.to_string()))?
+            .collect(),
+    };
+    if addresses.is_empty() {
+        return Err(unknown("it has no address".to_owned()));
+    }
+    if allowed.contains(host) {
+        return Ok(addresses);
+    }
+    for address in &addresses {
+        if let Some(kind) = address::forbidden(address.ip()) {
+            return Err(VisitError::Forbidden {
+                host: host.to_owned(),
+                address: address.ip(),
+                kind,
+            });
+        }
+    }
+    Ok(addresses)
+}
+
+/// Knows the addresses that were checked and no others, whatever name is asked for: a name that
+/// is looked up twice may have two answers.
+struct Checked(Vec<SocketAddr>);
+
+impl Resolve for Checked {
+    fn resolve(&self, _name: Name) -> Resolving {
+        let addresses: Addrs = Box::new(self.0.clone().into_iter());
+        Box::pin(async { Ok(addresses) })
+    }
+}
+
+async fn take(
+    url: Url,
+    redirected_from: Vec<Url>,
+    mut response: Response,
+) -> Result<Page, VisitError> {
+    let header = |name: HeaderName| {
+        let value = response.headers().get(name);
+        value.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
+    };
+    let content_type = header(CONTENT_TYPE).unwrap_or_default();
+    let encoding = header(CONTENT_ENCODING).unwrap_or_default();
+    let mut body = Vec::new();
+    let mut is_cut = false;
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| VisitError::Network {
+            url: url.to_string(),
+            reason: format!(
+                "after {} bytes: {}",
+                body.len(),
+                causes(&error.without_url())
+            ),
+        })?
+    {
+        let room = MAX_BODY_BYTES - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if chunk.len() > room {
+            is_cut = true;
+            break;
+        }
+    }
+    Ok(Page {
+        url,
+        redirected_from,
+        status: response.status(),
+        content_type,
+        encoding: encoding.to_ascii_lowercase(),
+        body,
+        is_cut,
+    })
+}
+
+/// An error with what it came from: the first one alone says nothing of why.
+fn causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.ends_with(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = error.source();
+    }
+    text
+}

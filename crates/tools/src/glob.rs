@@ -1,0 +1,184 @@
+//! The tool `glob`: files by name.
+
+use std::{cmp::Reverse, fmt::Write as _, path::PathBuf, time::Duration};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use gyrus_contract::{
+    Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+};
+use rustix::fs::FileType;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    arguments,
+    background::{self, Patience},
+    failure::{self, Failure},
+    place::Place,
+    walk::{Reach, Walk, shown},
+};
+
+/// Files that are named.
+const MAX_SHOWN: usize = 500;
+
+/// Text of an answer, in bytes; no further file is named after it.
+const MAX_TEXT_BYTES: usize = 32 * 1024;
+
+/// Of a pattern.
+const MAX_PATTERN_BYTES: usize = 1_000;
+
+/// For one call.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
+
+const EXAMPLE: &str = r#"{"pattern": "src/**/*.rs", "path": "."}"#;
+
+/// Finds files by a pattern of their names.
+pub struct Glob {
+    spec: ToolSpec,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    pattern: String,
+    /// Used as it was resolved only.
+    #[serde(rename = "path")]
+    _path: String,
+    #[serde(default)]
+    hidden: bool,
+}
+
+impl Glob {
+    /// The tool.
+    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
+    pub fn new() -> Self {
+        let spec = ToolSpec {
+            name: "glob".to_owned(),
+            description: format!(
+                "Finds files below a folder by a pattern of their path, those changed last first; \
+                 at most {MAX_SHOWN}. Leaves out what `.gitignore` excludes, and says how much. \
+                 Prefer it to `find` or `ls` in the shell; use `search` to look into files."
+            ),
+            parameters: arguments::schema(
+                json!({
+                    "pattern": {
+                        "type": "string",
+                        "description": "`*` and `?` do not cross `/`, `**` does, `{a,b}` is \
+                                        either; without a `/` it means names at any depth, as in \
+                                        `*.toml`."
+                    },
+                    "path": {
+                        "type": "string",
+                        "description": "The folder, relative to the workspace or absolute; `.` \
+                                        for the workspace."
+                    },
+                    "hidden": {
+                        "type": "boolean",
+                        "description": "Also names with a leading dot, and what `.gitignore` \
+                                        excludes. Default: false."
+                    }
+                }),
+                &["pattern", "path"],
+            ),
+            touches: vec![Touch::Reads("path".to_owned())],
+            repeat: Repeat::Freely,
+        };
+        Self { spec }
+    }
+}
+
+impl Tool for Glob {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move { failure::output(run(&call, site).await) })
+    }
+}
+
+async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
+    let Arguments {
+        pattern, hidden, ..
+    } = arguments::parse(call, EXAMPLE)?;
+    let matcher = compile(&pattern)?;
+    let place = Place::of(call, site.workspace())?;
+    let (folder, stat) = place.open()?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        let words = format!("`{}` is a file; name the folder above", place.given());
+        return Err(Failure::new(words));
+    }
+    let walk =
+        Walk::new(&place, folder, Reach::everywhere(hidden)).map_err(|error| place.error(error))?;
+    let given = place.given().to_owned();
+    let found = background::work(TIME_LIMIT, move |patience| {
+        find(walk, &matcher, &given, patience)
+    });
+    Ok(ToolOutput::read(found.await))
+}
+
+/// A pattern of paths below a folder, for this tool and for `search`.
+pub(crate) fn compile(pattern: &str) -> Result<GlobSet, Failure> {
+    let wrong = |what: &str| Failure::new(format!("the glob pattern {what}"));
+    if pattern.trim().is_empty() {
+        return Err(wrong("is empty; `*` matches every file"));
+    }
+    if pattern.len() > MAX_PATTERN_BYTES {
+        let what = format!("is longer than {MAX_PATTERN_BYTES} bytes");
+        return Err(wrong(&what));
+    }
+    let below = pattern.strip_prefix("./").unwrap_or(pattern);
+    if below.starts_with('/') || below.split('/').any(|part| part == "..") {
+        return Err(wrong(
+            "leads out of the folder; name the folder in `path` and match what is below it",
+        ));
+    }
+    let below = if below.contains('/') {
+        below.to_owned()
+    } else {
+        format!("**/{below}")
+    };
+    let invalid =
+        |error: globset::Error| wrong(&format!("`{pattern}` is invalid: {}", error.kind()));
+    let mut builder = GlobBuilder::new(&below);
+    let glob = builder.literal_separator(true).build().map_err(invalid)?;
+    // Not by the glob's own matcher, which panics where this one returns an error.
+    let mut set = GlobSetBuilder::new();
+    set.add(glob).build().map_err(invalid)
+}
+
+fn find(mut walk: Walk, matcher: &GlobSet, given: &str, patience: &Patience) -> String {
+    let mut found: Vec<(Reverse<(i64, u64)>, PathBuf)> = Vec::new();
+    while let Some(next) = walk.next(patience) {
+        if next.kind != FileType::Directory && matcher.is_match(&next.path) {
+            let stat = &next.stat;
+            found.push((Reverse((stat.st_mtime, stat.st_mtime_nsec)), next.path));
+        }
+    }
+    // Of the same time: by name.
+    found.sort_unstable();
+    let mut text = String::new();
+    let mut count = 0;
+    for (_, path) in found.iter().take(MAX_SHOWN) {
+        if text.len() >= MAX_TEXT_BYTES {
+            break;
+        }
+        text.push_str(&shown(given, path));
+        text.push('\n');
+        count += 1;
+    }
+    if found.is_empty() {
+        text.push_str("(no file matches)\n");
+    } else if count < found.len() {
+        let _ = writeln!(
+            text,
+            "[{count} of {} files, those changed last; narrow the pattern for others]",
+            found.len()
+        );
+    }
+    text + &walk.note()
+}

@@ -1,0 +1,168 @@
+//! The tool `list`: the tree of a folder.
+
+use std::{fmt::Write as _, time::Duration};
+
+use gyrus_contract::{
+    Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+};
+use rustix::fs::FileType;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    arguments,
+    background::{self, Patience},
+    failure::{self, Failure},
+    listing,
+    place::Place,
+    walk::{Reach, Walk},
+};
+
+/// Lines of a tree.
+const MAX_LINES: usize = 1_000;
+
+/// Lines of one folder in it, without what its folders hold: a large one must not crowd out the
+/// rest.
+const MAX_IN_FOLDER: usize = 200;
+
+/// Text of a tree, in bytes; no further line is added after it.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
+
+/// Without a wish of the model's.
+const DEFAULT_DEPTH: usize = 2;
+
+/// At most.
+const MAX_DEPTH: usize = 20;
+
+/// For one call.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+const EXAMPLE: &str = r#"{"path": ".", "depth": 3}"#;
+
+/// Lists a folder and the folders in it.
+pub struct List {
+    spec: ToolSpec,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Used as it was resolved only.
+    #[serde(rename = "path")]
+    _path: String,
+    depth: Option<usize>,
+    #[serde(default)]
+    hidden: bool,
+}
+
+impl List {
+    /// The tool.
+    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
+    pub fn new() -> Self {
+        let spec = ToolSpec {
+            name: "list".to_owned(),
+            description: format!(
+                "Shows what is in a folder and in the folders in it, as an indented tree with \
+                 sizes; at most {MAX_LINES} lines, {MAX_IN_FOLDER} a folder. Leaves out what \
+                 `.gitignore` excludes, and says how much. Prefer it to `ls -R`, `tree` or `find` \
+                 in the shell to get to know a project; use `glob` to find files by name."
+            ),
+            parameters: arguments::schema(
+                json!({
+                    "path": {
+                        "type": "string",
+                        "description": "The folder, relative to the workspace or absolute; `.` \
+                                        for the workspace."
+                    },
+                    "depth": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": MAX_DEPTH,
+                        "description": format!(
+                            "Levels of folders to show. Default: {DEFAULT_DEPTH}."
+                        )
+                    },
+                    "hidden": {
+                        "type": "boolean",
+                        "description": "Also names with a leading dot, and what `.gitignore` \
+                                        excludes. Default: false."
+                    }
+                }),
+                &["path"],
+            ),
+            touches: vec![Touch::Reads("path".to_owned())],
+            repeat: Repeat::Freely,
+        };
+        Self { spec }
+    }
+}
+
+impl Tool for List {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move { failure::output(run(&call, site).await) })
+    }
+}
+
+async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
+    let Arguments { depth, hidden, .. } = arguments::parse(call, EXAMPLE)?;
+    let levels = depth.unwrap_or(DEFAULT_DEPTH).clamp(1, MAX_DEPTH);
+    let place = Place::of(call, site.workspace())?;
+    let (folder, stat) = place.open()?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        let words = format!("`{}` is a file, not a folder; use `read`", place.given());
+        return Err(Failure::new(words));
+    }
+    let walk =
+        Walk::new(&place, folder, Reach { hidden, levels }).map_err(|error| place.error(error))?;
+    let text = background::work(TIME_LIMIT, move |patience| tree(walk, patience)).await;
+    Ok(ToolOutput::read(text))
+}
+
+fn tree(mut walk: Walk, patience: &Patience) -> String {
+    let mut text = String::new();
+    let mut lines = 0;
+    let mut not_entered = false;
+    // Lines of the current folder and of those around it.
+    let mut counts: Vec<usize> = Vec::new();
+    while let Some(found) = walk.next(patience) {
+        counts.resize(found.depth + 1, 0);
+        let indent = "  ".repeat(found.depth);
+        if counts[found.depth] == MAX_IN_FOLDER {
+            let more = 1 + walk.skip_folder();
+            let _ = writeln!(text, "{indent}[{more} more names in this folder]");
+            continue;
+        }
+        if lines == MAX_LINES || text.len() >= MAX_TEXT_BYTES {
+            let _ = writeln!(
+                text,
+                "[cut after {lines} lines; take a smaller depth or a folder further down]"
+            );
+            return text + &walk.note();
+        }
+        counts[found.depth] += 1;
+        lines += 1;
+        let Some(folder) = walk.folder() else { break };
+        text.push_str(&indent);
+        text.push_str(&listing::line(folder, found.name()));
+        if found.kind == FileType::Directory && !found.is_entered {
+            text.push_str(" …");
+            not_entered = true;
+        }
+        text.push('\n');
+    }
+    if lines == 0 {
+        text.push_str("(nothing to show)\n");
+    }
+    if not_entered {
+        text.push_str("[folders with … were not entered]\n");
+    }
+    text + &walk.note()
+}

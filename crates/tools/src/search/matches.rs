@@ -1,0 +1,270 @@
+//! What a search finds, and its bounded text.
+
+use std::{fmt::Write as _, fs::File, io};
+
+use grep_matcher::Matcher;
+use grep_regex::RegexMatcher;
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
+};
+use serde::Deserialize;
+
+use super::Bounded;
+use crate::background::Patience;
+
+/// Text of an answer, in bytes; the search ends with the file that goes beyond.
+const MAX_TEXT_BYTES: usize = 48 * 1024;
+
+/// Shown of one line, in bytes.
+const MAX_LINE_BYTES: usize = 400;
+
+/// Of a long line, so much before the match is shown, in bytes.
+const BEFORE_MATCH_BYTES: usize = 100;
+
+/// A file with a longer line is left out, in bytes: it is data, and takes long to search.
+const MAX_BUFFER_BYTES: usize = 1024 * 1024;
+
+/// What is shown of matches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Mode {
+    /// The lines.
+    #[default]
+    Lines,
+    /// The names of files with a match.
+    Files,
+    /// How many lines match, by file.
+    Count,
+}
+
+/// What was found so far.
+pub(super) struct Matches {
+    pattern: RegexMatcher,
+    searcher: Searcher,
+    mode: Mode,
+    /// Lines in mode `Lines`, else files.
+    limit: usize,
+    text: String,
+    lines: u64,
+    files: usize,
+    searched: usize,
+    binary: usize,
+    /// Files with lines that are too long.
+    long_lines: usize,
+    pub(super) too_large: usize,
+    pub(super) unreadable: usize,
+    timed_out: bool,
+}
+
+impl Matches {
+    pub(super) fn new(pattern: RegexMatcher, mode: Mode, context: usize, limit: usize) -> Self {
+        let context = if mode == Mode::Lines { context } else { 0 };
+        let searcher = SearcherBuilder::new()
+            .before_context(context)
+            .after_context(context)
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(MAX_BUFFER_BYTES))
+            .build();
+        Self {
+            pattern,
+            searcher,
+            mode,
+            limit,
+            text: String::new(),
+            lines: 0,
+            files: 0,
+            searched: 0,
+            binary: 0,
+            long_lines: 0,
+            too_large: 0,
+            unreadable: 0,
+            timed_out: false,
+        }
+    }
+
+    /// Whether no more is wanted.
+    pub(super) fn is_full(&self) -> bool {
+        let count = match self.mode {
+            Mode::Lines => usize::try_from(self.lines).unwrap_or(usize::MAX),
+            Mode::Files | Mode::Count => self.files,
+        };
+        count >= self.limit || self.text.len() >= MAX_TEXT_BYTES || self.timed_out
+    }
+
+    /// Searches one file more.
+    pub(super) fn search(&mut self, name: &str, file: File, patience: &Patience) {
+        let mut in_file = InFile {
+            pattern: &self.pattern,
+            most_lines: match self.mode {
+                Mode::Lines => self.limit as u64 - self.lines,
+                Mode::Files => 1,
+                Mode::Count => u64::MAX,
+            },
+            most_bytes: MAX_TEXT_BYTES.saturating_sub(self.text.len()),
+            shows_lines: self.mode == Mode::Lines,
+            text: String::new(),
+            lines: 0,
+            is_binary: false,
+        };
+        let file = Bounded::new(file, patience);
+        let searched = self
+            .searcher
+            .search_reader(&self.pattern, file, &mut in_file);
+        let InFile {
+            text,
+            lines,
+            is_binary,
+            ..
+        } = in_file;
+        match searched {
+            Ok(()) if is_binary => self.binary += 1,
+            Ok(()) => self.searched += 1,
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => self.timed_out = true,
+            // The searcher tells of its limit in words only.
+            Err(error) if error.to_string().contains("limit") => self.long_lines += 1,
+            Err(_) => self.unreadable += 1,
+        }
+        // What came before a NUL byte is no text either.
+        if lines == 0 || is_binary {
+            return;
+        }
+        self.files += 1;
+        self.lines += lines;
+        let _ = match self.mode {
+            Mode::Lines if self.files > 1 => write!(self.text, "\n{name}\n{text}"),
+            Mode::Lines => write!(self.text, "{name}\n{text}"),
+            Mode::Files => writeln!(self.text, "{name}"),
+            Mode::Count => writeln!(self.text, "{lines}  {name}"),
+        };
+    }
+
+    /// The answer.
+    pub(super) fn text(&self) -> String {
+        let Self {
+            lines,
+            files,
+            searched,
+            ..
+        } = self;
+        let mut text = self.text.clone();
+        let found = match self.mode {
+            Mode::Files => format!("{files} files match"),
+            Mode::Lines | Mode::Count => format!("{lines} lines in {files} files match"),
+        };
+        if self.lines == 0 {
+            let _ = writeln!(text, "(no match; {searched} files searched)");
+        } else if self.timed_out {
+            let _ = writeln!(text, "[{found} so far]");
+        } else if self.is_full() {
+            let _ = writeln!(
+                text,
+                "[{found} so far, and the search stopped there; narrow it, or raise `max_matches`]"
+            );
+        } else {
+            let _ = writeln!(text, "[{found}; {searched} files searched]");
+        }
+        if self.timed_out {
+            text.push_str("[broken off, as time was up; search a folder further down]\n");
+        }
+        let mut left_out = Vec::new();
+        for (count, what) in [
+            (self.binary, "binary"),
+            (self.too_large, "very large"),
+            (self.long_lines, "with very long lines"),
+            (self.unreadable, "not readable"),
+        ] {
+            if count > 0 {
+                left_out.push(format!("{count} {what}"));
+            }
+        }
+        if !left_out.is_empty() {
+            let _ = writeln!(text, "[files not searched: {}]", left_out.join(", "));
+        }
+        text
+    }
+}
+
+/// What is found in one file.
+struct InFile<'a> {
+    pattern: &'a RegexMatcher,
+    most_lines: u64,
+    most_bytes: usize,
+    shows_lines: bool,
+    text: String,
+    lines: u64,
+    is_binary: bool,
+}
+
+impl InFile<'_> {
+    fn push(&mut self, number: Option<u64>, mark: char, line: &[u8], matched_at: usize) {
+        let line = line.trim_ascii_end();
+        let line_length = line.len();
+        // Wide enough for most files, so that lines stay in columns.
+        let _ = write!(self.text, "{:>5}{mark} ", number.unwrap_or_default());
+        let start = if line_length <= MAX_LINE_BYTES {
+            0
+        } else {
+            // It may be in the white space at the end, which is not shown.
+            matched_at
+                .saturating_sub(BEFORE_MATCH_BYTES)
+                .min(line_length)
+        };
+        let end = (start + MAX_LINE_BYTES).min(line_length);
+        if start > 0 {
+            let _ = write!(self.text, "[{start} bytes …] ");
+        }
+        self.text
+            .push_str(&String::from_utf8_lossy(whole_characters(
+                &line[start..end],
+            )));
+        if end < line_length {
+            let _ = write!(self.text, " [… {} more bytes]", line_length - end);
+        }
+        self.text.push('\n');
+    }
+}
+
+/// Without the halves of characters that a cut left at both ends.
+fn whole_characters(mut bytes: &[u8]) -> &[u8] {
+    let is_inner = |byte: &u8| (0x80..0xc0).contains(byte);
+    for _ in 0..3 {
+        match bytes.split_first() {
+            Some((first, rest)) if is_inner(first) => bytes = rest,
+            _ => break,
+        }
+    }
+    match bytes.utf8_chunks().last() {
+        Some(chunk) if !chunk.invalid().is_empty() => &bytes[..bytes.len() - chunk.invalid().len()],
+        _ => bytes,
+    }
+}
+
+impl Sink for InFile<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        self.lines += 1;
+        if self.shows_lines {
+            let line = found.bytes();
+            let at = self.pattern.find(line).ok().flatten();
+            let at = at.map_or(0, |found| found.start());
+            self.push(found.line_number(), ':', line, at);
+        }
+        Ok(self.lines < self.most_lines && self.text.len() < self.most_bytes)
+    }
+
+    fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> io::Result<bool> {
+        self.push(found.line_number(), '-', found.bytes(), 0);
+        Ok(self.text.len() < self.most_bytes)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        self.text.push_str("   --\n");
+        Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> io::Result<()> {
+        self.is_binary = end.binary_byte_offset().is_some();
+        Ok(())
+    }
+}
