@@ -100,6 +100,11 @@ impl Console {
         {
             status.entry(parsed);
         }
+        if let Ok(gyrus_kernel::Entry::ModelCall(_)) = &parsed {
+            for line in self.speech.was_asked(run) {
+                self.show(run, &line)?;
+            }
+        }
         if let Ok(gyrus_kernel::Entry::Noted { kind, .. }) = &parsed
             && self.speech.was_shown(run, kind)
         {

@@ -180,6 +180,10 @@ impl Watcher {
                 }
             };
             if let Some(event) = event {
+                // What was said before an entry was written is known before it is shown.
+                while let Ok(heard) = ears.try_recv() {
+                    self.event(Event::Heard(heard))?;
+                }
                 self.event(event)?;
             }
             let done = match self.until {

@@ -22,6 +22,11 @@ pub(crate) struct Speech {
 
 #[derive(Debug, Default)]
 struct Saying {
+    /// Questions that were heard of, and those whose entry was shown: what comes of a question is
+    /// shown after everything that was on disk before it.
+    heard: u64,
+    shown: u64,
+    held: Vec<(u64, Heard)>,
     /// Questions that are open at once. With two, their words would run into each other.
     open: usize,
     mixed: bool,
@@ -31,9 +36,49 @@ struct Saying {
 }
 
 impl Speech {
-    /// The line to show, if there is one.
+    /// The line to show now, if there is one.
     pub(crate) fn line(&mut self, heard: &Heard) -> Option<Line> {
         let saying = self.runs.entry(heard.run).or_default();
+        if heard.said == Said::Asked {
+            saying.heard += 1;
+        }
+        if saying.heard > saying.shown || !saying.held.is_empty() {
+            saying.held.push((saying.heard, heard.clone()));
+            return None;
+        }
+        saying.line(heard)
+    }
+
+    /// The entry of a question was shown: the lines that waited for it.
+    pub(crate) fn was_asked(&mut self, run: RunId) -> Vec<Line> {
+        let saying = self.runs.entry(run).or_default();
+        saying.shown += 1;
+        let shown = saying.shown;
+        let due: Vec<_> = saying
+            .held
+            .extract_if(.., |(number, _)| *number <= shown)
+            .collect();
+        due.iter()
+            .filter_map(|(_, heard)| saying.line(heard))
+            .collect()
+    }
+
+    /// Whether a note of this kind says only what was shown already.
+    pub(crate) fn was_shown(&mut self, run: RunId, kind: &str) -> bool {
+        let Some(saying) = self.runs.get_mut(&run) else {
+            return false;
+        };
+        let shown = saying.said_as == Some(kind);
+        if shown {
+            saying.said_as = None;
+        }
+        shown
+    }
+}
+
+impl Saying {
+    fn line(&mut self, heard: &Heard) -> Option<Line> {
+        let saying = self;
         let note = match heard.purpose {
             Purpose::Agent | Purpose::Plan => "thought",
             Purpose::Reflect => "reflection",
@@ -68,18 +113,6 @@ impl Speech {
             Said::Tool(_) => None,
         }
     }
-
-    /// Whether a note of this kind says only what was shown already.
-    pub(crate) fn was_shown(&mut self, run: RunId, kind: &str) -> bool {
-        let Some(saying) = self.runs.get_mut(&run) else {
-            return false;
-        };
-        let shown = saying.said_as == Some(kind);
-        if shown {
-            saying.said_as = None;
-        }
-        shown
-    }
 }
 
 fn spoken(paint: Paint, mark: char, text: &str) -> Line {
@@ -108,6 +141,7 @@ mod tests {
     fn what_was_spoken_is_not_noted_again() {
         let mut speech = Speech::default();
         let run = heard(Said::Asked).run;
+        assert!(speech.was_asked(run).is_empty());
         let mut say = |said| speech.line(&heard(said)).map(|line| line.mark);
         assert_eq!(say(Said::Asked), None);
         assert_eq!(say(Said::Thinking("hm\n".into())), Some('~'));
@@ -122,8 +156,24 @@ mod tests {
     #[test]
     fn two_at_once_are_left_to_their_entries() {
         let mut speech = Speech::default();
+        let run = heard(Said::Asked).run;
+        for _ in 0..2 {
+            speech.was_asked(run);
+        }
         for said in [Said::Asked, Said::Asked, Said::Text("one\n".into())] {
             assert_eq!(speech.line(&heard(said)), None);
         }
+    }
+
+    #[test]
+    fn words_wait_for_the_entry_of_their_question() {
+        let mut speech = Speech::default();
+        for said in [Said::Asked, Said::Text("one\n".into()), Said::Ended] {
+            assert_eq!(speech.line(&heard(said)), None);
+        }
+        let run = heard(Said::Asked).run;
+        let lines = speech.was_asked(run);
+        assert_eq!(lines.len(), 1);
+        assert!(speech.was_shown(run, "thought"));
     }
 }
