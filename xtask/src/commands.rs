@@ -29,8 +29,8 @@ const COMMANDS: [Command; 4] = [
     },
     Command {
         name: "sim",
-        takes: "[--states N] [--seed S]",
-        about: "simulate the kernel under faults, in release",
+        takes: "[streams|budgets] [--… N] [--seed S]",
+        about: "simulate the journal under faults, streams of models, budgets; in release",
         run: simulate,
     },
     Command {
@@ -83,7 +83,7 @@ fn usage() -> String {
         name, takes, about, ..
     } in &COMMANDS
     {
-        text += &format!("\n  {:<30} {about}", format!("{name} {takes}"));
+        text += &format!("\n  {:<42} {about}", format!("{name} {takes}"));
     }
     text
 }
@@ -103,7 +103,32 @@ fn no_arguments(arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
+/// Simulations that are examples of the crate that they try: name, package, example.
+const EXAMPLES: [(&str, &str, &str); 2] = [
+    ("streams", "gyrus-models", "mutate"),
+    ("budgets", "gyrus-kernel", "budgets"),
+];
+
 fn simulate(arguments: &[String]) -> anyhow::Result<()> {
+    let subject = arguments
+        .first()
+        .and_then(|first| EXAMPLES.iter().find(|(name, ..)| name == first));
+    if let Some((name, package, example)) = subject {
+        let run = [
+            "run",
+            "--quiet",
+            "--release",
+            "--package",
+            package,
+            "--features",
+            "sim",
+            "--example",
+            example,
+            "--",
+        ];
+        let rest = &arguments[1..];
+        return ended(name, repository::cargo(&run)?.args(rest).status()?);
+    }
     // A wrong option is told before anything is built.
     simulation_size(arguments)?;
     #[cfg(feature = "gyrus")]

@@ -15,7 +15,9 @@ use gyrus_models::{
     connect,
 };
 
-use crate::{Gyrus, config::Config, env, failure::Failure, keys::Keys, measured};
+use tokio::runtime::Runtime;
+
+use crate::{Gyrus, config::Config, discover, env, failure::Failure, keys::Keys, measured};
 
 /// The pin that names the models as a person would, so that resuming finds them again.
 const MODEL_PIN: &str = "model";
@@ -91,17 +93,24 @@ impl Whom {
     }
 
     /// Whom the person named, or who can be reached without being named: a provider whose key is
-    /// set, a server on this machine.
-    pub(crate) async fn found(
+    /// set, a server on this machine. At a terminal, one is set up if there is none.
+    pub(crate) fn found(
+        runtime: &Runtime,
         gyrus: &Gyrus,
         config: &Config,
         flags: &[String],
     ) -> Result<Self, Failure> {
-        if let Some(named) = Self::named(gyrus, config, flags)? {
-            return Ok(named);
+        let mut found = Self::named(gyrus, config, flags)?;
+        if found.is_none()
+            && let Some(name) = runtime.block_on(discover::first(gyrus, config))?
+        {
+            found = Some(Self::parse([name.as_str()])?);
         }
-        match crate::discover::first(gyrus, config).await? {
-            Some(name) => Self::parse([name.as_str()]),
+        if found.is_none() && crate::commands::offer_setup(gyrus)? {
+            found = Self::named(gyrus, &gyrus.config()?, flags)?;
+        }
+        match found {
+            Some(found) => Ok(found),
             None => Err(Failure::usage("there is no model to ask").hint(format!(
                 "`gyrus setup` finds or stores a key and proves it; or name one: --model \
                  PROVIDER, --model http://HOST/v1#NAME, {}=…; `gyrus demo` needs none",

@@ -71,6 +71,7 @@ commands! {
 }
 
 pub(crate) use resume::settings;
+pub(crate) use setup::offer as offer_setup;
 
 /// A message to a run that is over would never be read.
 fn must_not_be_over(store: &Store, run: RunId) -> Result<(), Failure> {

@@ -59,7 +59,9 @@ impl Run {
             false => None,
         };
         let runtime = drive::runtime()?;
-        let whom = runtime.block_on(Whom::found(gyrus, &config, &self.flags.model))?;
+        let whom = Whom::found(&runtime, gyrus, &config, &self.flags.model)?;
+        // It may have been set up just now.
+        let config = gyrus.config()?;
         let new = Wish {
             home: &home,
             config: &config,

@@ -60,6 +60,25 @@ pub(crate) struct Setup {
     key_stdin: bool,
 }
 
+/// Offers to set a model up, to whoever sits at a terminal and has none. `true`: it was done.
+pub(crate) fn offer(gyrus: &Gyrus) -> Result<bool, Failure> {
+    if !terminal::can_ask() {
+        return Ok(false);
+    }
+    put("There is no model to ask yet. Set one up now? (y/n) ")?;
+    if !matches!(line()?.as_str(), "y" | "yes") {
+        return Ok(false);
+    }
+    let setup = Setup {
+        provider: None,
+        key_env: None,
+        key_file: None,
+        key_command: None,
+        key_stdin: false,
+    };
+    Ok(setup.execute(gyrus)? == Code::Reached)
+}
+
 impl Setup {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         own_child::refuse("store keys")?;

@@ -170,8 +170,11 @@ impl Prompt<'_> {
 
     fn whom(&mut self) -> Result<Whom, Failure> {
         if self.whom.is_none() {
-            let found = Whom::found(self.gyrus, &self.config, &self.flags.model);
-            self.whom = Some(self.runtime.block_on(found)?);
+            let flags = &self.flags.model;
+            let found = Whom::found(&self.runtime, self.gyrus, &self.config, flags)?;
+            // It may have been set up just now.
+            self.config = self.gyrus.config()?;
+            self.whom = Some(found);
         }
         Ok(self
             .whom

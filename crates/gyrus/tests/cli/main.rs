@@ -27,3 +27,4 @@ mod keeping;
 mod page;
 mod disks;
 mod demo;
+mod real_model;

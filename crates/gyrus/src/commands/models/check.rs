@@ -43,8 +43,9 @@ impl Check {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let config = gyrus.config()?;
         let runtime = drive::runtime()?;
+        let whom = Whom::found(&runtime, gyrus, &config, &self.names)?;
+        let config = gyrus.config()?;
         let code = runtime.block_on(async {
-            let whom = Whom::found(gyrus, &config, &self.names).await?;
             let catalogue = whom::catalogue(gyrus)?;
             let keys = Keys::new(&config);
             let pictures: Arc<dyn Blobs> = Arc::new(Pictures::new());
