@@ -137,7 +137,7 @@ fn header(ready: &Ready, painter: &Painter) -> String {
         "run {} · {} · {} · {}",
         short(&run),
         started.cognitive_loop,
-        started.model,
+        ready.model(),
         started.workspace.display()
     );
     format!(

@@ -2,6 +2,7 @@
 //!
 //! The codes are part of the interface: scripts decide by them. Not here: errors (`failure`).
 
+use gyrus_contract::ModelError;
 use gyrus_kernel::Ending;
 
 use crate::select::short;
@@ -115,7 +116,16 @@ pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
         ),
         Ending::ModelUnreachable { error } => (
             error.to_string(),
-            format!("when the model answers again: {resume}"),
+            match error {
+                ModelError::ContextTooLong { .. } => {
+                    format!("with a model that takes more: {resume} --model NAME")
+                }
+                ModelError::Auth { .. } => {
+                    format!("when the key is right and has credit (gyrus setup): {resume}")
+                }
+                ModelError::Refused { .. } => format!("with another model: {resume} --model NAME"),
+                _ => format!("when the model answers again: {resume}"),
+            },
         ),
         Ending::Stopped { by } => (
             format!("the run was stopped by {} ({})", by.id, by.surface),

@@ -99,6 +99,11 @@ impl Ready {
         &self.position.started
     }
 
+    /// Whom the run asks in this process, by name.
+    pub fn model(&self) -> &str {
+        self.held.kernel.organs().router.name()
+    }
+
     /// What a crash left behind, when the run was taken up again.
     pub fn recovery(&self) -> Option<&Recovery> {
         self.recovery.as_ref()

@@ -64,6 +64,8 @@ pub struct Run {
 /// An effect that has its number.
 pub(crate) struct Begun {
     pub(crate) effect: EffectId,
+    /// The branch that it is in.
+    pub(crate) prefix: EffectId,
     /// What the journal holds of it. Empty: it goes live.
     pub(crate) past: Vec<Entry>,
 }
@@ -328,7 +330,11 @@ impl Run {
             }
         }
         self.in_hand = Some(effect.clone());
-        Ok(Begun { effect, past })
+        Ok(Begun {
+            effect,
+            prefix: self.prefix.clone(),
+            past,
+        })
     }
 
     fn end<T>(&mut self, done: Result<T, Stop>) -> Result<T, Stop> {

@@ -2,7 +2,7 @@
 
 use gyrus_contract::{
     Action, ExecutionResult, MemoryBuffer, Message, Observation, Origin, Perception, Plan, Purpose,
-    Repeat, Text, ThoughtStep, ToolCall,
+    Repeat, StopReason, Text, ThoughtStep, ToolCall,
 };
 use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,8 @@ pub struct React {
     config: CognitiveConfig,
     memory: MemoryBuffer,
     state: ReactState,
+    /// The reply of this cycle reached its length limit.
+    cut_off: bool,
 }
 
 impl React {
@@ -46,6 +48,7 @@ impl React {
             config,
             memory,
             state: ReactState::default(),
+            cut_off: false,
         }
     }
 
@@ -130,6 +133,22 @@ impl React {
     /// A reply without a call moves nothing: the model is reminded, then a person is told.
     fn remind(&mut self, run: &mut Run, said: &str) -> Result<(), Stop> {
         self.state.idle_replies += 1;
+        self.give_up_if_idle(run, said)?;
+        let cut_off = std::mem::take(&mut self.cut_off);
+        self.tell(match cut_off {
+            true => {
+                "Your reply was cut off at its length limit before it called a tool, so nothing \
+                 happened. Say less, and do it in smaller parts."
+            }
+            false => {
+                "Your reply called no tool, so nothing happened. Call a tool, or `finish` if the \
+                 goal is reached or cannot be reached."
+            }
+        });
+        Ok(())
+    }
+
+    fn give_up_if_idle(&mut self, run: &mut Run, said: &str) -> Result<(), Stop> {
         if self.state.idle_replies > MAX_REMINDERS {
             run.stuck(format!(
                 "the model keeps answering without calling a tool or finishing; it last said: {}",
@@ -137,10 +156,6 @@ impl React {
             ))?;
             self.state.idle_replies = 0;
         }
-        self.tell(
-            "Your reply called no tool, so nothing happened. Call a tool, or `finish` if the goal \
-             is reached or cannot be reached.",
-        );
         Ok(())
     }
 
@@ -236,6 +251,7 @@ impl CognitiveLoop for React {
         self.state.prompt_tokens = reply.usage.map_or(0, |usage| {
             usage.input_tokens.saturating_add(usage.output_tokens)
         });
+        self.cut_off = reply.stop == StopReason::MaxTokens;
         let thought = reply.text();
         if !thought.trim().is_empty() {
             run.note("thought", 1, &json!({ "text": thought }))?;

@@ -1,6 +1,6 @@
 //! One question, one answer, no tools.
 
-use gyrus_contract::{Claim, ExecutionResult, MemoryBuffer, Perception, Plan, Purpose};
+use gyrus_contract::{Claim, ExecutionResult, MemoryBuffer, Perception, Plan, Purpose, StopReason};
 use gyrus_kernel::{CognitiveLoop, Run, Stop};
 use serde_json::json;
 
@@ -68,6 +68,16 @@ impl CognitiveLoop for SingleShot {
             run.note("thought", 1, &json!({ "text": answer }))?;
             self.memory.add_reply(&reply);
             plan.complete_with_answer(answer);
+            if reply.stop == StopReason::MaxTokens {
+                plan.claim = plan.claim.map(|claim| Claim {
+                    reached: false,
+                    answer: format!(
+                        "the answer was cut off at its length limit: {}",
+                        claim.answer
+                    ),
+                    ..claim
+                });
+            }
         }
         Ok(plan)
     }

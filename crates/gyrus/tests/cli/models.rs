@@ -170,3 +170,36 @@ fn models_are_listed_and_measured() {
         asked.last()
     );
 }
+
+#[test]
+fn a_prompt_that_is_too_long_waits_for_a_model_that_takes_it() {
+    let world = World::new(THREE_STEPS);
+    let small =
+        Provider::start(|_, _| refusal(400, "context_length_exceeded", "the prompt is too long"));
+    ask(&world, &small, &["--loop", "single-shot"])
+        .exits(7)
+        .says("too long")
+        .says("--model NAME");
+    world.gyrus(&["replay", "last"]).exits(0);
+    let large = Provider::start(|_, _| words("hello"));
+    let said = world
+        .gyrus(&["resume", "last", "--model", &large.model()])
+        .exits(0);
+    assert_eq!(said.out, "hello\n");
+    assert!(said.err.contains(&large.address.replace("/v1", "")) || said.err.contains("tiny"));
+    world.gyrus(&["replay", "last"]).exits(0);
+}
+
+#[test]
+fn half_an_answer_is_no_answer() {
+    let world = World::new(THREE_STEPS);
+    let provider = Provider::start(|_, _| {
+        crate::provider::stream(
+            &[json!({"role": "assistant", "content": "It is because"})],
+            "length",
+        )
+    });
+    ask(&world, &provider, &["--loop", "single-shot"])
+        .exits(1)
+        .says("cut off");
+}

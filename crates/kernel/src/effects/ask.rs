@@ -86,9 +86,14 @@ pub(crate) async fn perform(
             Again::Failed(error) => last = error,
         }
     }
-    // What the loop did about it is recorded after it.
+    // What a loop did about a prompt that was too long is recorded after it. If nothing is,
+    // another model may take it now.
+    let goes_on = core
+        .recorded()
+        .may_go_live(&begun.prefix, &attempts.effect, String::new)
+        .is_err();
     match last {
-        Some(error @ ModelError::ContextTooLong { .. }) => Ok(Err(TooLong(error))),
+        Some(error @ ModelError::ContextTooLong { .. }) if goes_on => Ok(Err(TooLong(error))),
         _ => attempts.live().await,
     }
 }

@@ -29,7 +29,7 @@ const FILLER: &str = "The harbour was quiet, and the boats lay where they had be
 /// How many bytes of the filler make a token, until the provider has counted some.
 const BYTES_A_TOKEN: f64 = 4.5;
 
-/// The search ends when the answer is known to this part of the longest prompt.
+/// The search ends when the answer is known to this part of the shortest prompt that is too long.
 const PRECISION: u64 = 16;
 
 /// Searches for the longest prompt that is held, longest first.
@@ -40,7 +40,6 @@ pub(super) async fn measure(asked: &mut Asked<'_>, probe: ContextProbe) -> Resul
     let (mut held, mut too_long) = (None::<u64>, None::<u64>);
     let mut bytes_a_token = BYTES_A_TOKEN;
     let mut wanted = probe.most_tokens.saturating_sub(REPLY_TOKENS).max(1);
-    let precision = (wanted / PRECISION).max(1);
     for _ in 0..probe.most_requests {
         let reply = asked.ask(question(wanted, bytes_a_token)).await;
         match reply {
@@ -65,7 +64,7 @@ pub(super) async fn measure(asked: &mut Asked<'_>, probe: ContextProbe) -> Resul
         let (low, Some(high)) = (held.unwrap_or(0), too_long) else {
             break;
         };
-        if high.saturating_sub(low) <= precision {
+        if high.saturating_sub(low) <= (high / PRECISION).max(1) {
             break;
         }
         wanted = low + (high - low) / 2;
@@ -73,7 +72,7 @@ pub(super) async fn measure(asked: &mut Asked<'_>, probe: ContextProbe) -> Resul
     match (held, too_long) {
         (Some(holds), too_long) => Ok(Context { holds, too_long }),
         (None, Some(tried)) => Err(format!(
-            "it did not know the beginning of any prompt, not even of {tried} tokens"
+            "no prompt was both taken and remembered to its beginning, not even one of {tried} tokens"
         )),
         (None, None) => Err("no request was allowed".to_owned()),
     }

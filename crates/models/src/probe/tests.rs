@@ -197,7 +197,7 @@ replies by a schema: no: it wrote `I am a teapot, 418.`
 pictures: no: it read `I am a teapot, 418.` in place of 4719
 pointing: not known: it was shown no screen, since it sees no pictures
 choosing an element: no: it chose `I am a teapot, 418.` in place of 13
-context: not known: it did not know the beginning of any prompt, not even of 1476 tokens
+context: not known: no prompt was both taken and remembered to its beginning, not even one of 1476 tokens
 "##);
     let facts = apply(&measured, Facts::default());
     assert_eq!(
