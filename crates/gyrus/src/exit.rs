@@ -52,6 +52,23 @@ impl Code {
     }
 }
 
+/// What to do about a model that did not answer.
+fn then_asks(error: &ModelError, resume: &str) -> String {
+    match error {
+        ModelError::ContextTooLong { .. } => {
+            format!("with a model that takes more: {resume} --model NAME")
+        }
+        ModelError::Auth { .. } => {
+            format!("when the key is right and has credit (gyrus setup): {resume}")
+        }
+        ModelError::Refused { .. } => format!("with another model: {resume} --model NAME"),
+        ModelError::RateLimited { .. }
+        | ModelError::Overloaded { .. }
+        | ModelError::BadOutput { .. }
+        | ModelError::Network { .. } => format!("when the model answers again: {resume}"),
+    }
+}
+
 /// An ending other than success, for a person: what happened, and what to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Said {
@@ -114,19 +131,7 @@ pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
             format!("the run is stuck: {what}"),
             format!("tell it what to do differently (gyrus steer {run} TEXT), then: {resume}"),
         ),
-        Ending::ModelUnreachable { error } => (
-            error.to_string(),
-            match error {
-                ModelError::ContextTooLong { .. } => {
-                    format!("with a model that takes more: {resume} --model NAME")
-                }
-                ModelError::Auth { .. } => {
-                    format!("when the key is right and has credit (gyrus setup): {resume}")
-                }
-                ModelError::Refused { .. } => format!("with another model: {resume} --model NAME"),
-                _ => format!("when the model answers again: {resume}"),
-            },
-        ),
+        Ending::ModelUnreachable { error } => (error.to_string(), then_asks(error, &resume)),
         Ending::Stopped { by } => (
             format!("the run was stopped by {} ({})", by.id, by.surface),
             format!("to go on: {resume}"),
