@@ -31,11 +31,43 @@ struct Inner {
     /// Child runs that were started, over the whole tree below.
     children: u32,
     reserved: Charge,
-    /// What this ledger put on its parent's account.
-    passed_up: Charge,
+    /// What this ledger put on its parent's account since its run's last cycle ended.
+    passed_up: Tally,
+    /// What this ledger or one below took back and its successor will tell again: it is counted
+    /// already.
+    expected: Tally,
+    /// A cycle began under this ledger.
+    began: bool,
     /// When this process took the run up; time before that is in `spent`.
     since: Instant,
     warned: Vec<&'static str>,
+}
+
+/// What a run did to the accounts above it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Tally {
+    charge: Charge,
+    children: u32,
+}
+
+impl Tally {
+    fn add(&mut self, other: Self) {
+        self.charge += other.charge;
+        self.children = self.children.saturating_add(other.children);
+    }
+
+    fn subtract(&mut self, other: Self) {
+        self.charge -= other.charge;
+        self.children = self.children.saturating_sub(other.children);
+    }
+
+    /// Takes `told` out of what is expected, and returns what of it was not: that is new.
+    fn absorb(&mut self, told: Self) -> Self {
+        let mut new = told;
+        new.subtract(*self);
+        self.subtract(told);
+        new
+    }
 }
 
 /// What a model attempt may use at most.
@@ -51,7 +83,9 @@ impl Ledger {
             spent: before.spent,
             children: before.children,
             reserved: Charge::default(),
-            passed_up: Charge::default(),
+            passed_up: Tally::default(),
+            expected: Tally::default(),
+            began: false,
             since: Instant::now(),
             warned: Vec::new(),
         };
@@ -78,19 +112,29 @@ impl Ledger {
         let left = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
         Limits {
             steps: left(self.limits.steps, spent.steps),
-            tokens: left(self.limits.tokens, spent.tokens + inner.reserved.tokens),
+            tokens: left(
+                self.limits.tokens,
+                spent.tokens.saturating_add(inner.reserved.tokens),
+            ),
             cost: left(
                 self.limits.cost.map(|c| c.0),
-                spent.cost.0 + inner.reserved.cost.0,
+                (spent.cost + inner.reserved.cost).0,
             )
             .map(Microdollars),
             time_ms: left(self.limits.time_ms, spent.time_ms),
         }
     }
 
-    /// A cycle may begin if steps and time are left.
+    /// A cycle may begin if steps and time are left. What the one before it used stands in the
+    /// entry of its end now, and is not told again.
     pub(crate) fn check_cycle(&self) -> Result<(), Ending> {
-        let spent = self.spent();
+        let spent = {
+            let mut inner = self.inner();
+            if std::mem::replace(&mut inner.began, true) {
+                inner.passed_up = Tally::default();
+            }
+            inner.spent_now()
+        };
         exhausted("steps", self.limits.steps, spent.steps, 1)?;
         self.check_time()
     }
@@ -122,9 +166,7 @@ impl Ledger {
             output = output.min(tokens.saturating_sub(input_tokens));
         }
         if let (Some(cost), Some(price)) = (left.cost, price) {
-            let for_output = cost.0.saturating_sub(price.at_most(input_tokens, 0).0);
-            let affordable = u128::from(for_output) * 1_000_000 / u128::from(price.output.max(1));
-            output = output.min(u64::try_from(affordable).unwrap_or(u64::MAX));
+            output = output.min(affordable(cost, price, input_tokens));
         }
         if output < OUTPUT_FLOOR.min(wanted_output) {
             let spent = self.spent();
@@ -132,7 +174,7 @@ impl Ledger {
                 "tokens",
                 self.limits.tokens,
                 spent.tokens,
-                input_tokens + OUTPUT_FLOOR,
+                input_tokens.saturating_add(OUTPUT_FLOOR),
             )?;
             return Err(Ending::Limit {
                 what: format!(
@@ -151,7 +193,7 @@ impl Ledger {
             .map(|price| price.at_most(input_tokens, output))
             .unwrap_or_default();
         let charge = Charge {
-            tokens: input_tokens + output,
+            tokens: input_tokens.saturating_add(output),
             cost,
         };
         let mut inner = self.inner();
@@ -167,39 +209,44 @@ impl Ledger {
         self.inner().reserved -= reserved;
         self.inner().add(charged, estimated);
         if let Some(parent) = &self.parent {
-            self.inner().passed_up += charged;
+            self.inner().passed_up.charge += charged;
             parent.settle(reserved, charged, estimated);
+        }
+    }
+
+    /// Settles what a run that was dropped still had reserved, with all below it: it may have been
+    /// answered and charged.
+    fn settle_open(&self) {
+        let reserved = self.inner().reserved;
+        if reserved != Charge::default() {
+            self.settle(reserved, reserved, true);
         }
     }
 
     /// Settles what a child that was dropped still had reserved, and returns what it used.
     pub(crate) fn close(&self) -> Spent {
-        let reserved = self.inner().reserved;
-        if reserved != Charge::default() {
-            // It may have been answered and charged.
-            self.settle(reserved, reserved, true);
-        }
+        self.settle_open();
+        // Nobody will tell it again.
+        let expected = std::mem::take(&mut self.inner().expected);
+        self.each_above(|above| above.expected.subtract(expected));
         self.spent()
     }
 
-    /// Takes back what was put on the accounts above: another ledger of the same run will put it
-    /// there again, from its journal.
+    /// Another ledger of the same run takes this one's place, and tells the accounts above again
+    /// what this one told them of the cycle in hand, from its journal. Until then it stays on
+    /// them, so that nobody else spends it.
     pub(crate) fn take_back(&self) {
+        self.settle_open();
         let passed_up = std::mem::take(&mut self.inner().passed_up);
-        if let Some(parent) = &self.parent {
-            parent.refund(passed_up);
-        }
+        self.inner().expected.add(passed_up);
+        self.each_above(|above| above.expected.add(passed_up));
     }
 
-    fn refund(&self, charge: Charge) {
-        {
-            let mut inner = self.inner();
-            inner.spent.tokens = inner.spent.tokens.saturating_sub(charge.tokens);
-            inner.spent.cost = Microdollars(inner.spent.cost.0.saturating_sub(charge.cost.0));
-        }
-        if let Some(parent) = &self.parent {
-            self.inner().passed_up -= charge;
-            parent.refund(charge);
+    fn each_above(&self, change: impl Fn(&mut Inner)) {
+        let mut above = self.parent.as_ref();
+        while let Some(ledger) = above {
+            change(&mut ledger.inner());
+            above = ledger.parent.as_ref();
         }
     }
 
@@ -207,20 +254,34 @@ impl Ledger {
     /// none of them has it in an entry of its own before this run ended.
     pub(crate) fn charge(&self, charged: Charge, estimated: bool) {
         self.inner().add(charged, estimated);
-        if let Some(parent) = &self.parent {
-            self.inner().passed_up += charged;
-            parent.charge(charged, estimated);
-        }
+        let told = Tally {
+            charge: charged,
+            children: 0,
+        };
+        self.tell_above(told, estimated);
     }
 
     /// Counts child runs, here and in every run above.
     pub(crate) fn count_children(&self, started: u32) {
-        {
-            let mut inner = self.inner();
-            inner.children = inner.children.saturating_add(started);
-        }
-        if let Some(parent) = &self.parent {
-            parent.count_children(started);
+        self.inner().count_children(started);
+        let told = Tally {
+            charge: Charge::default(),
+            children: started,
+        };
+        self.tell_above(told, false);
+    }
+
+    /// Puts on the accounts above what is not on them already.
+    fn tell_above(&self, told: Tally, estimated: bool) {
+        self.inner().passed_up.add(told);
+        let mut above = self.parent.as_ref();
+        while let Some(ledger) = above {
+            let mut inner = ledger.inner();
+            let new = inner.expected.absorb(told);
+            inner.add(new.charge, estimated);
+            inner.count_children(new.children);
+            inner.passed_up.add(new);
+            above = ledger.parent.as_ref();
         }
     }
 
@@ -235,6 +296,13 @@ impl Ledger {
             Some(parent) => parent.children_of_tree(),
             None => self.children(),
         }
+    }
+
+    /// What is reserved, and whether it waits to be told again what a run below did.
+    #[cfg(any(test, feature = "sim"))]
+    pub(crate) fn open(&self) -> (Charge, bool) {
+        let inner = self.inner();
+        (inner.reserved, inner.expected != Tally::default())
     }
 
     /// Limits of which more than [`WARN_AT_PERCENT`] is used and that were not announced yet.
@@ -266,6 +334,10 @@ impl Ledger {
 }
 
 impl Inner {
+    fn count_children(&mut self, started: u32) {
+        self.children = self.children.saturating_add(started);
+    }
+
     fn add(&mut self, charged: Charge, estimated: bool) {
         self.spent.tokens = self.spent.tokens.saturating_add(charged.tokens);
         self.spent.cost = self.spent.cost + charged.cost;
@@ -278,6 +350,19 @@ impl Inner {
             time_ms: self.spent.time_ms.saturating_add(elapsed),
             ..self.spent
         }
+    }
+}
+
+/// How many tokens a reply may have, so that the call, rounded up, costs no more than `left`.
+fn affordable(left: Microdollars, price: Price, input_tokens: u64) -> u64 {
+    let dearest = price.input.max(price.cache_write.unwrap_or(0));
+    let left = u128::from(left.0) * 1_000_000;
+    let for_input = u128::from(dearest) * u128::from(input_tokens);
+    match left.checked_sub(for_input) {
+        None => 0,
+        Some(left) => left
+            .checked_div(price.output.into())
+            .map_or(u64::MAX, |tokens| u64::try_from(tokens).unwrap_or(u64::MAX)),
     }
 }
 
@@ -345,6 +430,42 @@ mod tests {
         assert_eq!(reservation.charge.cost, Microdollars(1_000));
         let dear = Price::new(u64::MAX, u64::MAX);
         assert!(ledger.reserve(u64::MAX / 2, 10, Some(dear)).is_err());
+    }
+
+    #[test]
+    fn a_report_beyond_all_bounds_leaves_nothing() {
+        let limits = Limits {
+            cost: Some(Microdollars(1_000_000)),
+            ..tokens(1_000_000)
+        };
+        let ledger = Ledger::new(limits, &nothing_yet(), None);
+        let first = ledger.reserve(100, 100, Some(PRICE)).unwrap();
+        ledger.reserve(100, 100, Some(PRICE)).unwrap();
+        let reported = Charge {
+            tokens: u64::MAX,
+            cost: Microdollars(u64::MAX),
+        };
+        ledger.settle(first.charge, reported, false);
+        assert_eq!(ledger.remaining().tokens, Some(0));
+        assert_eq!(ledger.remaining().cost, Some(Microdollars(0)));
+        assert!(ledger.reserve(1, 1, Some(PRICE)).is_err());
+    }
+
+    #[test]
+    fn what_is_taken_back_stays_on_the_account_until_it_is_told_again() {
+        let parent = Arc::new(Ledger::new(tokens(1_000), &nothing_yet(), None));
+        let under = || Ledger::new(Limits::default(), &nothing_yet(), Some(parent.clone()));
+        let diverges = under();
+        let reserved = diverges.reserve(100, 500, None).unwrap().charge;
+        diverges.take_back();
+        let reservation = under().reserve(100, 5_000, None).unwrap();
+        assert_eq!(reservation.max_output_tokens, 300);
+        let successor = under();
+        successor.charge(reserved, true);
+        assert_eq!(parent.spent().tokens, 600);
+        // It is told once; what comes after it is new.
+        successor.charge(reserved, true);
+        assert_eq!(parent.spent().tokens, 1_200);
     }
 
     #[test]

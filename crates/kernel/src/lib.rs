@@ -38,6 +38,8 @@ pub mod gate;
 pub mod keeper;
 pub mod redact;
 pub mod snapshot;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 
 pub use budget::{OUTPUT_FLOOR, WARN_AT_PERCENT};
 pub use cognitive::{CognitiveLoop, ErasedLoop, HandOver, LoopFactory, Unfinished};

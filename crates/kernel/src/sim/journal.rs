@@ -1,0 +1,138 @@
+//! The entries of a run that money depends on, and what a process finds of them after a kill.
+
+use gyrus_contract::Spent;
+
+use crate::{Charge, KernelState};
+
+/// An entry, without what the money does not depend on. Calls and runs are known by their number
+/// in the schedule.
+#[derive(Debug, Clone)]
+pub(super) enum Record {
+    /// `model.call`.
+    Call { call: usize, reserved: Charge },
+    /// `model.reply`.
+    Reply {
+        call: usize,
+        charged: Charge,
+        estimated: bool,
+    },
+    /// `child.started`.
+    ChildStarted { child: usize },
+    /// `child.ended`.
+    ChildEnded {
+        child: usize,
+        spent: Spent,
+        children: u32,
+    },
+    /// `cycle.ended`.
+    CycleEnded { spent: Spent, children: u32 },
+    /// `run.handed_over` with `cycle.dropped`.
+    CycleDropped,
+    /// `run.parked`.
+    Parked,
+    /// `run.ended`.
+    Ended { spent: Spent },
+}
+
+/// A run's journal; the last entries may not be on disk yet.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    records: Vec<Record>,
+    synced: usize,
+}
+
+impl Journal {
+    pub(super) fn append(&mut self, record: Record) {
+        self.records.push(record);
+    }
+
+    /// Waits until everything is on disk.
+    pub(super) fn barrier(&mut self) {
+        self.synced = self.records.len();
+    }
+
+    /// Entries that a kill may take.
+    pub(super) fn unsynced(&self) -> usize {
+        self.records.len() - self.synced
+    }
+
+    /// The process is gone, and with it the last `lost` entries.
+    pub(super) fn kill(&mut self, lost: usize) {
+        self.records.truncate(self.records.len() - lost);
+        self.barrier();
+    }
+
+    /// Where the run is, as `position.rs` reads it: back to the last complete cycle.
+    pub(super) fn position(&self) -> Position {
+        let is_cycle = |record: &Record| matches!(record, Record::CycleEnded { .. });
+        let since = self.records.iter().rposition(is_cycle);
+        let mut position = Position::default();
+        if let Some(Record::CycleEnded { spent, children }) = since.map(|at| &self.records[at]) {
+            position.state.spent = *spent;
+            position.state.children = *children;
+        }
+        for record in &self.records[since.map_or(0, |at| at + 1)..] {
+            match record {
+                Record::CycleDropped => {
+                    let entries = std::mem::take(&mut position.recorded);
+                    position.dropped.push(entries);
+                }
+                Record::Parked => {}
+                Record::Ended { spent } => position.over = Some(*spent),
+                other => position.recorded.push(other.clone()),
+            }
+        }
+        position
+    }
+}
+
+/// Where a run is.
+#[derive(Debug, Default)]
+pub(super) struct Position {
+    /// At the end of the last complete cycle.
+    pub(super) state: KernelState,
+    /// What is recorded of the cycle after it.
+    pub(super) recorded: Vec<Record>,
+    /// Cycles after it that were given up.
+    pub(super) dropped: Vec<Vec<Record>>,
+    /// What the run used, if it is over.
+    pub(super) over: Option<Spent>,
+}
+
+impl Position {
+    /// Runs that were started below this one, as `Position::children` counts them.
+    pub(super) fn children(&self) -> u32 {
+        let recorded = self.recorded.iter().map(|record| match record {
+            Record::ChildStarted { .. } => 1,
+            Record::ChildEnded { children, .. } => *children,
+            _ => 0,
+        });
+        self.state.children + recorded.sum::<u32>()
+    }
+
+    /// Requests without a reply, each with what it reserved.
+    pub(super) fn open_calls(&self) -> Vec<(usize, Charge)> {
+        let mut open = Vec::new();
+        for record in &self.recorded {
+            match record {
+                Record::Call { call, reserved } => open.push((*call, *reserved)),
+                Record::Reply { call, .. } => open.retain(|(other, _)| other != call),
+                _ => {}
+            }
+        }
+        open
+    }
+
+    /// Children without an end.
+    pub(super) fn open_children(&self) -> Vec<usize> {
+        let mut open = Vec::new();
+        for record in &self.recorded {
+            match record {
+                Record::ChildStarted { child } => open.push(*child),
+                Record::ChildEnded { child, .. } => open.retain(|other| other != child),
+                _ => {}
+            }
+        }
+        open
+    }
+}

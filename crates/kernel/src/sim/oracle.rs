@@ -1,0 +1,276 @@
+//! The truth, kept as plain sums over calls: no ledger is asked for it.
+
+use gyrus_contract::{Limits, Price, Spent};
+
+use crate::{Charge, OUTPUT_FLOOR, budget::Reservation};
+
+/// Tokens and microdollars, wide enough for any sum.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Amount {
+    tokens: u128,
+    cost: u128,
+}
+
+impl Amount {
+    fn add(&mut self, other: Self) {
+        self.tokens += other.tokens;
+        self.cost += other.cost;
+    }
+
+    fn above(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(other.tokens),
+            cost: self.cost.saturating_sub(other.cost),
+        }
+    }
+}
+
+impl From<Charge> for Amount {
+    fn from(charge: Charge) -> Self {
+        Self {
+            tokens: charge.tokens.into(),
+            cost: charge.cost.0.into(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Call {
+    run: usize,
+    reserved: Amount,
+    /// `None` while it is in flight.
+    charged: Option<Amount>,
+    estimated: bool,
+    /// What it may count for more than was reserved for it, or than it counted for when others
+    /// were let in.
+    beyond: Amount,
+}
+
+/// What is known of a run.
+#[derive(Debug)]
+struct Run {
+    parent: Option<usize>,
+    limits: Limits,
+}
+
+/// What a run and all below it came to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    charged: Amount,
+    reserved: Amount,
+    beyond: Amount,
+    estimated: bool,
+    runs: u32,
+}
+
+/// What a ledger says.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) spent: Spent,
+    pub(super) reserved: Charge,
+    /// `None` if it cannot be sure.
+    pub(super) children: Option<u32>,
+    /// What it waits to be told again, of tokens, money and children.
+    pub(super) expected: bool,
+}
+
+/// What is asked of the ledgers for one attempt.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish {
+    pub(super) input: u64,
+    pub(super) output: u64,
+    pub(super) price: Option<Price>,
+}
+
+impl Wish {
+    fn needs(self, output: u64) -> Amount {
+        Amount {
+            tokens: u128::from(self.input) + u128::from(output),
+            cost: self
+                .price
+                .map_or(0, |price| u128::from(price.at_most(self.input, output).0)),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Oracle {
+    runs: Vec<Run>,
+    calls: Vec<Call>,
+}
+
+impl Oracle {
+    pub(super) fn started(&mut self, parent: Option<usize>, limits: Limits) {
+        self.runs.push(Run { parent, limits });
+    }
+
+    /// The run is taken up with other limits.
+    pub(super) fn limited(&mut self, run: usize, limits: Limits) {
+        self.runs[run].limits = limits;
+    }
+
+    /// A request leaves. Returns its number.
+    pub(super) fn asked(&mut self, run: usize, reserved: Charge) -> usize {
+        self.calls.push(Call {
+            run,
+            reserved: reserved.into(),
+            charged: None,
+            estimated: false,
+            beyond: Amount::default(),
+        });
+        self.calls.len() - 1
+    }
+
+    /// The request came to this, as far as the run can know.
+    pub(super) fn came(&mut self, call: usize, charged: Charge) {
+        let call = &mut self.calls[call];
+        call.charged = Some(charged.into());
+        call.beyond = Amount::from(charged).above(call.reserved);
+    }
+
+    /// The request was cut off, or nobody said what it cost: it may have been charged all that was reserved. If a kill took its
+    /// reply, others were let in with what that had set free; it is counted too high then, never
+    /// too low.
+    pub(super) fn cut_off(&mut self, call: usize) {
+        let call = &mut self.calls[call];
+        if let Some(known) = call.charged {
+            call.beyond.add(call.reserved.above(known));
+        }
+        call.charged = Some(call.reserved);
+        call.estimated = true;
+    }
+
+    fn sums(&self) -> Vec<Sum> {
+        let mut sums = vec![Sum::default(); self.runs.len()];
+        for call in &self.calls {
+            let sum = &mut sums[call.run];
+            sum.beyond.add(call.beyond);
+            match call.charged {
+                Some(charged) => sum.charged.add(charged),
+                None => sum.reserved.add(call.reserved),
+            }
+            sum.estimated |= call.estimated;
+        }
+        // A child's number is above its parent's.
+        for run in (1..self.runs.len()).rev() {
+            let Some(parent) = self.runs[run].parent else {
+                continue;
+            };
+            let below = sums[run];
+            let sum = &mut sums[parent];
+            sum.charged.add(below.charged);
+            sum.reserved.add(below.reserved);
+            sum.beyond.add(below.beyond);
+            sum.estimated |= below.estimated;
+            sum.runs += 1 + below.runs;
+        }
+        sums
+    }
+
+    /// Checks what the ledgers of the runs that are driven say. `waits`: a run is between giving a
+    /// cycle up and telling again what it did.
+    pub(super) fn check(
+        &self,
+        ledgers: impl Iterator<Item = (usize, Seen)>,
+        waits: bool,
+    ) -> Result<(), String> {
+        let sums = self.sums();
+        for (run, seen) in ledgers {
+            let sum = &sums[run];
+            let spent = Amount::from(Charge {
+                tokens: seen.spent.tokens,
+                cost: seen.spent.cost,
+            });
+            same(run, "spent", &spent, &sum.charged)?;
+            same(run, "reserved", &seen.reserved.into(), &sum.reserved)?;
+            same(run, "estimated", &seen.spent.estimated, &sum.estimated)?;
+            if let Some(children) = seen.children {
+                same(run, "children", &children, &sum.runs)?;
+            }
+            if seen.expected && !waits {
+                return Err(format!("the ledger of run {run} waits for nobody"));
+            }
+            self.check_limits(run, sum)?;
+        }
+        Ok(())
+    }
+
+    fn check_limits(&self, run: usize, sum: &Sum) -> Result<(), String> {
+        let mut used = sum.charged;
+        used.add(sum.reserved);
+        let over = used.above(self.limit(run)).above(sum.beyond);
+        if over == Amount::default() {
+            return Ok(());
+        }
+        Err(format!(
+            "run {run} used {used:?} of {:?}: over its limit by {over:?}",
+            self.runs[run].limits
+        ))
+    }
+
+    fn limit(&self, run: usize) -> Amount {
+        let limits = self.runs[run].limits;
+        Amount {
+            tokens: limits.tokens.map_or(u128::MAX, u128::from),
+            cost: limits.cost.map_or(u128::MAX, |cost| cost.0.into()),
+        }
+    }
+
+    /// What is left to a run: the least of what is left to it and to those above it.
+    fn left(&self, run: usize) -> Amount {
+        let sums = self.sums();
+        let mut left = self.limit(run);
+        let mut at = Some(run);
+        while let Some(run) = at {
+            let mut used = sums[run].charged;
+            used.add(sums[run].reserved);
+            let here = self.limit(run).above(used);
+            left.tokens = left.tokens.min(here.tokens);
+            left.cost = left.cost.min(here.cost);
+            at = self.runs[run].parent;
+        }
+        left
+    }
+
+    /// Checks what a run was granted, before it counts: all that was wanted, or all there is, or
+    /// nothing because the least that is worth a call is not there.
+    pub(super) fn check_grant(
+        &self,
+        run: usize,
+        wish: Wish,
+        granted: Option<Reservation>,
+    ) -> Result<(), String> {
+        let left = self.left(run);
+        let fits = |output| wish.needs(output).above(left) == Amount::default();
+        let least = OUTPUT_FLOOR.min(wish.output);
+        let Some(granted) = granted else {
+            return match fits(least) {
+                true => Err(format!("run {run} was refused {wish:?} of {left:?}")),
+                false => Ok(()),
+            };
+        };
+        let output = granted.max_output_tokens;
+        let enough = output == wish.output || (output < wish.output && !fits(output + 1));
+        let exact = Amount::from(granted.charge) == wish.needs(output);
+        if fits(output) && output >= least && enough && exact {
+            return Ok(());
+        }
+        Err(format!(
+            "run {run} was granted {granted:?} for {wish:?} of {left:?}"
+        ))
+    }
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(
+    run: usize,
+    what: &str,
+    said: &T,
+    truth: &T,
+) -> Result<(), String> {
+    if said == truth {
+        return Ok(());
+    }
+    Err(format!(
+        "the ledger of run {run} says {what} {said:?}; it is {truth:?}"
+    ))
+}

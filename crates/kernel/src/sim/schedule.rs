@@ -1,0 +1,374 @@
+//! A random schedule: what happens in which order to a tree of runs.
+
+use std::fmt;
+
+use gyrus_contract::{Limits, Microdollars, Price};
+
+use super::{
+    oracle::Wish,
+    random::Random,
+    world::{Answer, End, Phase, World},
+};
+use crate::MAX_DEPTH;
+
+/// A run has so many children at once at most.
+const CHILDREN_AT_ONCE: usize = 6;
+
+/// A schedule that found nothing else to do ends after so many tries.
+const MAX_TRIES: usize = 400;
+
+/// What happened. Runs and requests are numbered from 0 as they begin.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "each says what it is")]
+pub enum Operation {
+    Begin {
+        limits: Limits,
+    },
+    Ask {
+        run: usize,
+        input: u64,
+        output: u64,
+        price: Option<Price>,
+        granted: Option<u64>,
+    },
+    Answered {
+        run: usize,
+        call: usize,
+        input: u64,
+        output: u64,
+    },
+    AnsweredWithoutUsage {
+        run: usize,
+        call: usize,
+    },
+    FailedFree {
+        run: usize,
+        call: usize,
+    },
+    StartChild {
+        run: usize,
+        child: usize,
+        wanted: Limits,
+    },
+    EndChild {
+        child: usize,
+        how: String,
+    },
+    Park {
+        run: usize,
+    },
+    LoseRace {
+        run: usize,
+        calls: Vec<usize>,
+        children: Vec<usize>,
+    },
+    EndCycle {
+        run: usize,
+    },
+    GiveUpCycle {
+        run: usize,
+    },
+    HandOver {
+        run: usize,
+    },
+    Kill,
+    Resume {
+        more: u64,
+    },
+}
+
+/// A schedule in which something did not hold.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub struct Failure {
+    /// The schedule follows from it.
+    pub seed: u64,
+    /// What does not hold.
+    pub why: String,
+    /// What happened until then: one less, and all held.
+    pub operations: Vec<Operation>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}: {}", self.seed, self.why)?;
+        for (number, operation) in self.operations.iter().enumerate() {
+            write!(f, "\n{number:4} {operation:?}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Lives the schedule of a seed and checks every ledger after every operation.
+///
+/// # Errors
+/// At the first operation after which something does not hold.
+pub fn live(seed: u64) -> Result<Vec<Operation>, Failure> {
+    let mut random = Random::new(seed);
+    let limits = some_limits(&mut random, 20_000);
+    let mut schedule = Schedule {
+        world: World::new(limits),
+        operations: vec![Operation::Begin { limits }],
+        random,
+    };
+    match schedule.live() {
+        Ok(()) => Ok(schedule.operations),
+        Err(why) => Err(Failure {
+            seed,
+            why,
+            operations: schedule.operations,
+        }),
+    }
+}
+
+struct Schedule {
+    world: World,
+    random: Random,
+    operations: Vec<Operation>,
+}
+
+impl Schedule {
+    fn live(&mut self) -> Result<(), String> {
+        let length = 10 + self.random.index(31);
+        for _ in 0..MAX_TRIES {
+            if self.operations.len() > length {
+                break;
+            }
+            self.step()?;
+        }
+        if self.world.runs[0].phase != Phase::Driven {
+            self.take_up()?;
+        }
+        self.settle_all()?;
+        self.world.check_nothing_open()
+    }
+
+    /// Everything that is in flight is answered.
+    fn settle_all(&mut self) -> Result<(), String> {
+        for run in 0..self.world.runs.len() {
+            if self.world.runs[run].phase == Phase::GivesUp {
+                self.hand_over(run)?;
+            }
+            while !self.world.runs[run].calls.is_empty() {
+                self.answer(run)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        match self.world.runs[0].phase {
+            Phase::Driven => {}
+            Phase::GivesUp => {
+                return match self.random.once_in(4) {
+                    true => self.kill(),
+                    false => self.hand_over(0),
+                };
+            }
+            Phase::Absent | Phase::Parked => return self.take_up(),
+        }
+        let driven = self.world.in_phase(Phase::Driven);
+        let Some(run) = self.random.one_of(&driven) else {
+            return Ok(());
+        };
+        match self.random.below(32) {
+            0..=9 => self.ask(run),
+            10..=16 => self.answer(run),
+            17..=21 => self.start_child(run),
+            22..=23 => self.end_child(run),
+            24 => self.park(run),
+            25..=26 => self.lose_race(run),
+            27 => self.end_cycle(run),
+            28 => self.give_up(),
+            29..=30 => match self.random.one_of(&self.world.in_phase(Phase::GivesUp)) {
+                Some(run) => self.hand_over(run),
+                None => Ok(()),
+            },
+            _ => self.kill(),
+        }
+    }
+
+    /// Writes an operation down and checks what came of it.
+    fn done(&mut self, operation: Operation) -> Result<(), String> {
+        self.operations.push(operation);
+        self.world.check()
+    }
+
+    fn ask(&mut self, run: usize) -> Result<(), String> {
+        let random = &mut self.random;
+        let wish = Wish {
+            input: random.below(3_000),
+            output: 1 + random.below(4_000),
+            price: some_price(random),
+        };
+        let granted = self.world.ask(run, wish);
+        self.operations.push(Operation::Ask {
+            run,
+            input: wish.input,
+            output: wish.output,
+            price: wish.price,
+            granted: granted.as_ref().ok().copied().flatten(),
+        });
+        granted?;
+        self.world.check()
+    }
+
+    fn answer(&mut self, run: usize) -> Result<(), String> {
+        let calls = &self.world.runs[run].calls;
+        let index = self.random.index(calls.len());
+        let Some(&open) = calls.get(index) else {
+            return Ok(());
+        };
+        let random = &mut self.random;
+        let call = open.call;
+        let usage = |input, output| Answer::Usage { input, output };
+        let (answer, operation) = match random.below(16) {
+            0..=2 => (Answer::FailedFree, Operation::FailedFree { run, call }),
+            3..=4 => {
+                let operation = Operation::AnsweredWithoutUsage { run, call };
+                (Answer::NoUsage, operation)
+            }
+            kind => {
+                let mut input = random.below(open.wish.input + 1);
+                let mut output = random.below(open.max_output + 1);
+                match kind {
+                    5 => (input, output) = (open.wish.input, open.max_output),
+                    // The provider errs, or the estimate of the prompt did.
+                    6 => input = open.wish.input + random.below(2_000),
+                    7 => output = open.max_output + random.below(1 << 40),
+                    _ => {}
+                }
+                let operation = Operation::Answered {
+                    run,
+                    call,
+                    input,
+                    output,
+                };
+                (usage(input, output), operation)
+            }
+        };
+        self.world.answer(run, index, answer);
+        self.done(operation)
+    }
+
+    fn start_child(&mut self, run: usize) -> Result<(), String> {
+        let of = &self.world.runs[run];
+        if of.depth >= MAX_DEPTH || of.children.len() >= CHILDREN_AT_ONCE {
+            return Ok(());
+        }
+        let wanted = some_limits(&mut self.random, 10_000);
+        let child = self.world.start_child(run, wanted);
+        self.done(Operation::StartChild { run, child, wanted })
+    }
+
+    fn end_child(&mut self, child: usize) -> Result<(), String> {
+        if self.world.runs[child].parent.is_none() || !self.world.is_idle(child) {
+            return Ok(());
+        }
+        let end = match self.random.below(4) {
+            0 => End::Failed,
+            1 => End::Limit,
+            _ => End::Reached,
+        };
+        // Not modelled: `Position::children` leaves out the children of a cycle that was given up
+        // after the last complete one.
+        if end != End::Reached && self.world.has_dropped(child) {
+            return Ok(());
+        }
+        self.world.end_child(child, end);
+        self.done(Operation::EndChild {
+            child,
+            how: format!("{end:?}"),
+        })
+    }
+
+    fn park(&mut self, run: usize) -> Result<(), String> {
+        let of = &self.world.runs[run];
+        if !of.calls.is_empty() || !of.children.is_empty() {
+            return Ok(());
+        }
+        self.world.park(run);
+        self.done(Operation::Park { run })
+    }
+
+    fn lose_race(&mut self, run: usize) -> Result<(), String> {
+        let random = &mut self.random;
+        let of = &self.world.runs[run];
+        let calls = of.calls.iter().map(|open| open.call);
+        let calls: Vec<usize> = calls.filter(|_| random.once_in(2)).collect();
+        // Not modelled: a child that is parked when its branch loses.
+        let children = of.children.iter().copied();
+        let children: Vec<usize> = children.filter(|_| random.once_in(2)).collect();
+        if calls.is_empty() && children.is_empty() {
+            return Ok(());
+        }
+        self.world.lose(run, &calls, &children);
+        self.done(Operation::LoseRace {
+            run,
+            calls,
+            children,
+        })
+    }
+
+    fn end_cycle(&mut self, run: usize) -> Result<(), String> {
+        if !self.world.is_idle(run) {
+            return Ok(());
+        }
+        self.world.end_cycle(run);
+        self.done(Operation::EndCycle { run })
+    }
+
+    fn give_up(&mut self) -> Result<(), String> {
+        let may = self.world.may_give_up();
+        let Some(run) = self.random.one_of(&may) else {
+            return Ok(());
+        };
+        self.world.give_up(run);
+        self.done(Operation::GiveUpCycle { run })
+    }
+
+    fn hand_over(&mut self, run: usize) -> Result<(), String> {
+        self.world.hand_over(run);
+        self.done(Operation::HandOver { run })
+    }
+
+    fn kill(&mut self) -> Result<(), String> {
+        self.world.kill(&mut self.random);
+        self.done(Operation::Kill)
+    }
+
+    fn take_up(&mut self) -> Result<(), String> {
+        let more = match self.random.once_in(8) {
+            true => self.random.below(10_000),
+            false => 0,
+        };
+        self.world.resume(&mut self.random, |limits| Limits {
+            tokens: limits.tokens.map(|tokens| tokens + more),
+            cost: limits.cost.map(|cost| cost + Microdollars(more)),
+            ..limits
+        });
+        self.done(Operation::Resume { more })
+    }
+}
+
+fn some_limits(random: &mut Random, most: u64) -> Limits {
+    Limits {
+        tokens: (!random.once_in(4)).then(|| random.below(most)),
+        cost: (!random.once_in(3)).then(|| Microdollars(random.below(most))),
+        ..Limits::default()
+    }
+}
+
+/// In microdollars for a million tokens: nothing, less than one a token, or some.
+fn some_price(random: &mut Random) -> Option<Price> {
+    let rate = |random: &mut Random| match random.below(5) {
+        0 => 0,
+        1..=2 => random.below(1_000_000),
+        _ => random.below(6_000_000),
+    };
+    if random.once_in(4) {
+        return None;
+    }
+    let mut price = Price::new(rate(random), rate(random));
+    price.cache_write = random.once_in(4).then(|| rate(random));
+    Some(price)
+}

@@ -1,0 +1,519 @@
+//! A tree of runs in one process, with real ledgers. What the kernel does around a ledger is done
+//! here in the same order; each function says whose part it plays.
+
+use std::sync::Arc;
+
+use gyrus_contract::{Limits, Microdollars, Spent, Usage};
+
+use super::{
+    journal::{Journal, Position, Record},
+    oracle::{Oracle, Seen, Wish},
+    random::Random,
+};
+use crate::{Charge, budget::Ledger};
+
+/// What a run is to this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It is not driven: it is over, or lost a race, or the process that drove it is gone.
+    Absent,
+    Driven,
+    /// Its parent waits for it, but in this process it does not go on.
+    Parked,
+    /// It gave a cycle up, and the next driver has not told its ledger yet what was done.
+    GivesUp,
+}
+
+/// A request that is in flight.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OpenCall {
+    pub(super) call: usize,
+    pub(super) wish: Wish,
+    pub(super) max_output: u64,
+    reserved: Charge,
+}
+
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) parent: Option<usize>,
+    pub(super) depth: u32,
+    pub(super) phase: Phase,
+    pub(super) calls: Vec<OpenCall>,
+    /// Children that are driven or give a cycle up.
+    pub(super) children: Vec<usize>,
+    /// Other code than today's began the cycle that was recorded when it was taken up.
+    pub(super) may_hand_over: bool,
+    pub(super) journal: Journal,
+    limits: Limits,
+    ledger: Option<Arc<Ledger>>,
+}
+
+/// What a provider says of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    Usage { input: u64, output: u64 },
+    NoUsage,
+    FailedFree,
+}
+
+/// How a child ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// With a cycle.
+    Reached,
+    /// In the middle of one.
+    Failed,
+    /// In the middle of one; for its own journal it is parked.
+    Limit,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct World {
+    pub(super) runs: Vec<Run>,
+    oracle: Oracle,
+    /// A child was started while a run gave a cycle up: above both, a ledger takes it for one that
+    /// it is told again. Money is not mixed up like this, because nobody else tells any then.
+    children_unsure: bool,
+}
+
+impl World {
+    /// A run that a person starts. `Kernel::create`, `Driver::new`.
+    pub(super) fn new(limits: Limits) -> Self {
+        let mut world = Self::default();
+        world.create(None, limits);
+        world
+    }
+
+    fn create(&mut self, parent: Option<usize>, limits: Limits) -> usize {
+        let run = self.runs.len();
+        self.runs.push(Run {
+            parent,
+            depth: parent.map_or(0, |parent| self.runs[parent].depth + 1),
+            phase: Phase::Absent,
+            calls: Vec::new(),
+            children: Vec::new(),
+            may_hand_over: false,
+            journal: Journal::default(),
+            limits,
+            ledger: None,
+        });
+        self.oracle.started(parent, limits);
+        self.take_up(run, false);
+        run
+    }
+
+    fn ledger(&self, run: usize) -> Arc<Ledger> {
+        let ledger = self.runs[run].ledger.clone();
+        ledger.expect("only runs that are driven are asked for")
+    }
+
+    /// `ask.rs`, `Attempts::attempt` up to where the request leaves. Returns what was granted.
+    pub(super) fn ask(&mut self, run: usize, wish: Wish) -> Result<Option<u64>, String> {
+        let ledger = self.ledger(run);
+        let granted = ledger.reserve(wish.input, wish.output, wish.price).ok();
+        self.oracle.check_grant(run, wish, granted)?;
+        let Some(granted) = granted else {
+            return Ok(None);
+        };
+        let (reserved, max_output) = (granted.charge, granted.max_output_tokens);
+        let call = self.oracle.asked(run, reserved);
+        let run = &mut self.runs[run];
+        run.journal.append(Record::Call { call, reserved });
+        run.journal.barrier();
+        run.calls.push(OpenCall {
+            call,
+            wish,
+            max_output,
+            reserved,
+        });
+        Ok(Some(max_output))
+    }
+
+    /// `ask.rs`, `Attempts::attempt` from the answer on, with `settle`.
+    pub(super) fn answer(&mut self, run: usize, index: usize, answer: Answer) {
+        let open = self.runs[run].calls.remove(index);
+        let charged = match answer {
+            Answer::NoUsage => None,
+            Answer::FailedFree => Some(Charge::default()),
+            Answer::Usage { input, output } => Some(Charge {
+                tokens: input.saturating_add(output),
+                cost: open.wish.price.map_or(Microdollars(0), |price| {
+                    price.of(&Usage {
+                        input_tokens: input,
+                        output_tokens: output,
+                        ..Usage::default()
+                    })
+                }),
+            }),
+        };
+        match charged {
+            Some(charged) => self.oracle.came(open.call, charged),
+            None => self.oracle.cut_off(open.call),
+        }
+        let estimated = charged.is_none();
+        let charged = charged.unwrap_or(open.reserved);
+        self.ledger(run).settle(open.reserved, charged, estimated);
+        self.runs[run].journal.append(Record::Reply {
+            call: open.call,
+            charged,
+            estimated,
+        });
+    }
+
+    /// `delegate.rs`, `begin` and `drive` of a child that is new.
+    pub(super) fn start_child(&mut self, run: usize, wanted: Limits) -> usize {
+        self.children_unsure |= self.waits();
+        let left = self.ledger(run).remaining();
+        let limits = Limits {
+            tokens: tighter(wanted.tokens, left.tokens),
+            cost: tighter(wanted.cost, left.cost),
+            ..Limits::default()
+        };
+        let child = self.runs.len();
+        let journal = &mut self.runs[run].journal;
+        journal.append(Record::ChildStarted { child });
+        self.ledger(run).count_children(1);
+        self.runs[run].journal.barrier();
+        self.runs[run].children.push(child);
+        self.create(Some(run), limits)
+    }
+
+    /// `driver.rs`, the end of `Driver::drive`; `delegate.rs`, the end of `perform`.
+    pub(super) fn end_child(&mut self, child: usize, end: End) {
+        if end == End::Reached {
+            self.append_cycle(child);
+        }
+        let spent = self.ledger(child).spent();
+        let run = &mut self.runs[child];
+        run.journal.append(match end {
+            End::Reached | End::Failed => Record::Ended { spent },
+            End::Limit => Record::Parked,
+        });
+        run.journal.barrier();
+        let children = run.journal.position().children();
+        self.leave(child, Phase::Absent);
+        self.append_above(
+            child,
+            Record::ChildEnded {
+                child,
+                spent,
+                children,
+            },
+        );
+    }
+
+    fn append_above(&mut self, child: usize, record: Record) {
+        if let Some(parent) = self.runs[child].parent {
+            self.runs[parent].children.retain(|other| *other != child);
+            self.runs[parent].journal.append(record);
+        }
+    }
+
+    /// `driver.rs`, the end of `Driver::drive`; `delegate.rs`, where the child waits and so its
+    /// parent does.
+    pub(super) fn park(&mut self, run: usize) {
+        self.runs[run].journal.append(Record::Parked);
+        self.runs[run].journal.barrier();
+        self.leave(run, Phase::Parked);
+        if let Some(parent) = self.runs[run].parent {
+            self.runs[parent].children.retain(|other| *other != run);
+        }
+    }
+
+    fn leave(&mut self, run: usize, phase: Phase) {
+        let run = &mut self.runs[run];
+        run.phase = phase;
+        run.ledger = None;
+        run.calls.clear();
+        run.children.clear();
+    }
+
+    /// `branches.rs`, `cut_off_within`: some of what a run has in hand lost a race.
+    pub(super) fn lose(&mut self, run: usize, calls: &[usize], children: &[usize]) {
+        for &child in children {
+            let ledger = self.ledger(child);
+            let record = Record::ChildEnded {
+                child,
+                spent: ledger.close(),
+                children: ledger.children(),
+            };
+            self.drop_tree(child);
+            self.append_above(child, record);
+        }
+        let cut_off = |open: &mut OpenCall| calls.contains(&open.call);
+        let lost: Vec<_> = self.runs[run].calls.extract_if(.., cut_off).collect();
+        for open in lost {
+            self.ledger(run).settle(open.reserved, open.reserved, true);
+            self.oracle.cut_off(open.call);
+            self.runs[run]
+                .journal
+                .append(cut_off_reply(open.call, open.reserved));
+        }
+    }
+
+    /// The futures of a run and of all below it are dropped.
+    fn drop_tree(&mut self, run: usize) {
+        for open in std::mem::take(&mut self.runs[run].calls) {
+            self.oracle.cut_off(open.call);
+        }
+        for child in std::mem::take(&mut self.runs[run].children) {
+            self.drop_tree(child);
+        }
+        self.leave(run, Phase::Absent);
+    }
+
+    /// `driver.rs`: a cycle ends, and the next one begins.
+    pub(super) fn end_cycle(&mut self, run: usize) {
+        self.append_cycle(run);
+        begin_cycle(&self.ledger(run));
+    }
+
+    /// `driver.rs`, `Driver::ended`.
+    fn append_cycle(&mut self, run: usize) {
+        let ledger = self.ledger(run);
+        self.runs[run].journal.append(Record::CycleEnded {
+            spent: ledger.spent(),
+            children: ledger.children(),
+        });
+    }
+
+    /// `driver.rs`, `Ready::drive`: today's code diverges from what is recorded. Requests whose
+    /// futures the loop dropped are still in flight.
+    pub(super) fn give_up(&mut self, run: usize) {
+        self.ledger(run).take_back();
+        for open in std::mem::take(&mut self.runs[run].calls) {
+            self.oracle.cut_off(open.call);
+        }
+        let run = &mut self.runs[run];
+        run.journal.barrier();
+        run.may_hand_over = false;
+        run.phase = Phase::GivesUp;
+    }
+
+    /// `driver.rs`, `Ready::drive`: the next driver takes over.
+    pub(super) fn hand_over(&mut self, run: usize) {
+        self.take_up(run, true);
+    }
+
+    /// `driver.rs`, `Driver::new`, and `take_up.rs` without the children. Returns what is to be run
+    /// again.
+    fn take_up(&mut self, run: usize, hand_over: bool) -> Position {
+        let mut position = self.runs[run].journal.position();
+        let parent = self.runs[run].parent.map(|parent| self.ledger(parent));
+        let ledger = Ledger::new(self.runs[run].limits, &position.state, parent);
+        for dropped in &position.dropped {
+            take_in(&ledger, dropped);
+            ledger.count_cycle();
+        }
+        if hand_over {
+            for (call, reserved) in position.open_calls() {
+                self.oracle.cut_off(call);
+                let reply = cut_off_reply(call, reserved);
+                position.recorded.push(reply.clone());
+                self.runs[run].journal.append(reply);
+            }
+            self.runs[run].journal.append(Record::CycleDropped);
+            take_in(&ledger, &position.recorded);
+            ledger.count_cycle();
+            position.recorded.clear();
+        }
+        begin_cycle(&ledger);
+        self.runs[run].ledger = Some(Arc::new(ledger));
+        self.runs[run].phase = Phase::Driven;
+        position
+    }
+
+    /// The process is gone. Of what was not on disk, each journal may lose the end.
+    pub(super) fn kill(&mut self, random: &mut Random) {
+        for run in &mut self.runs {
+            let unsynced = run.journal.unsynced();
+            let lost = random.index(unsynced + 1);
+            run.journal.kill(lost);
+            run.ledger = None;
+            run.phase = Phase::Absent;
+            run.children.clear();
+            for open in run.calls.drain(..) {
+                self.oracle.cut_off(open.call);
+            }
+        }
+    }
+
+    /// A new process takes up the run that a person started, with other limits if they say so.
+    pub(super) fn resume(&mut self, random: &mut Random, limits: impl Fn(Limits) -> Limits) {
+        self.runs[0].limits = limits(self.runs[0].limits);
+        self.oracle.limited(0, self.runs[0].limits);
+        self.resume_run(0, random);
+    }
+
+    /// Takes a run up and runs its unfinished cycle again, or has it given up.
+    fn resume_run(&mut self, run: usize, random: &mut Random) {
+        let recorded = self.runs[run].journal.position();
+        // Not modelled: a cycle that is given up while a child of it has no end.
+        let may_give_up = !recorded.recorded.is_empty() && recorded.open_children().is_empty();
+        let hand_over = may_give_up && random.once_in(4);
+        self.runs[run].may_hand_over = may_give_up && !hand_over && random.once_in(2);
+        let position = self.take_up(run, hand_over);
+        let ledger = self.ledger(run);
+        for record in &position.recorded {
+            match record {
+                // `ask.rs`, `Attempts::again`.
+                Record::Reply {
+                    charged, estimated, ..
+                } => ledger.charge(*charged, *estimated),
+                // `delegate.rs`, `perform`.
+                Record::ChildEnded {
+                    spent, children, ..
+                } => {
+                    charge(&ledger, *spent);
+                    ledger.count_children(1 + children);
+                }
+                _ => {}
+            }
+        }
+        for (call, reserved) in position.open_calls() {
+            self.runs[run].journal.append(cut_off_reply(call, reserved));
+            ledger.charge(reserved, true);
+            self.oracle.cut_off(call);
+        }
+        for child in position.open_children() {
+            ledger.count_children(1);
+            self.runs[run].journal.barrier();
+            self.resume_child(run, child, random);
+        }
+    }
+
+    /// `delegate.rs`, `drive` of a child that had begun.
+    fn resume_child(&mut self, run: usize, child: usize, random: &mut Random) {
+        let ledger = self.ledger(run);
+        let position = self.runs[child].journal.position();
+        if let Some(spent) = position.over {
+            charge(&ledger, spent);
+            let children = position.children();
+            ledger.count_children(children);
+            self.append_above(
+                child,
+                Record::ChildEnded {
+                    child,
+                    spent,
+                    children,
+                },
+            );
+            return;
+        }
+        charge(&ledger, position.state.spent);
+        ledger.count_children(position.state.children);
+        self.runs[run].children.push(child);
+        self.resume_run(child, random);
+    }
+
+    pub(super) fn in_phase(&self, phase: Phase) -> Vec<usize> {
+        self.those(|run| run.phase == phase)
+    }
+
+    /// Runs whose loop may diverge from what is recorded, so that the cycle is given up.
+    pub(super) fn may_give_up(&self) -> Vec<usize> {
+        self.those(|run| {
+            let may = run.phase == Phase::Driven && run.may_hand_over;
+            may && run.journal.position().open_children().is_empty()
+        })
+    }
+
+    fn those(&self, which: impl Fn(&Run) -> bool) -> Vec<usize> {
+        let runs = self.runs.iter().enumerate();
+        let those = runs.filter(|(_, run)| which(run));
+        those.map(|(number, _)| number).collect()
+    }
+
+    /// Whether a run has nothing in hand, no child that waits included.
+    pub(super) fn is_idle(&self, run: usize) -> bool {
+        let run = &self.runs[run];
+        run.calls.is_empty() && run.journal.position().open_children().is_empty()
+    }
+
+    /// Whether a run gave up a cycle and has completed none since.
+    pub(super) fn has_dropped(&self, run: usize) -> bool {
+        !self.runs[run].journal.position().dropped.is_empty()
+    }
+
+    /// When everything is settled, nothing is reserved.
+    pub(super) fn check_nothing_open(&self) -> Result<(), String> {
+        let ledgers = self.runs.iter().filter_map(|run| run.ledger.as_ref());
+        for ledger in ledgers {
+            if ledger.open() != (Charge::default(), false) {
+                return Err(format!("all is settled, but not in {ledger:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn waits(&self) -> bool {
+        self.runs.iter().any(|run| run.phase == Phase::GivesUp)
+    }
+
+    /// Compares every ledger with the truth.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let ledgers = self.runs.iter().enumerate().filter_map(|(number, run)| {
+            let ledger = run.ledger.as_ref()?;
+            let (reserved, expected) = ledger.open();
+            let seen = Seen {
+                spent: ledger.spent(),
+                reserved,
+                children: (!self.children_unsure).then(|| ledger.children()),
+                expected,
+            };
+            Some((number, seen))
+        });
+        self.oracle.check(ledgers, self.waits())
+    }
+}
+
+/// `driver.rs`, the begin of `one_cycle`. Steps have no limit here.
+fn begin_cycle(ledger: &Ledger) {
+    if ledger.check_cycle().is_ok() {
+        ledger.count_cycle();
+    }
+}
+
+/// `given_up.rs`, `take_in`.
+fn take_in(ledger: &Ledger, entries: &[Record]) {
+    for entry in entries {
+        match entry {
+            Record::Reply {
+                charged, estimated, ..
+            } => ledger.charge(*charged, *estimated),
+            Record::ChildStarted { .. } => ledger.count_children(1),
+            Record::ChildEnded {
+                spent, children, ..
+            } => {
+                charge(ledger, *spent);
+                ledger.count_children(*children);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// `delegate.rs`, `charge`.
+fn charge(ledger: &Ledger, spent: Spent) {
+    let charged = Charge {
+        tokens: spent.tokens,
+        cost: spent.cost,
+    };
+    ledger.charge(charged, spent.estimated);
+}
+
+fn cut_off_reply(call: usize, charged: Charge) -> Record {
+    Record::Reply {
+        call,
+        charged,
+        estimated: true,
+    }
+}
+
+/// `delegate.rs`, `tighter`.
+fn tighter<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
