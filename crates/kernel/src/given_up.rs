@@ -4,10 +4,29 @@
 //! Its effects answer nobody any more, but what they used was used, what was read was read, and
 //! what a person said amends the goal all the same.
 
-use crate::{ApprovalAnswered, Came, Charge, Entry, Settled, core::Core, effects::ask::amend};
+use crate::{
+    ApprovalAnswered, Came, Charge, Entry, Settled, Stop,
+    core::Core,
+    effects::{
+        ask::amend,
+        used::{self, Open},
+    },
+};
 
 /// Takes in what these entries did to the run as a whole.
-pub(crate) fn take_in(core: &Core, entries: &[Entry]) {
+pub(crate) fn take_in(core: &Core, entries: &[Entry]) -> Result<(), Stop> {
+    // What has no outcome will never get one: it may have been answered and charged.
+    let open = Open::of(entries);
+    let asked = open.asked();
+    if asked != Charge::default() {
+        core.ledger.charge(asked, true);
+    }
+    for child in open.children.values() {
+        let used = used::by_run(&core.kernel, *child)?;
+        core.ledger.charge(used.charge, used.estimated);
+        core.ledger.count_children(used.children);
+        core.expose();
+    }
     for entry in entries {
         match entry {
             Entry::Steered(steered) => {
@@ -36,6 +55,7 @@ pub(crate) fn take_in(core: &Core, entries: &[Entry]) {
             _ => {}
         }
     }
+    Ok(())
 }
 
 /// A denial because nobody could be asked is named when the run ends.

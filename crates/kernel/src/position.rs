@@ -141,7 +141,8 @@ impl Position {
 
     /// Child runs that were started below this run.
     pub(crate) fn children(&self) -> u32 {
-        let recorded = self.recorded.iter().map(|entry| match entry {
+        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.entries);
+        let recorded = dropped.chain(&self.recorded).map(|entry| match entry {
             Entry::ChildStarted(_) => 1,
             Entry::ChildEnded(ended) => ended.children,
             _ => 0,

@@ -234,7 +234,7 @@ impl Replay {
     fn give_up(&mut self, dropped: CycleDropped, recorded: Vec<Entry>) -> Result<(), KernelError> {
         self.found.given_up += 1;
         self.number = dropped.cycle + 1;
-        take_in(&self.core, &recorded);
+        take_in(&self.core, &recorded)?;
         let done = observations(&self.core, &recorded)?;
         let reason = dropped.why;
         self.cognitive_loop.hand_over(&HandOver { reason, done });

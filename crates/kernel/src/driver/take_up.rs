@@ -5,10 +5,13 @@ use gyrus_contract::{ActionVerdict, EffectId, MemoryBuffer, Observation, Origin,
 
 use super::{Driver, ending_of};
 use crate::{
-    Came, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, HandOver, Inline, ModelReply,
-    RunHandedOver, RunStarted, Settled, Stop, ToolResulted, Unfinished,
+    Came, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, HandOver, Inline, Kernel,
+    ModelReply, RunHandedOver, RunStarted, Settled, Stop, ToolResulted, Unfinished,
     core::Core,
-    effects::execute::wait_for_tree,
+    effects::{
+        execute::wait_for_tree,
+        used::{Open, abandoned},
+    },
     given_up::take_in,
     position::{Position, memory_at},
     recorded::Recorded,
@@ -42,7 +45,7 @@ impl Driver {
             }
         }
         for dropped in &position.dropped {
-            take_in(&self.core, &dropped.entries);
+            take_in(&self.core, &dropped.entries)?;
             self.core.ledger.count_cycle();
             let done = observations(&self.core, &dropped.entries)?;
             let reason = dropped.why.clone();
@@ -62,7 +65,7 @@ impl Driver {
 
     /// Gives the unfinished cycle up and tells a fresh one what it did.
     async fn hand_over(&mut self, reason: String, mut recorded: Vec<Entry>) -> Result<(), Stop> {
-        let mut entries = unsettled(&recorded).await?;
+        let mut entries = unsettled(&self.core.kernel, &recorded).await?;
         recorded.extend(entries.iter().cloned());
         let done = observations(&self.core, &recorded)?;
         let handed = RunHandedOver {
@@ -76,7 +79,7 @@ impl Driver {
         };
         entries.push(dropped.into());
         self.core.log.append_all(&entries)?;
-        take_in(&self.core, &recorded);
+        take_in(&self.core, &recorded)?;
         self.core.ledger.count_cycle();
         self.cognitive_loop.hand_over(&HandOver { reason, done });
         self.cycle += 1;
@@ -148,7 +151,7 @@ pub(crate) fn restore(
 
 /// The outcomes of what began and has none, once its processes are gone: nobody knows how far a
 /// call came, and a request may have been answered and charged.
-async fn unsettled(recorded: &[Entry]) -> Result<Vec<Entry>, Stop> {
+async fn unsettled(kernel: &Kernel, recorded: &[Entry]) -> Result<Vec<Entry>, Stop> {
     let settled = |effect: &EffectId| {
         recorded
             .iter()
@@ -184,6 +187,9 @@ async fn unsettled(recorded: &[Entry]) -> Result<Vec<Entry>, Stop> {
             }
             _ => {}
         }
+    }
+    for (effect, child) in Open::of(recorded).children {
+        outcomes.push(abandoned(kernel, effect.clone(), child).await?.into());
     }
     Ok(outcomes)
 }

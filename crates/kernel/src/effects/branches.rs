@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::{Either, join_all, select, select_all};
 use gyrus_contract::{ActionVerdict, EffectId};
 
-use super::diverges;
+use super::{diverges, used};
 use crate::{
     Branch, BranchesStarted, ChildEnded, Ending, Entry, Form, Inline, ModelReply, RaceWon, Run,
     Settled, Stop, ToolResulted,
@@ -132,7 +132,7 @@ pub(crate) async fn race<T: Send>(
             return Err(diverges(&begun.effect, &won.into(), now));
         };
         let value = run_ended(core, branch_id(&begun.effect, index), branch).await?;
-        give_up_within(core, &begun.effect);
+        give_up_within(core, &begun.effect)?;
         return Ok((winner, value));
     }
     let running = branches.into_iter().enumerate().map(|(index, branch)| {
@@ -157,7 +157,7 @@ pub(crate) async fn race<T: Send>(
             }
             Err(stop) => {
                 drop(running);
-                core.log.append_all(&cut_off_within(core, &begun.effect))?;
+                core.log.append_all(&cut_off_within(core, &begun.effect)?)?;
                 return Err(stop);
             }
         }
@@ -175,7 +175,7 @@ pub(crate) async fn timeout<T: Send>(
     let prefix = branch_id(&begun.effect, 0);
     match won {
         Some(RaceWon { winner: None, .. }) => {
-            give_up_within(core, &begun.effect);
+            give_up_within(core, &begun.effect)?;
             return Ok(None);
         }
         Some(_) => return run_ended(core, prefix, branch).await.map(Some),
@@ -206,25 +206,24 @@ async fn run_ended<T>(
 }
 
 /// Branches that lost are not run again, but what they used was used.
-fn give_up_within(core: &Core, effect: &EffectId) {
+fn give_up_within(core: &Core, effect: &EffectId) -> Result<(), Stop> {
     let lost = core.recorded().take_within(effect);
-    take_in(core, &lost);
+    take_in(core, &lost)
 }
 
 /// Records who won, and that what the others had in hand was cut off.
 fn decide(core: &Core, effect: &EffectId, winner: Option<u32>) -> Result<(), Stop> {
-    let mut entries = cut_off_within(core, effect);
+    let mut entries = cut_off_within(core, effect)?;
     entries.push(Entry::from(RaceWon {
         effect: effect.clone(),
         winner,
     }));
     core.log.append_all(&entries)?;
-    give_up_within(core, effect);
-    Ok(())
+    give_up_within(core, effect)
 }
 
 /// The outcomes of everything inside `effect` that was in hand when its branch was dropped.
-fn cut_off_within(core: &Core, effect: &EffectId) -> Vec<Entry> {
+fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
     let (calls, children, asks) = {
         let mut shared = core.shared();
         let calls = shared.open_calls.extract_if(.., |id| id.is_within(effect));
@@ -251,24 +250,35 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Vec<Entry> {
     });
     let mut entries: Vec<Entry> = calls.map(Entry::from).collect();
     for open in children {
-        // A child that was cut off before it was driven used nothing.
-        let ledger = open.ledger.get();
-        let ended = ChildEnded {
-            effect: open.effect,
-            child: open.child,
-            ending: Ending::Interrupted,
-            spent: ledger
-                .as_ref()
-                .map(|ledger| ledger.close())
-                .unwrap_or_default(),
-            children: ledger.map_or(0, |ledger| ledger.children()),
-        };
-        entries.push(ended.into());
+        entries.push(cut_off_child(core, open)?.into());
     }
     for open in asks {
         // It may have been answered and charged.
         core.ledger.settle(open.charged, open.charged, true);
         entries.push(open.into());
     }
-    entries
+    Ok(entries)
+}
+
+/// The end of a child whose branch was dropped.
+fn cut_off_child(core: &Core, open: OpenChild) -> Result<ChildEnded, Stop> {
+    let OpenChild {
+        effect,
+        child,
+        ledger,
+    } = open;
+    let Some(ledger) = ledger.get() else {
+        // It was not driven by this process; an earlier one may have begun it.
+        let used = used::by_run(&core.kernel, child)?;
+        core.ledger.charge(used.charge, used.estimated);
+        core.ledger.count_children(used.children);
+        return Ok(used::ended(effect, child, used));
+    };
+    Ok(ChildEnded {
+        effect,
+        child,
+        ending: Ending::Interrupted,
+        spent: ledger.close(),
+        children: ledger.children(),
+    })
 }

@@ -98,23 +98,23 @@ pub(crate) async fn perform(
         None => begin(core, &effect, child, &work, digest)?,
     };
     core.ledger.count_children(1);
-    core.log.barrier().await?;
-    let new = child_run(core, child, work, limits, effect.clone());
     let open = OpenChild {
         effect: effect.clone(),
         child,
         ledger: LedgerOfChild::default(),
     };
     core.shared().open_children.push(open.clone());
-    let driven = drive(core, new, &open.ledger).await;
+    core.log.barrier().await?;
+    let new = child_run(core, child, work, limits, effect.clone());
+    let (ending, spent, children) = drive(core, new, &open.ledger).await?;
+    if !ending.is_final() && !matches!(ending, Ending::Limit { .. }) {
+        // The child waits, so its parent does; resuming the parent resumes the child. It stays
+        // open: it may yet lose a race.
+        return Err(of_child(child, ending).into());
+    }
     core.shared()
         .open_children
         .retain(|open| open.effect != effect);
-    let (ending, spent, children) = driven?;
-    if !ending.is_final() && !matches!(ending, Ending::Limit { .. }) {
-        // The child waits, so its parent does; resuming the parent resumes the child.
-        return Err(of_child(child, ending).into());
-    }
     core.log.append(ChildEnded {
         effect,
         child,
@@ -244,7 +244,13 @@ async fn drive(
     };
     let position = position(kernel, child).map_err(failed)?;
     let ready = match position {
-        None => kernel.create(new).map_err(failed)?,
+        None => {
+            // What a crash left of its log is empty: nothing is lost with it.
+            if kernel.exists(child) {
+                kernel.store().remove(&log_name(child))?;
+            }
+            kernel.create(new).map_err(failed)?
+        }
         Some(position) => {
             // A crash came between the child's end and our entry of it.
             if let Some((ending, spent)) = position.over() {
@@ -271,15 +277,14 @@ async fn drive(
 }
 
 /// Where a child is; `None` if it has not begun.
-fn position(kernel: &Kernel, child: RunId) -> Result<Option<Position>, KernelError> {
+pub(super) fn position(kernel: &Kernel, child: RunId) -> Result<Option<Position>, KernelError> {
     let name = log_name(child);
     if !kernel.exists(child) {
         return Ok(None);
     }
     let reader = kernel.store().reader(&name)?;
     if reader.end()? == 0 {
-        // A crash came between its log and its first entry; nothing is lost with it.
-        kernel.store().remove(&name)?;
+        // A crash came between its log and its first entry.
         return Ok(None);
     }
     Position::read(child, &reader).map(Some)

@@ -7,6 +7,7 @@ pub(crate) mod branches;
 pub(crate) mod call;
 pub(crate) mod delegate;
 pub(crate) mod execute;
+pub(crate) mod used;
 mod request;
 pub(crate) mod value;
 pub(crate) mod wait;

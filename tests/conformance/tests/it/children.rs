@@ -314,6 +314,65 @@ async fn a_child_that_lost_a_race_is_recorded_and_paid_for() {
 }
 
 #[tokio::test]
+async fn a_child_that_nobody_runs_again_is_paid_for_all_the_same() {
+    let script = Script::agent([
+        Turn::call(LOOK, json!({})),
+        Turn::call(LOOK, json!({})).hanging(),
+    ]);
+    let mut scenario = scenario(script, |run| {
+        Box::pin(async move {
+            let rival: Branch<'_, ()> = Box::new(|run| {
+                Box::pin(async move {
+                    run.wait("go", None).await?;
+                    Ok(())
+                })
+            });
+            let child: Branch<'_, ()> = Box::new(|run| {
+                Box::pin(async move {
+                    run.delegate(work("the part", "react")).await?;
+                    Ok(())
+                })
+            });
+            // The rival is looked at first: on resume the race is decided before the child is.
+            run.race(vec![rival, child]).await?;
+            Ok(Some("the rival won"))
+        })
+    });
+    scenario.new.on_ask = OnAsk::Wait;
+    let bench = scenario.bench();
+    let ready = bench.create();
+    let going = async {
+        bench.model.hanging().await;
+        bench.send(MessageBody::Signal {
+            name: "go".to_owned(),
+            payload: String::new(),
+        });
+    };
+    let (ended, ()) = tokio::join!(ready.drive(), going);
+    let ended = ended.unwrap();
+    let recording = bench.recording();
+    let after = |kind: &str| {
+        let kinds = recording.kinds();
+        1 + kinds.iter().position(|one| *one == kind).unwrap()
+    };
+    let of_child = recording.children[0].kinds();
+    let asked_twice = 1 + of_child
+        .iter()
+        .rposition(|kind| *kind == "model.call")
+        .unwrap();
+    let next = bench.scenario.bench();
+    let cut = Cut {
+        entries: after("wait.ended"),
+        of_child: Some(asked_twice),
+    };
+    recording.cut(cut).plant(&bench.store, &next.store);
+    let again = next.resume().await.unwrap();
+    assert!(matches!(again.ending, Ending::Reached { .. }), "{again:?}");
+    assert_eq!(again.spent.tokens, ended.spent.tokens);
+    assert!(again.spent.estimated);
+}
+
+#[tokio::test]
 async fn a_deadline_is_not_given_again() {
     let scenario = scenario(Script::default(), |run| {
         Box::pin(async move {

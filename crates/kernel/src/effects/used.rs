@@ -1,0 +1,166 @@
+//! What a part of a run used that nobody runs again, read from journals: a branch that lost its
+//! race, a cycle that was given up, a child that nobody waits for any more.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::{EffectId, RunId, Spent};
+
+use super::{delegate, execute::wait_for_tree};
+use crate::{Charge, ChildEnded, Ending, Entry, Kernel, KernelError, Stop, ToolStarted};
+
+/// Tokens, money and child runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    pub(crate) charge: Charge,
+    /// Some of it is a reservation that was never settled.
+    pub(crate) estimated: bool,
+    pub(crate) children: u32,
+}
+
+impl Used {
+    fn add(&mut self, charge: Charge, estimated: bool) {
+        self.charge += charge;
+        self.estimated |= estimated;
+    }
+
+    fn add_spent(&mut self, spent: Spent) {
+        let charge = Charge {
+            tokens: spent.tokens,
+            cost: spent.cost,
+        };
+        self.add(charge, spent.estimated);
+    }
+}
+
+/// What these entries leave open: requests that may have been answered and charged, and children
+/// that were started and have no end.
+pub(crate) struct Open<'a> {
+    asks: BTreeMap<(&'a EffectId, u32), Charge>,
+    pub(crate) children: BTreeMap<&'a EffectId, RunId>,
+    calls: BTreeMap<&'a EffectId, &'a ToolStarted>,
+}
+
+impl<'a> Open<'a> {
+    pub(crate) fn of(entries: &'a [Entry]) -> Self {
+        let mut open = Self {
+            asks: BTreeMap::new(),
+            children: BTreeMap::new(),
+            calls: BTreeMap::new(),
+        };
+        for entry in entries {
+            match entry {
+                Entry::ModelCall(call) => {
+                    open.asks
+                        .insert((&call.effect, call.attempt), call.reserved);
+                }
+                Entry::ModelReply(reply) => {
+                    open.asks.remove(&(&reply.effect, reply.attempt));
+                }
+                Entry::ChildStarted(child) => {
+                    open.children.insert(&child.effect, child.child);
+                }
+                Entry::ChildEnded(child) => {
+                    open.children.remove(&child.effect);
+                }
+                Entry::ToolStarted(started) => {
+                    open.calls.insert(&started.effect, started);
+                }
+                Entry::ToolResulted(result) => {
+                    open.calls.remove(&result.effect);
+                }
+                _ => {}
+            }
+        }
+        open
+    }
+
+    /// What is open of requests.
+    pub(crate) fn asked(&self) -> Charge {
+        let mut sum = Charge::default();
+        for reserved in self.asks.values() {
+            sum += *reserved;
+        }
+        sum
+    }
+}
+
+/// What a run used according to its own journal and those of the runs below it.
+pub(crate) fn by_run(kernel: &Kernel, run: RunId) -> Result<Used, Stop> {
+    let mut used = Used::default();
+    let Some(position) = position(kernel, run)? else {
+        return Ok(used);
+    };
+    used.children = position.children();
+    if let Some((_, spent)) = position.over() {
+        used.add_spent(spent);
+        return Ok(used);
+    }
+    used.add_spent(position.kernel_state().spent);
+    let dropped = position.dropped.iter().map(|dropped| &dropped.entries);
+    for entries in dropped.chain([&position.recorded]) {
+        for entry in entries {
+            match entry {
+                Entry::ModelReply(reply) => used.add(reply.charged, reply.estimated),
+                Entry::ChildEnded(child) => used.add_spent(child.spent),
+                _ => {}
+            }
+        }
+        let open = Open::of(entries);
+        let asked = open.asked();
+        used.add(asked, asked != Charge::default());
+        for child in open.children.values() {
+            let below = by_run(kernel, *child)?;
+            used.add(below.charge, below.estimated);
+            used.children = used.children.saturating_add(below.children);
+        }
+    }
+    Ok(used)
+}
+
+/// The end of a child that nobody waits for any more, once nothing of it is alive.
+pub(crate) async fn abandoned(
+    kernel: &Kernel,
+    effect: EffectId,
+    child: RunId,
+) -> Result<ChildEnded, Stop> {
+    Box::pin(wait_for_processes(kernel, child)).await?;
+    Ok(ended(effect, child, by_run(kernel, child)?))
+}
+
+/// The end of a child that used this and is not driven any more.
+pub(crate) fn ended(effect: EffectId, child: RunId, used: Used) -> ChildEnded {
+    ChildEnded {
+        effect,
+        child,
+        ending: Ending::Interrupted,
+        spent: Spent {
+            tokens: used.charge.tokens,
+            cost: used.charge.cost,
+            estimated: used.estimated,
+            ..Spent::default()
+        },
+        children: used.children,
+    }
+}
+
+async fn wait_for_processes(kernel: &Kernel, run: RunId) -> Result<(), Stop> {
+    let Some(position) = position(kernel, run)? else {
+        return Ok(());
+    };
+    let open = Open::of(&position.recorded);
+    for started in open.calls.values() {
+        wait_for_tree(started).await?;
+    }
+    for child in open.children.values() {
+        Box::pin(wait_for_processes(kernel, *child)).await?;
+    }
+    Ok(())
+}
+
+fn position(kernel: &Kernel, run: RunId) -> Result<Option<crate::position::Position>, Stop> {
+    delegate::position(kernel, run).map_err(|error| match error {
+        KernelError::Stop(stop) => stop,
+        KernelError::Journal(error) => error.into(),
+        other => Stop::Failed(format!("child run {run}: {other}")),
+    })
+}
