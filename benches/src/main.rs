@@ -11,8 +11,10 @@
 )]
 
 mod durable;
+mod footprint;
 mod long;
 mod parked;
+mod provider;
 mod start;
 mod steps;
 mod world;
@@ -23,12 +25,14 @@ use std::process::ExitCode;
 type Benchmark = fn() -> anyhow::Result<Vec<Row>>;
 
 const BENCHMARKS: &[(&str, Benchmark)] = &[
+    ("footprint", footprint::thousand),
     ("durable", durable::one_run),
     ("concurrent", durable::many_runs),
     ("steps", steps::bytes),
     ("long", long::million),
     ("parked", parked::thousand),
     ("start", start::version),
+    ("request", footprint::first_request),
 ];
 
 /// One line of the result.

@@ -27,8 +27,8 @@ use crate::{
     watching::{Ears, Person, Until, Views, Watching},
 };
 
-/// Threads for driving and watching. A run waits most of the time.
-const THREADS: usize = 2;
+/// Threads beside the one that drives: what is slow to be shown must not hold a run up.
+const THREADS: usize = 1;
 
 /// What a process needs to drive a run.
 pub(crate) fn runtime() -> Result<Runtime, Failure> {

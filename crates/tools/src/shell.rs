@@ -61,10 +61,12 @@ impl Shell {
     /// `LANG`, `LC_ALL` and `TMPDIR` are asked for.
     pub fn with_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let environment = environment(variable);
-        let program = if find("bash", &environment["PATH"]).is_some() {
-            "bash"
-        } else {
-            "sh"
+        // Where it is, so that it is not searched for at every command.
+        let path = find("bash", &environment["PATH"]).or(find("sh", &environment["PATH"]));
+        let path = path.unwrap_or_else(|| PathBuf::from("/bin/sh"));
+        let program = match path.ends_with("bash") {
+            true => "bash",
+            false => "sh",
         };
         let spec = ToolSpec {
             name: "shell".to_owned(),
@@ -101,7 +103,7 @@ impl Shell {
         };
         Self {
             spec,
-            program: program.to_owned(),
+            program: path.display().to_string(),
             environment,
         }
     }
