@@ -169,17 +169,14 @@ impl Prompt<'_> {
     }
 
     fn whom(&mut self) -> Result<Whom, Failure> {
-        if self.whom.is_none() {
-            let flags = &self.flags.model;
-            let found = Whom::found(&self.runtime, self.gyrus, &self.config, flags)?;
-            // It may have been set up just now.
-            self.config = self.gyrus.config()?;
-            self.whom = Some(found);
+        if let Some(whom) = &self.whom {
+            return Ok(whom.clone());
         }
-        Ok(self
-            .whom
-            .clone()
-            .unwrap_or_else(|| unreachable!("it was just found")))
+        let found = Whom::found(&self.runtime, self.gyrus, &self.config, &self.flags.model)?;
+        // It may have been set up just now.
+        self.config = self.gyrus.config()?;
+        self.whom = Some(found.clone());
+        Ok(found)
     }
 
     fn kernel(&self, whom: &Whom) -> Result<(Kernel, Ears), Failure> {

@@ -269,7 +269,7 @@ impl Schedule {
             1 => End::Limit,
             _ => End::Reached,
         };
-        // Not modelled: `Position::children` leaves out the children of a cycle that was given up
+        // Not modelled: how the children of a cycle are counted that was given up
         // after the last complete one.
         if end != End::Reached && self.world.has_dropped(child) {
             return Ok(());
