@@ -13,6 +13,8 @@ mod message;
 mod model;
 mod tool;
 mod process;
+mod containment;
+mod command;
 mod gate;
 mod inbox;
 mod outcome;
@@ -23,6 +25,8 @@ mod memory_buffer;
 use std::{future::Future, pin::Pin};
 
 pub use budget::{Limits, Microdollars, Price, Spent};
+pub use command::{CommandFact, CommandReading, CommandWord, Does, SimpleCommand};
+pub use containment::{Containment, Layer, Network, ResourceLimits};
 pub use gate::{
     Decision, Gate, Judgement, Mode, ModeError, ResolvedCall, ResolvedPath, Risk, Unresolvable,
     Verdict,

@@ -1,0 +1,113 @@
+//! What a command line does, as far as reading it can tell.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// A command line, read without running it. What is not understood is a [`Does::Hides`], so no
+/// fact is missing from `facts`: a line that changes nothing has nothing but [`Does::Reads`] there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CommandReading {
+    /// Every simple command in it, in the order written; those in substitutions, subshells and
+    /// the texts of nested shells, too.
+    pub commands: Vec<SimpleCommand>,
+    /// All that it does.
+    pub facts: Vec<CommandFact>,
+    /// Variables to set when it is run, so that its programs do no more than was read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+}
+
+impl CommandReading {
+    /// Whether it was understood whole and does nothing but read.
+    pub fn only_reads(&self) -> bool {
+        self.facts
+            .iter()
+            .all(|fact| matches!(fact.does, Does::Reads { .. }))
+    }
+}
+
+/// A program with its arguments, quotes and escapes removed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SimpleCommand {
+    /// The program first.
+    pub words: Vec<CommandWord>,
+}
+
+/// One word of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum CommandWord {
+    /// Exactly this text, whatever happens.
+    Literal(String),
+    /// Known only when it runs: a variable, a glob, a substitution.
+    Open {
+        /// As it is written.
+        open: String,
+    },
+}
+
+impl CommandWord {
+    /// The text, if it is known.
+    pub fn literal(&self) -> Option<&str> {
+        match self {
+            CommandWord::Literal(text) => Some(text),
+            CommandWord::Open { .. } => None,
+        }
+    }
+}
+
+/// One thing that a command line does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CommandFact {
+    /// What it does.
+    pub does: Does,
+    /// The part of the line that does it, shortened.
+    pub part: String,
+    /// Why this is so, for a person; without the part itself.
+    pub why: String,
+}
+
+/// What a part of a command line does. Paths are absolute and free of `.` and `..`; links in them
+/// are not followed yet.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Does {
+    /// Reads this file, or this folder with all below it.
+    Reads {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Creates or changes this file or folder, plainly.
+    Writes {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Deletes it, or moves it away.
+    Removes {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Changes the repository through its version control, whose hooks may run.
+    ChangesRepository,
+    /// Runs a program whose text lies in the workspace or in the line itself: builds, tests,
+    /// scripts, interpreters.
+    RunsCode,
+    /// Gets packages from a package registry.
+    GetsPackages,
+    /// Connects to these hosts; none is named if they are not known.
+    Connects {
+        /// Which, in lower case.
+        hosts: Vec<String>,
+    },
+    /// Reads or uses keys, passwords or tokens.
+    UsesCredentials,
+    /// Acts in a person's name where others see it: pushes, publishes, sends.
+    Publishes,
+    /// Destroys beyond recall.
+    Destroys,
+    /// Changes the machine: packages, services, users, other processes.
+    ChangesSystem,
+    /// Hides what it does, or is not understood.
+    Hides,
+}
