@@ -7,3 +7,5 @@
 pub mod policy;
 pub mod sandbox;
 pub mod shell;
+#[cfg(feature = "oracle")]
+pub mod oracle;

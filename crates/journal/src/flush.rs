@@ -107,13 +107,15 @@ impl Shared {
             timer: false,
             failed: None,
         };
+        let durable = watch::Sender::new(output.seq);
+        home.begin_writing(&files.name, durable.subscribe());
         Self {
             home: Arc::clone(home),
             taken_us: home.disk.now().mono_us,
             files: Arc::new(files),
             state: Mutex::new(state),
             flushed: Arc::default(),
-            durable: watch::Sender::new(output.seq),
+            durable,
             output: Mutex::new(output),
             lock,
         }
@@ -218,6 +220,8 @@ impl Drop for Shared {
             // Nobody was promised these entries, so nobody needs to be told.
             let _ = self.write(&pending, target, true);
         }
+        // Before the lock goes, after which there may be another writer.
+        self.home.end_writing(&self.files.name);
     }
 }
 

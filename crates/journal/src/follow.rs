@@ -1,12 +1,12 @@
 //! Following a log as it grows, in any process.
 //!
-//! A follower hands out only what is on disk. It cannot ask the writer, who may be elsewhere, so
-//! it reads to the end, syncs the file itself, and then hands out what it had read. Between
-//! readings it waits until the folder changes.
+//! A follower hands out only what is on disk. The writer in its own process tells it how far that
+//! is. One elsewhere cannot be asked: then the follower reads to the end, syncs the file itself,
+//! hands out what it had read, and waits until the folder changes.
 
 use std::{collections::VecDeque, io, sync::Arc};
 
-use tokio::task::JoinHandle;
+use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{Entry, Error, Watch, reader::entry, scan::Walk, segment::Files};
 
@@ -24,27 +24,51 @@ type ReadAhead = Result<VecDeque<Entry>, Error>;
 pub struct Follower {
     files: Arc<Files>,
     from_seq: u64,
-    watch: Watch,
     /// On disk, and not handed out yet.
     ready: VecDeque<Entry>,
     /// `None` while a reading is under way, and after an error.
     walk: Option<Walk>,
-    reading: Option<JoinHandle<(Walk, ReadAhead)>>,
+    writer: Where,
+}
+
+/// Where the log's writer is.
+#[derive(Debug)]
+enum Where {
+    /// In this process, saying what is on disk.
+    Here(watch::Receiver<u64>),
+    /// In another one, or nowhere.
+    Elsewhere {
+        watch: Watch,
+        reading: Option<JoinHandle<(Walk, ReadAhead)>>,
+    },
+}
+
+impl Where {
+    fn elsewhere(files: &Files) -> Result<Self, Error> {
+        let watch = files.disk.watch(&files.folder);
+        Ok(Where::Elsewhere {
+            watch: watch.map_err(|error| files.missing(error))?,
+            reading: None,
+        })
+    }
 }
 
 impl Follower {
-    pub(crate) fn new(files: Arc<Files>, walk: Walk, from_seq: u64) -> Result<Self, Error> {
-        let watch = files
-            .disk
-            .watch(&files.folder)
-            .map_err(|error| files.missing(error))?;
+    pub(crate) fn new(
+        files: &Arc<Files>,
+        walk: Walk,
+        from_seq: u64,
+        durable: Option<watch::Receiver<u64>>,
+    ) -> Result<Self, Error> {
         Ok(Self {
-            files,
+            writer: match durable {
+                Some(durable) => Where::Here(durable),
+                None => Where::elsewhere(files)?,
+            },
+            files: Arc::clone(files),
             from_seq,
-            watch,
             ready: VecDeque::new(),
             walk: Some(walk),
-            reading: None,
         })
     }
 
@@ -56,45 +80,92 @@ impl Follower {
                 return Ok(entry);
             }
             self.ready = self.read().await?;
-            if self.ready.is_empty() {
-                if !self.files.has_segment(1)? {
-                    return Err(Error::NotFound {
-                        name: self.files.name.clone(),
-                    });
+            if !self.ready.is_empty() {
+                continue;
+            }
+            match &mut self.writer {
+                Where::Here(durable) => {
+                    if durable.changed().await.is_err() {
+                        // It was dropped, and may have put more on disk as its last act.
+                        self.writer = Where::elsewhere(&self.files)?;
+                    }
                 }
-                self.watch.changed().await;
+                Where::Elsewhere { watch, .. } => {
+                    if !self.files.has_segment(1)? {
+                        return Err(Error::NotFound {
+                            name: self.files.name.clone(),
+                        });
+                    }
+                    watch.changed().await;
+                }
             }
         }
     }
 
-    /// Reads what there is, on a thread that may block.
+    /// Reads what there is: on a thread that may block, if it has to be synced.
     async fn read(&mut self) -> ReadAhead {
-        if let Some(mut walk) = self.walk.take() {
-            let from_seq = self.from_seq;
-            let read = move || {
-                let read = read_ahead(&mut walk, from_seq);
+        let from_seq = self.from_seq;
+        let (walk, read) = match &mut self.writer {
+            Where::Here(durable) => {
+                let durable = *durable.borrow_and_update();
+                let Some(mut walk) = self.walk.take() else {
+                    return Err(self.failed());
+                };
+                let read = read_ahead(&mut walk, from_seq, durable);
                 (walk, read)
-            };
-            self.reading = Some(tokio::task::spawn_blocking(read));
-        }
-        let ended = match &mut self.reading {
-            Some(reading) => reading.await.map_err(io::Error::other),
-            None => Err(io::Error::other("an earlier reading failed, follow anew")),
+            }
+            Where::Elsewhere { reading, .. } => {
+                if let Some(mut walk) = self.walk.take() {
+                    let read = move || {
+                        let read = read_and_sync(&mut walk, from_seq);
+                        (walk, read)
+                    };
+                    *reading = Some(tokio::task::spawn_blocking(read));
+                }
+                let Some(ending) = reading else {
+                    return Err(self.failed());
+                };
+                let ended = ending.await;
+                *reading = None;
+                ended
+                    .map_err(io::Error::other)
+                    .map_err(Error::io("read", &self.files.folder))?
+            }
         };
-        self.reading = None;
-        let (walk, read) = ended.map_err(Error::io("read", &self.files.folder))?;
         if read.is_ok() {
             self.walk = Some(walk);
         }
         read
     }
+
+    fn failed(&self) -> Error {
+        let failed = io::Error::other("an earlier reading failed, follow anew");
+        Error::io("read", &self.files.folder)(failed)
+    }
 }
 
-fn read_ahead(walk: &mut Walk, from_seq: u64) -> ReadAhead {
+/// Reads entries to the end of the file, and then makes sure that they are on disk.
+fn read_and_sync(walk: &mut Walk, from_seq: u64) -> ReadAhead {
+    let entries = read_ahead(walk, from_seq, u64::MAX)?;
+    // Everything in an earlier segment was on disk before this one appeared.
+    if !entries.is_empty() {
+        let path = walk.files.segment_path(walk.scan.segment.number);
+        walk.scan
+            .segment
+            .file
+            .sync()
+            .map_err(Error::io("sync", path))?;
+    }
+    Ok(entries)
+}
+
+/// Reads entries up to number `last`.
+fn read_ahead(walk: &mut Walk, from_seq: u64, last: u64) -> ReadAhead {
     let files = Arc::clone(&walk.files);
     let mut entries = VecDeque::new();
     let mut bytes = 0;
-    while entries.len() < AHEAD_ENTRIES && bytes < AHEAD_BYTES {
+    let enough = |entries: usize, bytes| entries >= AHEAD_ENTRIES || bytes >= AHEAD_BYTES;
+    while walk.scan.position().seq < last && !enough(entries.len(), bytes) {
         let number = walk.scan.segment.number;
         let next = walk.next(&mut |line| {
             bytes += line.payload_bytes();
@@ -108,15 +179,6 @@ fn read_ahead(walk: &mut Walk, from_seq: u64) -> ReadAhead {
             Err(_) if !entries.is_empty() => break,
             Err(error) | Ok(Some(Some(Err(error)))) => return Err(error),
         }
-    }
-    // Everything in an earlier segment was on disk before this one appeared.
-    if !entries.is_empty() {
-        let path = files.segment_path(walk.scan.segment.number);
-        walk.scan
-            .segment
-            .file
-            .sync()
-            .map_err(Error::io("sync", path))?;
     }
     Ok(entries)
 }

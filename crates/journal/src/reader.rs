@@ -15,6 +15,7 @@ use crate::{
     scan::{Scan, Walk},
     seek,
     segment::{Files, Segment},
+    store::Home,
 };
 
 /// One line of a log.
@@ -48,12 +49,14 @@ pub enum Payload {
 /// Reads a log. Needs no lock.
 #[derive(Debug, Clone)]
 pub struct Reader {
+    home: Arc<Home>,
     files: Arc<Files>,
 }
 
 impl Reader {
-    pub(crate) fn new(files: Arc<Files>) -> Self {
-        Self { files }
+    pub(crate) fn new(home: &Arc<Home>, files: Arc<Files>) -> Self {
+        let home = Arc::clone(home);
+        Self { home, files }
     }
 
     /// The entries from `from_seq` on, oldest first, up to where the log ends now. The chain is
@@ -119,7 +122,8 @@ impl Reader {
 
     /// Follows the log from `from_seq` on as it grows.
     pub fn follow(&self, from_seq: u64) -> Result<Follower, Error> {
-        Follower::new(Arc::clone(&self.files), self.walk(from_seq)?, from_seq)
+        let durable = self.home.durable(&self.files.name);
+        Follower::new(&self.files, self.walk(from_seq)?, from_seq, durable)
     }
 }
 

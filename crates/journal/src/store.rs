@@ -9,13 +9,15 @@
 //! ```
 
 use std::{
+    collections::BTreeMap,
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use gyrus_contract::{BlobId, Digest};
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::{
@@ -99,6 +101,8 @@ pub(crate) struct Home {
     newer: Option<u32>,
     /// A segment that has so many bytes is followed by a new one.
     pub(crate) segment_bytes: u64,
+    /// How far the logs that this process writes are on disk.
+    writing: Mutex<BTreeMap<LogName, watch::Receiver<u64>>>,
 }
 
 impl Store {
@@ -139,6 +143,7 @@ impl Store {
             root: root.to_owned(),
             newer,
             segment_bytes,
+            writing: Mutex::default(),
         };
         Ok(Self {
             home: Arc::new(home),
@@ -203,7 +208,7 @@ impl Store {
 
     /// Reads a log, whoever holds it.
     pub fn reader(&self, name: &LogName) -> Result<Reader, Error> {
-        Ok(Reader::new(self.existing(name)?))
+        Ok(Reader::new(&self.home, self.existing(name)?))
     }
 
     /// A blob that some log of this kind holds, for whoever does not know which; `None` if none
@@ -324,6 +329,24 @@ impl Store {
 impl Home {
     pub(crate) fn shared_blobs(&self) -> PathBuf {
         self.root.join("blobs")
+    }
+
+    /// The number of the last entry on disk, as it grows, of a log whose writer is in this
+    /// process. The sender goes when the writer does.
+    pub(crate) fn durable(&self, name: &LogName) -> Option<watch::Receiver<u64>> {
+        self.writing().get(name).cloned()
+    }
+
+    pub(crate) fn begin_writing(&self, name: &LogName, durable: watch::Receiver<u64>) {
+        self.writing().insert(name.clone(), durable);
+    }
+
+    pub(crate) fn end_writing(&self, name: &LogName) {
+        self.writing().remove(name);
+    }
+
+    fn writing(&self) -> MutexGuard<'_, BTreeMap<LogName, watch::Receiver<u64>>> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -158,7 +158,8 @@ impl Writer {
 
     /// Reads what was flushed so far.
     pub fn reader(&self) -> Result<Reader, Error> {
-        Ok(Reader::new(Arc::clone(&self.shared.files)))
+        let files = Arc::clone(&self.shared.files);
+        Ok(Reader::new(&self.shared.home, files))
     }
 
     /// Messages to the holder of this log.

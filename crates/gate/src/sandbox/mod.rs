@@ -1,1 +1,259 @@
-//! To come.
+//! What contains a command: what it may change, see, reach and use up, made true by the operating
+//! system and found out by trying.
+//!
+//! [`plan`](plan()) says what shall hold, [`confine`] makes it hold for a process and all that it
+//! starts, [`prove`](prove()) tries to break it, and [`proxy`] is the one way out for a command
+//! that may reach some hosts. Several walls stand behind each other: namespaces (what is not
+//! there cannot be touched), Landlock (what may be written), seccomp (what may be asked of the
+//! kernel), capabilities and limits. Where namespaces are forbidden, [`Confined::gaps`] says what
+//! the other walls cannot do alone.
+//!
+//! Not here: what may be run at all, and who asks.
+
+mod calls;
+mod devices;
+mod landlock;
+mod linux;
+mod mounts;
+mod network;
+mod overlay;
+mod plan;
+mod privileges;
+mod probe;
+mod prove;
+pub mod proxy;
+mod sockets;
+
+use std::{io, os::fd::OwnedFd, path::PathBuf};
+
+use gyrus_contract::{Containment, Network};
+use rustix::{io::Errno, process::getpid, thread::UnshareFlags};
+use serde::{Deserialize, Serialize};
+
+pub use plan::{PlanError, Surroundings, plan};
+pub use probe::probe_if_asked;
+pub use prove::{Finding, Proof, ProofError, ProbeCommand, prove};
+
+/// What a containment promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Promise {
+    /// Nothing outside the writable, temporary and layered folders changes.
+    Writes,
+    /// Hidden files and the machine's services cannot be reached.
+    Hidden,
+    /// The network is as limited as it was said.
+    Network,
+    /// Other processes can be neither seen nor touched.
+    Processes,
+    /// No privileges can be gained.
+    Privileges,
+    /// Processes, memory, CPU time and sizes of files are limited.
+    Limits,
+}
+
+impl Promise {
+    /// All of them.
+    pub const ALL: [Promise; 6] = [
+        Promise::Writes,
+        Promise::Hidden,
+        Promise::Network,
+        Promise::Processes,
+        Promise::Privileges,
+        Promise::Limits,
+    ];
+}
+
+/// Something that was asked for and does not hold, or not wholly.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// The promise that is not kept.
+    pub promise: Promise,
+    /// What is missing, and why.
+    pub reason: String,
+}
+
+/// A process that is confined.
+#[derive(Debug, Default)]
+pub struct Confined {
+    /// Where gyrus serves its proxy, if that is the network: the command's programs connect to
+    /// it, and whoever holds it accepts their connections, from outside too.
+    pub listener: Option<OwnedFd>,
+    /// To be set in the command's environment.
+    pub environment: Vec<(String, String)>,
+    /// What does not hold.
+    pub gaps: Vec<Gap>,
+    /// Layered folders that are read-only instead, because the file system cannot do better.
+    pub unlayered: Vec<PathBuf>,
+}
+
+impl Confined {
+    fn gap(&mut self, promise: Promise, reason: impl Into<String>) {
+        let reason = reason.into();
+        self.gaps.push(Gap { promise, reason });
+    }
+
+    fn set(&mut self, name: &str, value: impl Into<String>) {
+        self.environment.push((name.to_owned(), value.into()));
+    }
+}
+
+/// Why a process could not be confined. It may be confined partly, so it has to end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfineError {
+    /// A path cannot be used.
+    #[error("`{}` cannot be part of a sandbox: {reason}", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The operating system refused something for a path.
+    #[error("the sandbox could not be built: {doing} `{}`: {source}", path.display())]
+    At {
+        /// What was being done.
+        doing: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The operating system refused something.
+    #[error("the sandbox could not be built: {doing}: {source}")]
+    Refused {
+        /// What was being done.
+        doing: &'static str,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// Nothing here can confine a process.
+    #[error("nothing can confine a command here: no namespaces ({reason}) and no landlock")]
+    Nothing {
+        /// Why there are no namespaces.
+        reason: io::Error,
+    },
+}
+
+fn refused<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> ConfineError {
+    move |source| ConfineError::Refused {
+        doing,
+        source: source.into(),
+    }
+}
+
+/// Makes everything that `containment` says hold for this process and all that it starts, for
+/// good. The process must have a single thread. It should be the init process of a PID namespace,
+/// and have its own user namespace if it is not root's; what cannot hold without is in
+/// [`Confined::gaps`]. Takes a few milliseconds. After an error the process must end.
+pub fn confine(containment: &Containment) -> Result<Confined, ConfineError> {
+    mounts::check(containment)?;
+    let mut confined = Confined::default();
+    privileges::limit(&containment.limits).map_err(refused("setting limits"))?;
+    // Before the namespace of the network: only outside can they be listed.
+    let sockets = sockets::listed();
+    let beside = match enter(containment.network) {
+        Ok(()) => {
+            within_namespaces(containment, &sockets, &mut confined)?;
+            calls::Beside::Namespaces
+        }
+        Err(reason) => {
+            without_namespaces(containment, reason, &mut confined)?;
+            calls::Beside::Nothing
+        }
+    };
+    privileges::give_up().map_err(refused("giving up privileges"))?;
+    calls::refuse(containment.network, beside)
+        .map_err(|error| refused("filtering system calls")(io::Error::other(error)))?;
+    Ok(confined)
+}
+
+/// Enters new namespaces. Root enters no user namespace: what it keeps of its rights is harmless
+/// in the machine's own, and archives may hold files of any user.
+fn enter(network: Network) -> io::Result<()> {
+    let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
+    match network {
+        Network::None | Network::Proxy => flags |= UnshareFlags::NEWNET,
+        Network::Open => {}
+    }
+    linux::unshare(flags)
+}
+
+fn within_namespaces(
+    containment: &Containment,
+    sockets: &[PathBuf],
+    confined: &mut Confined,
+) -> Result<(), ConfineError> {
+    match containment.network {
+        Network::None | Network::Proxy => {
+            network::start_loopback().map_err(refused("starting the loopback interface"))?;
+        }
+        Network::Open => {}
+    }
+    if containment.network == Network::Proxy {
+        let (listener, port) = network::listen().map_err(refused("listening for the proxy"))?;
+        confined.listener = Some(listener);
+        confined.environment.extend(network::proxy_environment(port));
+    }
+    mounts::arrange(containment, sockets, confined)?;
+    confined.set("TMPDIR", "/tmp");
+    if !getpid().is_init() {
+        confined.gap(
+            Promise::Processes,
+            "the processes of the machine are visible: there is no PID namespace",
+        );
+    }
+    match landlock::within_mounts(containment) {
+        Ok(landlock::Walls::Whole) => {}
+        Ok(landlock::Walls::NoScopes) if containment.network == Network::Open => confined.gap(
+            Promise::Hidden,
+            "services on abstract sockets can be reached: landlock is too old or missing, and the network is the machine's",
+        ),
+        // A second wall where the first one stands.
+        Ok(landlock::Walls::NoScopes) => {}
+        Err(error) => return Err(refused("restricting writes")(io::Error::other(error))),
+    }
+    Ok(())
+}
+
+/// Landlock and seccomp alone.
+fn without_namespaces(
+    containment: &Containment,
+    reason: io::Error,
+    confined: &mut Confined,
+) -> Result<(), ConfineError> {
+    match landlock::alone(containment) {
+        Ok(walls) => {
+            if walls == landlock::Walls::NoScopes {
+                confined.gap(
+                    Promise::Processes,
+                    "processes of the same user can be signalled: landlock is older than Linux 6.12",
+                );
+            }
+        }
+        Err(landlock::Failure::Missing) => return Err(ConfineError::Nothing { reason }),
+        Err(landlock::Failure::Rules(error)) => {
+            return Err(refused("restricting files")(io::Error::other(error)));
+        }
+    }
+    let why = format!("namespaces are forbidden here ({reason})");
+    confined.gap(Promise::Writes, format!("rights, owners and times of files outside can be changed: {why}"));
+    confined.gap(Promise::Hidden, format!("names and sizes of hidden files can be seen, their contents cannot: {why}"));
+    confined.gap(Promise::Processes, format!("the machine's processes can be listed: {why}"));
+    confined.gap(Promise::Limits, format!("the number of processes counts those of the user outside too: {why}"));
+    if containment.network == Network::Proxy {
+        confined.gap(Promise::Network, format!("there is no way to the granted hosts: {why}"));
+    }
+    confined.unlayered.extend(containment.layered.iter().map(|layer| layer.lower.clone()));
+    confined.set("TMPDIR", containment.temporary.to_string_lossy());
+    Ok(())
+}
+
+/// Whether an error says that a thing is not there or cannot be seen.
+fn is_absent(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::NAMETOOLONG
+    )
+}

@@ -1,8 +1,30 @@
-//! Reading command lines.
+//! Reading command lines: what a line would do, told without running it.
+//!
+//! Two rules keep it honest. What is not positively understood is [`Does::Hides`]; and a program
+//! only reads if every one of its options, as written, is listed as harmless in a table. The
+//! parser gives the line's structure; where words begin and end is checked a second time
+//! ([`scan`]), so that a line on which the parser and the shell might disagree is not understood.
+//!
+//! It looks at nothing but the configuration of the repository that a `git` command would use,
+//! whether folders exist, and which paths are links.
+//!
+//! [`Does::Hides`]: gyrus_contract::Does::Hides
+
+mod arithmetic;
+mod paths;
+mod programs;
+mod reader;
+mod scan;
+mod variables;
+mod walk;
+mod words;
 
 use std::path::{Path, PathBuf};
 
 use gyrus_contract::CommandReading;
+
+/// Longer lines are not read.
+const MAX_LINE_BYTES: usize = 64 * 1024;
 
 /// Where a command line would run: what reading it may look at.
 #[derive(Debug, Clone)]
@@ -14,11 +36,23 @@ pub struct Place {
 }
 
 /// Reads a command line without running it. Total: whatever the text is, there is a reading.
-pub fn read(_line: &str, _place: &Place) -> CommandReading {
-    CommandReading::default()
+pub fn read(line: &str, place: &Place) -> CommandReading {
+    let mut reader = reader::Reader::new(line, place);
+    if line.len() > MAX_LINE_BYTES {
+        reader.hides(line, "the line is too long to be read");
+    } else {
+        reader.text(line);
+    }
+    reader.finish()
 }
 
 /// Whether the path is one of the system's that anybody may read.
-pub fn is_system_path(_path: &Path) -> bool {
-    false
+pub fn is_system_path(path: &Path) -> bool {
+    paths::is_system(path)
+}
+
+/// Whether what is written there is later executed by itself: by a shell that starts, by version
+/// control, by a login.
+pub fn runs_by_itself(path: &Path) -> bool {
+    paths::runs_by_itself(path)
 }

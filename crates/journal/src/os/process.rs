@@ -10,6 +10,7 @@
 use std::{
     fs, io,
     os::fd::OwnedFd,
+    sync::OnceLock,
     time::{Duration, Instant},
 };
 
@@ -124,9 +125,13 @@ fn start_time(stat: &[u8]) -> Option<u64> {
 }
 
 fn boot_id() -> io::Result<String> {
-    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?
-        .trim_end()
-        .to_owned())
+    // No process lives through a second boot.
+    static BOOT_ID: OnceLock<String> = OnceLock::new();
+    if let Some(known) = BOOT_ID.get() {
+        return Ok(known.clone());
+    }
+    let read = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(BOOT_ID.get_or_init(|| read.trim().to_owned()).clone())
 }
 
 /// A pidfd becomes readable when its process ends, all threads of it.

@@ -3,13 +3,8 @@
 use std::{
     fmt,
     io::{self, BufRead, BufReader},
-    os::{
-        fd::OwnedFd,
-        unix::{net::UnixStream, process::CommandExt},
-    },
+    os::unix::net::UnixStream,
     path::Path,
-    process::{Child, Command, Stdio},
-    thread,
     time::Duration,
 };
 
@@ -17,7 +12,7 @@ use gyrus_contract::{CommandOutcome, CommandSpec, KeeperError};
 use gyrus_journal::os::process::ProcessIdentity;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Hello, KILL_LIMIT, Level, Reply, wait_until_gone};
+use super::{Hello, KILL_LIMIT, Level, Reply, nursery, wait_until_gone};
 
 /// How long a keeper may take to say hello. It takes milliseconds; a program that is no keeper
 /// may never do it.
@@ -30,7 +25,6 @@ pub struct Keeper {
     identity: ProcessIdentity,
     level: Level,
     control: UnixStream,
-    guard: Guard,
 }
 
 impl Keeper {
@@ -69,10 +63,7 @@ impl Keeper {
     /// runtime with IO. Dropping the future kills the tree.
     pub async fn run(self, command: CommandSpec) -> Result<CommandOutcome, KeeperError> {
         let Self {
-            identity,
-            control,
-            guard: _guard,
-            ..
+            identity, control, ..
         } = self;
         let mut line = serde_json::to_vec(&command).map_err(failed("ordering a command"))?;
         line.push(b'\n');
@@ -96,33 +87,18 @@ impl Keeper {
     }
 }
 
-/// Starts a guard and waits for its hello; the inner error is its refusal of the level.
+/// Has a guard started and waits for its hello; the inner error is its refusal of the level.
 fn launch(program: &Path, level: Level) -> Result<Result<Keeper, String>, KeeperError> {
     let (control, theirs) = UnixStream::pair().map_err(failed("making a socket"))?;
-    let child = Command::new(program)
-        .arg0("gyrus")
-        .arg(level.argument())
-        // Keys in our environment are none of the command's business.
-        .env_clear()
-        .current_dir("/")
-        // Out of reach of a terminal's Ctrl-C, which is for us to handle.
-        .process_group(0)
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(failed("starting it"))?;
-    let mut guard = Guard(Some(child));
+    nursery::bear(program, level, &theirs.into()).map_err(failed("starting it"))?;
     match hello(&control) {
         Ok(Ok(identity)) => Ok(Ok(Keeper {
             identity,
             level,
             control,
-            guard,
         })),
         Ok(Err(refusal)) => Ok(Err(refusal)),
         Err(error) => {
-            guard.kill();
             let reason = format!(
                 "`{}` did not answer as a keeper ({error}); its main must begin with \
                  `serve_if_asked`",
@@ -145,35 +121,5 @@ fn hello(control: &UnixStream) -> io::Result<Hello> {
 fn failed<E: fmt::Display>(doing: &'static str) -> impl FnOnce(E) -> KeeperError {
     move |error| KeeperError::Keeper {
         reason: format!("{doing}: {error}"),
-    }
-}
-
-/// Our child, which must be waited for, or it stays as a zombie for as long as we live.
-#[derive(Debug)]
-struct Guard(Option<Child>);
-
-impl Guard {
-    /// For what never said hello: it has no tree to look after.
-    fn kill(&mut self) {
-        if let Some(child) = &mut self.0 {
-            // That it has ended already is what we want.
-            let _ = child.kill();
-        }
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let Some(mut child) = self.0.take() else {
-            return;
-        };
-        if matches!(child.try_wait(), Ok(Some(_))) {
-            return;
-        }
-        // The socket is closing, so it ends soon; but its tree may take a while to die. Without
-        // a thread to spare it stays a zombie, which harms nobody.
-        let _ = thread::Builder::new()
-            .name("keeper-reaper".to_owned())
-            .spawn(move || child.wait());
     }
 }

@@ -4,7 +4,7 @@
 use std::{
     fs,
     io::{self, Write},
-    os::{fd::AsFd, unix::net::UnixStream},
+    os::unix::net::UnixStream,
 };
 
 use gyrus_journal::os::process::ProcessIdentity;
@@ -19,24 +19,8 @@ use rustix::{
 
 use super::{Hello, Level, linux, server, tree};
 
-/// Becomes a keeper and never returns, if this process was started as one. To be called as the
-/// first statement of `main`, before any thread, file or output.
-pub fn serve_if_asked() {
-    let asked = std::env::args_os().nth(1);
-    let level = Level::ALL
-        .into_iter()
-        .find(|(_, argument)| asked.as_deref() == Some(argument.as_ref()));
-    if let Some((level, _)) = level {
-        // Nobody reads our output; the kernel notices that the socket closes.
-        let code = i32::from(guard(level).is_err());
-        std::process::exit(code);
-    }
-}
-
-fn guard(level: Level) -> io::Result<()> {
-    linux::close_inherited()?;
-    linux::default_signals();
-    let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+/// Serves one command over `control`, as a process of its own with one thread.
+pub(super) fn guard(level: Level, mut control: UnixStream) -> io::Result<()> {
     if let Err(error) = prepare(level) {
         return say(&mut control, &Err(error.to_string()));
     }

@@ -1,8 +1,7 @@
-#![expect(unsafe_code, reason = "these four system calls have no safe wrapper")]
+#![expect(unsafe_code, reason = "these system calls have no safe wrapper")]
 //! The system calls of a keeper that need `unsafe`, and why each is sound here.
 //!
-//! All are made at the very start of a process that has one thread and owns no descriptor above
-//! the standard three.
+//! All are made in a process that has one thread: the nursery, or a keeper before it starts one.
 
 use std::io;
 

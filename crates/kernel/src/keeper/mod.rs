@@ -1,10 +1,10 @@
 //! Keepers: every command of a run lives under a process that outlives nobody.
 //!
-//! A keeper is this program started again. It runs one command, holds the other end of a socket,
+//! A keeper is forked from this program started again (the *nursery*). It runs one command, holds the other end of a socket,
 //! and kills the command's whole process tree when the socket closes (which the death of the
 //! run's process does, however it dies), at the time limit, and once the command itself has
 //! ended, so that nothing daemonised stays behind. Two processes share the work and watch each
-//! other: the *guard*, which the kernel starts, and below it the *server*, which runs the
+//! other: the *guard*, which the nursery forks, and below it the *server*, which runs the
 //! command. Where the system allows it ([`Level::Namespace`]) the server is the init process of
 //! a PID namespace, and its death is the death of the tree, by the operating system's own rule.
 //!
@@ -17,6 +17,7 @@ mod capture;
 mod client;
 mod guard;
 mod linux;
+mod nursery;
 mod server;
 mod tree;
 
@@ -26,7 +27,7 @@ use gyrus_contract::{CommandOutcome, KeeperError};
 use gyrus_journal::os::process::ProcessIdentity;
 
 pub use client::Keeper;
-pub use guard::serve_if_asked;
+pub use nursery::serve_if_asked;
 
 /// How a keeper makes sure of a command's tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,18 +40,18 @@ pub enum Level {
 }
 
 impl Level {
-    /// Best first, each with the argument that asks the program for it. No command line parser
-    /// and no test harness takes these words for something else.
-    const ALL: [(Level, &'static str); 2] = [
-        (Level::Namespace, "--gyrus-keeper=namespace"),
-        (Level::Subreaper, "--gyrus-keeper=subreaper"),
-    ];
-
-    fn argument(self) -> &'static str {
+    /// How it is called in an order.
+    fn word(self) -> u8 {
         match self {
-            Level::Namespace => Self::ALL[0].1,
-            Level::Subreaper => Self::ALL[1].1,
+            Level::Namespace => b'n',
+            Level::Subreaper => b's',
         }
+    }
+
+    fn of(word: u8) -> Option<Self> {
+        [Level::Namespace, Level::Subreaper]
+            .into_iter()
+            .find(|level| level.word() == word)
     }
 }
 

@@ -1,0 +1,345 @@
+//! Patterns of paths: `*` and `?` within a name, `**` for any number of folders.
+//!
+//! A path is compared name by name, so no pattern reaches through `..`. Deny and ask rules read
+//! their patterns widely: letters of either case, at any depth if there is no slash, and with all
+//! that lies below. Allow rules read theirs as they stand; `.git` must stand in them by name,
+//! because git runs programs that files in there name.
+
+use std::path::{Component, Path};
+
+use super::{PathUse, Reach, SubjectPath};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PathPattern {
+    base: Base,
+    parts: Vec<Part>,
+    reach: Reach,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Base {
+    Workspace,
+    Root,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    /// Any number of names.
+    Names,
+    /// One name that looks like this.
+    Name(String),
+}
+
+/// A path of a call, taken apart once for all rules.
+#[derive(Debug)]
+pub(super) struct Names {
+    real: Vec<String>,
+    local: Option<Vec<String>>,
+    folded_real: Vec<String>,
+    folded_local: Option<Vec<String>>,
+    used: PathUse,
+    /// Absolute and without `..`. Anything else could be anywhere.
+    plain: bool,
+}
+
+impl Names {
+    pub(super) fn of(path: &SubjectPath) -> Self {
+        let (real, climbs) = names(&path.real);
+        let local = path.in_workspace.as_deref().map(names);
+        let folded =
+            |names: &[String]| -> Vec<String> { names.iter().map(|n| n.to_lowercase()).collect() };
+        Self {
+            plain: path.real.is_absolute()
+                && !climbs
+                && !local.as_ref().is_some_and(|(_, climbs)| *climbs),
+            folded_real: folded(&real),
+            folded_local: local.as_ref().map(|(names, _)| folded(names)),
+            real,
+            local: local.map(|(names, _)| names),
+            used: path.used,
+        }
+    }
+}
+
+/// The names in a path, and whether it climbs.
+fn names(path: &Path) -> (Vec<String>, bool) {
+    let mut climbs = false;
+    let names = path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+        Component::ParentDir => {
+            climbs = true;
+            None
+        }
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    });
+    (names.collect(), climbs)
+}
+
+impl PathPattern {
+    /// What an allow rule covers that says nothing of paths: the workspace.
+    pub(super) fn workspace() -> Self {
+        Self {
+            base: Base::Workspace,
+            parts: vec![Part::Names],
+            reach: Reach::Narrow,
+        }
+    }
+
+    /// # Errors
+    /// In words, when it is none.
+    pub(super) fn new(text: &str, home: Option<&Path>, reach: Reach) -> Result<Self, String> {
+        if text.chars().any(super::text::is_unseen) {
+            return Err("has a character that is not seen".into());
+        }
+        if let Some(c) = text.chars().find(|c| "[]{}\\".contains(*c)) {
+            return Err(format!(
+                "has `{c}`, which is no pattern here; there are `*`, `?` and `**`, and a list for \
+                 several (`?` stands for a `{c}` in a name)"
+            ));
+        }
+        let (base, mut parts, rest) = match (text.strip_prefix('/'), text.strip_prefix('~')) {
+            (Some(rest), _) => (Base::Root, Vec::new(), rest),
+            (None, Some(rest)) if rest.is_empty() || rest.starts_with('/') => {
+                let home = home.ok_or("starts at the home folder, which is not known here")?;
+                let (home, _) = names(home);
+                (Base::Root, home.into_iter().map(Part::Name).collect(), rest)
+            }
+            (None, Some(_)) => return Err("names the home of somebody; write it out".into()),
+            (None, None) => (Base::Workspace, Vec::new(), text),
+        };
+        for name in rest.split('/') {
+            match name {
+                "" | "." => {}
+                ".." => return Err("climbs with `..`; write the absolute path".into()),
+                "**" if parts.last() == Some(&Part::Names) => {}
+                "**" => parts.push(Part::Names),
+                name if name.contains("**") => {
+                    return Err("has `**` within a name; it stands alone, as in `src/**/*.rs`".into());
+                }
+                name => parts.push(Part::Name(name.to_owned())),
+            }
+        }
+        if parts.is_empty() && base == Base::Workspace {
+            return Err("names the workspace itself; `**` is all that is in it".into());
+        }
+        if reach == Reach::Wide {
+            widen(&mut parts, base == Base::Workspace && !text.contains('/'));
+        }
+        Ok(Self { base, parts, reach })
+    }
+
+    pub(super) fn matches(&self, path: &Names) -> bool {
+        match self.reach {
+            Reach::Wide => self.may_match(path),
+            Reach::Narrow => path.plain && self.surely_matches(path),
+        }
+    }
+
+    fn surely_matches(&self, path: &Names) -> bool {
+        let names = match self.base {
+            Base::Root => &path.real,
+            Base::Workspace => match &path.local {
+                Some(names) => names,
+                None => return false,
+            },
+        };
+        let allowed = |part: &str, name: &str| {
+            part == name || (!name.eq_ignore_ascii_case(".git") && name_matches(part, name))
+        };
+        let under = |parts: &[Part]| parts_match(parts, names, &allowed);
+        // `src/**` allows changes below `src`, not taking `src` away.
+        let itself = match (path.used, self.parts.split_last()) {
+            (PathUse::Changes, Some((Part::Names, folder))) => under(folder),
+            _ => false,
+        };
+        under(&self.parts) && !itself
+    }
+
+    fn may_match(&self, path: &Names) -> bool {
+        if !path.plain {
+            return true;
+        }
+        let names = match self.base {
+            Base::Root => &path.folded_real,
+            Base::Workspace => match &path.folded_local {
+                Some(names) => names,
+                None => return false,
+            },
+        };
+        if parts_match(&self.parts, names, &name_matches) {
+            return true;
+        }
+        // Who changes or removes a folder changes what the pattern names in it.
+        let holds_it = || {
+            names.len() < self.parts.len()
+                && self.parts.iter().zip(names).all(|(part, name)| match part {
+                    Part::Names => false,
+                    Part::Name(part) => name_matches(part, name),
+                })
+        };
+        path.used == PathUse::Changes && holds_it()
+    }
+}
+
+/// Makes a pattern match in either case, with all below it, and at any depth if asked.
+fn widen(parts: &mut Vec<Part>, any_depth: bool) {
+    for part in parts.iter_mut() {
+        if let Part::Name(name) = part {
+            *name = name.to_lowercase();
+        }
+    }
+    if any_depth && parts.first() != Some(&Part::Names) {
+        parts.insert(0, Part::Names);
+    }
+    if parts.last() != Some(&Part::Names) {
+        parts.push(Part::Names);
+    }
+}
+
+/// Matches name by name. Only the last `**` is ever tried again, which finds every match because
+/// all else stands for exactly one name.
+fn parts_match(parts: &[Part], names: &[String], same: &impl Fn(&str, &str) -> bool) -> bool {
+    let (mut part, mut name) = (0, 0);
+    let mut again: Option<(usize, usize)> = None;
+    while name < names.len() {
+        match parts.get(part) {
+            Some(Part::Names) => {
+                again = Some((part + 1, name));
+                part += 1;
+            }
+            Some(Part::Name(pattern)) if same(pattern, &names[name]) => {
+                part += 1;
+                name += 1;
+            }
+            Some(Part::Name(_)) | None => match again {
+                // `*` here asks whether a star may stand for this name at all.
+                Some((after, at)) if same("*", &names[at]) => {
+                    again = Some((after, at + 1));
+                    part = after;
+                    name = at + 1;
+                }
+                _ => return false,
+            },
+        }
+    }
+    parts[part..].iter().all(|rest| *rest == Part::Names)
+}
+
+/// Whether a name looks like a pattern of `*` and `?`.
+fn name_matches(pattern: &str, name: &str) -> bool {
+    if !pattern.contains(['*', '?']) {
+        return pattern == name;
+    }
+    let (mut wanted, mut left) = (pattern.chars(), name.chars());
+    let mut again = None;
+    loop {
+        let here = (wanted.clone(), left.clone());
+        match (wanted.next(), left.next()) {
+            (None, None) => return true,
+            (Some('*'), _) => {
+                left = here.1;
+                again = Some((wanted.clone(), left.clone()));
+                continue;
+            }
+            (Some('?'), Some(_)) => continue,
+            (Some(one), Some(other)) if one == other => continue,
+            (Some(_) | None, _) => {}
+        }
+        match &mut again {
+            Some((after, from)) if from.next().is_some() => {
+                wanted = after.clone();
+                left = from.clone();
+            }
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names_of(path: &str, used: PathUse) -> Names {
+        let real = Path::new("/srv/project").join(path);
+        Names::of(&SubjectPath {
+            in_workspace: real
+                .strip_prefix("/srv/project")
+                .ok()
+                .map(Path::to_path_buf),
+            real,
+            used,
+        })
+    }
+
+    fn check(pattern: &str, path: &str, narrow: bool, wide: bool) {
+        check_use(pattern, path, PathUse::Reads, narrow, wide);
+    }
+
+    fn check_use(pattern: &str, path: &str, used: PathUse, narrow: bool, wide: bool) {
+        let home = Some(Path::new("/srv/people/kim"));
+        let path = names_of(path, used);
+        for (reach, expected) in [(Reach::Narrow, narrow), (Reach::Wide, wide)] {
+            let matched = PathPattern::new(pattern, home, reach)
+                .unwrap()
+                .matches(&path);
+            assert_eq!(matched, expected, "{pattern} {reach:?} on {path:?}");
+        }
+    }
+
+    #[test]
+    fn deny_reads_a_pattern_widely_and_allow_as_it_stands() {
+        check("src/**", "src/a/b.rs", true, true);
+        check("src/**", "src", true, true);
+        check("src/**", "srcs/a", false, false);
+        check("src/*.rs", "src/a/b.rs", false, false);
+        check("src/**/*.rs", "src/b.rs", true, true);
+        check("src/**/t?st/**/*.rs", "src/a/test/test/x/y.rs", true, true);
+        check("*.pem", "keys/deep/a.pem", false, true);
+        check(".env", "app/.ENV", false, true);
+        check("secrets", "secrets/a/b", false, true);
+        check("./Secrets/", "secrets/a", false, true);
+        check("**", "", true, true);
+        check("/etc/**", "/etc/hosts", true, true);
+        check("/**", "src/a", true, true);
+        check("**", "/etc/hosts", false, false);
+        check("~/.ssh/**", "/srv/people/kim/.ssh/id", true, true);
+        check("a*b*c", "axbxbxc", true, true);
+        check("a*b*c", "axcxb", false, false);
+        check("ä?", "Äß", false, true);
+    }
+
+    #[test]
+    fn git_must_be_named_to_be_allowed() {
+        check("**", ".git/config", false, true);
+        check("**/config", "sub/.GIT/config", false, true);
+        check("*/config", ".git/config", false, true);
+        check(".git/**", ".git/hooks/x", true, true);
+    }
+
+    #[test]
+    fn changing_a_folder_changes_what_is_in_it() {
+        let changes = PathUse::Changes;
+        check_use("src/**", "src", changes, false, true);
+        check_use("src/**", "src/a", changes, true, true);
+        check_use("**", "", changes, false, true);
+        check_use("secrets/keys/*.pem", "secrets", changes, false, true);
+        check("secrets/keys/*.pem", "secrets", false, false);
+        check_use("secrets/keys/*.pem", "other", changes, false, false);
+        check_use(".env", "", changes, false, true);
+        check_use(".env", "src", changes, false, false);
+    }
+
+    #[test]
+    fn a_path_that_climbs_could_be_anywhere() {
+        check("src/**", "src/../../x", false, true);
+        check("/nowhere", "src/../../x", false, true);
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for text in ["../x", "a/../b", "src/**.rs", "a[bc]", "{a,b}", "~kim/x", ".", "", "a\u{0}"] {
+            assert!(PathPattern::new(text, None, Reach::Wide).is_err(), "{text}");
+        }
+        assert!(PathPattern::new("~/x", None, Reach::Wide).is_err());
+    }
+}

@@ -1,0 +1,80 @@
+#![expect(unsafe_code, reason = "these two system calls have no safe wrapper")]
+//! The system calls of the sandbox that need `unsafe`, and why each is sound here.
+
+use std::{
+    ffi::CStr,
+    io,
+    os::fd::{AsRawFd, BorrowedFd},
+};
+
+use rustix::thread::UnshareFlags;
+
+/// What [`set_attributes`] sets on a mount, see mount_setattr(2).
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Attributes {
+    /// Nothing in it can be changed.
+    pub(super) read_only: bool,
+    /// What is mounted outside later does not arrive here.
+    pub(super) private: bool,
+}
+
+/// Which mounts a change is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The one alone.
+    One,
+    /// It and all that are attached below.
+    Below,
+}
+
+/// Changes mounts. They also lose devices and setuid programs.
+pub(super) fn set_attributes(
+    at: BorrowedFd<'_>,
+    path: &CStr,
+    reach: Reach,
+    attributes: Attributes,
+) -> io::Result<()> {
+    let attr = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_NOSUID
+            | libc::MOUNT_ATTR_NODEV
+            | if attributes.read_only {
+                libc::MOUNT_ATTR_RDONLY
+            } else {
+                0
+            },
+        attr_clr: 0,
+        propagation: if attributes.private {
+            libc::MS_PRIVATE
+        } else {
+            0
+        },
+        userns_fd: 0,
+    };
+    let flags = match reach {
+        Reach::One => libc::AT_EMPTY_PATH,
+        Reach::Below => libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+    };
+    // SAFETY: the path ends with a zero, and the structure has the length that is given.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            at.as_raw_fd(),
+            path.as_ptr(),
+            flags,
+            &raw const attr,
+            size_of_val(&attr),
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Moves this process into new namespaces.
+pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    debug_assert!(!flags.contains(UnshareFlags::FILES));
+    // SAFETY: only unsharing the descriptor table is dangerous, and only with several threads.
+    Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
+}

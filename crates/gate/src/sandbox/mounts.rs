@@ -1,0 +1,430 @@
+//! What stands where in the file system of a confined process.
+//!
+//! First everything that will be changed or laid elsewhere is taken as a detached tree, as it is
+//! outside; then the whole file system becomes read-only; then the trees are put in their places,
+//! outer ones first. A place that a command could have replaced by a link is never followed.
+
+use std::{
+    fs, io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::{FileTypeExt, symlink},
+    },
+    path::{Component, Path, PathBuf},
+};
+
+use gyrus_contract::{Containment, ResourceLimits};
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, mkdirat, openat, openat2},
+    io::Errno,
+    mount::{
+        FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
+        fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
+    },
+    process::{geteuid, getpid},
+};
+
+use super::{
+    ConfineError, Confined, Promise, devices, is_absent,
+    linux::{Attributes, Reach, set_attributes},
+    overlay, refused,
+};
+
+/// Folders for all users that the run's own stands for. `/dev/shm` is one more, see [`devices`].
+const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+
+/// Where services listen.
+const SERVICES: [&str; 2] = ["/run", "/var/run"];
+
+/// Files below [`SERVICES`] that `/etc/resolv.conf` may be a link to.
+const RESOLVERS: [&str; 4] = [
+    "/run/systemd/resolve/stub-resolv.conf",
+    "/run/systemd/resolve/resolv.conf",
+    "/run/resolvconf/resolv.conf",
+    "/run/NetworkManager/resolv.conf",
+];
+
+/// What `/proc` tells root of the machine and not of processes.
+const MACHINE: [&str; 4] = [
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/key-users",
+    "/proc/timer_list",
+];
+
+/// Process numbers below this one are used once only, see pid_namespaces(7).
+const RESERVED_NUMBERS: u64 = 300;
+
+/// What will stand at a place.
+enum Stand {
+    /// This, attached nowhere yet.
+    Tree(OwnedFd),
+    /// Nothing: an empty folder or file.
+    Nothing,
+}
+
+/// Whether the paths can be used.
+pub(super) fn check(containment: &Containment) -> Result<(), ConfineError> {
+    let layers = containment
+        .layered
+        .iter()
+        .flat_map(|layer| [&layer.lower, &layer.upper, &layer.work]);
+    let changed = containment.writable.iter().chain([&containment.temporary]);
+    for path in changed.chain(&containment.hidden).chain(layers) {
+        let plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+        let reason = if !path.is_absolute() {
+            "it is not absolute"
+        } else if !path.components().all(plain) {
+            "it holds `..`"
+        } else if path.parent().is_none() {
+            "it is all there is"
+        } else {
+            continue;
+        };
+        let path = path.clone();
+        return Err(ConfineError::Path { path, reason });
+    }
+    Ok(())
+}
+
+/// Arranges this process's mount namespace, which must be its own.
+pub(super) fn arrange(
+    containment: &Containment,
+    sockets: &[PathBuf],
+    confined: &mut Confined,
+) -> Result<(), ConfineError> {
+    let mut stands = trees(containment, confined)?;
+    stands.extend(hidden(containment, sockets));
+    let devices = devices::take(&containment.temporary)?;
+    let proc = fresh_proc(&containment.limits, confined)?;
+    let everything = Attributes {
+        read_only: true,
+        private: true,
+    };
+    set_attributes(CWD, c"/", Reach::Below, everything).map_err(refused("making the file system read-only"))?;
+    let empty = Empty::mount()?;
+    if let Some(proc) = proc {
+        attach(&proc, Path::new("/proc"), Links::Followed)?;
+    }
+    // Outer before inner, and what hides after what it stands on.
+    stands.sort_by(|(one, one_stand), (other, other_stand)| {
+        let hides = |stand: &Stand| matches!(stand, Stand::Nothing);
+        (one, hides(one_stand)).cmp(&(other, hides(other_stand)))
+    });
+    // The empty folder and file have to be taken before the devices cover them.
+    let mut ready = Vec::with_capacity(stands.len());
+    for (index, (place, stand)) in stands.iter().enumerate() {
+        ready.push(match stand {
+            Stand::Tree(_) => None,
+            Stand::Nothing => {
+                let holds_more = stands[index + 1..].iter().any(|(inner, stand)| {
+                    inner.starts_with(place) && matches!(stand, Stand::Tree(_))
+                });
+                let is_service = SERVICES.iter().any(|folder| place == Path::new(folder));
+                empty.like(place, holds_more || is_service)?
+            }
+        });
+    }
+    devices.attach()?;
+    let mut own = Vec::new();
+    for ((place, stand), ready) in stands.iter().zip(ready) {
+        match (stand, ready) {
+            (Stand::Tree(tree), _) => put(tree, place)?,
+            (Stand::Nothing, Some(Void::Shared(tree))) => attach_hiding(&tree, place)?,
+            (Stand::Nothing, Some(Void::Own(tree))) => {
+                attach_hiding(&tree, place)?;
+                own.push(tree);
+            }
+            // It is not there, or hidden with its folder.
+            (Stand::Nothing, None) => {}
+        }
+    }
+    for tree in own {
+        read_only(&tree)?;
+    }
+    Ok(())
+}
+
+/// All that is writable, as it is outside, with its place.
+fn trees(
+    containment: &Containment,
+    confined: &mut Confined,
+) -> Result<Vec<(PathBuf, Stand)>, ConfineError> {
+    let mut trees = Vec::new();
+    for place in TEMPORARY.iter().filter_map(|place| fs::canonicalize(place).ok()) {
+        trees.push((place, Stand::Tree(take(&containment.temporary)?)));
+    }
+    trees.dedup_by(|one, other| one.0 == other.0);
+    for folder in &containment.writable {
+        trees.push((folder.clone(), Stand::Tree(take(folder)?)));
+    }
+    for layer in &containment.layered {
+        if !layer.lower.is_dir() {
+            continue;
+        }
+        match overlay::layer(layer) {
+            Ok(tree) => trees.push((layer.lower.clone(), Stand::Tree(tree))),
+            // Read-only then, as everything else.
+            Err(_) => confined.unlayered.push(layer.lower.clone()),
+        }
+    }
+    Ok(trees)
+}
+
+/// A folder with all that is mounted below, attached nowhere.
+pub(super) fn take(folder: &Path) -> Result<OwnedFd, ConfineError> {
+    let taken = (|| {
+        let folder = open_plain(folder)?;
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH
+            | OpenTreeFlags::AT_RECURSIVE;
+        let tree = open_tree(&folder, c"", flags)?;
+        set_attributes(tree.as_fd(), c"", Reach::Below, Attributes::default())?;
+        io::Result::Ok(tree)
+    })();
+    taken.map_err(at("taking the folder", folder))
+}
+
+/// Opens a path that has no links in it. A command may have put one there.
+fn open_plain(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+}
+
+/// What has to be hidden, each with its real place.
+fn hidden(containment: &Containment, sockets: &[PathBuf]) -> Vec<(PathBuf, Stand)> {
+    let kept = |socket: &Path| {
+        let mut writable = containment.writable.iter();
+        writable.any(|folder| socket.starts_with(folder))
+    };
+    let sockets = sockets.iter().filter(|path| {
+        let is_socket = |path: &PathBuf| {
+            fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket())
+        };
+        is_socket(path) && !kept(path)
+    });
+    let machine = MACHINE.iter().filter(|_| geteuid().is_root());
+    let fixed = SERVICES.iter().chain(machine).map(Path::new);
+    let paths = fixed
+        .chain(containment.hidden.iter().map(PathBuf::as_path))
+        .chain(sockets.map(PathBuf::as_path));
+    let mut paths: Vec<PathBuf> = paths
+        .filter_map(|path| fs::canonicalize(path).ok())
+        .collect();
+    let writable = |path: &Path, within: &Path| {
+        let mut folders = containment.writable.iter();
+        folders.any(|folder| path.starts_with(folder) && folder.starts_with(within))
+    };
+    let mut replaced: Vec<PathBuf> = TEMPORARY
+        .iter()
+        .chain(&["/dev", "/proc"])
+        .filter_map(|place| fs::canonicalize(place).ok())
+        .collect();
+    if geteuid().is_root() {
+        replaced.retain(|place| place != Path::new("/proc"));
+    }
+    paths.retain(|path| {
+        let mut replaced = replaced.iter();
+        !replaced.any(|place| path.starts_with(place) && !writable(path, place))
+    });
+    paths.sort();
+    // What is in a hidden folder is hidden with it, unless a writable one stands there again.
+    paths.dedup_by(|inner, outer| inner.starts_with(&*outer) && !writable(inner, outer));
+    paths
+        .into_iter()
+        .map(|path| (path, Stand::Nothing))
+        .collect()
+}
+
+/// A `/proc` of this PID namespace alone, read-only but for the limit on processes.
+fn fresh_proc(
+    limits: &ResourceLimits,
+    confined: &mut Confined,
+) -> Result<Option<OwnedFd>, ConfineError> {
+    if !getpid().is_init() {
+        return Ok(None);
+    }
+    let proc = match new_file_system(c"proc", &[]) {
+        Ok(proc) => proc,
+        Err(error) => {
+            confined.gap(
+                Promise::Processes,
+                format!("the machine's processes can be listed: a new /proc is refused ({error})"),
+            );
+            return Ok(None);
+        }
+    };
+    let highest = limits.processes.saturating_add(RESERVED_NUMBERS + 1);
+    let set = openat(
+        &proc,
+        c"sys/kernel/pid_max",
+        OFlags::WRONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .and_then(|file| rustix::io::write(&file, highest.to_string().as_bytes()));
+    // Too many for this machine is no error; and other users than root have a limit of their own.
+    if matches!(set, Err(error) if error != Errno::INVAL) && geteuid().is_root() {
+        confined.gap(
+            Promise::Limits,
+            "the number of root's processes is not limited: that takes Linux 6.14",
+        );
+    }
+    read_only(&proc)?;
+    Ok(Some(proc))
+}
+
+/// A new file system of this kind, attached nowhere, without programs and devices.
+pub(super) fn new_file_system(
+    kind: &std::ffi::CStr,
+    options: &[(&str, &str)],
+) -> rustix::io::Result<OwnedFd> {
+    let system = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (key, value) in options {
+        fsconfig_set_string(&system, *key, *value)?;
+    }
+    fsconfig_create(&system)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}
+
+/// Makes a mount read-only that stays what it is otherwise.
+pub(super) fn read_only(mount: &OwnedFd) -> Result<(), ConfineError> {
+    let attributes = Attributes {
+        read_only: true,
+        ..Attributes::default()
+    };
+    set_attributes(mount.as_fd(), c"", Reach::One, attributes).map_err(refused("making a mount read-only"))
+}
+
+/// Whether links on the way to a place are followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Links {
+    Followed,
+    Refused,
+}
+
+pub(super) fn attach(tree: &OwnedFd, place: &Path, links: Links) -> Result<(), ConfineError> {
+    let attached = (|| {
+        let target = match links {
+            Links::Refused => open_plain(place)?,
+            Links::Followed => {
+                let flags = OFlags::PATH | OFlags::CLOEXEC;
+                openat(CWD, place, flags, Mode::empty())?
+            }
+        };
+        move_mount(
+            tree,
+            c"",
+            &target,
+            c"",
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH,
+        )
+    })();
+    attached.map_err(at("putting in its place", place))
+}
+
+/// Attaches a tree; where something else stands for the folder around it now, its place is made.
+fn put(tree: &OwnedFd, place: &Path) -> Result<(), ConfineError> {
+    if open_plain(place) == Err(Errno::NOENT) {
+        fs::create_dir_all(place).map_err(at("making a place for", place))?;
+    }
+    attach(tree, place, Links::Refused)
+}
+
+/// Attaches an empty thing, unless what it shall hide went out of sight by what was put before.
+fn attach_hiding(empty: &OwnedFd, place: &Path) -> Result<(), ConfineError> {
+    let is_folder = |data: Stat| FileType::from_raw_mode(data.st_mode) == FileType::Directory;
+    match open_plain(place).and_then(fstat).map(is_folder) {
+        Err(error) if is_absent(error) => Ok(()),
+        // Of another kind than it was: a command has put it there, into what is its own.
+        Ok(kind) if kind != is_folder(fstat(empty).map_err(at("hiding", place))?) => Ok(()),
+        _ => attach(empty, place, Links::Refused),
+    }
+}
+
+/// An empty thing to hide another one with.
+enum Void {
+    /// A read-only piece of the one that is shared.
+    Shared(OwnedFd),
+    /// A file system of its own, in which places can be made.
+    Own(OwnedFd),
+}
+
+/// A file system with an empty folder and an empty file. Pieces can be taken of it while it is
+/// attached, so it stands at `/dev` until the devices do.
+struct Empty;
+
+impl Empty {
+    const PLACE: &str = "/dev";
+
+    fn mount() -> Result<Self, ConfineError> {
+        let system = (|| {
+            let options = [("size", "4k"), ("nr_inodes", "8"), ("mode", "0555")];
+            let system = new_file_system(c"tmpfs", &options)?;
+            let mode = Mode::from_raw_mode(0o555);
+            mkdirat(&system, c"folder", mode)?;
+            let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+            openat(&system, c"file", flags, Mode::from_raw_mode(0o444))?;
+            rustix::io::Result::Ok(system)
+        })()
+        .map_err(refused("making an empty file system"))?;
+        read_only(&system)?;
+        attach(&system, Path::new(Self::PLACE), Links::Followed)?;
+        Ok(Self)
+    }
+
+    /// Something empty of the kind that stands at `place`; `None` if nothing does.
+    fn like(&self, place: &Path, own: bool) -> Result<Option<Void>, ConfineError> {
+        let kind = open_plain(place)
+            .and_then(fstat)
+            .map(|data| FileType::from_raw_mode(data.st_mode));
+        let name = match kind {
+            Ok(FileType::Directory) if own => return Ok(Some(Void::Own(services(place)?))),
+            Ok(FileType::Directory) => "folder",
+            Ok(_) => "file",
+            Err(error) if is_absent(error) => return Ok(None),
+            Err(error) => return Err(at("hiding", place)(error)),
+        };
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        open_tree(CWD, Path::new(Self::PLACE).join(name), flags)
+            .map(|tree| Some(Void::Shared(tree)))
+            .map_err(at("hiding", place))
+    }
+}
+
+/// An empty folder of its own, but for the links in `folder` (some systems keep the way to their
+/// programs there) and the addresses of name servers.
+fn services(folder: &Path) -> Result<OwnedFd, ConfineError> {
+    let copied = (|| {
+        let options = [("size", "1m"), ("nr_inodes", "4096"), ("mode", "0755")];
+        let system = new_file_system(c"tmpfs", &options)?;
+        let root = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&system)));
+        for entry in fs::read_dir(folder)?.filter_map(Result::ok).take(1024) {
+            if let Ok(target) = fs::read_link(entry.path()) {
+                symlink(target, root.join(entry.file_name()))?;
+            }
+        }
+        for file in RESOLVERS.map(Path::new) {
+            let (Ok(inner), Ok(text)) = (file.strip_prefix(folder), fs::read(file)) else {
+                continue;
+            };
+            let copy = root.join(inner);
+            fs::create_dir_all(copy.parent().unwrap_or(&root))?;
+            fs::write(copy, text)?;
+        }
+        io::Result::Ok(system)
+    })();
+    copied.map_err(at("emptying", folder))
+}
+
+fn at<E: Into<io::Error>>(doing: &'static str, path: &Path) -> impl FnOnce(E) -> ConfineError {
+    let path = path.to_owned();
+    move |source| ConfineError::At {
+        doing,
+        path,
+        source: source.into(),
+    }
+}

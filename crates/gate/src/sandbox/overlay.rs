@@ -1,0 +1,39 @@
+//! Folders shared by all whose changes stay private.
+
+use std::{os::{fd::OwnedFd, unix::ffi::OsStrExt}, path::Path};
+
+use gyrus_contract::Layer;
+use rustix::{
+    mount::{
+        FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
+        fsconfig_set_string, fsmount, fsopen,
+    },
+    process::geteuid,
+};
+
+/// The layered folder, attached nowhere. To be called while the upper folder is writable.
+pub(super) fn layer(layer: &Layer) -> rustix::io::Result<OwnedFd> {
+    let system = fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    // Colons separate several lower folders; the others are a single one.
+    fsconfig_set_string(&system, c"lowerdir", escaped(&layer.lower, b"\\:"))?;
+    fsconfig_set_string(&system, c"upperdir", escaped(&layer.upper, b"\\"))?;
+    fsconfig_set_string(&system, c"workdir", escaped(&layer.work, b"\\"))?;
+    if !geteuid().is_root() {
+        // Its marks on files are then such that a user may make.
+        fsconfig_set_flag(&system, c"userxattr")?;
+    }
+    fsconfig_create(&system)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}
+
+fn escaped(path: &Path, special: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for byte in path.as_os_str().as_bytes() {
+        if special.contains(byte) {
+            text.push(b'\\');
+        }
+        text.push(*byte);
+    }
+    text
+}

@@ -1,0 +1,90 @@
+//! Giving up privileges, and limits on what a process may use.
+
+use std::{fs, io};
+
+use gyrus_contract::ResourceLimits;
+use rustix::{
+    io::Errno,
+    process::{
+        DumpableBehavior, Resource, Rlimit, geteuid, set_dumpable_behavior, setrlimit,
+    },
+    thread::{
+        CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
+        remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
+    },
+};
+
+/// What root keeps: enough to unpack archives with foreign owners, to work on files of others and
+/// to start programs as others, all of which happens to files and processes only, and only to
+/// those that mounts and namespaces let it see. Nothing of it touches the machine.
+const KEPT_BY_ROOT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::SETGID);
+
+/// One more than any capability that a kernel may know.
+const CAPABILITIES: u32 = 64;
+
+/// Gives up what this process may do beyond its user's rights, for good and for all it starts.
+pub(super) fn give_up() -> io::Result<()> {
+    set_no_new_privs(true)?;
+    let kept = if geteuid().is_root() {
+        KEPT_BY_ROOT
+    } else {
+        CapabilitySet::empty()
+    };
+    let held = capabilities(None)?;
+    clear_ambient_capability_set()?;
+    if held.effective.contains(CapabilitySet::SETPCAP) {
+        for number in 0..CAPABILITIES {
+            let capability = CapabilitySet::from_bits_retain(1 << number);
+            if kept.contains(capability) {
+                continue;
+            }
+            match remove_capability_from_bounding_set(capability) {
+                Ok(()) => {}
+                // The first that this kernel does not know.
+                Err(Errno::INVAL) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    let kept = held.permitted & kept;
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: kept,
+            permitted: kept,
+            inheritable: CapabilitySet::empty(),
+        },
+    )?;
+    // Processes with the same user may not look into this one, nor take over its descriptors.
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+/// Limits each process, and the number of processes of this user.
+pub(super) fn limit(limits: &ResourceLimits) -> io::Result<()> {
+    for (resource, value) in [
+        (Resource::Nproc, limits.processes),
+        // What a program writes to; reserved addresses, of which some reserve a lot, do not count.
+        (Resource::Data, limits.memory_bytes),
+        (Resource::Cpu, limits.cpu_seconds),
+        (Resource::Fsize, limits.file_bytes),
+        (Resource::Core, 0),
+    ] {
+        let held = rustix::process::getrlimit(resource);
+        // A limit from outside may be lower.
+        let value = held.maximum.map_or(value, |held| held.min(value));
+        let limit = Rlimit {
+            current: Some(value),
+            maximum: Some(value),
+        };
+        setrlimit(resource, limit)?;
+    }
+    // Should memory run out, what is confined dies first. Best effort: nothing depends on it.
+    let _ = fs::write("/proc/self/oom_score_adj", "1000");
+    Ok(())
+}

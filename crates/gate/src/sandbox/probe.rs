@@ -1,0 +1,1 @@
+pub fn probe_if_asked(){}

@@ -1,0 +1,367 @@
+//! Where the words of a command line begin and end, found without the parser.
+//!
+//! A parser that disagrees with the shell about one quote would let a command pass unseen. So the
+//! line is split twice, here and by the parser, and what they do not agree on is not understood.
+//! This splitter knows little on purpose: what it does not expect is an error.
+
+use brush_parser::Token;
+
+/// Substitutions within substitutions.
+const MAX_DEPTH: usize = 8;
+
+/// Parentheses within parentheses; the parser's work doubles with each.
+const MAX_PARENTHESES: usize = 6;
+
+/// Longest first.
+const OPERATORS: [&str; 23] = [
+    "&>>", "<<<", "<<-", ";;&", "&&", "&>", "||", "|&", ";;", ";&", "<<", "<&", "<>", ">>", ">&",
+    ">|", "&", "|", ";", "<", ">", "(", ")",
+];
+
+/// Why a text was not split.
+pub(super) type Why = &'static str;
+
+#[derive(Debug, PartialEq, Eq)]
+enum Piece<'a> {
+    Operator(&'a str),
+    Word(&'a str),
+}
+
+/// The words of the line where the parser's tokens are the same.
+pub(super) fn agree(line: &str, tokens: &[Token]) -> Result<(), Why> {
+    let mut scanner = Scanner {
+        text: line,
+        at: 0,
+        depth: 0,
+    };
+    let pieces = scanner.pieces(false)?;
+    let differ = "the line can be read in two ways";
+    if pieces.len() != tokens.len() {
+        return Err(differ);
+    }
+    for (piece, token) in pieces.iter().zip(tokens) {
+        let same = match (piece, token) {
+            (Piece::Operator(ours), Token::Operator(theirs, _))
+            | (Piece::Word(ours), Token::Word(theirs, _)) => ours == theirs,
+            _ => false,
+        };
+        if !same {
+            return Err(differ);
+        }
+    }
+    Ok(())
+}
+
+/// The end of the expansion that begins at `start` with a dollar sign or a back-tick.
+pub(super) fn expansion_end(text: &str, start: usize) -> Result<usize, Why> {
+    let mut scanner = Scanner {
+        text,
+        at: start,
+        depth: 0,
+    };
+    match text[start..].starts_with('`') {
+        true => scanner.back_ticks()?,
+        false => scanner.dollar()?,
+    }
+    Ok(scanner.at)
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+impl<'a> Scanner<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn next(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn skip(&mut self, c: char) {
+        self.at += c.len_utf8();
+    }
+
+    /// All pieces up to the end, or up to the parenthesis that closes a substitution.
+    fn pieces(&mut self, substitution: bool) -> Result<Vec<Piece<'a>>, Why> {
+        let mut pieces: Vec<Piece<'a>> = Vec::new();
+        let mut tags: Vec<Tag<'a>> = Vec::new();
+        let mut open = 0_usize;
+        while let Some(c) = self.next() {
+            match c {
+                ' ' | '\t' => self.at += 1,
+                '\\' if self.rest().starts_with("\\\n") => {
+                    self.between_words(pieces.last())?;
+                    self.at += 2;
+                }
+                '\n' => {
+                    self.at += 1;
+                    pieces.push(Piece::Operator("\n"));
+                    self.bodies(&mut tags, &mut pieces)?;
+                }
+                '#' => self.at += self.rest().find('\n').unwrap_or(self.rest().len()),
+                ')' if substitution && open == 0 => return Ok(pieces),
+                '&' | '|' | ';' | '<' | '>' | '(' | ')' => {
+                    let rest = self.rest();
+                    let operator = OPERATORS
+                        .into_iter()
+                        .find(|operator| rest.starts_with(operator))
+                        .ok_or("an operator that is not known")?;
+                    self.at += operator.len();
+                    pieces.push(Piece::Operator(&rest[..operator.len()]));
+                    match operator {
+                        "(" => open += 1,
+                        ")" => open = open.checked_sub(1).ok_or("a parenthesis too many")?,
+                        "<<" | "<<-" => tags.push(self.tag(operator == "<<-", pieces.len())?),
+                        _ => {}
+                    }
+                    if open > MAX_PARENTHESES {
+                        return Err("it is nested too deeply");
+                    }
+                }
+                _ => pieces.push(Piece::Word(self.word(substitution)?)),
+            }
+        }
+        match (substitution, tags.is_empty()) {
+            (true, _) => Err("a substitution has no end"),
+            (_, false) => Err("a here-document has no end"),
+            _ => Ok(pieces),
+        }
+    }
+
+    /// A continued line is only expected where a blank could stand.
+    fn between_words(&self, last: Option<&Piece<'_>>) -> Result<(), Why> {
+        let before = self.text[..self.at].chars().next_back();
+        let after = self.text[self.at + 2..].chars().next();
+        let blank = |c: Option<char>| c.is_none_or(|c| matches!(c, ' ' | '\t' | '\n'));
+        match last.is_none() || blank(before) || blank(after) {
+            true => Ok(()),
+            false => Err("a word goes on in the next line"),
+        }
+    }
+
+    fn word(&mut self, substitution: bool) -> Result<&'a str, Why> {
+        let start = self.at;
+        while let Some(c) = self.next() {
+            match c {
+                ' ' | '\t' | '\n' | '&' | '|' | ';' | '<' | '>' | '(' | ')' => break,
+                '\\' => self.escape()?,
+                '\'' => self.single_quotes()?,
+                '"' => self.double_quotes()?,
+                '`' => self.back_ticks()?,
+                '$' => self.dollar()?,
+                _ => {
+                    suspicious(c)?;
+                    self.skip(c);
+                }
+            }
+        }
+        let word = &self.text[start..self.at];
+        if self.rest().starts_with('(') && !word.ends_with('=') {
+            return Err("a parenthesis inside a word");
+        }
+        if self.rest().starts_with(['<', '>']) && word.len() > 4 && is_number(word) {
+            return Err("a file descriptor that cannot exist");
+        }
+        // The end of a `case` pattern looks like the end of the substitution.
+        match substitution && word == "case" {
+            true => Err("`case` inside a substitution"),
+            false => Ok(word),
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), Why> {
+        self.at += 1;
+        match self.next() {
+            Some('\n') => Err("a word goes on in the next line"),
+            Some(c) => {
+                suspicious(c)?;
+                self.skip(c);
+                Ok(())
+            }
+            None => Err("a backslash at the end"),
+        }
+    }
+
+    fn single_quotes(&mut self) -> Result<(), Why> {
+        let end = self.text[self.at + 1..].find('\'');
+        self.at += end.ok_or("a quote has no end")? + 2;
+        Ok(())
+    }
+
+    fn double_quotes(&mut self) -> Result<(), Why> {
+        self.at += 1;
+        loop {
+            match self.next().ok_or("a quote has no end")? {
+                '"' => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                '\\' => self.escape()?,
+                '`' => self.back_ticks()?,
+                '$' if self.rest().starts_with("$'") || self.rest().starts_with("$\"") => {
+                    self.at += 1;
+                }
+                '$' => self.dollar()?,
+                c => self.skip(c),
+            }
+        }
+    }
+
+    fn back_ticks(&mut self) -> Result<(), Why> {
+        let rest = &self.rest()[1..];
+        let end = rest.find('`').ok_or("a substitution has no end")?;
+        if rest[..end].contains('\\') {
+            return Err("escapes inside back-ticks");
+        }
+        self.at += end + 2;
+        Ok(())
+    }
+
+    /// An expansion, or a dollar sign that is just one.
+    fn dollar(&mut self) -> Result<(), Why> {
+        let rest = self.rest();
+        if rest.starts_with("$((") {
+            let end = rest.find("))").ok_or("a sum has no end")?;
+            let inner = &rest[3..end];
+            let opened = inner.matches('(').count();
+            let mut end = end;
+            // `$(( (1) ))`: the pair that closes comes after those that were opened.
+            for _ in 0..opened {
+                end += 1 + rest[end + 1..].find(')').ok_or("a sum has no end")?;
+            }
+            if !rest[end..].starts_with("))") {
+                return Err("a sum that is not understood");
+            }
+            self.at += end + 2;
+        } else if rest.starts_with("$(") {
+            self.depth += 1;
+            if self.depth > MAX_DEPTH {
+                return Err("it is nested too deeply");
+            }
+            self.at += 2;
+            let start = self.at;
+            self.pieces(true)?;
+            if self.text[start..self.at].contains("<<") || has_comment(&self.text[start..self.at]) {
+                return Err("a here-document or a comment inside a substitution");
+            }
+            self.at += 1;
+            self.depth -= 1;
+        } else if rest.starts_with("${") {
+            let end = rest.find('}').ok_or("an expansion has no end")?;
+            if rest[2..end].contains(['$', '`', '"', '\'', '\\', '{', '\n', '(', '<', '>', ';']) {
+                return Err("an expansion within an expansion");
+            }
+            self.at += end + 1;
+        } else if rest.starts_with("$[") {
+            return Err("an old form of arithmetic");
+        } else if rest.starts_with("$\"") {
+            return Err("a text that is translated");
+        } else if rest.starts_with("$'") {
+            let end = 2 + rest[2..].find('\'').ok_or("a quote has no end")?;
+            // Other shells end the text at a quote that bash takes as escaped.
+            if rest[..end].ends_with('\\') {
+                return Err("a quote with escapes");
+            }
+            self.at += end + 1;
+        } else {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    /// The tag of a here-document, whose body comes after the next line end.
+    fn tag(&mut self, tabs: bool, after: usize) -> Result<Tag<'a>, Why> {
+        let here = self.rest().trim_start_matches([' ', '\t']);
+        let at = self.text.len() - here.len();
+        let end = here
+            .find([' ', '\t', '\n', '&', '|', ';', '<', '>', '(', ')'])
+            .unwrap_or(here.len());
+        let written = &here[..end];
+        let name = match written.chars().next() {
+            Some(quote @ ('\'' | '"')) => written[1..].strip_suffix(quote),
+            _ => Some(written),
+        };
+        let plain = |name: &&str| {
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        };
+        let name = name.filter(plain).ok_or("a here-document with an unusual tag")?;
+        self.at = at + end;
+        Ok(Tag {
+            name,
+            written,
+            tabs,
+            after,
+        })
+    }
+
+    /// The parser puts tag, body and closing tag behind the operator, before the rest of the line.
+    fn bodies(&mut self, tags: &mut Vec<Tag<'a>>, pieces: &mut Vec<Piece<'a>>) -> Result<(), Why> {
+        for (count, tag) in std::mem::take(tags).into_iter().enumerate() {
+            let start = self.at;
+            let mut end = None;
+            while self.at < self.text.len() {
+                let line_start = self.at;
+                let line = self.rest().split('\n').next().unwrap_or_default();
+                self.at += line.len() + 1;
+                let line = match tag.tabs {
+                    true => line.trim_start_matches('\t'),
+                    false => line,
+                };
+                if line == tag.name {
+                    end = Some(line_start);
+                    break;
+                }
+                // Tabs before a body line would have to be taken away to compare.
+                if tag.tabs && self.text[line_start..].starts_with('\t') {
+                    return Err("a here-document with tabs");
+                }
+            }
+            self.at = self.at.min(self.text.len());
+            let end = end.ok_or("a here-document has no end")?;
+            let at = tag.after + count * 3;
+            pieces.insert(at, Piece::Word(tag.written));
+            pieces.insert(at + 1, Piece::Word(&self.text[start..end]));
+            pieces.insert(at + 2, Piece::Word(tag.written));
+        }
+        Ok(())
+    }
+}
+
+struct Tag<'a> {
+    name: &'a str,
+    written: &'a str,
+    tabs: bool,
+    after: usize,
+}
+
+fn is_number(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn has_comment(text: &str) -> bool {
+    text.starts_with('#') || [" #", "\t#", "\n#", ";#", "&#", "|#"].iter().any(|c| text.contains(c))
+}
+
+/// Characters that look like others; outside quotes they have no business in a command.
+fn suspicious(c: char) -> Result<(), Why> {
+    let spaces = matches!(c, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}'
+        | '\u{205f}' | '\u{3000}' | '\u{2028}' | '\u{2029}' | '\u{85}');
+    let wide = matches!(c, '\u{ff00}'..='\u{ffef}' | '\u{fe50}'..='\u{fe6f}' | '\u{37e}');
+    match spaces || wide {
+        true => Err("a character that looks like another"),
+        false => Ok(()),
+    }
+}
+
+/// Whether the character cannot be seen, or changes how others are seen.
+pub(super) fn is_invisible(c: char) -> bool {
+    matches!(c, '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{34f}'
+        | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}

@@ -1,0 +1,179 @@
+//! The process that keepers are forked from.
+//!
+//! Starting a program costs milliseconds: mapping it, linking it, asking the processor what it can
+//! do. So this program is started again only once, as a process with one thread and no state,
+//! and each keeper is a fork of that. It knows nothing of keepers once they are born; each is
+//! bound to the run's process by its own socket. It ends when the run's process does.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, IoSlice, IoSliceMut},
+    iter,
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{Mutex, PoisonError},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    },
+    process::{PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid},
+};
+
+use super::{Level, guard, linux};
+
+/// The argument that asks a program to be a nursery. No command line parser and no test harness
+/// takes it for something else.
+const ARGUMENT: &str = "--gyrus-keepers";
+
+/// One nursery for each program, for as long as this process lives.
+static NURSERIES: Mutex<BTreeMap<PathBuf, UnixStream>> = Mutex::new(BTreeMap::new());
+
+/// Has a keeper of `level` born from `program`, which talks over the other end of `theirs`.
+pub(super) fn bear(program: &Path, level: Level, theirs: &OwnedFd) -> io::Result<()> {
+    let mut nurseries = NURSERIES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(nursery) = nurseries.get(program) {
+        match order(nursery, level, theirs) {
+            // Somebody ended it; keepers that it bore are none the worse.
+            Err(Errno::PIPE | Errno::CONNRESET) => {}
+            ordered => return Ok(ordered?),
+        }
+    }
+    let nursery = start(program)?;
+    order(&nursery, level, theirs)?;
+    nurseries.insert(program.to_owned(), nursery);
+    Ok(())
+}
+
+fn start(program: &Path) -> io::Result<UnixStream> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let mut child = Command::new(program)
+        .arg0("gyrus")
+        .arg(ARGUMENT)
+        // Keys in our environment are none of a command's business.
+        .env_clear()
+        .current_dir("/")
+        // Out of reach of a terminal's Ctrl-C, which is for us to handle.
+        .process_group(0)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    // It lives as long as we do. If it ends earlier, a zombie harms nobody.
+    let _ = child.try_wait();
+    Ok(ours)
+}
+
+fn order(nursery: &UnixStream, level: Level, theirs: &OwnedFd) -> Result<(), Errno> {
+    let handles = [theirs.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut attached = SendAncillaryBuffer::new(&mut space);
+    attached.push(SendAncillaryMessage::ScmRights(&handles));
+    let word = [level.word()];
+    loop {
+        let flags = SendFlags::NOSIGNAL;
+        match sendmsg(nursery, &[IoSlice::new(&word)], &mut attached, flags) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Becomes a nursery and never returns, if this process was started as one. To be called as the
+/// first statement of `main`, before any thread, file or output.
+pub fn serve_if_asked() {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|asked| asked == ARGUMENT)
+    {
+        // Nobody reads our output; the run's process notices that the socket closes.
+        let code = i32::from(serve().is_err());
+        std::process::exit(code);
+    }
+}
+
+fn serve() -> io::Result<()> {
+    linux::close_inherited()?;
+    linux::default_signals();
+    let orders = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    // A keeper that still held the socket would hide that the nursery has ended.
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    let mut keepers = Vec::new();
+    loop {
+        bury(&orders, &mut keepers)?;
+        let Some((level, control)) = next_order(&orders)? else {
+            return Ok(());
+        };
+        match linux::fork()? {
+            Some(keeper) => keepers.push(pidfd_open(keeper, PidfdFlags::empty())?),
+            None => {
+                drop((orders, keepers));
+                let code = i32::from(guard::guard(level, control).is_err());
+                std::process::exit(code);
+            }
+        }
+    }
+}
+
+/// Waits for keepers that have ended, until there is an order.
+fn bury(orders: &UnixStream, keepers: &mut Vec<OwnedFd>) -> io::Result<()> {
+    loop {
+        let mut watched: Vec<_> = iter::once(orders.as_fd())
+            .chain(keepers.iter().map(AsFd::as_fd))
+            .map(|handle| PollFd::from_borrowed_fd(handle, PollFlags::IN))
+            .collect();
+        match poll(&mut watched, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready: Vec<bool> = watched.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut ended = ready[1..].iter();
+        keepers.retain(|keeper| {
+            let ended = ended.next() == Some(&true);
+            if ended {
+                // It has ended, so this cannot block; how it ended is nobody's business.
+                let _ = waitid(WaitId::PidFd(keeper.as_fd()), WaitIdOptions::EXITED);
+            }
+            !ended
+        });
+        if ready[0] {
+            return Ok(());
+        }
+    }
+}
+
+/// The next order; `None` when the run's process has ended.
+fn next_order(orders: &UnixStream) -> io::Result<Option<(Level, UnixStream)>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut attached = RecvAncillaryBuffer::new(&mut space);
+    let mut word = [0];
+    let received = loop {
+        let into = &mut [IoSliceMut::new(&mut word)];
+        match recvmsg(orders, into, &mut attached, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => {}
+            received => break received?,
+        }
+    };
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let control = attached.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut handles) => handles.next(),
+        _ => None,
+    });
+    match (Level::of(word[0]), control) {
+        (Some(level), Some(control)) => Ok(Some((level, UnixStream::from(control)))),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
