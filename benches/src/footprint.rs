@@ -9,8 +9,9 @@ use std::{
 };
 
 use anyhow::Context;
+use gyrus_gate::{House, Warden};
 use gyrus_journal::Store;
-use gyrus_kernel::{Ending, Kernel, Only, Organs, gate::PlainGate, redact::Redactor};
+use gyrus_kernel::{Ending, Kernel, Only, Organs, redact::Redactor};
 use gyrus_models::{ChatModel, Connection, Facts, NoBlobs};
 use gyrus_tools::Registry;
 
@@ -56,7 +57,11 @@ fn kernel(home: &Path, base_url: String) -> anyhow::Result<Kernel> {
     let organs = Organs::new(
         Arc::new(Only(Arc::new(model))),
         tools,
-        Arc::new(PlainGate::new(home.to_owned())),
+        Arc::new(Warden::new(House {
+            state: home.to_owned(),
+            configuration: None,
+            person: None,
+        })),
         Arc::new(Redactor::new([7; 32], Vec::new())),
         gyrus_loops::factory(),
     );

@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
     Boxed, Claim, Cleared, Decision, Delta, Gate, Judgement, Limits, Mode, Model, ModelError,
-    OnAsk, Origin, Part, Price, Prompt, Repeat, Reply, ResolvedCall, Risk, RunId, Site, StopReason,
-    Text, Tool, ToolCall, ToolOutput, ToolSpec, Touch, Unresolvable, Usage, Verdict,
+    OnAsk, Origin, Part, Place, Price, Prompt, Repeat, Reply, ResolvedCall, Risk, RunId, Site,
+    StopReason, Text, Tool, ToolCall, ToolOutput, ToolSpec, Touch, Unresolvable, Usage, Verdict,
 };
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, NewRun, Only, Organs, redact::Redactor};
@@ -51,6 +51,7 @@ pub(crate) fn new_run(workspace: &Path) -> anyhow::Result<NewRun> {
         pins: Default::default(),
         parent: None,
         exposed: false,
+        grants: Vec::new(),
     })
 }
 
@@ -189,16 +190,17 @@ impl Gate for Open {
         &self,
         call: &ToolCall,
         _spec: &ToolSpec,
-        _workspace: &Path,
+        _place: Place<'_>,
     ) -> Result<ResolvedCall, Unresolvable> {
         Ok(ResolvedCall {
             tool: call.tool.clone(),
             arguments: call.arguments.clone(),
             paths: Default::default(),
+            command: None,
         })
     }
 
-    fn judge(&self, _call: &ResolvedCall, _spec: &ToolSpec, _under: &Judgement) -> Verdict {
+    fn judge(&self, _call: &ResolvedCall, _spec: &ToolSpec, _under: &Judgement<'_>) -> Verdict {
         let decision = if self.asks {
             Decision::Ask
         } else {
@@ -208,6 +210,7 @@ impl Gate for Open {
             risk: Risk::Moderate,
             decision,
             reasons: Vec::new(),
+            wider: Vec::new(),
         }
     }
 }

@@ -4,7 +4,7 @@ use anyhow::bail;
 
 #[cfg(feature = "gyrus")]
 use crate::sim;
-use crate::{repository, test, tidy};
+use crate::{oracle, repository, test, tidy};
 
 /// A command: what it is called, what it takes, what it does.
 struct Command {
@@ -14,7 +14,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 4] = [
+const COMMANDS: [Command; 5] = [
     Command {
         name: "test",
         takes: "",
@@ -32,6 +32,12 @@ const COMMANDS: [Command; 4] = [
         takes: "[streams|budgets] [--… N] [--seed S]",
         about: "simulate the journal under faults, streams of models, budgets; in release",
         run: simulate,
+    },
+    Command {
+        name: "oracle",
+        takes: "[--seed N] [--count N]",
+        about: "run what the gate calls reading, in jails, and see whether it is; in release",
+        run: oracle::run,
     },
     Command {
         name: "bench",

@@ -11,6 +11,7 @@
 
 mod commands;
 mod test;
+mod oracle;
 mod programs;
 mod licences;
 mod tidy;

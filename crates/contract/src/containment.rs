@@ -1,21 +1,26 @@
 //! What a command may reach, as the gate plans it and the keeper enforces it.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What a command may reach. Everything else in the file system can be read and not be changed.
-/// Paths are absolute and free of links.
+/// What a command may reach. Everything else in the file system can be read and not be changed,
+/// but for sockets and devices of the machine, which are never there. Paths are absolute and, but
+/// for hidden ones, free of links.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Containment {
     /// May be changed, with all below.
     pub writable: Vec<PathBuf>,
     /// Stands at `/tmp`, `/var/tmp` and `/dev/shm` for the command. It belongs to the run.
     pub temporary: PathBuf,
-    /// Cannot be looked into: an empty file or folder stands there.
+    /// Cannot be looked into: an empty file or folder stands there. What is not there is skipped.
+    /// In a writable folder that holds only until a command moves the folder around it.
     pub hidden: Vec<PathBuf>,
     /// Folders that look writable, while the changes go elsewhere.
     pub layered: Vec<Layer>,
+    /// Variables that make programs keep a folder of theirs below the temporary one, under the
+    /// name given here, because its usual place is neither there nor can be made.
+    pub moved: BTreeMap<String, String>,
     /// What of the network it has.
     pub network: Network,
     /// How much it may use.
@@ -25,11 +30,12 @@ pub struct Containment {
 /// A folder shared by all, with changes that stay private.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Layer {
-    /// Never changed.
+    /// Never changed. If it is not there, there is no layer.
     pub lower: PathBuf,
-    /// An empty or earlier used folder that takes the changes, on a file system that can.
+    /// Takes the changes, on a file system that can; made if it is not there. It lies outside of
+    /// `lower`, and only one command at a time uses it.
     pub upper: PathBuf,
-    /// An empty folder beside `upper`, for the operating system.
+    /// An empty folder beside `upper`, for the operating system; made if it is not there.
     pub work: PathBuf,
 }
 
@@ -45,12 +51,13 @@ pub enum Network {
     Open,
 }
 
-/// How much a command may use, with everything it starts.
+/// How much a command may use. What it uses in all is at most the number of processes times the
+/// limit of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResourceLimits {
-    /// Processes and threads at once.
+    /// Processes and threads at once, of all that it starts.
     pub processes: u64,
-    /// Bytes of memory.
+    /// Bytes of memory that each process may write to.
     pub memory_bytes: u64,
     /// Seconds of CPU time of each process.
     pub cpu_seconds: u64,

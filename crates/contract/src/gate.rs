@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ToolCall, ToolSpec};
+use crate::{CommandReading, Containment, RunId, ToolCall, ToolSpec};
 
 /// How bad a call could be. Ordered: the higher wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -123,6 +123,67 @@ pub struct ResolvedCall {
     /// Path arguments by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub paths: BTreeMap<String, ResolvedPath>,
+    /// What its command line does, and in what it would run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<ResolvedCommand>,
+}
+
+/// A command line, looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ResolvedCommand {
+    /// What it does; links in the paths of its facts are followed.
+    pub reading: CommandReading,
+    /// What it may reach when it runs; `None`: whatever the person may.
+    pub containment: Option<Containment>,
+    /// The hosts that its proxy opens, if it has one; `*` is any.
+    pub hosts: Vec<String>,
+}
+
+/// Something that a person allows for longer than one call. Never covers what is critical.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "grants", rename_all = "snake_case")]
+pub enum Grant {
+    /// Commands that begin with these words.
+    Command {
+        /// The program first.
+        words: Vec<String>,
+    },
+    /// Connections to this host.
+    Host {
+        /// In lower case.
+        host: String,
+    },
+    /// Connections to the registries that packages come from.
+    PackageRegistries,
+    /// Reading this file or folder, with all below.
+    Reads {
+        /// Real.
+        path: PathBuf,
+    },
+    /// Changing this file or folder, with all below.
+    Writes {
+        /// Real.
+        path: PathBuf,
+    },
+    /// Every call of this tool.
+    Tool {
+        /// Its name.
+        tool: String,
+    },
+}
+
+impl fmt::Display for Grant {
+    /// What is allowed, as it follows that word.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Grant::Command { words } => write!(f, "commands that begin with `{}`", words.join(" ")),
+            Grant::Host { host } => write!(f, "connections to {host}"),
+            Grant::PackageRegistries => f.write_str("getting packages from the package registries"),
+            Grant::Reads { path } => write!(f, "reading {}", path.display()),
+            Grant::Writes { path } => write!(f, "changing {}", path.display()),
+            Grant::Tool { tool } => write!(f, "every call of `{tool}`"),
+        }
+    }
 }
 
 /// Why a call could not even be judged. The words are for the model.
@@ -133,15 +194,34 @@ pub struct Unresolvable {
     pub reason: String,
 }
 
+/// Where a call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The run that makes it.
+    pub run: RunId,
+    /// The folder that the run works in.
+    pub workspace: &'a Path,
+}
+
 /// What a verdict depends on besides the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Judgement {
+pub struct Judgement<'a> {
+    /// The folder that the run works in, real.
+    pub workspace: &'a Path,
     /// The mode that the person chose.
     pub mode: Mode,
     /// The run has read untrusted text.
     pub exposed: bool,
     /// The person named the workspace as one that may be lost.
     pub throwaway: bool,
+    /// What changes in the workspace can be undone.
+    pub undoable: bool,
+    /// What the person allowed in this session.
+    pub grants: &'a [Grant],
+    /// What the person typed: the goal and its amendments.
+    pub trusted: &'a [&'a str],
+    /// An address that the call connects to stands, byte for byte, in what the run has read.
+    pub link_was_seen: bool,
 }
 
 /// What the gate says of a call.
@@ -153,6 +233,9 @@ pub struct Verdict {
     pub decision: Decision,
     /// Why, in words for a person.
     pub reasons: Vec<String>,
+    /// What a wider yes would grant; empty if each call must be asked about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wider: Vec<Grant>,
 }
 
 /// Judges calls. `resolve` looks at the world and is recorded; `judge` is pure and total, so a
@@ -163,9 +246,9 @@ pub trait Gate: Send + Sync {
         &self,
         call: &ToolCall,
         spec: &ToolSpec,
-        workspace: &Path,
+        place: Place<'_>,
     ) -> Result<ResolvedCall, Unresolvable>;
 
     /// The verdict on a resolved call.
-    fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement) -> Verdict;
+    fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict;
 }

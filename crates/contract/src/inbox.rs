@@ -47,6 +47,9 @@ pub enum MessageBody {
         /// The answer to a question that wants more than a yes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         words: Option<String>,
+        /// How far the yes reaches.
+        #[serde(default, skip_serializing_if = "Scope::is_once")]
+        scope: Scope,
     },
     /// No to a card.
     Deny {
@@ -64,6 +67,24 @@ pub enum MessageBody {
         /// What came with it. Untrusted.
         payload: String,
     },
+}
+
+/// How far a yes reaches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// This one call.
+    #[default]
+    Once,
+    /// What the card offers, for the rest of the session.
+    Session,
+}
+
+impl Scope {
+    /// Not worth a word on the wire.
+    pub fn is_once(&self) -> bool {
+        *self == Scope::Once
+    }
 }
 
 /// What to do when a person must be asked.

@@ -14,6 +14,7 @@ mod model;
 mod tool;
 mod process;
 mod containment;
+mod sandbox;
 mod command;
 mod gate;
 mod inbox;
@@ -28,11 +29,11 @@ pub use budget::{Limits, Microdollars, Price, Spent};
 pub use command::{CommandFact, CommandReading, CommandWord, Does, SimpleCommand};
 pub use containment::{Containment, Layer, Network, ResourceLimits};
 pub use gate::{
-    Decision, Gate, Judgement, Mode, ModeError, ResolvedCall, ResolvedPath, Risk, Unresolvable,
-    Verdict,
+    Decision, Gate, Grant, Judgement, Mode, ModeError, Place, ResolvedCall, ResolvedCommand,
+    ResolvedPath, Risk, Unresolvable, Verdict,
 };
 pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId};
-pub use inbox::{MessageBody, OnAsk, Principal, SurfaceMessage};
+pub use inbox::{MessageBody, OnAsk, Principal, Scope, SurfaceMessage};
 pub use memory_buffer::{Item, MemoryBuffer};
 pub use message::{Image, Message, Part, Role, ToolCall, ToolResult};
 pub use model::{
@@ -41,6 +42,7 @@ pub use model::{
 };
 pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
 pub use process::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError};
+pub use sandbox::{Confine, Confined, Outlet};
 pub use text::{Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};
 pub use tool::{

@@ -59,8 +59,10 @@ fn settings(arguments: &[String]) -> Option<Settings> {
     let mut settings = Settings {
         seed: 1,
         count: 20_000,
+        disguises: Ground::DISGUISES,
         workers: std::thread::available_parallelism().map_or(1, usize::from),
         worker: worker(),
+        environment: Vec::new(),
     };
     for option in arguments.chunks(2) {
         let number: u64 = option.get(1)?.parse().ok()?;
@@ -83,18 +85,25 @@ fn trial(settings: &Settings) -> Ended {
 /// Runs one line whatever its reading says, and tells what it did.
 fn try_one(line: &str) -> Ended {
     let (program, arguments) = worker();
-    let mut inmate = Inmate::start(&program, &arguments)?;
+    let mut inmate = Inmate::start(&program, &arguments, &[])?;
     let mut is_good = true;
-    for ground in Ground::ALL {
+    let disguises = (0..Ground::DISGUISES).map(Ground::Disguised);
+    for ground in [Ground::Ordinary, Ground::Hostile]
+        .into_iter()
+        .chain(disguises)
+    {
         let question = Question {
             line: line.to_owned(),
             ground,
             run_anyway: true,
         };
         let reply = inmate.ask(&question)?;
-        let changes = reply.outcome.iter().any(|outcome| !outcome.differences.is_empty());
+        let changes = reply
+            .outcome
+            .iter()
+            .any(|outcome| !outcome.differences.is_empty());
         is_good &= !(reply.only_reads && changes);
-        println!("{ground:?}: {reply:?}");
+        println!("{}: {reply:?}", ground.folder());
     }
     Ok(is_good)
 }

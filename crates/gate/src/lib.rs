@@ -2,10 +2,26 @@
 //!
 //! The gate trusts nothing that a model says. It reads what a call would do ([`shell`] for
 //! commands), asks what the person laid down ([`policy`]), and knows what contains it
-//! ([`sandbox`]). What it does not understand is never called safe.
+//! ([`sandbox`]). What it does not understand is never called safe. [`Warden`] brings these
+//! together and fulfils the contract's `Gate`.
+//!
+//! It never executes anything itself, and it never asks anybody: a verdict says that a person
+//! must be asked, the kernel asks.
 
+mod warden;
+mod resolve;
+mod paths;
+mod workspace;
+pub mod shell;
+mod weigh;
+mod sinks;
+mod modes;
 pub mod policy;
 pub mod sandbox;
-pub mod shell;
 #[cfg(feature = "oracle")]
 pub mod oracle;
+
+pub use self::{
+    warden::{Contain, House, Warden},
+    workspace::{WorkspaceError, check_workspace, is_throwaway},
+};

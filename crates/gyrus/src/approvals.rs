@@ -2,13 +2,13 @@
 //!
 //! All of it is read from journals; an answer is a message in the inbox of the run that asks.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::PathBuf};
 
-use gyrus_contract::{Digest, EffectId, MessageBody, Principal, RunId, SurfaceMessage};
+use gyrus_contract::{Digest, EffectId, MessageBody, Principal, RunId, Scope, SurfaceMessage};
 use gyrus_journal::Store;
 use gyrus_kernel::{Card, Entry, log_name};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, grants};
 
 /// A question.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,11 +92,23 @@ pub(crate) fn answer(
 ) -> Result<(), Failure> {
     let (effect, digest) = (open.effect.clone(), open.digest);
     let body = match answer {
-        Answer::Yes { words } => MessageBody::Approve {
-            effect,
-            digest,
-            words,
-        },
+        Answer::Yes { words, reach } => {
+            let scope = match reach {
+                Reach::Once => Scope::Once,
+                Reach::Session => Scope::Session,
+                Reach::Always => {
+                    let workspace = workspace(store, open.run)?;
+                    grants::give(store, &workspace, &open.card.wider, &from)?;
+                    Scope::Session
+                }
+            };
+            MessageBody::Approve {
+                effect,
+                digest,
+                words,
+                scope,
+            }
+        }
         Answer::No { reason } => MessageBody::Deny {
             effect,
             digest,
@@ -106,6 +118,28 @@ pub(crate) fn answer(
     send(store, open.run, from, body)
 }
 
+/// How far a yes reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// This one call.
+    Once,
+    /// What the card offers, for the rest of the session.
+    Session,
+    /// The same, in this folder, until it is revoked.
+    Always,
+}
+
+/// The folder that a run works in.
+fn workspace(store: &Store, run: RunId) -> Result<PathBuf, Failure> {
+    let reader = store.reader(&log_name(run))?;
+    match reader.entry(1)?.map(|entry| gyrus_kernel::parse(&entry)) {
+        Some(Ok(Entry::RunStarted(started))) => Ok(started.workspace),
+        _ => Err(Failure::failed(format!(
+            "run {run} does not say where it works"
+        ))),
+    }
+}
+
 /// What a person says to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -113,6 +147,8 @@ pub(crate) enum Answer {
     Yes {
         /// The answer, to a question that wants words.
         words: Option<String>,
+        /// How far it reaches.
+        reach: Reach,
     },
     /// No, perhaps with words for the model.
     No {

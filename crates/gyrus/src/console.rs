@@ -12,9 +12,10 @@ use std::{
 
 use gyrus_contract::{OnAsk, Principal, RunId, Spent};
 use gyrus_journal::{Entry, Reader, Store};
+use gyrus_kernel::Card;
 
 use crate::{
-    approvals::{self, Answer, Open},
+    approvals::{self, Answer, Open, Reach},
     failure::Failure,
     select::short,
     show::{
@@ -153,11 +154,7 @@ impl Console {
         if self.person.is_some() && self.on_ask == OnAsk::Wait {
             // The bell: whoever looks elsewhere is called.
             text.push('\x07');
-            text.push_str(if open.card.question {
-                "your answer: "
-            } else {
-                "y = yes, n = no, n and words = no, and what to do instead: "
-            });
+            text.push_str(choices(&open.card));
             self.end_question()?;
             crate::terminal::forget_what_was_typed();
             self.asking = true;
@@ -196,14 +193,14 @@ impl Console {
         else {
             return Ok(());
         };
-        let question = open.card.question;
-        match understand(typed, question) {
+        match understand(typed, &open.card) {
             Some(answer) => {
                 self.asking = false;
                 approvals::answer(&self.store, open, person.clone(), answer)
             }
-            None if question => put("your answer, in words: "),
-            None => put("please type y or n: "),
+            None if open.card.question => put("your answer, in words: "),
+            None if open.card.wider.is_empty() => put("please type y or n: "),
+            None => put("please type y, s, a or n: "),
         }
     }
 
@@ -258,18 +255,35 @@ fn rendered(line: &Line, indent: &str, painter: &Painter) -> String {
     text
 }
 
-/// What a typed line says; `None` if it is neither yes nor no, or no answer to a question.
-fn understand(typed: &str, question: bool) -> Option<Answer> {
-    let typed = typed.trim();
-    if question {
-        let words = Some(typed.to_owned());
-        return (!typed.is_empty()).then_some(Answer::Yes { words });
+/// What can be answered to a card.
+pub(crate) fn choices(card: &Card) -> &'static str {
+    if card.question {
+        "your answer: "
+    } else if card.wider.is_empty() {
+        "y = yes, n = no, n and words = no, and what to do instead: "
+    } else {
+        "y = yes, once; s = for this session; a = always here; n = no, n and words = no, and what \
+         to do instead: "
     }
+}
+
+/// What a typed line says; `None` if it is neither yes nor no, or no answer to a question.
+pub(crate) fn understand(typed: &str, card: &Card) -> Option<Answer> {
+    let typed = typed.trim();
+    let reach = Reach::Once;
+    if card.question {
+        let words = Some(typed.to_owned());
+        return (!typed.is_empty()).then_some(Answer::Yes { words, reach });
+    }
+    let wider = !card.wider.is_empty();
+    let yes = |reach| Some(Answer::Yes { words: None, reach });
     let (word, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
     let rest = rest.trim();
     match word.to_ascii_lowercase().as_str() {
         // Words after a yes may be a condition, and a yes has none.
-        "y" | "yes" if rest.is_empty() => Some(Answer::Yes { words: None }),
+        "y" | "yes" if rest.is_empty() => yes(Reach::Once),
+        "s" | "session" if rest.is_empty() && wider => yes(Reach::Session),
+        "a" | "always" if rest.is_empty() && wider => yes(Reach::Always),
         "n" | "no" => Some(Answer::No {
             reason: (!rest.is_empty()).then(|| rest.to_owned()),
         }),
@@ -318,9 +332,27 @@ mod tests {
                 reason: reason.map(str::to_owned),
             })
         };
+        let yes = |reach| Some(Answer::Yes { words: None, reach });
+        let card = |wider| Card {
+            sentence: String::new(),
+            reasons: Vec::new(),
+            details: Vec::new(),
+            question: false,
+            wider,
+        };
+        let grants = vec![gyrus_contract::Grant::PackageRegistries];
         for (typed, answer) in [
-            ("y\n", Some(Answer::Yes { words: None })),
-            (" YES ", Some(Answer::Yes { words: None })),
+            ("s", yes(Reach::Session)),
+            ("a", yes(Reach::Always)),
+            ("y", yes(Reach::Once)),
+        ] {
+            assert_eq!(understand(typed, &card(grants.clone())), answer, "{typed}");
+        }
+        for (typed, answer) in [
+            ("y\n", yes(Reach::Once)),
+            (" YES ", yes(Reach::Once)),
+            ("s", None),
+            ("a", None),
             ("n", no(None)),
             (
                 "no use the other folder\n",
@@ -330,7 +362,7 @@ mod tests {
             ("", None),
             ("yess", None),
         ] {
-            assert_eq!(understand(typed, false), answer, "{typed}");
+            assert_eq!(understand(typed, &card(Vec::new())), answer, "{typed}");
         }
     }
 

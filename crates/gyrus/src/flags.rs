@@ -80,9 +80,9 @@ impl LimitFlags {
 pub(crate) struct ApprovalFlags {
     /// How much it may do without asking: read-only, ask, edits, auto or never
     ///
-    /// read-only: only what changes nothing. ask: asks before every change. edits: changes files
-    /// in the workspace without asking. auto: asks for what nothing contains; needs a --workdir
-    /// that may be lost. never: denies what it would have to ask for. What is critical is asked
+    /// read-only: only what changes nothing. ask: changes what can be undone in the workspace, and
+    /// runs code in the sandbox; asks for everything else. edits: the same where there is no undo.
+    /// auto: asks for what nothing contains. never: denies what it would have to ask for. What is critical is asked
     /// or denied in every mode.
     #[arg(long, alias = "permission-mode", value_name = "MODE")]
     pub(crate) approve: Option<Mode>,
@@ -92,6 +92,23 @@ pub(crate) struct ApprovalFlags {
     /// on when it is answered and resumed. deny: count it as a no.
     #[arg(long, value_name = "WHAT")]
     on_ask: Option<OnAskWord>,
+    /// Confine commands to the workspace, without a network: on or off (default: on)
+    ///
+    /// Without the sandbox, whatever runs code is asked about.
+    #[arg(long, value_name = "WHAT")]
+    sandbox: Option<SandboxWord>,
+}
+
+/// Whether commands are confined.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SandboxWord {
+    /// They are, where this machine can.
+    #[default]
+    #[value(alias = "workspace-write")]
+    On,
+    /// They can do what the person can.
+    #[value(alias = "danger-full-access", alias = "none")]
+    Off,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -102,6 +119,11 @@ enum OnAskWord {
 }
 
 impl ApprovalFlags {
+    /// Whether commands are confined.
+    pub(crate) fn sandbox(&self) -> SandboxWord {
+        self.sandbox.unwrap_or_default()
+    }
+
     /// The flag, if it was given.
     pub(crate) fn on_ask(&self) -> Option<OnAsk> {
         self.on_ask.map(|word| match word {

@@ -76,6 +76,24 @@ impl Home {
         ))
     }
 
+    /// The person's policy, whether it exists or not.
+    pub(crate) fn policy(&self) -> PathBuf {
+        self.config.with_file_name("policy.toml")
+    }
+
+    /// Where the configuration is, if not with the state.
+    pub(crate) fn configuration(&self) -> Option<PathBuf> {
+        let folder = self.config.parent()?;
+        (!folder.starts_with(&self.state)).then(|| folder.to_owned())
+    }
+
+    /// All folders of gyrus's own.
+    pub(crate) fn own(&self) -> Vec<PathBuf> {
+        let mut own = vec![self.state.clone()];
+        own.extend(self.configuration());
+        own
+    }
+
     /// The journals, created if there are none.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
         self.create_state()?;

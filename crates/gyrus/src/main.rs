@@ -19,6 +19,9 @@ mod discover;
 mod measured;
 mod new_run;
 mod given;
+mod grants;
+mod laid_down;
+mod sandbox;
 mod prompt;
 mod select;
 mod trace_file;
@@ -101,7 +104,8 @@ fn first_steps() -> Result<Code, Failure> {
 }
 
 fn main() -> ExitCode {
-    gyrus_kernel::keeper::serve_if_asked();
+    gyrus_gate::sandbox::probe_if_asked();
+    gyrus_kernel::keeper::serve_if_asked(sandbox::confine);
     let gyrus = Gyrus {
         environment: Environment::read(),
     };

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use gyrus_contract::{Limits, Mode, OnAsk, RunId, Text};
+use gyrus_contract::{Limits, OnAsk, RunId, Text};
+use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
-use gyrus_kernel::{Entry, Given, NewRun, Pins, gate::is_throwaway, log_name};
+use gyrus_kernel::{Entry, Given, NewRun, Pins, log_name};
 
 use crate::{
     config::Config, failure::Failure, flags::RunFlags, home::Home, organs, select, select::short,
@@ -41,17 +42,6 @@ impl Wish<'_> {
             .approve
             .or(config.approve)
             .unwrap_or_default();
-        if mode == Mode::Auto && !throwaway {
-            return Err(Failure::usage(format!(
-                "--approve auto lets commands run unasked, and nothing contains them but the \
-                 folder, so {} must be one that may be lost",
-                workspace.display()
-            ))
-            .hint(
-                "name an empty folder, or one below the system's folder for temporary files: \
-                 --workdir FOLDER",
-            ));
-        }
         let by_place = if self.at_terminal {
             OnAsk::Wait
         } else {
@@ -73,6 +63,7 @@ impl Wish<'_> {
             pins: self.pins,
             parent: None,
             exposed: false,
+            grants: Vec::new(),
         })
     }
 }

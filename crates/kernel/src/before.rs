@@ -1,10 +1,10 @@
 //! The run before another in its session: what the next one remembers of it.
 
-use gyrus_contract::{Item, Message, Origin, Part, Role, RunId, Text};
+use gyrus_contract::{Grant, Item, Message, Origin, Part, Role, RunId, Text};
 use gyrus_journal::Reader;
 
 use crate::{
-    Appended, Ending, Inline, Kernel, KernelError, Stop,
+    Appended, Ending, Inline, Kernel, KernelError, KernelState, Stop,
     kernel::log_name,
     log::Log,
     position::{Position, memory_at},
@@ -16,6 +16,8 @@ pub(crate) struct Before {
     items: Vec<Item>,
     /// It had read untrusted text.
     pub(crate) exposed: bool,
+    /// What the person allowed.
+    pub(crate) grants: Vec<Grant>,
 }
 
 impl Before {
@@ -45,11 +47,14 @@ impl Before {
         if let Some(said) = outcome(&position) {
             items.push(Item::new(said));
         }
-        let exposed = position.kernel_state().exposed;
+        let KernelState {
+            exposed, grants, ..
+        } = position.kernel_state();
         Ok(Self {
             reader,
             items,
             exposed,
+            grants,
         })
     }
 

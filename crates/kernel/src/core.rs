@@ -2,16 +2,23 @@
 
 use std::{
     collections::BTreeMap,
+    iter,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use gyrus_contract::{EffectId, Judgement, Part, Principal, Purpose, RunId, SurfaceMessage, Text};
+use gyrus_contract::{
+    EffectId, Grant, Judgement, Part, Principal, Purpose, ResolvedCall, RunId, SurfaceMessage,
+    Text, ToolCall, ToolSpec, Verdict,
+};
 use gyrus_journal::Inbox;
 
 use crate::{
-    Controls, Entry, Kernel, KernelState, ModelReply, RunStarted, Settings, Stop, budget::Ledger,
-    log::Log, recorded::Recorded,
+    Controls, Entry, Kernel, KernelState, ModelReply, RunStarted, Settings, Stop,
+    budget::Ledger,
+    links::{self, Links},
+    log::Log,
+    recorded::Recorded,
 };
 
 /// One run while a process holds it.
@@ -29,6 +36,7 @@ pub(crate) struct Core {
     pub(crate) prompts_may_differ: bool,
     recorded: Mutex<Recorded>,
     shared: Mutex<Shared>,
+    links: Mutex<Links>,
 }
 
 /// What changes while a cycle goes on, beside the ledger.
@@ -39,6 +47,10 @@ pub(crate) struct Shared {
     pub(crate) amendments: Vec<Text>,
     pub(crate) consumed: Vec<String>,
     pub(crate) denied: Vec<String>,
+    /// What the person allowed for the rest of the session.
+    pub(crate) grants: Vec<Grant>,
+    /// Why what changes in the workspace cannot be undone.
+    pub(crate) not_undoable: Option<String>,
     /// How many tokens the model takes that was asked last.
     pub(crate) window: Option<u64>,
     /// Messages of memory below this number stand in the journal.
@@ -104,6 +116,8 @@ impl Core {
             amendments: state.amendments,
             consumed: Vec::new(),
             denied: state.denied,
+            grants: state.grants,
+            not_undoable: state.not_undoable,
             window: state.window,
             journaled_items: parts.journaled_items,
             world_changed: false,
@@ -124,6 +138,7 @@ impl Core {
             prompts_may_differ: parts.prompts_may_differ,
             recorded: Mutex::default(),
             shared: Mutex::new(shared),
+            links: Mutex::default(),
         }
     }
 
@@ -145,16 +160,67 @@ impl Core {
             amendments: shared.amendments.clone(),
             children: self.ledger.children(),
             denied: shared.denied.clone(),
+            grants: shared.grants.clone(),
+            not_undoable: shared.not_undoable.clone(),
             window: shared.window,
             settings: (self.settings != self.started.settings).then(|| self.settings.clone()),
         }
     }
 
-    pub(crate) fn judgement(&self) -> Judgement {
-        Judgement {
-            mode: self.settings.mode,
-            exposed: self.shared().exposed,
-            throwaway: self.started.throwaway,
+    /// What the person typed: the goal and its amendments.
+    pub(crate) fn trusted(&self) -> Vec<String> {
+        let amendments = self.shared().amendments.clone();
+        iter::once(&self.goal)
+            .chain(&amendments)
+            .filter(|text| text.origin.is_trusted())
+            .map(|text| text.text.clone())
+            .collect()
+    }
+
+    /// Judges a call as things stand now.
+    pub(crate) fn judge(
+        &self,
+        call: &ToolCall,
+        resolved: &ResolvedCall,
+        spec: &ToolSpec,
+    ) -> Result<Verdict, Stop> {
+        let link_was_seen = match links::connects(self, call) {
+            None => false,
+            Some(address) => {
+                let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+                links.saw(self, address)?
+            }
+        };
+        let trusted = self.trusted();
+        let trusted: Vec<&str> = trusted.iter().map(String::as_str).collect();
+        let (exposed, grants, undoable) = {
+            let shared = self.shared();
+            let undoable = shared.not_undoable.is_none();
+            (shared.exposed, shared.grants.clone(), undoable)
+        };
+        Ok(self.kernel.organs().gate.judge(
+            resolved,
+            spec,
+            &Judgement {
+                workspace: &self.started.workspace,
+                mode: self.settings.mode,
+                exposed,
+                throwaway: self.started.throwaway,
+                undoable,
+                grants: &grants,
+                trusted: &trusted,
+                link_was_seen,
+            },
+        ))
+    }
+
+    /// The person allowed more than one call.
+    pub(crate) fn grant(&self, grants: &[Grant]) {
+        let mut shared = self.shared();
+        for grant in grants {
+            if !shared.grants.contains(grant) {
+                shared.grants.push(grant.clone());
+            }
         }
     }
 

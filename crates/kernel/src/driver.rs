@@ -329,6 +329,11 @@ impl Driver {
         } else {
             None
         };
+        match &snapshot {
+            Some(Snapshot::Missing(why)) => core.shared().not_undoable = Some(why.clone()),
+            Some(Snapshot::Blob(_)) => core.shared().not_undoable = None,
+            None => {}
+        }
         Ok(CycleEnded {
             cycle: self.cycle,
             state_version: self.cognitive_loop.version(),

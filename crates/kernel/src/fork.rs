@@ -79,6 +79,7 @@ impl Kernel {
             model: self.organs().router.name().to_owned(),
             settings: settings.clone(),
             parent: None,
+            grants: Vec::new(),
             forked_from: Some(ForkedFrom {
                 run,
                 cycle,
@@ -112,6 +113,7 @@ fn inherited(last: CycleEnded, appended: Appended) -> CycleEnded {
             // What the prefix used was the other run's.
             spent: Spent::default(),
             denied: Vec::new(),
+            grants: Vec::new(),
             settings: None,
             ..last.kernel
         },

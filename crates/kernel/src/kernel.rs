@@ -7,7 +7,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    Gate, Image, KeeperError, Limits, Mode, OnAsk, Part, Router, RunId, Text, Tool, ToolSpec,
+    Gate, Grant, Image, KeeperError, Limits, Mode, OnAsk, Outlet, Part, Router, RunId, Text, Tool,
+    ToolSpec,
 };
 use gyrus_journal::{LogName, Store, Take, os::process::ProcessIdentity};
 use serde_json::Value;
@@ -41,6 +42,8 @@ pub struct Organs {
     pub pins: Pins,
     /// Who hears models while they speak.
     pub live: Option<Live>,
+    /// Serves the way out of sandboxes.
+    pub outlet: Option<Arc<dyn Outlet>>,
 }
 
 impl Organs {
@@ -70,6 +73,7 @@ impl Organs {
             keeper_program: None,
             pins: Pins::new(),
             live: None,
+            outlet: None,
         }
     }
 
@@ -130,6 +134,9 @@ pub struct NewRun {
     pub parent: Option<Parent>,
     /// Whoever starts it has read untrusted text.
     pub exposed: bool,
+    /// What the person allowed beforehand. What they allowed in the run before it in the session
+    /// is added.
+    pub grants: Vec<Grant>,
 }
 
 /// What a person changes when a run is resumed; `None` leaves it.
@@ -293,6 +300,8 @@ impl Kernel {
             Some(before) => before.carry_into(&log)?,
             None => Appended::default(),
         };
+        let mut grants = new.grants;
+        grants.extend(before.into_iter().flat_map(|before| before.grants));
         let snapshot = driver::first_snapshot(&log, &new.workspace)?;
         let started = RunStarted {
             run: new.id,
@@ -304,6 +313,7 @@ impl Kernel {
             continues: new.continues,
             memory,
             exposed,
+            grants,
             loop_config: self.inner.loop_config.share(new.loop_config),
             workspace: new.workspace,
             throwaway: new.throwaway,

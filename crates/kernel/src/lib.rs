@@ -30,11 +30,11 @@ mod controls;
 mod inbox;
 mod before;
 mod budget;
+mod links;
 mod live;
 mod log;
 mod only;
 
-pub mod gate;
 pub mod keeper;
 pub mod redact;
 pub mod snapshot;

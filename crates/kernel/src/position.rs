@@ -12,7 +12,7 @@ use gyrus_journal::Reader;
 
 use crate::{
     Appended, CycleEnded, Ending, Entry, KernelError, KernelState, Pins, RunStarted, Settings,
-    Stop, log::parse,
+    Snapshot, Stop, log::parse,
 };
 
 /// Where a run is.
@@ -155,6 +155,11 @@ impl Position {
         let last = self.last.as_ref().map(|cycle| cycle.kernel.clone());
         let mut state = last.unwrap_or_else(|| KernelState {
             exposed: self.started.exposed,
+            grants: self.started.grants.clone(),
+            not_undoable: match &self.started.snapshot {
+                Snapshot::Missing(why) => Some(why.clone()),
+                Snapshot::Blob(_) => None,
+            },
             ..KernelState::default()
         });
         // Money and tokens of an unfinished cycle stand in its entries; its time only here.

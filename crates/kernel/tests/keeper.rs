@@ -38,7 +38,7 @@ until [ -e ready ]; do sleep 0.01; done
 "#;
 
 fn main() {
-    keeper::serve_if_asked();
+    keeper::serve_if_asked(|_| Err("these tests confine nothing".to_owned()));
     let arguments: Vec<String> = std::env::args().collect();
     if arguments
         .get(1)

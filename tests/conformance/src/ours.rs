@@ -171,6 +171,7 @@ impl Subject for Gyrus {
             effect,
             digest,
             words: None,
+            scope: Default::default(),
         });
     }
 }

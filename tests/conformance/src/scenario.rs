@@ -8,11 +8,10 @@ use std::{
 
 use gyrus_contract::MessageBody;
 use gyrus_contract::{Limits, Mode, OnAsk, Origin, Price, Principal, RunId, SurfaceMessage, Text};
+use gyrus_gate::{House, Warden};
 use gyrus_journal::{Error, Store, Take};
 use gyrus_kernel::{
-    Changes, Finished, Kernel, KernelError, LoopFactory, NewRun, Only, Organs, Ready,
-    gate::PlainGate,
-    log_name,
+    Changes, Finished, Kernel, KernelError, LoopFactory, NewRun, Only, Organs, Ready, log_name,
     redact::{Redactor, Secret},
 };
 use serde_json::{Value, json};
@@ -74,6 +73,7 @@ impl Scenario {
                 pins: Default::default(),
                 parent: None,
                 exposed: false,
+                grants: Vec::new(),
             },
             script,
             price: None,
@@ -178,7 +178,11 @@ impl Bench {
         let organs = Organs::new(
             Arc::new(Only(model.clone())),
             world.tools(),
-            Arc::new(PlainGate::new(home.path().join("state"))),
+            Arc::new(Warden::new(House {
+                state: home.path().join("state"),
+                configuration: None,
+                person: None,
+            })),
             scenario.redactor.clone(),
             scenario.loops.clone(),
         );

@@ -158,6 +158,7 @@ pub fn card() -> Card {
         reasons: Vec::new(),
         details: Vec::new(),
         question: false,
+        wider: Vec::new(),
     }
 }
 

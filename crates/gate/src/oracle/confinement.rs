@@ -1,4 +1,7 @@
-#![expect(unsafe_code, reason = "a closure between fork and exec has no safe form")]
+#![expect(
+    unsafe_code,
+    reason = "a closure between fork and exec has no safe form"
+)]
 //! What becomes of a command's process between fork and exec.
 
 use std::{ffi::CString, io, os::unix::process::CommandExt, process::Command};

@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Write},
     os::{fd::OwnedFd, unix::net::UnixStream},
+    path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -20,15 +21,20 @@ pub struct Inmate {
 }
 
 impl Inmate {
-    /// Starts `program` with `arguments` in namespaces of its own; it has to call
-    /// [`work`](super::work).
-    pub fn start(program: &std::path::Path, arguments: &[String]) -> Result<Self, Error> {
+    /// Starts `program` with `arguments` and more `environment`, in namespaces of its own; it has
+    /// to call [`work`](super::work).
+    pub fn start(
+        program: &Path,
+        arguments: &[String],
+        environment: &[(String, String)],
+    ) -> Result<Self, Error> {
         let (ours, theirs) = UnixStream::pair().map_err(doing("make a socket"))?;
         ours.set_read_timeout(Some(PATIENCE))
             .map_err(doing("set a time limit"))?;
         let child = in_namespaces()
             .arg(program)
             .args(arguments)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .spawn()

@@ -20,7 +20,7 @@ use rustix::{
     fs::{Mode, XattrFlags},
     io::Errno,
     mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount},
-    process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, waitpid},
+    process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, wait},
 };
 
 use super::{Error, Outcome, confinement, doing, fixture::Ground, overlay};
@@ -63,7 +63,8 @@ impl Jail {
             return Err(doing("build a jail")(source));
         }
         let size = c"size=1g,mode=755";
-        mount("tmpfs", STORE, "tmpfs", MountFlags::empty(), size).map_err(doing("mount a tmpfs"))?;
+        mount("tmpfs", STORE, "tmpfs", MountFlags::empty(), size)
+            .map_err(doing("mount a tmpfs"))?;
         let below = |name: &str| PathBuf::from(BASE).join(name);
         for (name, mode, is_opaque) in [
             ("home", 0o755, true),
@@ -79,9 +80,15 @@ impl Jail {
         for device in DEVICES {
             fs::write(below("dev").join(device), "").map_err(doing("make a device"))?;
         }
-        for (name, target) in [("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")] {
+        for (name, target) in [
+            ("fd", "fd"),
+            ("stdin", "fd/0"),
+            ("stdout", "fd/1"),
+            ("stderr", "fd/2"),
+        ] {
             let target = format!("/proc/self/{target}");
-            std::os::unix::fs::symlink(target, below("dev").join(name)).map_err(doing("make a link"))?;
+            std::os::unix::fs::symlink(target, below("dev").join(name))
+                .map_err(doing("make a link"))?;
         }
         mount_bind(below("home"), HOMES).map_err(doing("bind /home"))?;
         super::fixture::lay_out()?;
@@ -89,11 +96,21 @@ impl Jail {
         make_folder(Path::new(BEFORE), 0o755, false)?;
         make_folder(Path::new(MERGED), 0o755, false)?;
         let lower = CString::new(format!("lowerdir={BASE}:/")).expect("it holds no NUL");
-        mount("overlay", BEFORE, "overlay", MountFlags::RDONLY, lower.as_c_str())
-            .map_err(doing("mount an overlay"))?;
+        mount(
+            "overlay",
+            BEFORE,
+            "overlay",
+            MountFlags::RDONLY,
+            lower.as_c_str(),
+        )
+        .map_err(doing("mount an overlay"))?;
         let mut jail = Self {
             layer: 0,
-            bash: if Path::new("/usr/bin/bash").exists() { "/usr/bin/bash" } else { "/bin/bash" },
+            bash: if Path::new("/usr/bin/bash").exists() {
+                "/usr/bin/bash"
+            } else {
+                "/bin/bash"
+            },
             path,
             sink: sink()?,
             counters: counters()?,
@@ -118,13 +135,25 @@ impl Jail {
              metacopy=off,redirect_dir=off,index=off"
         );
         let options = CString::new(options).expect("it holds no NUL");
-        mount("overlay", MERGED, "overlay", MountFlags::empty(), options.as_c_str())
-            .map_err(doing("mount an overlay"))?;
+        mount(
+            "overlay",
+            MERGED,
+            "overlay",
+            MountFlags::empty(),
+            options.as_c_str(),
+        )
+        .map_err(doing("mount an overlay"))?;
         let quiet = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         // Read-only as a whole: root may write `sysrq-trigger` without any capability.
         let proc = format!("{MERGED}/proc");
-        mount("proc", &proc, "proc", quiet | MountFlags::RDONLY, None::<&CStr>)
-            .map_err(doing("mount /proc"))?;
+        mount(
+            "proc",
+            &proc,
+            "proc",
+            quiet | MountFlags::RDONLY,
+            None::<&CStr>,
+        )
+        .map_err(doing("mount /proc"))?;
         for device in DEVICES {
             let target = format!("{MERGED}/dev/{device}");
             mount_bind(format!("/dev/{device}"), &target).map_err(doing("bind a device"))?;
@@ -186,17 +215,23 @@ impl Jail {
         let stayed = !outcome.timed_out && somebody_stays(GRACE)?;
         end_all()?;
         if stayed {
-            outcome.differences.push("a process stays behind".to_owned());
+            outcome
+                .differences
+                .push("a process stays behind".to_owned());
         }
         let counters = counters()?;
         if counters != self.counters {
-            outcome.differences.push("it tried to reach the network".to_owned());
+            outcome
+                .differences
+                .push("it tried to reach the network".to_owned());
             self.counters = counters;
         }
         let upper = self.upper();
         if !overlay::is_untouched(&upper).map_err(doing("look at the changes"))? {
             let changes = overlay::differences(&upper, Path::new(BEFORE));
-            outcome.differences.extend(changes.map_err(doing("look at the changes"))?);
+            outcome
+                .differences
+                .extend(changes.map_err(doing("look at the changes"))?);
             self.restore()?;
         }
         Ok(outcome)
@@ -223,7 +258,7 @@ fn ended(pid: Pid, limit: Duration) -> Result<bool, Error> {
 fn somebody_stays(grace: Duration) -> Result<bool, Error> {
     let deadline = Instant::now() + grace;
     loop {
-        match waitpid(None, WaitOptions::NOHANG) {
+        match wait(WaitOptions::NOHANG) {
             Err(Errno::CHILD) => return Ok(false),
             Ok(None) if Instant::now() > deadline => return Ok(true),
             Ok(None) => std::thread::sleep(Duration::from_millis(1)),
@@ -236,7 +271,7 @@ fn somebody_stays(grace: Duration) -> Result<bool, Error> {
 /// Kills whatever lives in this namespace beside this process, and waits for it.
 fn end_all() -> Result<(), Error> {
     loop {
-        match waitpid(None, WaitOptions::NOHANG) {
+        match wait(WaitOptions::NOHANG) {
             Err(Errno::CHILD) => return Ok(()),
             Ok(Some(_)) | Err(Errno::INTR) => continue,
             Ok(None) => {}
@@ -247,7 +282,7 @@ fn end_all() -> Result<(), Error> {
             Ok(()) | Err(Errno::SRCH) => {}
             Err(error) => return Err(doing("kill what is left")(error)),
         }
-        match waitpid(None, WaitOptions::empty()) {
+        match wait(WaitOptions::empty()) {
             Ok(_) | Err(Errno::CHILD | Errno::INTR) => {}
             Err(error) => return Err(doing("wait for what is left")(error)),
         }

@@ -23,7 +23,8 @@ impl Stock {
     /// The mutation that belongs to a seed: the same one always, for the same lines.
     pub(super) fn mutation(&self, seed: u64) -> String {
         // Neighbouring seeds must not give neighbouring numbers.
-        let mut random = Random::new(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x6779_7275_7367_6174);
+        let mut random =
+            Random::new(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x6779_7275_7367_6174);
         let mut line = self.one(&mut random).to_owned();
         for _ in 0..=random.below(MOST_STEPS) {
             let next = self.step(&line, &mut random);
@@ -173,7 +174,10 @@ fn with_option(line: &str, random: &mut Random) -> String {
         })
         .collect();
     let (program, options) = match known.is_empty() {
-        true => (random.below(words.len()), OPTIONS[random.below(OPTIONS.len())].1),
+        true => (
+            random.below(words.len()),
+            OPTIONS[random.below(OPTIONS.len())].1,
+        ),
         false => known[random.below(known.len())],
     };
     // Right behind the program, or further on in its command.
@@ -196,6 +200,9 @@ mod tests {
         assert!(lines(0).eq(lines(0)));
         let all: std::collections::BTreeSet<String> = lines(0).collect();
         assert!(all.len() > 10_000, "{} different lines", all.len());
-        assert!(all.iter().all(|line| line.len() <= LONGEST && !line.contains('\0')));
+        assert!(
+            all.iter()
+                .all(|line| line.len() <= LONGEST && !line.contains('\0'))
+        );
     }
 }

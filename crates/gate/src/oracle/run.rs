@@ -33,10 +33,15 @@ pub struct Settings {
     pub seed: u64,
     /// Mutations to run, that is, such as are called reading.
     pub count: u64,
+    /// In how many of the disguised folders each line of the corpora that names git is run; the
+    /// others are run in one, or, if this is 1, in none.
+    pub disguises: usize,
     /// Jails at once.
     pub workers: usize,
     /// The program that is the worker, and its arguments; see [`Inmate::start`].
     pub worker: (PathBuf, Vec<String>),
+    /// Variables that it gets beside this process's own.
+    pub environment: Vec<(String, String)>,
 }
 
 /// A line that was called reading, and was not.
@@ -64,7 +69,11 @@ impl std::fmt::Display for Failure {
             differences,
         } = self;
         let differences = differences.join("; ");
-        write!(f, "{shortest:?} ({ground:?}): {differences}\n    {origin}: {line:?}")
+        write!(
+            f,
+            "{shortest:?} in {}: {differences}\n    {origin}: {line:?}",
+            ground.folder()
+        )
     }
 }
 
@@ -81,8 +90,10 @@ pub struct Summary {
     pub timed_out: u64,
     /// Lines of the corpus of reading lines, and how many of them were recognised.
     pub recognised: (u64, u64),
-    /// What went wrong, shortest first.
+    /// What went wrong, shortest first. What comes down to the same line is here once.
     pub failures: Vec<Failure>,
+    /// Failures that came down to the same line as one of these.
+    pub repeated: u64,
     /// How long it took.
     pub seconds: f64,
 }
@@ -93,12 +104,13 @@ impl std::fmt::Display for Summary {
         let (of, recognised) = self.recognised;
         write!(
             f,
-            "{executed} lines run ({} of the corpora, {} of {} mutations), {} failures, {} out of \
-             time, {recognised} of {of} reading lines recognised, {:.0} lines/s",
+            "{executed} lines run ({} of the corpora, {} of {} mutations), {} failures ({} more come \
+             down to the same), {} out of time, {recognised} of {of} reading lines recognised, {:.0} lines/s",
             self.corpus_lines,
             self.mutations,
             self.tried,
             self.failures.len(),
+            self.repeated,
             self.timed_out,
             executed as f64 / self.seconds.max(0.001),
         )
@@ -128,8 +140,13 @@ pub fn run(settings: &Settings, tell: &(dyn Fn(&Failure) + Sync)) -> Result<Summ
             .collect()
     });
     results.into_iter().collect::<Result<(), Error>>()?;
-    let mut summary = trial.summary.into_inner().unwrap_or_else(PoisonError::into_inner);
-    summary.failures.sort_by_key(|failure| failure.shortest.len());
+    let mut summary = trial
+        .summary
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    summary
+        .failures
+        .sort_by_key(|failure| failure.shortest.len());
     summary.seconds = started.elapsed().as_secs_f64();
     Ok(summary)
 }
@@ -157,7 +174,8 @@ impl<'a> Trial<'a> {
             ("everyday", EVERYDAY),
         ] {
             for command in corpus::parse(text)? {
-                for ground in Ground::ALL {
+                let grounds = grounds(&command.line, command.number, settings.disguises);
+                for ground in grounds {
                     tasks.push(Task {
                         origin: format!("{name}.txt line {}", command.number),
                         ground,
@@ -207,10 +225,10 @@ impl<'a> Trial<'a> {
             });
         }
         let seed = (self.settings.seed << 32).wrapping_add(index - self.corpus.len() as u64);
-        // Three of four where the traps are.
         let ground = match seed % 4 {
             0 => Ground::Ordinary,
-            _ => Ground::Hostile,
+            1 => Ground::Hostile,
+            _ => Ground::Disguised((seed / 4) as usize % Ground::DISGUISES),
         };
         Some(Task {
             origin: format!("mutation {seed}"),
@@ -222,7 +240,8 @@ impl<'a> Trial<'a> {
 
     fn work(&self) -> Result<(), Error> {
         let (program, arguments) = &self.settings.worker;
-        let start = || Inmate::start(program, arguments);
+        let environment = &self.settings.environment;
+        let start = || Inmate::start(program, arguments, environment);
         let mut inmate = start()?;
         let mut is_fresh = true;
         while let Some(task) = self.task() {
@@ -239,7 +258,11 @@ impl<'a> Trial<'a> {
                 // It never worked: this is no line's fault.
                 Err(error) if is_fresh => return Err(error),
                 Err(error) => {
-                    self.fail(&task, task.line.clone(), vec![format!("its jail broke: {error}")]);
+                    self.fail(
+                        &task,
+                        task.line.clone(),
+                        vec![format!("its jail broke: {error}")],
+                    );
                     inmate = start()?;
                     is_fresh = true;
                 }
@@ -259,7 +282,10 @@ impl<'a> Trial<'a> {
                     false => summary.corpus_lines += 1,
                 }
             }
-            let timed_out = reply.outcome.as_ref().is_some_and(|outcome| outcome.timed_out);
+            let timed_out = reply
+                .outcome
+                .as_ref()
+                .is_some_and(|outcome| outcome.timed_out);
             summary.timed_out += u64::from(timed_out);
             summary.recognised.0 += u64::from(task.is_measured);
             summary.recognised.1 += u64::from(task.is_measured && reply.only_reads);
@@ -280,14 +306,36 @@ impl<'a> Trial<'a> {
             shortest,
             differences,
         };
-        (self.tell)(&failure);
-        self.summary().failures.push(failure);
+        let mut summary = self.summary();
+        let is_known = |known: &Failure| known.shortest == failure.shortest;
+        if summary.failures.iter().any(is_known) {
+            summary.repeated += 1;
+        } else {
+            (self.tell)(&failure);
+            summary.failures.push(failure);
+        }
     }
+}
+
+/// Where a line of the corpora is run.
+fn grounds(line: &str, number: usize, disguises: usize) -> Vec<Ground> {
+    let disguises = match line.contains("git") {
+        true => disguises.min(Ground::DISGUISES),
+        false => usize::from(disguises > 1),
+    };
+    // Another line begins with another disguise, so that few lines see many.
+    let disguised = (0..disguises).map(|next| (number * disguises + next) % Ground::DISGUISES);
+    let mut grounds = vec![Ground::Ordinary, Ground::Hostile];
+    grounds.extend(disguised.map(Ground::Disguised));
+    grounds
 }
 
 /// What is wrong with a reading, if anything.
 fn complaints(reply: &Reply) -> Vec<String> {
-    let differences = reply.outcome.iter().flat_map(|outcome| &outcome.differences);
+    let differences = reply
+        .outcome
+        .iter()
+        .flat_map(|outcome| &outcome.differences);
     differences.chain(&reply.bad_reading).cloned().collect()
 }
 

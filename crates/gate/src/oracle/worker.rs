@@ -5,7 +5,7 @@ use std::{
     os::{fd::AsFd, unix::net::UnixStream},
     panic,
     path::PathBuf,
-    process::{Command, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
@@ -137,11 +137,4 @@ fn search_path() -> String {
         }
     }
     folders.join(":")
-}
-
-/// A command without an output of its own.
-pub(super) fn quiet(program: &str) -> Command {
-    let mut command = Command::new(program);
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    command
 }

@@ -8,17 +8,47 @@ use gyrus_contract::{CommandWord, SimpleCommand};
 
 /// Programs that run the command that follows in their words.
 const WRAPPERS: [&str; 34] = [
-    "builtin", "busybox", "chroot", "chrt", "command", "coproc", "doas", "env", "eval", "exec",
-    "fakeroot", "flock", "ionice", "ltrace", "nice", "nohup", "nsenter", "parallel", "pkexec",
-    "proxychains", "runuser", "setarch", "setpriv", "setsid", "stdbuf", "strace", "su", "sudo",
-    "time", "timeout", "toybox", "unshare", "watch", "xargs",
+    "builtin",
+    "busybox",
+    "chroot",
+    "chrt",
+    "command",
+    "coproc",
+    "doas",
+    "env",
+    "eval",
+    "exec",
+    "fakeroot",
+    "flock",
+    "ionice",
+    "ltrace",
+    "nice",
+    "nohup",
+    "nsenter",
+    "parallel",
+    "pkexec",
+    "proxychains",
+    "runuser",
+    "setarch",
+    "setpriv",
+    "setsid",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "time",
+    "timeout",
+    "toybox",
+    "unshare",
+    "watch",
+    "xargs",
 ];
 
 /// Shells, whose option `-c` makes the next word a command line.
 const SHELLS: [&str; 7] = ["ash", "bash", "dash", "fish", "ksh", "sh", "zsh"];
 
 /// How far behind a wrapper a program is looked for. Farther away, it is taken to be there.
-const MAX_WRAPPER_WORDS: usize = 64;
+const MAX_WRAPPER_WORDS: usize = 1_000;
 
 /// The longest pattern, in words: one bit each in a set of positions.
 pub(super) const MAX_ELEMENTS: usize = 32;
@@ -60,12 +90,12 @@ impl CommandPattern {
             return true;
         }
         let name = base_name(program);
-        let is = |known: &&str| known.eq_ignore_ascii_case(name);
-        if WRAPPERS.iter().any(|known| is(&known)) {
+        let is = |known: &str| known.eq_ignore_ascii_case(name);
+        if WRAPPERS.iter().any(|known| is(known)) {
             return self.may_be_behind(rest);
         }
         // `sh -c "$x"`: the text is known only when it runs.
-        SHELLS.iter().any(|known| is(&known))
+        SHELLS.iter().any(|known| is(known))
             && matches!(rest, [CommandWord::Literal(option), CommandWord::Open { .. }, ..]
                 if option.starts_with('-') && option.ends_with('c'))
     }
@@ -79,10 +109,11 @@ impl CommandPattern {
 
     /// Whether one of the words behind a wrapper may be the program.
     fn may_be_behind(&self, words: &[CommandWord]) -> bool {
+        let words = &apart(words);
         let mut seen_program = false;
         for (at, word) in words.iter().enumerate() {
             if at == MAX_WRAPPER_WORDS {
-                return !seen_program;
+                return true;
             }
             match word.literal() {
                 None if seen_program => {}
@@ -123,7 +154,7 @@ impl CommandPattern {
             }
             let Some(word) = word.literal() else {
                 // It may be several words, so all that is missing.
-                return found != 0 && in_order.iter().all(|element| !element.is_empty());
+                return true;
             };
             let mut next = 0;
             for (index, element) in in_order.iter().enumerate() {
@@ -150,6 +181,20 @@ fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }
 
+/// The words, those that are a command line themselves taken apart: `su -c "git push"`.
+fn apart(words: &[CommandWord]) -> Vec<CommandWord> {
+    let parts = words.iter().flat_map(|word| match word.literal() {
+        Some(text) => text
+            .split([' ', '\t', '\n', ';', '&', '|'])
+            .filter(|part| !part.is_empty())
+            .map(|part| CommandWord::Literal(part.to_owned()))
+            .collect(),
+        None => vec![word.clone()],
+    });
+    // One more than is looked at, so that the end is seen.
+    parts.take(MAX_WRAPPER_WORDS + 1).collect()
+}
+
 /// Whether an option is among the words, in any usual spelling: with a value attached, a long one
 /// cut short or with one dash, short ones joined or apart.
 fn has_option(words: &[CommandWord], option: &str) -> bool {
@@ -167,7 +212,8 @@ fn has_option(words: &[CommandWord], option: &str) -> bool {
         let given_bare = given.trim_start_matches('-');
         let cut_short = given.starts_with("--") && !given_bare.is_empty();
         let same = given_bare == bare && (bare.len() > 1 || given == name);
-        same_value && (same || (cut_short && name.starts_with("--") && bare.starts_with(given_bare)))
+        same_value
+            && (same || (cut_short && name.starts_with("--") && bare.starts_with(given_bare)))
     };
     if given().any(spelled) {
         return true;
@@ -175,9 +221,9 @@ fn has_option(words: &[CommandWord], option: &str) -> bool {
     // More letters than these are one name, as in `find -delete`.
     let joined = !option.starts_with("--") && (1..=3).contains(&bare.len());
     joined
-        && bare.chars().all(|letter| {
-            given().any(|word| !word.starts_with("--") && word[1..].contains(letter))
-        })
+        && bare
+            .chars()
+            .all(|letter| given().any(|word| !word.starts_with("--") && word[1..].contains(letter)))
 }
 
 fn split_value(option: &str) -> (&str, Option<&str>) {
@@ -248,7 +294,12 @@ mod tests {
 
     #[test]
     fn options_are_found_anywhere_and_in_any_spelling() {
-        check("git push --force", "git push origin main --force", false, true);
+        check(
+            "git push --force",
+            "git push origin main --force",
+            false,
+            true,
+        );
         check("git push --force", "git push --forc origin", false, true);
         check("git push --force", "git push --follow-tags", false, false);
         check("git push --force", "git push --force=x", false, true);
@@ -262,7 +313,12 @@ mod tests {
         check("rm -rf", "rm *", false, true);
         check("find -delete", "find . -name x -delete", false, true);
         check("find -delete", "find . -type d -ls -depth", false, false);
-        check("terraform -auto-approve", "terraform apply --auto-approve", false, true);
+        check(
+            "terraform -auto-approve",
+            "terraform apply --auto-approve",
+            false,
+            true,
+        );
     }
 
     #[test]
@@ -273,6 +329,7 @@ mod tests {
         check("git push", "xargs -n 1 $x", false, true);
         check("git push", "xargs -n 1 grep $x", false, false);
         check("git push", "eval $x", false, true);
+        check("git push", "su -c cd;git\tpush", false, true);
         check("git push", "bash -c $x", false, true);
         check("git push", "bash script.sh $x", false, false);
         check("git push", "echo git push", false, false);

@@ -150,7 +150,13 @@ pub(super) fn shortened(text: &str) -> String {
     let mut shown: String = text
         .chars()
         .take(MAX)
-        .map(|c| if super::text::is_unseen(c) { '\u{fffd}' } else { c })
+        .map(|c| {
+            if super::text::is_unseen(c) {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
         .collect();
     if text.chars().nth(MAX).is_some() {
         shown.push('…');

@@ -25,7 +25,10 @@ enum Name {
 /// A host that a call connects to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Host {
-    Known { name: String, port: Option<u16> },
+    Known {
+        name: String,
+        port: Option<u16>,
+    },
     /// Not known, or nothing that a resolver should be asked for.
     Unknown,
 }

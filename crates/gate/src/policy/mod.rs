@@ -1,1 +1,160 @@
-//! To come.
+//! What a person laid down: rules on calls, and how far each agent is trusted.
+//!
+//! A policy is data in TOML: the person's own file, and perhaps one of the project, which can
+//! only tighten. The strictest rule that holds decides. Whatever is uncertain counts against the
+//! call: a deny or ask rule holds if any part of a call *may* be what it is about, an allow rule
+//! only if every part *surely* is. All problems of a file are told at once, with their places, and
+//! its examples are tried before it is used.
+//!
+//! Nothing here looks at the world or knows modes and risks: [`Policy::rule`] is pure, and what
+//! it is told of a call is what it believes. The language is described in `docs/policy.md`.
+
+mod command;
+mod error;
+mod examples;
+mod host;
+mod keys;
+mod load;
+mod path;
+mod rule;
+mod ruling;
+mod text;
+mod trust;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use gyrus_contract::{CommandReading, Mode, Risk, SimpleCommand};
+use serde_json::Value;
+
+pub use self::{
+    error::{PolicyError, Problem},
+    load::{MAX_BYTES, MAX_RULES},
+    ruling::Ruling,
+    trust::Trust,
+};
+use self::{rule::Rule, trust::AgentTrust};
+
+/// All that was laid down. Cheap to clone; the default has no rules.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    rules: Arc<Vec<Arc<Rule>>>,
+    agents: Arc<Vec<Arc<AgentTrust>>>,
+}
+
+/// Where a policy comes from, and so what it may say.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// The file; its name stands in errors and reasons.
+    pub file: PathBuf,
+    /// The person's own file may allow. A project's may not: `false`.
+    pub may_loosen: bool,
+    /// The person's home folder as a real path, which `~/` stands for.
+    pub home: Option<PathBuf>,
+}
+
+/// Reads the command lines of examples.
+#[derive(Clone, Copy)]
+pub struct LineReader<'a> {
+    /// The workspace that `read` takes lines to run in, absolute. It need not exist.
+    pub workspace: &'a Path,
+    /// Reads a line without running it.
+    pub read: &'a dyn Fn(&str) -> CommandReading,
+}
+
+/// A call, as far as a policy is about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The tool's name.
+    pub tool: &'a str,
+    /// The checked arguments.
+    pub arguments: &'a Value,
+    /// Every path that it is known to touch, the ones that a command line names, too.
+    pub paths: &'a [SubjectPath],
+    /// Every host that it connects to, with or without a port. An empty text stands for a host
+    /// that is not known.
+    pub hosts: &'a [String],
+    /// Every simple command in its command line.
+    pub commands: &'a [SimpleCommand],
+    /// Part of the command line was not understood, so there may be more to it.
+    pub unread: bool,
+    /// The run has read untrusted text.
+    pub exposed: bool,
+    /// Which agent makes the call.
+    pub agent: &'a str,
+}
+
+/// A path that a call touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubjectPath {
+    /// Absolute, without `.`, `..` or symbolic links in the part that exists.
+    pub real: PathBuf,
+    /// `real` below the workspace; `None` when it is outside.
+    pub in_workspace: Option<PathBuf>,
+    /// What is done with it.
+    pub used: PathUse,
+}
+
+/// What a call does with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PathUse {
+    /// It only reads.
+    Reads,
+    /// It creates, writes, moves or removes.
+    Changes,
+}
+
+/// How a pattern is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// As it stands: for allow.
+    Narrow,
+    /// With all that could be meant: for deny and ask.
+    Wide,
+}
+
+impl Policy {
+    /// Reads a policy and tries its examples.
+    ///
+    /// # Errors
+    /// With everything that is wrong with it. No part of such a file may be used.
+    pub fn parse(text: &str, origin: &Origin, lines: LineReader<'_>) -> Result<Self, PolicyError> {
+        load::load(text, origin, lines)
+    }
+
+    /// Both: the rules and the trust of this one and the other. Neither can loosen what the other
+    /// tightens.
+    #[must_use]
+    pub fn and(self, other: Policy) -> Policy {
+        let both = |one: &[Arc<Rule>], other: &[Arc<Rule>]| [one, other].concat();
+        Policy {
+            rules: Arc::new(both(&self.rules, &other.rules)),
+            agents: Arc::new([self.agents.as_slice(), other.agents.as_slice()].concat()),
+        }
+    }
+
+    /// What the rules say of a call.
+    pub fn rule(&self, subject: &Subject) -> Ruling {
+        ruling::judge(&self.rules, subject)
+    }
+
+    /// How far an agent is trusted with a call of a tool that was found to be of this risk. What
+    /// is critical is never approved beforehand.
+    pub fn trust(&self, agent: &str, tool: &str, risk: Risk) -> Trust {
+        trust::evaluate(&self.of(agent), tool, risk)
+    }
+
+    /// The mode for an agent: the one chosen, or a stricter one if that is laid down.
+    pub fn mode(&self, agent: &str, chosen: Mode) -> Mode {
+        let limits = self.of(agent).into_iter().filter_map(|of| of.mode);
+        limits.fold(chosen, trust::stricter)
+    }
+
+    fn of(&self, agent: &str) -> Vec<&AgentTrust> {
+        let mut all: Vec<_> = self.agents.iter().map(|of| &**of).collect();
+        all.retain(|of| of.agent == agent);
+        all
+    }
+}

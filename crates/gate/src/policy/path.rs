@@ -114,7 +114,9 @@ impl PathPattern {
                 "**" if parts.last() == Some(&Part::Names) => {}
                 "**" => parts.push(Part::Names),
                 name if name.contains("**") => {
-                    return Err("has `**` within a name; it stands alone, as in `src/**/*.rs`".into());
+                    return Err(
+                        "has `**` within a name; it stands alone, as in `src/**/*.rs`".into(),
+                    );
                 }
                 name => parts.push(Part::Name(name.to_owned())),
             }
@@ -231,26 +233,29 @@ fn name_matches(pattern: &str, name: &str) -> bool {
         return pattern == name;
     }
     let (mut wanted, mut left) = (pattern.chars(), name.chars());
+    // Behind the last star, and what it does not stand for yet.
     let mut again = None;
     loop {
-        let here = (wanted.clone(), left.clone());
+        let before = left.clone();
         match (wanted.next(), left.next()) {
             (None, None) => return true,
             (Some('*'), _) => {
-                left = here.1;
+                left = before;
                 again = Some((wanted.clone(), left.clone()));
-                continue;
             }
-            (Some('?'), Some(_)) => continue,
-            (Some(one), Some(other)) if one == other => continue,
-            (Some(_) | None, _) => {}
-        }
-        match &mut again {
-            Some((after, from)) if from.next().is_some() => {
+            (Some('?'), Some(_)) => {}
+            (Some(one), Some(other)) if one == other => {}
+            (Some(_) | None, _) => {
+                let Some((after, mut from)) = again.take() else {
+                    return false;
+                };
+                if from.next().is_none() {
+                    return false;
+                }
                 wanted = after.clone();
                 left = from.clone();
+                again = Some((after, from));
             }
-            _ => return false,
         }
     }
 }
@@ -335,9 +340,73 @@ mod tests {
         check("/nowhere", "src/../../x", false, true);
     }
 
+    /// Every sequence of up to four of these.
+    fn sequences(of: &[&'static str]) -> Vec<Vec<&'static str>> {
+        let mut all = vec![Vec::new()];
+        let mut from = 0;
+        for _ in 0..4 {
+            let longer: Vec<Vec<_>> = all[from..]
+                .iter()
+                .flat_map(|short: &Vec<_>| of.iter().map(|one| [&short[..], &[*one]].concat()))
+                .collect();
+            from = all.len();
+            all.extend(longer);
+        }
+        all
+    }
+
+    /// The meaning of patterns in its shortest form, exponential as it is.
+    fn means(pattern: &[&str], many: &str, one: &str, given: &[&str]) -> bool {
+        match (pattern.split_first(), given.split_first()) {
+            (None, None) => true,
+            (Some((first, rest)), _) if *first == many && means(rest, many, one, given) => true,
+            (Some((first, _)), Some((_, left))) if *first == many => {
+                means(pattern, many, one, left)
+            }
+            (Some((first, rest)), Some((name, left))) => {
+                (first == name || *first == one) && means(rest, many, one, left)
+            }
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
+    #[test]
+    fn matching_finds_every_match_and_no_other() {
+        for given in sequences(&["a", "b"]) {
+            let names: Vec<_> = given.iter().map(|name| (*name).to_owned()).collect();
+            for pattern in sequences(&["a", "b", "*", "?"]) {
+                let matched = name_matches(&pattern.concat(), &given.concat());
+                let expected = means(&pattern, "*", "?", &given);
+                assert_eq!(matched, expected, "{pattern:?} {given:?}");
+            }
+            for pattern in sequences(&["a", "b", "**", "*"]) {
+                let parts: Vec<_> = pattern
+                    .iter()
+                    .map(|part| match *part {
+                        "**" => Part::Names,
+                        name => Part::Name(name.to_owned()),
+                    })
+                    .collect();
+                let matched = parts_match(&parts, &names, &name_matches);
+                let expected = means(&pattern, "**", "*", &given);
+                assert_eq!(matched, expected, "{pattern:?} {given:?}");
+            }
+        }
+    }
+
     #[test]
     fn what_is_no_pattern_is_refused() {
-        for text in ["../x", "a/../b", "src/**.rs", "a[bc]", "{a,b}", "~kim/x", ".", "", "a\u{0}"] {
+        for text in [
+            "../x",
+            "a/../b",
+            "src/**.rs",
+            "a[bc]",
+            "{a,b}",
+            "~kim/x",
+            ".",
+            "",
+            "a\u{0}",
+        ] {
             assert!(PathPattern::new(text, None, Reach::Wide).is_err(), "{text}");
         }
         assert!(PathPattern::new("~/x", None, Reach::Wide).is_err());

@@ -143,8 +143,6 @@ fn with_x32(mut rules: Rules) -> Rules {
         .map(|(call, rules)| (call | X32, rules.clone()))
         .collect();
     rules.extend(twins);
-    // These have numbers of their own there, among them execve, ptrace and kexec_load.
-    rules.extend((512..=547).map(|call| (call | X32, Vec::new())));
     rules
 }
 
@@ -172,9 +170,16 @@ fn refused() -> Result<Rules, seccompiler::Error> {
     )?;
     // Typing into a terminal.
     for request in [libc::TIOCSTI, libc::TIOCLINUX] {
-        add(&mut rules, libc::SYS_ioctl, &[(1, SeccompCmpOp::Eq, request)])?;
+        add(
+            &mut rules,
+            libc::SYS_ioctl,
+            &[(1, SeccompCmpOp::Eq, request)],
+        )?;
     }
     refuse_setuid(&mut rules)?;
+    // These have numbers of their own there, among them execve, ptrace and kexec_load.
+    #[cfg(target_arch = "x86_64")]
+    rules.extend((512..=547).map(|call| (call | X32, Vec::new())));
     Ok(rules)
 }
 
@@ -230,10 +235,7 @@ fn sockets(network: Network, beside: Beside) -> Result<Rules, seccompiler::Error
     // Of netlink, only what lists interfaces and addresses.
     let netlink = u64::from(libc::AF_NETLINK.unsigned_abs());
     let route = u64::from(libc::NETLINK_ROUTE.unsigned_abs());
-    let conditions = [
-        (0, SeccompCmpOp::Eq, netlink),
-        (2, SeccompCmpOp::Ne, route),
-    ];
+    let conditions = [(0, SeccompCmpOp::Eq, netlink), (2, SeccompCmpOp::Ne, route)];
     add(&mut rules, libc::SYS_socket, &conditions)?;
     Ok(rules)
 }
@@ -250,12 +252,7 @@ fn add(rules: &mut Rules, call: i64, conditions: &[Condition]) -> Result<(), sec
     let conditions = conditions
         .iter()
         .map(|(argument, operator, value)| {
-            SeccompCondition::new(
-                *argument,
-                SeccompCmpArgLen::Dword,
-                operator.clone(),
-                *value,
-            )
+            SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, operator.clone(), *value)
         })
         .collect::<Result<Vec<_>, _>>()?;
     let rule = SeccompRule::new(conditions)?;

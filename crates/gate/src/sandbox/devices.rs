@@ -1,6 +1,10 @@
 //! A `/dev` with what every program may use, and nothing of the machine's.
 
-use std::{os::fd::OwnedFd, path::Path};
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
 
 use rustix::{
     fs::{CWD, Mode, OFlags, mkdirat, openat, symlinkat},
@@ -9,6 +13,7 @@ use rustix::{
 
 use super::{
     ConfineError,
+    linux::{Attributes, Reach, set_attributes},
     mounts::{self, Links},
     refused,
 };
@@ -52,6 +57,13 @@ pub(super) fn take(temporary: &Path) -> Result<Devices, ConfineError> {
             let Ok(tree) = open_tree(CWD, device, flags) else {
                 continue;
             };
+            // That keeps root from changing its rights, not from writing to it.
+            let attributes = Attributes {
+                read_only: true,
+                devices: true,
+                ..Attributes::default()
+            };
+            set_attributes(tree.as_fd(), c"", Reach::One, attributes)?;
             let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
             let name = device.trim_start_matches("/dev/");
             openat(&folder, name, flags, Mode::from_raw_mode(0o444))?;
@@ -65,7 +77,7 @@ pub(super) fn take(temporary: &Path) -> Result<Devices, ConfineError> {
         }
         let options = [("ptmxmode", "0666"), ("mode", "0620")];
         let terminals = mounts::new_file_system(c"devpts", &options)?;
-        rustix::io::Result::Ok(Devices {
+        io::Result::Ok(Devices {
             folder,
             harmless,
             terminals,
@@ -84,7 +96,10 @@ impl Devices {
         for (place, device) in &self.harmless {
             mounts::attach(device, Path::new(place), Links::Refused)?;
         }
-        for (place, tree) in [("/dev/pts", &self.terminals), ("/dev/shm", &self.shared_memory)] {
+        for (place, tree) in [
+            ("/dev/pts", &self.terminals),
+            ("/dev/shm", &self.shared_memory),
+        ] {
             mounts::attach(tree, Path::new(place), Links::Refused)?;
         }
         Ok(())

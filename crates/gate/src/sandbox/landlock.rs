@@ -52,7 +52,10 @@ pub(super) fn within_mounts(containment: &Containment) -> Result<Walls, RulesetE
         };
         let always = ALWAYS.iter().chain(&devices::HARMLESS).map(Path::new);
         let folders = containment.writable.iter().map(PathBuf::as_path);
-        let layers = containment.layered.iter().map(|layer| layer.lower.as_path());
+        let layers = containment
+            .layered
+            .iter()
+            .map(|layer| layer.lower.as_path());
         restrict(allow(rules, always.chain(folders).chain(layers), writes)?)?;
         return Ok(walls);
     }

@@ -16,6 +16,8 @@ pub(super) struct Attributes {
     pub(super) read_only: bool,
     /// What is mounted outside later does not arrive here.
     pub(super) private: bool,
+    /// Devices work.
+    pub(super) devices: bool,
 }
 
 /// Which mounts a change is for.
@@ -27,7 +29,7 @@ pub(super) enum Reach {
     Below,
 }
 
-/// Changes mounts. They also lose devices and setuid programs.
+/// Changes mounts. Setuid programs in them are programs like others then.
 pub(super) fn set_attributes(
     at: BorrowedFd<'_>,
     path: &CStr,
@@ -36,7 +38,11 @@ pub(super) fn set_attributes(
 ) -> io::Result<()> {
     let attr = libc::mount_attr {
         attr_set: libc::MOUNT_ATTR_NOSUID
-            | libc::MOUNT_ATTR_NODEV
+            | if attributes.devices {
+                0
+            } else {
+                libc::MOUNT_ATTR_NODEV
+            }
             | if attributes.read_only {
                 libc::MOUNT_ATTR_RDONLY
             } else {

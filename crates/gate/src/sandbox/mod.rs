@@ -24,7 +24,12 @@ mod prove;
 pub mod proxy;
 mod sockets;
 
-use std::{io, os::fd::OwnedFd, path::PathBuf};
+use std::{
+    fs::File,
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
 
 use gyrus_contract::{Containment, Network};
 use rustix::{io::Errno, process::getpid, thread::UnshareFlags};
@@ -32,7 +37,7 @@ use serde::{Deserialize, Serialize};
 
 pub use plan::{PlanError, Surroundings, plan};
 pub use probe::probe_if_asked;
-pub use prove::{Finding, Proof, ProofError, ProbeCommand, prove};
+pub use prove::{Finding, ProbeCommand, Proof, ProofError, prove};
 
 /// What a containment promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -73,7 +78,7 @@ pub struct Gap {
     pub reason: String,
 }
 
-/// A process that is confined.
+/// A process that is confined. To be kept until what it starts has ended.
 #[derive(Debug, Default)]
 pub struct Confined {
     /// Where gyrus serves its proxy, if that is the network: the command's programs connect to
@@ -83,8 +88,11 @@ pub struct Confined {
     pub environment: Vec<(String, String)>,
     /// What does not hold.
     pub gaps: Vec<Gap>,
-    /// Layered folders that are read-only instead, because the file system cannot do better.
+    /// Layered folders that are read-only instead: the file system cannot do better, or another
+    /// command has them.
     pub unlayered: Vec<PathBuf>,
+    /// Of the layers' changes.
+    locks: Vec<File>,
 }
 
 impl Confined {
@@ -93,8 +101,9 @@ impl Confined {
         self.gaps.push(Gap { promise, reason });
     }
 
-    fn set(&mut self, name: &str, value: impl Into<String>) {
-        self.environment.push((name.to_owned(), value.into()));
+    fn set(&mut self, name: &str, folder: &Path) {
+        let folder = folder.to_string_lossy().into_owned();
+        self.environment.push((name.to_owned(), folder));
     }
 }
 
@@ -163,6 +172,14 @@ pub fn confine(containment: &Containment) -> Result<Confined, ConfineError> {
             calls::Beside::Nothing
         }
     };
+    let temporary = match beside {
+        calls::Beside::Namespaces => Path::new("/tmp"),
+        calls::Beside::Nothing => &containment.temporary,
+    };
+    confined.set("TMPDIR", temporary);
+    for (variable, name) in &containment.moved {
+        confined.set(variable, &temporary.join(name));
+    }
     privileges::give_up().map_err(refused("giving up privileges"))?;
     calls::refuse(containment.network, beside)
         .map_err(|error| refused("filtering system calls")(io::Error::other(error)))?;
@@ -194,10 +211,11 @@ fn within_namespaces(
     if containment.network == Network::Proxy {
         let (listener, port) = network::listen().map_err(refused("listening for the proxy"))?;
         confined.listener = Some(listener);
-        confined.environment.extend(network::proxy_environment(port));
+        confined
+            .environment
+            .extend(network::proxy_environment(port));
     }
     mounts::arrange(containment, sockets, confined)?;
-    confined.set("TMPDIR", "/tmp");
     if !getpid().is_init() {
         confined.gap(
             Promise::Processes,
@@ -216,6 +234,23 @@ fn within_namespaces(
     }
     Ok(())
 }
+
+/// What Landlock and seccomp cannot do alone.
+const GAPS_WITHOUT_NAMESPACES: &[(Promise, &str)] = &[
+    (
+        Promise::Writes,
+        "rights, owners and times of files outside can be changed",
+    ),
+    (
+        Promise::Hidden,
+        "names and sizes of hidden files can be seen, though not their contents",
+    ),
+    (Promise::Processes, "the machine's processes can be listed"),
+    (
+        Promise::Limits,
+        "the number of processes counts those of the user outside too, and root's is not limited",
+    ),
+];
 
 /// Landlock and seccomp alone.
 fn without_namespaces(
@@ -237,16 +272,19 @@ fn without_namespaces(
             return Err(refused("restricting files")(io::Error::other(error)));
         }
     }
-    let why = format!("namespaces are forbidden here ({reason})");
-    confined.gap(Promise::Writes, format!("rights, owners and times of files outside can be changed: {why}"));
-    confined.gap(Promise::Hidden, format!("names and sizes of hidden files can be seen, their contents cannot: {why}"));
-    confined.gap(Promise::Processes, format!("the machine's processes can be listed: {why}"));
-    confined.gap(Promise::Limits, format!("the number of processes counts those of the user outside too: {why}"));
-    if containment.network == Network::Proxy {
-        confined.gap(Promise::Network, format!("there is no way to the granted hosts: {why}"));
+    for (promise, gap) in GAPS_WITHOUT_NAMESPACES {
+        confined.gap(
+            *promise,
+            format!("{gap}: namespaces are forbidden here ({reason})"),
+        );
     }
-    confined.unlayered.extend(containment.layered.iter().map(|layer| layer.lower.clone()));
-    confined.set("TMPDIR", containment.temporary.to_string_lossy());
+    if containment.network == Network::Proxy {
+        let gap = "there is no way to the granted hosts: namespaces are forbidden here";
+        confined.gap(Promise::Network, format!("{gap} ({reason})"));
+    }
+    confined
+        .unlayered
+        .extend(containment.layered.iter().map(|layer| layer.lower.clone()));
     Ok(())
 }
 

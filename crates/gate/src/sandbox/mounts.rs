@@ -100,8 +100,10 @@ pub(super) fn arrange(
     let everything = Attributes {
         read_only: true,
         private: true,
+        devices: false,
     };
-    set_attributes(CWD, c"/", Reach::Below, everything).map_err(refused("making the file system read-only"))?;
+    set_attributes(CWD, c"/", Reach::Below, everything)
+        .map_err(refused("making the file system read-only"))?;
     let empty = Empty::mount()?;
     if let Some(proc) = proc {
         attach(&proc, Path::new("/proc"), Links::Followed)?;
@@ -151,7 +153,10 @@ fn trees(
     confined: &mut Confined,
 ) -> Result<Vec<(PathBuf, Stand)>, ConfineError> {
     let mut trees = Vec::new();
-    for place in TEMPORARY.iter().filter_map(|place| fs::canonicalize(place).ok()) {
+    for place in TEMPORARY
+        .iter()
+        .filter_map(|place| fs::canonicalize(place).ok())
+    {
         trees.push((place, Stand::Tree(take(&containment.temporary)?)));
     }
     trees.dedup_by(|one, other| one.0 == other.0);
@@ -163,7 +168,10 @@ fn trees(
             continue;
         }
         match overlay::layer(layer) {
-            Ok(tree) => trees.push((layer.lower.clone(), Stand::Tree(tree))),
+            Ok((tree, lock)) => {
+                trees.push((layer.lower.clone(), Stand::Tree(tree)));
+                confined.locks.push(lock);
+            }
             // Read-only then, as everything else.
             Err(_) => confined.unlayered.push(layer.lower.clone()),
         }
@@ -274,7 +282,7 @@ fn fresh_proc(
     Ok(Some(proc))
 }
 
-/// A new file system of this kind, attached nowhere, without programs and devices.
+/// A new file system of this kind, attached nowhere, from which no program can be started.
 pub(super) fn new_file_system(
     kind: &std::ffi::CStr,
     options: &[(&str, &str)],
@@ -284,9 +292,8 @@ pub(super) fn new_file_system(
         fsconfig_set_string(&system, *key, *value)?;
     }
     fsconfig_create(&system)?;
-    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
-        | MountAttrFlags::MOUNT_ATTR_NODEV
-        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    // Devices can be in none of them, but for terminals.
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
@@ -296,7 +303,8 @@ pub(super) fn read_only(mount: &OwnedFd) -> Result<(), ConfineError> {
         read_only: true,
         ..Attributes::default()
     };
-    set_attributes(mount.as_fd(), c"", Reach::One, attributes).map_err(refused("making a mount read-only"))
+    set_attributes(mount.as_fd(), c"", Reach::One, attributes)
+        .map_err(refused("making a mount read-only"))
 }
 
 /// Whether links on the way to a place are followed.
@@ -328,7 +336,7 @@ pub(super) fn attach(tree: &OwnedFd, place: &Path, links: Links) -> Result<(), C
 
 /// Attaches a tree; where something else stands for the folder around it now, its place is made.
 fn put(tree: &OwnedFd, place: &Path) -> Result<(), ConfineError> {
-    if open_plain(place) == Err(Errno::NOENT) {
+    if matches!(open_plain(place), Err(Errno::NOENT)) {
         fs::create_dir_all(place).map_err(at("making a place for", place))?;
     }
     attach(tree, place, Links::Refused)
@@ -401,7 +409,10 @@ fn services(folder: &Path) -> Result<OwnedFd, ConfineError> {
     let copied = (|| {
         let options = [("size", "1m"), ("nr_inodes", "4096"), ("mode", "0755")];
         let system = new_file_system(c"tmpfs", &options)?;
-        let root = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&system)));
+        let root = PathBuf::from(format!(
+            "/proc/self/fd/{}",
+            std::os::fd::AsRawFd::as_raw_fd(&system)
+        ));
         for entry in fs::read_dir(folder)?.filter_map(Result::ok).take(1024) {
             if let Ok(target) = fs::read_link(entry.path()) {
                 symlink(target, root.join(entry.file_name()))?;

@@ -7,8 +7,8 @@ use std::{
 };
 
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink::SocketAddrNetlink,
-    recv, sendto, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink::SocketAddrNetlink, recv,
+    sendto, socket_with,
 };
 
 /// Message types and flags of rtnetlink(7).

@@ -1,6 +1,11 @@
 //! Folders shared by all whose changes stay private.
 
-use std::{os::{fd::OwnedFd, unix::ffi::OsStrExt}, path::Path};
+use std::{
+    fs::{self, File},
+    io,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    path::Path,
+};
 
 use gyrus_contract::Layer;
 use rustix::{
@@ -11,8 +16,15 @@ use rustix::{
     process::geteuid,
 };
 
-/// The layered folder, attached nowhere. To be called while the upper folder is writable.
-pub(super) fn layer(layer: &Layer) -> rustix::io::Result<OwnedFd> {
+/// The layered folder, attached nowhere; folders for its changes are made. To be called while the upper folder is writable.
+/// The second result has to be held for as long as the layer is used.
+pub(super) fn layer(layer: &Layer) -> io::Result<(OwnedFd, File)> {
+    for folder in [&layer.upper, &layer.work] {
+        fs::create_dir_all(folder)?;
+    }
+    // Two mounts with the same changes would spoil them.
+    let lock = File::open(&layer.upper)?;
+    lock.try_lock()?;
     let system = fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     // Colons separate several lower folders; the others are a single one.
     fsconfig_set_string(&system, c"lowerdir", escaped(&layer.lower, b"\\:"))?;
@@ -24,7 +36,8 @@ pub(super) fn layer(layer: &Layer) -> rustix::io::Result<OwnedFd> {
     }
     fsconfig_create(&system)?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+    let tree = fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    Ok((tree, lock))
 }
 
 fn escaped(path: &Path, special: &[u8]) -> Vec<u8> {

@@ -5,9 +5,7 @@ use std::{fs, io};
 use gyrus_contract::ResourceLimits;
 use rustix::{
     io::Errno,
-    process::{
-        DumpableBehavior, Resource, Rlimit, geteuid, set_dumpable_behavior, setrlimit,
-    },
+    process::{DumpableBehavior, Resource, Rlimit, geteuid, set_dumpable_behavior, setrlimit},
     thread::{
         CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
         remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,

@@ -1,1 +1,302 @@
-pub fn probe_if_asked(){}
+//! The process inside a sandbox that tries to get out, for [`prove`](super::prove()).
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket},
+    os::{
+        linux::net::SocketAddrExt,
+        unix::{
+            fs::PermissionsExt,
+            net::{SocketAddr as UnixAddress, UnixStream},
+            process::ExitStatusExt,
+        },
+    },
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use gyrus_contract::{Network, ResourceLimits};
+use rustix::{
+    mount::{MountFlags, UnmountFlags, mount, unmount},
+    net::{AddressFamily, SocketType, socket},
+    process::chroot,
+    thread::UnshareFlags,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{Finding, Promise, linux};
+
+/// Asks a program to be the probe.
+pub(super) const ARGUMENT: &str = "--gyrus-sandbox-probe";
+
+/// Asks it to write a file that is too long.
+const LONG_FILE: &str = "--gyrus-sandbox-long-file";
+
+/// Process numbers that a limit on them leaves over, see `mounts.rs`, with some room.
+const SPARE_PROCESSES: u64 = 310;
+
+/// For one connection; nothing that is reachable takes so long.
+const CONNECT_LIMIT: Duration = Duration::from_millis(20);
+
+/// What the probe shall try.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Task {
+    pub(super) workspace: PathBuf,
+    /// A file that may be read and not be changed.
+    pub(super) outside: PathBuf,
+    /// A file that may not be read.
+    pub(super) secret: PathBuf,
+    /// A service's socket.
+    pub(super) service: PathBuf,
+    /// A service's abstract socket.
+    pub(super) abstract_service: String,
+    /// A service on the machine's loopback interface.
+    pub(super) port: u16,
+    /// A process outside, and when it started.
+    pub(super) process: (u32, String),
+    pub(super) network: Network,
+    pub(super) limits: ResourceLimits,
+}
+
+/// Tries to break a sandbox, harmlessly if it succeeds, and never returns, if this process was started for it. To be called
+/// first in `main`, as the keeper's.
+pub fn probe_if_asked() {
+    let mut arguments = std::env::args().skip(1);
+    let (asked, given) = (arguments.next(), arguments.next());
+    match (asked.as_deref(), given) {
+        (Some(ARGUMENT), Some(task)) => {
+            let said = serde_json::from_str(&task)
+                .map_err(io::Error::other)
+                .and_then(|task| {
+                    let findings = serde_json::to_vec(&try_all(&task))?;
+                    io::stdout().write_all(&findings)
+                });
+            std::process::exit(i32::from(said.is_err()));
+        }
+        (Some(LONG_FILE), Some(file)) => {
+            let bytes = arguments.next().and_then(|bytes| bytes.parse().ok());
+            let made =
+                fs::File::create(file).and_then(|file| file.set_len(bytes.unwrap_or(u64::MAX / 2)));
+            std::process::exit(i32::from(made.is_err()));
+        }
+        _ => {}
+    }
+}
+
+/// When a process started, by its number, in the words of proc_pid_stat(5).
+pub(super) fn start_of(process: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // Its name may hold anything but ends with the last parenthesis.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(19).map(str::to_owned)
+}
+
+/// Collects what was tried.
+#[derive(Default)]
+struct Attempts(Vec<Finding>);
+
+impl Attempts {
+    /// Something that must fail.
+    fn forbidden<T, E: ToString>(&mut self, promise: Promise, what: &str, done: Result<T, E>) {
+        let (held, detail) = match done {
+            Ok(_) => (false, "it worked".to_owned()),
+            Err(error) => (true, error.to_string()),
+        };
+        self.add(promise, what, held, detail);
+    }
+
+    /// Something that must work, or the sandbox is of no use.
+    fn needed<T>(&mut self, promise: Promise, what: &str, done: io::Result<T>) {
+        let (held, detail) = match done {
+            Ok(_) => (true, "it worked".to_owned()),
+            Err(error) => (false, error.to_string()),
+        };
+        self.add(promise, what, held, detail);
+    }
+
+    fn add(&mut self, promise: Promise, what: &str, held: bool, detail: String) {
+        self.0.push(Finding {
+            promise,
+            attempt: what.to_owned(),
+            held,
+            detail,
+        });
+    }
+}
+
+fn try_all(task: &Task) -> Vec<Finding> {
+    let mut attempts = Attempts::default();
+    try_writes(task, &mut attempts);
+    try_hidden(task, &mut attempts);
+    try_network(task, &mut attempts);
+    try_processes(task, &mut attempts);
+    try_limits(task, &mut attempts);
+    // If these work, hardly anything can be tried after them.
+    try_privileges(task, &mut attempts);
+    attempts.0
+}
+
+fn try_writes(task: &Task, attempts: &mut Attempts) {
+    let promise = Promise::Writes;
+    let inside = task.workspace.join("inside");
+    attempts.needed(promise, "write in the workspace", fs::write(&inside, "x"));
+    let temporary = Path::new(&std::env::var_os("TMPDIR").unwrap_or("/tmp".into())).join("inside");
+    attempts.needed(promise, "write a temporary file", fs::write(temporary, "x"));
+    let append = OpenOptions::new().append(true).open(&task.outside);
+    attempts.forbidden(promise, "open a file outside for writing", append);
+    let rights = fs::set_permissions(&task.outside, fs::Permissions::from_mode(0o600));
+    attempts.forbidden(promise, "change a file's rights outside", rights);
+    let moved = fs::rename(&task.outside, task.workspace.join("moved"));
+    attempts.forbidden(promise, "move a file in from outside", moved);
+    let linked = fs::hard_link(&task.outside, task.workspace.join("linked"));
+    attempts.forbidden(promise, "link a file in from outside", linked);
+    let link = task.workspace.join("link");
+    let followed = std::os::unix::fs::symlink(&task.outside, &link)
+        .and_then(|()| OpenOptions::new().append(true).open(&link));
+    attempts.forbidden(promise, "write outside through a link", followed);
+    let made = fs::File::create_new("/gyrus-probe");
+    if made.is_ok() {
+        // Nobody but us would take it away.
+        let _ = fs::remove_file("/gyrus-probe");
+    }
+    attempts.forbidden(promise, "make a file at the root", made);
+}
+
+fn try_hidden(task: &Task, attempts: &mut Attempts) {
+    let promise = Promise::Hidden;
+    let read = fs::read(&task.secret);
+    attempts.forbidden(promise, "read a hidden file", read);
+    let connected = UnixStream::connect(&task.service);
+    attempts.forbidden(promise, "connect to a service's socket", connected);
+    let connected = UnixAddress::from_abstract_name(&task.abstract_service)
+        .and_then(|address| UnixStream::connect_addr(&address));
+    let what = "connect to a service's abstract socket";
+    attempts.forbidden(promise, what, connected);
+}
+
+fn try_network(task: &Task, attempts: &mut Attempts) {
+    let promise = Promise::Network;
+    match task.network {
+        Network::None | Network::Proxy => {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, task.port));
+            let connected = TcpStream::connect_timeout(&address, CONNECT_LIMIT);
+            attempts.forbidden(promise, "connect to the machine's loopback", connected);
+            // Finds a way there, and sends nothing. The address is for examples only.
+            let routed = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
+                .and_then(|socket| socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)));
+            attempts.forbidden(promise, "find a way to another machine", routed);
+        }
+        Network::Open => {}
+    }
+    for (family, what) in [
+        (AddressFamily::VSOCK, "reach the host of a virtual machine"),
+        (AddressFamily::PACKET, "read raw packets"),
+    ] {
+        let made = socket(family, SocketType::STREAM, None);
+        attempts.forbidden(promise, what, made);
+    }
+}
+
+fn try_processes(task: &Task, attempts: &mut Attempts) {
+    let promise = Promise::Processes;
+    let (process, start) = &task.process;
+    let seen = start_of(*process).filter(|seen| seen == start);
+    let seen = seen.ok_or("no such process");
+    attempts.forbidden(promise, "see a process outside", seen);
+    let read = fs::read("/proc/1/environ");
+    attempts.forbidden(promise, "read another process's environment", read);
+    let read = fs::File::open("/proc/1/mem");
+    attempts.forbidden(promise, "read another process's memory", read);
+}
+
+fn try_privileges(task: &Task, attempts: &mut Attempts) {
+    let promise = Promise::Privileges;
+    let mounted = mount(
+        c"none",
+        &task.workspace,
+        c"tmpfs",
+        MountFlags::empty(),
+        None,
+    );
+    if mounted.is_ok() {
+        let _ = unmount(&task.workspace, UnmountFlags::DETACH);
+    }
+    attempts.forbidden(promise, "mount a file system", mounted);
+    let planted = task.workspace.join("planted");
+    let made = fs::File::create(&planted)
+        .and_then(|file| file.set_permissions(fs::Permissions::from_mode(0o4755)));
+    let _ = fs::remove_file(planted);
+    attempts.forbidden(promise, "make a setuid program", made);
+    // Opening it changes nothing yet.
+    let setting = OpenOptions::new()
+        .write(true)
+        .open("/proc/sys/kernel/core_pattern");
+    attempts.forbidden(promise, "change a setting of the kernel", setting);
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let set = |line: &str| status.lines().any(|known| known == line);
+    let gained = if set("NoNewPrivs:\t1") {
+        Err("not with setuid programs")
+    } else {
+        Ok(())
+    };
+    attempts.forbidden(promise, "gain rights by starting a program", gained);
+    attempts.forbidden(promise, "change the root folder", chroot(&task.workspace));
+    let entered = linux::unshare(UnshareFlags::NEWUSER);
+    attempts.forbidden(promise, "enter a user namespace", entered);
+}
+
+fn try_limits(task: &Task, attempts: &mut Attempts) {
+    let promise = Promise::Limits;
+    let bytes = usize::try_from(task.limits.memory_bytes).unwrap_or(usize::MAX);
+    let taken = Vec::<u8>::new().try_reserve_exact(bytes);
+    attempts.forbidden(promise, "take more memory", taken);
+    let wanted = task.limits.processes.saturating_add(SPARE_PROCESSES);
+    attempts.forbidden(promise, "start more threads", start_threads(wanted));
+    let file = task.workspace.join("long");
+    let ended = Command::new("/proc/self/exe")
+        .arg(LONG_FILE)
+        .arg(&file)
+        .arg(task.limits.file_bytes.saturating_add(1).to_string())
+        .status();
+    let made = match ended {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("ended by signal {:?}", status.signal())),
+        Err(error) => Err(error.to_string()),
+    };
+    attempts.forbidden(promise, "write a longer file", made);
+}
+
+/// Starts so many threads that live at once.
+fn start_threads(wanted: u64) -> io::Result<()> {
+    const STACK_BYTES: usize = 32 * 1024;
+    // They wait for the writer to be dropped.
+    let (waiting, release) = io::pipe()?;
+    let waiting = Arc::new(waiting);
+    let mut started = Vec::new();
+    let mut failed = None;
+    for _ in 0..wanted {
+        let waiting = Arc::clone(&waiting);
+        let thread = thread::Builder::new()
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                let _ = io::Read::read(&mut &*waiting, &mut [0]);
+            });
+        match thread {
+            Ok(thread) => started.push(thread),
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
+    }
+    drop(release);
+    for thread in started {
+        // It ends with the pipe.
+        let _ = thread.join();
+    }
+    failed.map_or(Ok(()), Err)
+}

@@ -1,1 +1,215 @@
-pub struct Finding; pub struct Proof; pub struct ProofError; pub struct ProbeCommand; pub fn prove(){}
+//! Whether a sandbox holds here, found out by trying to break one.
+//!
+//! What the operating system says it can do is no proof: this lays out secrets and services,
+//! has a process confined that tries to reach them, and looks from outside what has changed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt, fs, io,
+    net::{Ipv4Addr, TcpListener},
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixListener},
+    },
+    path::Path,
+};
+
+use gyrus_contract::{Containment, Network, ResourceLimits};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Promise,
+    probe::{ARGUMENT, Task, start_of},
+};
+
+/// Small ones are reached soon.
+const LIMITS: ResourceLimits = ResourceLimits {
+    processes: 32,
+    memory_bytes: 1 << 30,
+    cpu_seconds: 5,
+    file_bytes: 1 << 20,
+};
+
+/// What was tried, and whether the sandbox held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The promise that was put to the test.
+    pub promise: Promise,
+    /// What was tried.
+    pub attempt: String,
+    /// Whether it went as promised.
+    pub held: bool,
+    /// What the operating system said.
+    pub detail: String,
+}
+
+/// What was found out about the sandbox of this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// Everything that was tried.
+    pub findings: Vec<Finding>,
+}
+
+impl Proof {
+    /// Whether a promise was put to the test and nothing broke it.
+    pub fn holds(&self, promise: Promise) -> bool {
+        let mut tried = self
+            .findings
+            .iter()
+            .filter(|found| found.promise == promise);
+        tried.clone().next().is_some() && tried.all(|found| found.held)
+    }
+
+    /// Whether all promises hold.
+    pub fn is_whole(&self) -> bool {
+        Promise::ALL.into_iter().all(|promise| self.holds(promise))
+    }
+
+    /// What broke.
+    pub fn broken(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|found| !found.held)
+    }
+}
+
+/// The program to be run confined. Its `main` begins with
+/// [`probe_if_asked`](super::probe_if_asked).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbeCommand {
+    /// This very program.
+    pub program: String,
+    /// What asks it to be the probe.
+    pub arguments: Vec<String>,
+}
+
+/// Why nothing was found out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProofError {
+    /// What the probe shall not reach could not be laid out.
+    #[error("the sandbox could not be tried: preparing it in `{folder}`: {source}")]
+    Prepare {
+        /// Where.
+        folder: String,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// No confined process could be started.
+    #[error("the sandbox could not be tried: {reason}")]
+    Start {
+        /// What the one who starts it says.
+        reason: String,
+    },
+    /// What the probe said cannot be read.
+    #[error("the sandbox could not be tried: the probe said `{said}`")]
+    Answer {
+        /// The start of it.
+        said: String,
+    },
+}
+
+/// Tries to break a sandbox. `folder` is an empty one of gyrus's own; what is left in it may be
+/// deleted afterwards. `start` runs a command with a containment, as commands of runs are, and
+/// returns its standard output. Takes as long as a command and some milliseconds.
+pub fn prove<E: fmt::Display>(
+    folder: &Path,
+    network: Network,
+    start: impl FnOnce(&Containment, &ProbeCommand) -> Result<String, E>,
+) -> Result<Proof, ProofError> {
+    let prepared = Layout::make(folder, network).map_err(|source| ProofError::Prepare {
+        folder: folder.display().to_string(),
+        source,
+    })?;
+    let task = serde_json::to_string(&prepared.task).map_err(|error| ProofError::Start {
+        reason: error.to_string(),
+    })?;
+    let command = ProbeCommand {
+        // Works where the program's own folder is out of sight.
+        program: "/proc/self/exe".to_owned(),
+        arguments: vec![ARGUMENT.to_owned(), task],
+    };
+    let said = start(&prepared.containment, &command).map_err(|error| ProofError::Start {
+        reason: error.to_string(),
+    })?;
+    let mut findings: Vec<Finding> =
+        serde_json::from_str(&said).map_err(|_| ProofError::Answer {
+            said: said.chars().take(200).collect(),
+        })?;
+    findings.push(prepared.look());
+    let tried: BTreeSet<Promise> = findings.iter().map(|found| found.promise).collect();
+    debug_assert_eq!(tried.len(), Promise::ALL.len());
+    Ok(Proof { findings })
+}
+
+/// What the probe shall not reach.
+struct Layout {
+    containment: Containment,
+    task: Task,
+    /// Services that nobody may connect to; dropped at the end.
+    _services: (TcpListener, UnixListener, UnixListener),
+}
+
+impl Layout {
+    const UNCHANGED: &str = "unchanged";
+
+    fn make(folder: &Path, network: Network) -> io::Result<Self> {
+        let folder = fs::canonicalize(folder)?;
+        let [workspace, temporary, hidden] =
+            ["workspace", "temporary", "hidden"].map(|name| folder.join(name));
+        for folder in [&workspace, &temporary, &hidden] {
+            fs::create_dir(folder)?;
+        }
+        let (outside, secret) = (folder.join("outside"), hidden.join("secret"));
+        for file in [&outside, &secret] {
+            fs::write(file, Self::UNCHANGED)?;
+        }
+        let service = folder.join("service");
+        let process = std::process::id();
+        let abstract_service = format!("gyrus-probe-{}", folder.display());
+        let loopback = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let port = loopback.local_addr()?.port();
+        let services = (
+            loopback,
+            UnixListener::bind(&service)?,
+            UnixListener::bind_addr(&SocketAddr::from_abstract_name(&abstract_service)?)?,
+        );
+        let start = start_of(process).ok_or_else(|| io::Error::other("no /proc of our own"))?;
+        Ok(Self {
+            containment: Containment {
+                writable: vec![workspace.clone()],
+                temporary,
+                hidden: vec![hidden],
+                layered: Vec::new(),
+                moved: BTreeMap::new(),
+                network,
+                limits: LIMITS,
+            },
+            task: Task {
+                workspace,
+                outside,
+                secret,
+                service,
+                abstract_service,
+                port,
+                process: (process, start),
+                network,
+                limits: LIMITS,
+            },
+            _services: services,
+        })
+    }
+
+    /// What stands outside now, whatever the probe says.
+    fn look(&self) -> Finding {
+        let text = fs::read_to_string(&self.task.outside);
+        let secret = fs::read_to_string(&self.task.secret);
+        let is_unchanged =
+            |text: &io::Result<String>| text.as_ref().is_ok_and(|text| text == Self::UNCHANGED);
+        let held = is_unchanged(&text) && is_unchanged(&secret);
+        Finding {
+            promise: Promise::Writes,
+            attempt: "change files outside, as seen from there".to_owned(),
+            held,
+            detail: if held { Self::UNCHANGED } else { "changed" }.to_owned(),
+        }
+    }
+}

@@ -39,7 +39,7 @@ pub(super) fn is_number(name: &str, line: &str) -> bool {
     let mut assigned = false;
     for at in variables::bare_mentions(line, name) {
         let (before, after) = (&line[..at], &line[at + name.len()..]);
-        if in_arithmetic(before) {
+        if in_arithmetic(before, after) {
             continue;
         }
         assigned = true;
@@ -55,12 +55,16 @@ pub(super) fn is_number(name: &str, line: &str) -> bool {
     assigned
 }
 
-/// Whether what follows stands inside `$((` or `((`.
-fn in_arithmetic(before: &str) -> bool {
-    match before.rfind("((") {
-        None => false,
-        Some(open) => !before[open..].contains("))") && !before[open..].contains(['"', '\'', '`']),
-    }
+/// Whether the mention stands inside `$((…))`, `((…))` or `for ((…))`, and surely so: what the
+/// shell could also take for commands in parentheses does not count.
+fn in_arithmetic(before: &str, after: &str) -> bool {
+    let (Some(open), Some(close)) = (before.rfind("(("), after.find("))")) else {
+        return false;
+    };
+    let loops = before[..open].trim_end().ends_with("for");
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_ +-*/%<>=!?:,^~$".contains(c);
+    let fine = |c: char| plain(c) || loops && ";&|".contains(c);
+    before[open + 2..].chars().all(fine) && after[..close].chars().all(fine)
 }
 
 fn starts_with_number(value: &str) -> bool {
@@ -87,7 +91,10 @@ fn counts_up(after: &str) -> bool {
         return false;
     };
     let values = rest[..end].trim();
-    let values = values.strip_prefix("$(seq ").and_then(|v| v.strip_suffix(')')).unwrap_or(values);
+    let values = values
+        .strip_prefix("$(seq ")
+        .and_then(|v| v.strip_suffix(')'))
+        .unwrap_or(values);
     !values.is_empty()
         && values.split(' ').all(|value| {
             let range = value.strip_prefix('{').and_then(|v| v.strip_suffix('}'));

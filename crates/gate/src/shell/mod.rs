@@ -56,3 +56,8 @@ pub fn is_system_path(path: &Path) -> bool {
 pub fn runs_by_itself(path: &Path) -> bool {
     paths::runs_by_itself(path)
 }
+
+/// Whether keys, passwords or tokens are usually kept there. `home` is the person's.
+pub fn is_secret(path: &Path, home: Option<&Path>) -> bool {
+    paths::is_secret(path, home)
+}

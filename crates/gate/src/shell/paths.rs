@@ -4,47 +4,168 @@ use std::path::{Component, Path, PathBuf};
 
 /// Everything below may be read by anybody.
 const SYSTEM: &[&str] = &[
-    "/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc", "/proc/cpuinfo", "/proc/meminfo",
-    "/proc/version", "/proc/uptime", "/proc/loadavg", "/proc/filesystems", "/proc/mounts",
-    "/sys/class", "/sys/devices/system", "/nix/store", "/snap",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/opt",
+    "/etc",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/version",
+    "/proc/uptime",
+    "/proc/loadavg",
+    "/proc/filesystems",
+    "/proc/mounts",
+    "/sys/class",
+    "/sys/devices/system",
+    "/nix/store",
+    "/snap",
 ];
 
 /// Below those, but not for anybody.
-const NOT_FOR_ALL: &[&str] = &["/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssl/private"];
+const NOT_FOR_ALL: &[&str] = &[
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/sudoers",
+    "/etc/ssl/private",
+    "/run/secrets",
+    "/var/run/secrets",
+    "/run/credentials",
+];
 
 /// Below the home folder: files and folders with keys, passwords and tokens.
 const SECRETS_AT_HOME: &[&str] = &[
-    ".ssh", ".aws", ".netrc", ".config/gh", ".docker/config.json", ".kube", ".npmrc", ".pypirc",
-    ".gnupg", ".git-credentials", ".config/git/credentials", ".config/gcloud", ".azure",
-    ".cargo/credentials", ".cargo/credentials.toml", ".mozilla", ".config/google-chrome",
-    ".config/chromium", ".config/BraveSoftware", ".password-store", ".local/share/keyrings",
-    ".pgpass", ".my.cnf", ".terraform.d", ".config/op", ".vault-token", ".config/hub", ".gem",
-    ".bash_history", ".zsh_history", "Library/Keychains", ".m2/settings.xml", ".gradle",
+    ".ssh",
+    ".aws",
+    ".netrc",
+    ".config/gh",
+    ".docker/config.json",
+    ".kube",
+    ".npmrc",
+    ".pypirc",
+    ".gnupg",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".config/gcloud",
+    ".azure",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".mozilla",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".password-store",
+    ".local/share/keyrings",
+    ".pgpass",
+    ".my.cnf",
+    ".terraform.d",
+    ".config/op",
+    ".vault-token",
+    ".config/hub",
+    ".gem",
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
+    ".config/github-copilot",
+    ".local/share/opencode",
+    ".config/opencode",
+    ".aider.conf.yml",
+    ".bash_history",
+    ".zsh_history",
+    "Library/Keychains",
+    ".m2/settings.xml",
+    ".gradle",
 ];
 
 /// Names of files that hold secrets wherever they lie.
 const SECRET_NAMES: &[&str] = &[
-    ".netrc", ".npmrc", ".pypirc", ".git-credentials", "id_rsa", "id_ed25519", "id_ecdsa", "id_dsa",
-    ".pgpass", ".htpasswd", "credentials.json", ".vault-token",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    "id_rsa",
+    "id_ed25519",
+    "id_ecdsa",
+    "id_dsa",
+    ".pgpass",
+    ".htpasswd",
+    "shadow",
+    "gshadow",
+    "credentials.json",
+    ".vault-token",
 ];
 
 /// Names of files that something runs by itself, wherever they lie.
 const RUNS_ANYWHERE: &[&str] = &[
-    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv",
-    ".zprofile", ".zlogin", ".kshrc", ".cshrc", ".tcshrc", ".login", ".envrc", ".xinitrc",
-    ".xsession", ".xprofile", ".vimrc", ".exrc", ".gdbinit", ".inputrc", ".gitconfig", ".gitmodules",
-    ".gitattributes", ".pythonrc", "sitecustomize.py", "usercustomize.py", ".mailcap", ".lesskey",
-    ".pre-commit-config.yaml", "rust-toolchain", "rust-toolchain.toml", ".tool-versions",
-    "mise.toml", ".mise.toml", "authorized_keys", ".Rprofile", ".irbrc", ".pryrc", ".npmrc",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".kshrc",
+    ".cshrc",
+    ".tcshrc",
+    ".login",
+    ".envrc",
+    ".xinitrc",
+    ".xsession",
+    ".xprofile",
+    ".vimrc",
+    ".exrc",
+    ".gdbinit",
+    ".inputrc",
+    ".gitconfig",
+    ".gitmodules",
+    ".gitattributes",
+    ".pythonrc",
+    "sitecustomize.py",
+    "usercustomize.py",
+    ".mailcap",
+    ".lesskey",
+    ".pre-commit-config.yaml",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    ".tool-versions",
+    "mise.toml",
+    ".mise.toml",
+    "authorized_keys",
+    ".Rprofile",
+    ".irbrc",
+    ".pryrc",
+    ".npmrc",
 ];
 
 /// Neighbouring parts of a path below which something runs by itself.
 const RUNS_BELOW: &[&[&str]] = &[
-    &[".git", "hooks"], &[".git", "config"], &[".git", "info"], &[".git", "modules"],
-    &[".config", "autostart"], &[".config", "systemd"], &[".config", "fish"], &[".config", "git"],
-    &[".config", "environment.d"], &[".ssh"], &[".husky"], &[".vscode"], &[".idea"], &[".cargo"],
-    &["etc", "cron.d"], &["etc", "profile.d"], &["var", "spool", "cron"], &["etc", "systemd"],
-    &["etc", "init.d"], &["Library", "LaunchAgents"], &[".local", "bin"], &[".githooks"],
+    &[".git", "hooks"],
+    &[".git", "config"],
+    &[".git", "info"],
+    &[".git", "modules"],
+    &[".config", "autostart"],
+    &[".config", "systemd"],
+    &[".config", "fish"],
+    &[".config", "git"],
+    &[".config", "environment.d"],
+    &[".ssh"],
+    &[".husky"],
+    &[".vscode"],
+    &[".idea"],
+    &[".cargo"],
+    &["etc", "cron.d"],
+    &["etc", "profile.d"],
+    &["var", "spool", "cron"],
+    &["etc", "systemd"],
+    &["etc", "init.d"],
+    &["Library", "LaunchAgents"],
+    &[".local", "bin"],
+    &[".githooks"],
 ];
 
 /// Whether anybody may read the path and it is the system's.
@@ -60,21 +181,30 @@ pub(super) fn runs_by_itself(path: &Path) -> bool {
         .components()
         .map(|part| part.as_os_str().to_string_lossy().to_lowercase())
         .collect();
-    let named = |part: &String| RUNS_ANYWHERE.iter().any(|name| name.to_lowercase() == *part);
+    let named = |part: &String| {
+        RUNS_ANYWHERE
+            .iter()
+            .any(|name| name.to_lowercase() == *part)
+    };
     let below = RUNS_BELOW.iter().any(|wanted| {
         let same = |run: &[String]| {
-            run.iter().zip(*wanted).all(|(part, wanted)| *part == wanted.to_lowercase())
+            run.iter()
+                .zip(*wanted)
+                .all(|(part, wanted)| *part == wanted.to_lowercase())
         };
         parts.windows(wanted.len()).any(same)
     });
-    below || parts.last().is_some_and(named)
+    below
+        || parts.last().is_some_and(named)
         || path == Path::new("/etc/profile")
         || path == Path::new("/etc/crontab")
 }
 
 /// Whether the file is known to hold secrets.
 pub(super) fn is_secret(path: &Path, home: Option<&Path>) -> bool {
-    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase());
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().to_lowercase());
     let name = name.unwrap_or_default();
     let env = name == ".env" || name.starts_with(".env.");
     let example = [".example", ".sample", ".template", ".dist"];
@@ -89,26 +219,62 @@ pub(super) fn is_secret(path: &Path, home: Option<&Path>) -> bool {
         && ["environ", "mem", "maps", "cmdline"].contains(&name.as_str())
         && path.components().count() > 3;
     let at_home = home.is_some_and(|home| {
-        SECRETS_AT_HOME.iter().any(|secret| path.starts_with(home.join(secret)))
+        SECRETS_AT_HOME
+            .iter()
+            .any(|secret| path.starts_with(home.join(secret)))
     });
-    let hidden = path.components().any(|part| {
-        matches!(part.as_os_str().to_str(), Some(".ssh" | ".aws" | ".gnupg"))
-    });
+    let hidden = path
+        .components()
+        .any(|part| matches!(part.as_os_str().to_str(), Some(".ssh" | ".aws" | ".gnupg")));
     process || at_home || hidden || NOT_FOR_ALL.iter().any(|secret| path.starts_with(secret))
+}
+
+/// Whether a pattern that begins like this could become the path of a secret. `whole` if what is
+/// given ends with a slash: a pattern does not find hidden names there unless it says so.
+pub(super) fn may_become_secret(start: &Path, whole: bool, home: Option<&Path>) -> bool {
+    if whole {
+        return false;
+    }
+    let text = start.to_string_lossy();
+    let known = home.is_some_and(|home| {
+        SECRETS_AT_HOME
+            .iter()
+            .any(|secret| home.join(secret).to_string_lossy().starts_with(&*text))
+    });
+    let name = start
+        .file_name()
+        .map(|name| name.to_string_lossy())
+        .unwrap_or_default();
+    let hidden = name.starts_with('.')
+        && SECRET_NAMES
+            .iter()
+            .chain(&[".env", ".ssh", ".aws"])
+            .any(|secret| secret.starts_with(&*name));
+    known || hidden || NOT_FOR_ALL.iter().any(|secret| secret.starts_with(&*text))
 }
 
 /// Whether nothing is kept that is written there, and reading it tells nothing.
 pub(super) fn is_null(path: &Path) -> bool {
     const NULL: &[&str] = &[
-        "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/0", "/dev/fd/1",
-        "/dev/fd/2", "/dev/zero", "/dev/urandom", "/dev/random",
+        "/dev/null",
+        "/dev/stdin",
+        "/dev/stdout",
+        "/dev/stderr",
+        "/dev/fd/0",
+        "/dev/fd/1",
+        "/dev/fd/2",
+        "/dev/zero",
+        "/dev/urandom",
+        "/dev/random",
     ];
     NULL.iter().any(|null| path == Path::new(null))
 }
 
 /// Whether opening it may do more than opening a file does.
 pub(super) fn is_device(path: &Path) -> bool {
-    path.starts_with("/dev") && path != Path::new("/dev") && !is_null(path)
+    path.starts_with("/dev")
+        && path != Path::new("/dev")
+        && !is_null(path)
         && !path.starts_with("/dev/shm")
 }
 

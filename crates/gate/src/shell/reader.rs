@@ -35,6 +35,10 @@ pub(super) struct Reader<'a> {
     pub held: BTreeMap<String, Held>,
     /// How many conditions and loops surround the next command.
     pub conditions: usize,
+    /// Links and copied folders that the line makes: what lies behind them is not known.
+    pub links: Vec<PathBuf>,
+    /// Whether the next command is given a text that stands in the line.
+    pub given_text: bool,
     /// Whether `git` is to be kept from doing more than reading.
     pub calm_git: bool,
     reading: CommandReading,
@@ -59,6 +63,8 @@ impl<'a> Reader<'a> {
             line: line.to_owned(),
             held: BTreeMap::new(),
             conditions: 0,
+            links: Vec::new(),
+            given_text: false,
             calm_git: false,
             reading: CommandReading::default(),
             seen: BTreeSet::new(),
@@ -96,10 +102,10 @@ impl<'a> Reader<'a> {
             enable_extended_globbing: false,
             ..ParserOptions::default()
         };
-        scan::check(text)?;
+        let pieces = scan::split(text)?;
         let tokens = brush_parser::uncached_tokenize_str(text, &options.tokenizer_options())
             .map_err(|_| "it is not complete")?;
-        scan::agree(text, &tokens)?;
+        scan::agree(&pieces, &tokens)?;
         let program = brush_parser::parse_tokens(&tokens, &options)
             .map_err(|_| "it is not a command line that can be read")?;
         walk::program(self, &program);
@@ -162,17 +168,70 @@ impl<'a> Reader<'a> {
             return;
         }
         match self.absolute(path) {
-            Ok(path) => self.reads_path(path, part),
-            Err(why) => self.hides(part, why),
+            Ok(path) => {
+                // A link that is there already may lead to a secret.
+                let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+                if real != path && (paths::is_device(&real) || self.is_secret(&real)) {
+                    self.reads_path(real, part);
+                }
+                self.reads_path(path, part);
+            }
+            // Any file of the machine, but a read.
+            Err(_) => {
+                self.names_secret(path, part);
+                self.reads_path(PathBuf::from("/"), part);
+            }
         }
+    }
+
+    /// Notes it if the text is the path of a file that holds secrets.
+    pub(super) fn names_secret(&mut self, text: &str, part: &str) {
+        let path = self.absolute(text).unwrap_or_else(|_| PathBuf::from(text));
+        if self.is_secret(&path) {
+            self.fact(
+                Does::UsesCredentials,
+                part,
+                "it names a file that holds secrets",
+            );
+        }
+    }
+
+    /// How many simple commands were found so far.
+    pub(super) fn count(&self) -> usize {
+        self.reading.commands.len()
+    }
+
+    /// Whether one of the commands found since then may go on for good.
+    pub(super) fn lasts_since(&self, count: usize) -> bool {
+        self.reading.commands[count..].iter().any(|command| {
+            let mut words = command
+                .words
+                .iter()
+                .map(|word| word.literal().unwrap_or_default());
+            match words.next() {
+                Some("sleep" | "yes" | "timeout" | "less" | "more") => true,
+                Some("tail") => {
+                    words.any(|word| word.starts_with('-') && word.contains(['f', 'F']))
+                }
+                _ => false,
+            }
+        })
+    }
+
+    fn is_secret(&self, path: &Path) -> bool {
+        paths::is_secret(path, self.place.home.as_deref())
     }
 
     fn reads_path(&mut self, path: PathBuf, part: &str) {
         if paths::is_device(&path) {
             self.hides(part, "it opens a device");
         }
-        if paths::is_secret(&path, self.place.home.as_deref()) {
-            self.fact(Does::UsesCredentials, part, "it reads a file that holds secrets");
+        if self.is_secret(&path) {
+            self.fact(
+                Does::UsesCredentials,
+                part,
+                "it reads a file that holds secrets",
+            );
         }
         if !paths::is_null(&path) {
             self.fact(Does::Reads { path }, part, "it reads this");
@@ -184,7 +243,20 @@ impl<'a> Reader<'a> {
         match word.literal() {
             Some(path) => self.reads(&path, part),
             None => match self.folder_of(word) {
-                Ok(folder) => self.reads_path(folder, part),
+                Ok(folder) => {
+                    let prefix = self.absolute(&word.prefix());
+                    let raw = self.absolute(&word.raw);
+                    let home = self.place.home.as_deref();
+                    let may = prefix.is_ok_and(|start| {
+                        let whole = word.prefix().ends_with('/');
+                        paths::may_become_secret(&start, whole, home)
+                    });
+                    if may || raw.is_ok_and(|path| self.is_secret(&path)) {
+                        let why = "it may read a file that holds secrets";
+                        self.fact(Does::UsesCredentials, part, why);
+                    }
+                    self.reads_path(folder, part);
+                }
                 // Any file of the machine, but a read.
                 Err(_) => self.reads_path(PathBuf::from("/"), part),
             },
@@ -206,6 +278,9 @@ impl<'a> Reader<'a> {
         };
         match path {
             Ok(path) if paths::is_null(&path) => {}
+            Ok(path) if self.links.iter().any(|link| path.starts_with(link)) => {
+                self.hides(part, "it goes through a link that the line itself makes");
+            }
             Ok(path) => {
                 if paths::is_device(&path) {
                     self.fact(Does::Destroys, part, "it writes to a device");
@@ -219,15 +294,7 @@ impl<'a> Reader<'a> {
     /// The folder in which a pattern is looked up.
     fn folder_of(&self, word: &Word) -> Result<PathBuf, Why> {
         let unknown = "which path it means is known only when it runs";
-        if !word.is_pattern() || word.raw.contains("..") {
-            return Err(unknown);
-        }
-        let prefix = word.prefix();
-        match prefix.rfind('/') {
-            Some(0) => Ok(PathBuf::from("/")),
-            Some(end) => self.absolute(&prefix[..end]),
-            None => self.absolute("."),
-        }
+        self.absolute(&word.below_which().ok_or(unknown)?)
     }
 
     pub(super) fn absolute(&self, path: &str) -> Result<PathBuf, Why> {

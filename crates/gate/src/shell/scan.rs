@@ -21,20 +21,27 @@ const OPERATORS: [&str; 23] = [
 /// Why a text was not split.
 pub(super) type Why = &'static str;
 
+/// An operator or a word, as written.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece<'a> {
+pub(super) enum Piece<'a> {
+    /// What separates and joins.
     Operator(&'a str),
+    /// Everything else, with its quotes; bodies of here-documents, too.
     Word(&'a str),
 }
 
-/// The words of the line where the parser's tokens are the same.
-pub(super) fn agree(line: &str, tokens: &[Token]) -> Result<(), Why> {
+/// Splits the line into operators and words.
+pub(super) fn split(line: &str) -> Result<Vec<Piece<'_>>, Why> {
     let mut scanner = Scanner {
         text: line,
         at: 0,
         depth: 0,
     };
-    let pieces = scanner.pieces(false)?;
+    scanner.pieces(false)
+}
+
+/// Whether the parser split it the same way.
+pub(super) fn agree(pieces: &[Piece<'_>], tokens: &[Token]) -> Result<(), Why> {
     let differ = "the line can be read in two ways";
     if pieces.len() != tokens.len() {
         return Err(differ);
@@ -114,6 +121,8 @@ impl<'a> Scanner<'a> {
                     pieces.push(Piece::Operator(&rest[..operator.len()]));
                     match operator {
                         "(" => open += 1,
+                        // The end of a `case` pattern.
+                        ")" if open == 0 && pieces.contains(&Piece::Word("case")) => {}
                         ")" => open = open.checked_sub(1).ok_or("a parenthesis too many")?,
                         "<<" | "<<-" => tags.push(self.tag(operator == "<<-", pieces.len())?),
                         _ => {}
@@ -288,7 +297,9 @@ impl<'a> Scanner<'a> {
         let plain = |name: &&str| {
             !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
         };
-        let name = name.filter(plain).ok_or("a here-document with an unusual tag")?;
+        let name = name
+            .filter(plain)
+            .ok_or("a here-document with an unusual tag")?;
         self.at = at + end;
         Ok(Tag {
             name,
@@ -325,7 +336,7 @@ impl<'a> Scanner<'a> {
             let at = tag.after + count * 3;
             pieces.insert(at, Piece::Word(tag.written));
             pieces.insert(at + 1, Piece::Word(&self.text[start..end]));
-            pieces.insert(at + 2, Piece::Word(tag.written));
+            pieces.insert(at + 2, Piece::Word(tag.name));
         }
         Ok(())
     }
@@ -343,13 +354,25 @@ fn is_number(word: &str) -> bool {
 }
 
 fn has_comment(text: &str) -> bool {
-    text.starts_with('#') || [" #", "\t#", "\n#", ";#", "&#", "|#"].iter().any(|c| text.contains(c))
+    text.starts_with('#')
+        || [" #", "\t#", "\n#", ";#", "&#", "|#"]
+            .iter()
+            .any(|c| text.contains(c))
 }
 
 /// Characters that look like others; outside quotes they have no business in a command.
 fn suspicious(c: char) -> Result<(), Why> {
-    let spaces = matches!(c, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}'
-        | '\u{205f}' | '\u{3000}' | '\u{2028}' | '\u{2029}' | '\u{85}');
+    let spaces = matches!(
+        c,
+        '\u{a0}' | '\u{1680}' | '\u{2000}'
+            ..='\u{200a}'
+                | '\u{202f}'
+                | '\u{205f}'
+                | '\u{3000}'
+                | '\u{2028}'
+                | '\u{2029}'
+                | '\u{85}'
+    );
     let wide = matches!(c, '\u{ff00}'..='\u{ffef}' | '\u{fe50}'..='\u{fe6f}' | '\u{37e}');
     match spaces || wide {
         true => Err("a character that looks like another"),

@@ -33,6 +33,8 @@ pub(super) struct Value {
     pub tame: bool,
     /// Without quotes it may become several words.
     pub splits: bool,
+    /// It is a path below this folder, as written, and surely set.
+    pub below: Option<String>,
 }
 
 /// What a word needs to know of its surroundings.
@@ -81,6 +83,38 @@ impl Word {
         }
     }
 
+    /// Some path below this folder.
+    pub(super) fn below(folder: &str) -> Self {
+        let folder = format!("{}/", folder.trim_end_matches('/'));
+        Self {
+            raw: format!("{folder}…"),
+            parts: vec![Part::Text(folder), Part::Many],
+        }
+    }
+
+    /// One word that begins with this text, and nobody knows how it ends.
+    pub(super) fn with_unknown_end(raw: &str, start: &str) -> Self {
+        let mut parts = vec![Part::Text(start.to_owned())];
+        parts.push(Part::Value(Value {
+            quoted: true,
+            ..Value::default()
+        }));
+        Self {
+            raw: raw.to_owned(),
+            parts,
+        }
+    }
+
+    /// The word without its first bytes, which must be text.
+    pub(super) fn after(&self, bytes: usize) -> Self {
+        let mut rest = self.clone();
+        if let Some(Part::Text(text)) = rest.parts.first_mut() {
+            *text = text.get(bytes..).unwrap_or_default().to_owned();
+        }
+        rest.raw = self.raw.get(bytes..).unwrap_or_default().to_owned();
+        rest
+    }
+
     /// Its text, if it is certain.
     pub(super) fn literal(&self) -> Option<String> {
         let mut text = String::new();
@@ -114,7 +148,11 @@ impl Word {
         if !prefix.is_empty() {
             return prefix.starts_with(c);
         }
-        match self.parts.iter().find(|part| !matches!(part, Part::Text(_))) {
+        match self
+            .parts
+            .iter()
+            .find(|part| !matches!(part, Part::Text(_)))
+        {
             None => false,
             Some(Part::Value(value)) => !(value.tame && c == '-'),
             Some(_) => true,
@@ -171,7 +209,29 @@ impl Word {
             splits: self.literal().is_none_or(|text| {
                 text.is_empty() || text.contains([' ', '\t', '\n', '*', '?', '['])
             }),
+            below: self.below_which(),
         }
+    }
+
+    /// The folder below which the path surely lies, as written.
+    pub(super) fn below_which(&self) -> Option<String> {
+        if self.raw.contains("..") {
+            return None;
+        }
+        let first = match self.parts.first()? {
+            Part::Value(value) if value.quoted || !value.splits => return value.below.clone(),
+            Part::Value(_) => return None,
+            Part::Text(_) | Part::Many => self.prefix(),
+        };
+        let open = |part: &Part| matches!(part, Part::Value(value) if value.below.is_none());
+        if self.parts.iter().any(open) || first.contains("..") {
+            return None;
+        }
+        Some(match first.rfind('/') {
+            Some(0) => "/".to_owned(),
+            Some(end) => first[..end].to_owned(),
+            None => ".".to_owned(),
+        })
     }
 
     fn push_text(&mut self, text: &str) {
@@ -250,7 +310,10 @@ impl<'a> Reading<'a> {
         while let Some(c) = self.next() {
             match c {
                 '\\' => {
-                    let c = self.rest()[1..].chars().next().ok_or("a backslash at the end")?;
+                    let c = self.rest()[1..]
+                        .chars()
+                        .next()
+                        .ok_or("a backslash at the end")?;
                     self.word.push_text(c.encode_utf8(&mut [0; 4]));
                     self.at += 1 + c.len_utf8();
                 }
@@ -263,7 +326,11 @@ impl<'a> Reading<'a> {
                 '"' => self.double_quoted()?,
                 '$' if self.rest().starts_with("$'") => self.escaped_quote()?,
                 '$' | '`' => self.expansion(false)?,
-                '*' | '?' | '[' => {
+                '*' | '?' => {
+                    self.word.parts.push(Part::Many);
+                    self.at += 1;
+                }
+                '[' if self.rest().contains(']') => {
                     self.word.parts.push(Part::Many);
                     self.at += 1;
                 }
@@ -295,7 +362,10 @@ impl<'a> Reading<'a> {
                     return Ok(());
                 }
                 '\\' => {
-                    let c = self.rest()[1..].chars().next().ok_or("a backslash at the end")?;
+                    let c = self.rest()[1..]
+                        .chars()
+                        .next()
+                        .ok_or("a backslash at the end")?;
                     if !matches!(c, '$' | '`' | '"' | '\\') {
                         self.word.push_text("\\");
                     }
@@ -350,13 +420,16 @@ impl<'a> Reading<'a> {
             ..Value::default()
         };
         if let Some(inner) = written.strip_prefix("$((") {
-            self.around.arithmetic(inner.strip_suffix("))").unwrap_or(inner))?;
+            self.around
+                .arithmetic(inner.strip_suffix("))").unwrap_or(inner))?;
             value.number = true;
             value.splits = false;
         } else if let Some(inner) = written.strip_prefix("$(") {
-            self.around.substitution(inner.strip_suffix(')').unwrap_or(inner));
+            self.around
+                .substitution(inner.strip_suffix(')').unwrap_or(inner));
         } else if let Some(inner) = written.strip_prefix('`') {
-            self.around.substitution(inner.strip_suffix('`').unwrap_or(inner));
+            self.around
+                .substitution(inner.strip_suffix('`').unwrap_or(inner));
         } else if let Some(inner) = written.strip_prefix("${") {
             match self.braced(inner.strip_suffix('}').unwrap_or(inner), quoted)? {
                 Some(known) => value = known,
@@ -432,7 +505,10 @@ impl<'a> Reading<'a> {
             ..Value::default()
         };
         if let Some(name) = inner.strip_prefix('#').filter(|name| !name.is_empty()) {
-            let name = name.strip_suffix("[@]").or(name.strip_suffix("[*]")).unwrap_or(name);
+            let name = name
+                .strip_suffix("[@]")
+                .or(name.strip_suffix("[*]"))
+                .unwrap_or(name);
             return match name_length(name) == name.len() {
                 true => Ok(Some(Value {
                     number: true,
@@ -469,10 +545,15 @@ impl<'a> Reading<'a> {
             return Ok(Some(unknown));
         }
         let plain_operator = rest.starts_with(['%', '#', '/', '^', ','])
-            || [":-", ":+", ":?"].iter().any(|operator| rest.starts_with(operator))
+            || [":-", ":+", ":?"]
+                .iter()
+                .any(|operator| rest.starts_with(operator))
             || rest.starts_with(['-', '+', '?']);
         let part = rest.strip_prefix(':').is_some_and(|rest| {
-            !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit() || b == b':' || b == b' ')
+            !rest.is_empty()
+                && rest
+                    .bytes()
+                    .all(|b| b.is_ascii_digit() || b == b':' || b == b' ')
         });
         match plain_operator || part {
             true => Ok(Some(unknown)),

@@ -1,1 +1,97 @@
-fn main(){}
+//! The sandbox, tried with real processes. This program is also what starts them and what is
+//! confined; hence a `main` instead of the usual harness.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test, though without harness"
+)]
+
+mod attacks;
+mod everyday;
+mod process;
+mod proven;
+mod proxy;
+mod start;
+mod world;
+
+use libtest_mimic::{Arguments, Trial};
+use rustix::process::geteuid;
+
+use start::{Around, User};
+
+type Test = fn(User, Around);
+
+const TESTS: &[(&str, Test)] = &[
+    ("attacks", attacks::all_fail),
+    ("races", attacks::races_lead_nowhere),
+    ("planted_links", attacks::planted_links_are_not_followed),
+    ("limits", attacks::limits_hold),
+    ("open_network", attacks::open_network_opens_no_more),
+    ("everyday", everyday::works_as_outside),
+    ("layers", everyday::layers_keep_changes),
+    ("proof", proven::holds),
+    ("proxy", proxy::opens_what_was_granted),
+];
+
+/// Without namespaces.
+const ALONE: &[(&str, Test)] = &[
+    ("attacks", attacks::all_fail),
+    ("races", attacks::races_lead_nowhere),
+    ("proof", proven::holds),
+];
+
+fn main() {
+    gyrus_gate::sandbox::probe_if_asked();
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() == Some(start::ARGUMENT) {
+        std::process::exit(start::obey(&arguments.next().unwrap()));
+    }
+    let mut trials = Vec::new();
+    let mut add = |name: String, test: Test, user, around, possible: bool| {
+        let trial = Trial::test(name, move || {
+            test(user, around);
+            Ok(())
+        });
+        // Shown as ignored where the system does not allow it.
+        trials.push(trial.with_ignored_flag(!possible));
+    };
+    let is_root = geteuid().is_root();
+    let namespaces = process::can_enter();
+    for (name, test) in TESTS {
+        let around = Around::Namespace;
+        add(
+            format!("current::{name}"),
+            *test,
+            User::Current,
+            around,
+            namespaces,
+        );
+        let possible = namespaces && world::can_change_user();
+        add(
+            format!("other::{name}"),
+            *test,
+            User::Other,
+            around,
+            possible,
+        );
+    }
+    for (name, test) in ALONE {
+        // Only root can be without the right to make namespaces.
+        add(
+            format!("alone::{name}"),
+            *test,
+            User::Current,
+            Around::Nothing,
+            is_root,
+        );
+    }
+    let nothing = (User::Current, Around::Nothing);
+    add(
+        "proof_of_nothing".to_owned(),
+        proven::sees_what_is_missing,
+        nothing.0,
+        nothing.1,
+        true,
+    );
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}

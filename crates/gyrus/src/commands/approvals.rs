@@ -1,54 +1,176 @@
 //! `gyrus approvals`
 
-use std::io::{Write, stdout};
+use std::io::{BufRead, Write, stdin, stdout};
 
-use clap::Args;
+use clap::{Args, Subcommand};
+use gyrus_journal::Store;
 
 use crate::{
-    Gyrus, approvals,
+    Gyrus,
+    approvals::{self, Open},
+    console::{choices, put, understand},
     exit::Code,
     failure::Failure,
+    grants::{self, Standing},
+    own_child,
     select::{self, short},
     show::{card, paint::Painter},
-    time,
+    terminal, time,
 };
 
-/// List what runs ask and nobody has answered
+/// List what runs ask and what you always allow; answer, or take back
 #[derive(Args)]
-pub(crate) struct Approvals {}
+pub(crate) struct Approvals {
+    #[command(subcommand)]
+    command: Option<ApprovalsCommand>,
+}
+
+#[derive(Subcommand)]
+enum ApprovalsCommand {
+    /// List both
+    List,
+    /// Answer everything that is asked, one after the other
+    Answer,
+    Revoke(Revoke),
+}
+
+/// Take back what you always allow
+#[derive(Args)]
+struct Revoke {
+    /// Its number in the list, or `all`
+    what: String,
+}
 
 impl Approvals {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let store = gyrus.store()?;
-        let mut out = stdout().lock();
-        let painter = Painter::new(&out, gyrus.environment.plain);
-        let mut any = false;
-        // Children's questions come with the run that a person started.
-        for run in select::all(&store)?
-            .into_iter()
-            .filter(|run| select::is_root(*run))
-        {
-            for open in approvals::open(&store, run)? {
-                any = true;
-                let name = short(&open.run.to_string()).to_owned();
-                let effect = &open.effect;
-                for line in card::lines(effect, &open.card, &name, &painter) {
-                    writeln!(out, "{line}")?;
-                }
-                let asked = time::ago(open.at_ms);
-                if approvals::is_answered(&store, &open)? {
-                    writeln!(out, "  asked {asked}; answered: gyrus resume {name}\n")?;
-                } else {
-                    writeln!(
-                        out,
-                        "  asked {asked}: gyrus approve {name} {effect}, or gyrus deny {name} \
-                         {effect}\n"
-                    )?;
-                }
-            }
+        match self.command {
+            None | Some(ApprovalsCommand::List) => list(gyrus),
+            Some(ApprovalsCommand::Answer) => answer(gyrus),
+            Some(ApprovalsCommand::Revoke(revoke)) => revoke.execute(gyrus),
         }
-        if !any {
-            writeln!(out, "nothing is asked")?;
+    }
+}
+
+/// Every open question. Children's come with the run that a person started.
+fn all_open(store: &Store) -> Result<Vec<Open>, Failure> {
+    let mut all = Vec::new();
+    for run in select::all(store)? {
+        if select::is_root(run) {
+            all.extend(approvals::open(store, run)?);
+        }
+    }
+    Ok(all)
+}
+
+fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
+    let store = gyrus.store()?;
+    let mut out = stdout().lock();
+    let painter = Painter::new(&out, gyrus.environment.plain);
+    let open = all_open(&store)?;
+    for open in &open {
+        let name = short(&open.run.to_string()).to_owned();
+        let effect = &open.effect;
+        for line in card::lines(effect, &open.card, &name, &painter) {
+            writeln!(out, "{line}")?;
+        }
+        let asked = time::ago(open.at_ms);
+        if approvals::is_answered(&store, open)? {
+            writeln!(out, "  asked {asked}; answered: gyrus resume {name}\n")?;
+        } else {
+            writeln!(
+                out,
+                "  asked {asked}: gyrus approve {name} {effect}, or gyrus deny {name} {effect}\n"
+            )?;
+        }
+    }
+    if open.is_empty() {
+        writeln!(out, "nothing is asked")?;
+    }
+    let standing = grants::all(&store)?;
+    if !standing.is_empty() {
+        writeln!(out, "always allowed:")?;
+    }
+    for (number, standing) in (1..).zip(&standing) {
+        let Standing {
+            workspace,
+            grant,
+            by,
+            at_ms,
+        } = standing;
+        writeln!(
+            out,
+            "  {number}. {grant}, in {} (by {}, {}): gyrus approvals revoke {number}",
+            workspace.display(),
+            by.id,
+            time::ago(*at_ms)
+        )?;
+    }
+    Ok(Code::Reached)
+}
+
+fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
+    own_child::refuse("answer for a person")?;
+    let store = gyrus.store()?;
+    let painter = Painter::new(&std::io::stderr(), gyrus.environment.plain);
+    let person = terminal::person(&gyrus.environment, "command line");
+    let mut lines = stdin().lock().lines();
+    let mut answered = 0;
+    for open in all_open(&store)? {
+        if approvals::is_answered(&store, &open)? {
+            continue;
+        }
+        let name = short(&open.run.to_string()).to_owned();
+        for line in card::lines(&open.effect, &open.card, &name, &painter) {
+            put(&format!("{line}\n"))?;
+        }
+        let said = loop {
+            put(choices(&open.card))?;
+            let Some(line) = lines.next() else {
+                put("\n")?;
+                return Err(Failure::usage(format!(
+                    "{answered} answered; the rest is still asked"
+                )));
+            };
+            if let Some(said) = understand(&line?, &open.card) {
+                break said;
+            }
+        };
+        approvals::answer(&store, &open, person.clone(), said)?;
+        answered += 1;
+    }
+    put(&format!(
+        "{answered} answered; parked runs go on with: gyrus resume RUN\n"
+    ))?;
+    Ok(Code::Reached)
+}
+
+impl Revoke {
+    fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        own_child::refuse("take back what a person allowed")?;
+        let store = gyrus.store()?;
+        let person = terminal::person(&gyrus.environment, "command line");
+        let standing = grants::all(&store)?;
+        let chosen: Vec<&Standing> = match self.what.as_str() {
+            "all" => standing.iter().collect(),
+            number => {
+                let number: Option<usize> = number.parse().ok();
+                let found = number.and_then(|number| standing.get(number.checked_sub(1)?));
+                let found = found.ok_or_else(|| {
+                    Failure::usage(format!(
+                        "nothing that is always allowed has the number {}",
+                        self.what
+                    ))
+                    .hint("see the list: gyrus approvals")
+                })?;
+                vec![found]
+            }
+        };
+        for standing in &chosen {
+            grants::revoke(&store, standing, &person)?;
+            put(&format!("no longer allowed: {}\n", standing.grant))?;
+        }
+        if chosen.is_empty() {
+            put("nothing is always allowed\n")?;
         }
         Ok(Code::Reached)
     }

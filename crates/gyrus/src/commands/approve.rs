@@ -8,7 +8,7 @@ use gyrus_kernel::log_name;
 use super::resume;
 use crate::{
     Gyrus,
-    approvals::{self, Answer, Open},
+    approvals::{self, Answer, Open, Reach},
     console::put,
     exit::Code,
     failure::Failure,
@@ -30,11 +30,25 @@ pub(crate) struct Approve {
     /// The answer, where the agent asks a question
     #[arg(long, value_name = "WORDS")]
     answer: Option<String>,
+    /// Also allow what the card offers, for the rest of the session
+    #[arg(long, conflicts_with_all = ["answer", "always"])]
+    session: bool,
+    /// The same in this folder for good; `gyrus approvals` lists it and takes it back
+    #[arg(long, conflicts_with = "answer")]
+    always: bool,
 }
 
 impl Approve {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let yes = Answer::Yes { words: self.answer };
+        let reach = match (self.session, self.always) {
+            (_, true) => Reach::Always,
+            (true, false) => Reach::Session,
+            (false, false) => Reach::Once,
+        };
+        let yes = Answer::Yes {
+            words: self.answer,
+            reach,
+        };
         answer(gyrus, &self.run, self.effect.as_ref(), yes)
     }
 }
@@ -51,11 +65,23 @@ pub(super) fn answer(
     let run = select::find(&store, given)?;
     let open = the_question(&store, run, effect)?;
     let verdict = match (&answer, open.card.question) {
-        (Answer::Yes { words: None }, true) => {
+        (Answer::Yes { words: None, .. }, true) => {
             return Err(Failure::usage(format!("{} asks a question", open.effect))
                 .hint("answer it: gyrus approve RUN --answer WORDS"));
         }
-        (Answer::Yes { words: Some(_) }, false) => {
+        (
+            Answer::Yes {
+                reach: Reach::Session | Reach::Always,
+                ..
+            },
+            false,
+        ) if open.card.wider.is_empty() => {
+            return Err(
+                Failure::usage(format!("{} can only be allowed once", open.effect))
+                    .hint("approve it without --session and --always"),
+            );
+        }
+        (Answer::Yes { words: Some(_), .. }, false) => {
             return Err(
                 Failure::usage(format!("{} asks for leave, not for words", open.effect))
                     .hint("a yes has no conditions; to say what to do instead: gyrus deny"),

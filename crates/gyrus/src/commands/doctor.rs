@@ -14,7 +14,7 @@ use crate::{
     Gyrus, discover, drive,
     exit::Code,
     failure::Failure,
-    select,
+    sandbox, select,
     show::paint::{Paint, Painter},
     whom::Whom,
 };
@@ -38,13 +38,7 @@ impl Doctor {
             ("configuration", configuration(gyrus)),
             ("model", model(gyrus)),
             ("keeper", keeper()),
-            (
-                "sandbox",
-                Finding::Gap(
-                    "there is none yet: a command can do what you can, so commands are asked for"
-                        .to_owned(),
-                ),
-            ),
+            ("sandbox", sandboxed(gyrus)),
         ];
         let mut out = stdout().lock();
         let painter = Painter::new(&out, gyrus.environment.plain);
@@ -144,6 +138,36 @@ fn keeper() -> Finding {
                     env::current_exe().unwrap_or_default().display()
                 )),
         ),
+    }
+}
+
+/// What the sandbox kept to when it was tried just now.
+fn sandboxed(gyrus: &Gyrus) -> Finding {
+    let proof = gyrus
+        .home()
+        .and_then(|home| sandbox::try_now(&home).map_err(Failure::failed));
+    let proof = match proof {
+        Ok(proof) => proof,
+        Err(failure) => {
+            return Finding::Gap(format!(
+                "there is none here ({failure}), so whatever runs code is asked for"
+            ));
+        }
+    };
+    let broken: Vec<_> = proof
+        .broken()
+        .map(|found| format!("{} ({})", found.attempt, found.detail))
+        .collect();
+    match broken.is_empty() {
+        true => Finding::Good(format!(
+            "tried just now in {} ways: commands change only the workspace, see no keys, and reach \
+             no network and no other process",
+            proof.findings.len()
+        )),
+        false => Finding::Gap(format!(
+            "it does not hold everywhere: {}",
+            broken.join("; ")
+        )),
     }
 }
 

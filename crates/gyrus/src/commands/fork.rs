@@ -20,7 +20,8 @@ use crate::{
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
     home::Home,
-    organs, own_child,
+    organs::{self, Ground},
+    own_child,
     select::{self, short},
     show::visible,
     terminal,
@@ -61,7 +62,6 @@ impl Fork {
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;
         let before = resume::settings(&store, run)?;
-        resume::check_mode(&before, self.changes.approvals.approve)?;
         let model = resume::model(&self.changes.model, &before.pins)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
@@ -72,11 +72,18 @@ impl Fork {
         let code = runtime.block_on(async {
             let ready = model.start(gyrus, &config, &store).await?;
             let (live, ears) = ears();
-            let kernel = organs::kernel(&home, store.clone(), ready, Some(live))?;
             let into = match &self.workdir {
                 Some(folder) => ForkInto::Folder(new_folder(&home, folder)?),
                 None => ForkInto::InPlace,
             };
+            let ground = Ground {
+                workspace: match &into {
+                    ForkInto::Folder(folder) => folder,
+                    ForkInto::InPlace => &before.started.workspace,
+                },
+                sandbox: self.changes.approvals.sandbox(),
+            };
+            let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
             let forked = kernel.fork(run, self.at, into, changes)?;
             put(&format!(
                 "forked from run {} after step {}\n",

@@ -10,6 +10,7 @@ mod approve;
 mod deny;
 mod approvals;
 mod runs;
+mod policy;
 mod show;
 mod trace;
 mod replay;
@@ -57,6 +58,7 @@ commands! {
     Approve(approve::Approve),
     Deny(deny::Deny),
     Approvals(approvals::Approvals),
+    Policy(policy::Policy),
     Runs(runs::Runs),
     Show(show::Show),
     Trace(trace::Trace),

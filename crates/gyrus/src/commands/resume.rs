@@ -1,7 +1,7 @@
 //! `gyrus resume`
 
 use clap::Args;
-use gyrus_contract::{Mode, OnAsk, RunId};
+use gyrus_contract::{OnAsk, RunId};
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{Entry, Pins, RunStarted, log_name};
 
@@ -11,7 +11,8 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
-    organs, own_child, select, terminal,
+    organs::{self, Ground},
+    own_child, select, terminal,
     trace_file::For,
     watching::ears,
     whom::Whom,
@@ -41,7 +42,6 @@ impl Resume {
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;
         let before = settings(&store, run)?;
-        check_mode(&before, self.changes.approvals.approve)?;
         let model = model(&self.changes.model, &before.pins)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
@@ -57,7 +57,11 @@ impl Resume {
         let code = runtime.block_on(async {
             let ready = model.start(gyrus, &config, &store).await?;
             let (live, ears) = ears();
-            let kernel = organs::kernel(&home, store.clone(), ready, Some(live))?;
+            let ground = Ground {
+                workspace: &before.started.workspace,
+                sandbox: self.changes.approvals.sandbox(),
+            };
+            let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
             let ready = kernel.take(run, how, changes)?;
             let output = &self.output;
             let drive = Drive {
@@ -111,19 +115,6 @@ pub(crate) fn settings(store: &Store, run: RunId) -> Result<Before, Failure> {
         on_ask: settings.on_ask,
         pins: Pins::clone(&settings.pins),
     })
-}
-
-/// Only a run whose folder may be lost goes on unasked.
-pub(crate) fn check_mode(before: &Before, mode: Option<Mode>) -> Result<(), Failure> {
-    if mode != Some(Mode::Auto) || before.started.throwaway {
-        return Ok(());
-    }
-    Err(Failure::usage(format!(
-        "--approve auto lets commands run unasked, and the run was not started in a folder that \
-         may be lost ({})",
-        before.started.workspace.display()
-    ))
-    .hint("choose another mode, or fork the run into a new folder: gyrus fork RUN --at STEP --workdir NEW"))
 }
 
 /// The model to go on with.

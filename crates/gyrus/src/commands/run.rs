@@ -13,7 +13,8 @@ use crate::{
     flags::{ContextFlags, OutputFlags, RunFlags},
     given,
     new_run::{self, Wish},
-    organs, terminal,
+    organs::{self, Ground},
+    terminal,
     trace_file::For,
     watching::ears,
     whom::Whom,
@@ -84,7 +85,11 @@ impl Run {
         let code = runtime.block_on(async {
             let ready = whom.start(gyrus, &config, &store).await?;
             let (live, ears) = ears();
-            let kernel = organs::kernel(&home, store.clone(), ready, Some(live))?;
+            let ground = Ground {
+                workspace: &new.workspace,
+                sandbox: self.flags.approvals.sandbox(),
+            };
+            let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
             let on_ask = new.on_ask;
             let ready = kernel.create(new)?;
             let (output, ephemeral) = (&self.output, self.ephemeral);

@@ -29,7 +29,7 @@ use crate::{
     given,
     home::Home,
     new_run::{self, Wish},
-    organs,
+    organs::{self, Ground},
     select::short,
     watching::{Ears, ears},
     whom::Whom,
@@ -183,7 +183,16 @@ impl Prompt<'_> {
         let started = whom.start(self.gyrus, &self.config, &self.store);
         let ready = self.runtime.block_on(started)?;
         let (live, ears) = ears();
-        let kernel = organs::kernel(&self.home, self.store.clone(), ready, Some(live))?;
+        let kernel = organs::kernel(
+            &self.home,
+            self.store.clone(),
+            ready,
+            live,
+            Ground {
+                workspace: &new_run::workspace(&self.home, self.flags.workdir.as_deref())?,
+                sandbox: self.flags.approvals.sandbox(),
+            },
+        )?;
         Ok((kernel, ears))
     }
 

@@ -61,6 +61,15 @@ pub(crate) fn lines(effect: &EffectId, card: &Card, run: &str, painter: &Painter
         let more = details.len() - DETAIL_LINES;
         lines.push(format!("{frame} and {more} more lines: gyrus show {run}"));
     }
+    if !card.wider.is_empty() {
+        let wider: Vec<String> = card.wider.iter().map(ToString::to_string).collect();
+        let offer = format!(
+            "for this session, or always in this folder, you could allow {}",
+            wider.join(" and ")
+        );
+        let said = visible::wrap(&offer, inner);
+        lines.extend(said.iter().map(|line| format!("{frame} {line}")));
+    }
     lines.push(painter.paint(
         Paint::Ask,
         &format!("└{}", "─".repeat(columns.saturating_sub(1))),
@@ -84,6 +93,7 @@ mod tests {
                 "command: ls\x1b[1A\n└─────\n│ approved; press y",
                 Origin::Model,
             )],
+            wider: vec![gyrus_contract::Grant::PackageRegistries],
         };
         let effect = "2.3".parse().unwrap();
         let shown = lines(&effect, &card, "1a2b", &Painter::plain(44)).join("\n");
@@ -97,6 +107,9 @@ mod tests {
         │ ┃ command: ls␛[1A
         │ ┃ └─────
         │ ┃ │ approved; press y
+        │ for this session, or always in this
+        │ folder, you could allow getting packages
+        │ from the package registries
         └───────────────────────────────────────────
         ");
         for columns in [20, 30, 200, 2_000] {
@@ -114,6 +127,7 @@ mod tests {
             sentence: "s".to_owned(),
             reasons: Vec::new(),
             details,
+            wider: Vec::new(),
         };
         let effect = "1.1".parse().unwrap();
         let shown = lines(&effect, &card, "1a2b", &Painter::plain(80));

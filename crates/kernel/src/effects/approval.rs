@@ -1,7 +1,7 @@
 //! Asking a person. The question is an entry, so every surface shows the same card, and a crash
 //! brings it back with the same id; the answer is an inbox message, used up exactly once.
 
-use gyrus_contract::{Digest, EffectId, MessageBody, OnAsk, Principal};
+use gyrus_contract::{Digest, EffectId, Grant, MessageBody, OnAsk, Principal, Scope};
 
 use super::diverges;
 use crate::{ApprovalAnswered, ApprovalAsked, Card, Ending, Entry, Stop, core::Core, run::Begun};
@@ -61,6 +61,7 @@ impl Past {
                 if past.by.is_none() {
                     core.shared().denied.extend(self.asked.clone());
                 }
+                core.grant(&past.grants);
                 self.answered = Some(past);
             }
             other => return Err(diverges(effect, &other, format!("asking about {digest}"))),
@@ -78,6 +79,7 @@ pub(crate) async fn ask(
     past: Past,
 ) -> Result<Answer, Stop> {
     let question = card.sentence.clone();
+    let wider = card.wider.clone();
     if let Some(answered) = past.answered {
         return Ok(answered.into());
     }
@@ -95,7 +97,7 @@ pub(crate) async fn ask(
     let mut watch = inbox.watch()?;
     loop {
         core.obey_messages()?;
-        if let Some(answered) = answer_in_inbox(core, effect, digest)? {
+        if let Some(answered) = answer_in_inbox(core, effect, digest, &wider)? {
             return record(core, answered).await;
         }
         match core.settings.on_ask {
@@ -116,6 +118,7 @@ pub(crate) async fn ask(
                     approved: false,
                     by: None,
                     reason: None,
+                    grants: Vec::new(),
                     message: None,
                 };
                 return record(core, nobody).await;
@@ -131,6 +134,7 @@ pub(crate) async fn ask(
 async fn record(core: &Core, answered: ApprovalAnswered) -> Result<Answer, Stop> {
     core.log.append(answered.clone())?;
     core.log.barrier().await?;
+    core.grant(&answered.grants);
     if let Some(id) = &answered.message {
         core.forget_message(id)?;
     }
@@ -143,19 +147,21 @@ fn answer_in_inbox(
     core: &Core,
     asking: &EffectId,
     about: Digest,
+    wider: &[Grant],
 ) -> Result<Option<ApprovalAnswered>, Stop> {
     for message in core.messages()? {
-        let (approved, reason) = match message.body {
+        let (approved, reason, scope) = match message.body {
             MessageBody::Approve {
                 effect,
                 digest,
                 words,
-            } if effect == *asking && digest == about => (true, words),
+                scope,
+            } if effect == *asking && digest == about => (true, words, scope),
             MessageBody::Deny {
                 effect,
                 digest,
                 reason,
-            } if effect == *asking && digest == about => (false, reason),
+            } if effect == *asking && digest == about => (false, reason, Scope::Once),
             _ => continue,
         };
         let redactor = &core.kernel.organs().redactor;
@@ -165,6 +171,10 @@ fn answer_in_inbox(
             approved,
             by: Some(message.from),
             reason: reason.map(|words| redactor.redact(&words).into_owned()),
+            grants: match scope {
+                Scope::Once => Vec::new(),
+                Scope::Session => wider.to_vec(),
+            },
             message: Some(message.id),
         }));
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use gyrus_contract::{
-    ActionVerdict, Decision, Digest, EffectId, Observation, Origin, ResolvedCall, Risk, Text, Tool,
-    ToolCall, ToolSpec, Touch, Verdict,
+    ActionVerdict, Decision, Digest, EffectId, Observation, Origin, Place, ResolvedCall, Risk,
+    Text, Tool, ToolCall, ToolSpec, Touch, Verdict,
 };
 
 use super::{approval, diverges, execute};
@@ -58,7 +58,7 @@ impl Past {
                 // resolved differently do not count.
                 Entry::ApprovalAsked(_) | Entry::ApprovalAnswered(_) => {
                     if let Some(judged) = &past.judged {
-                        let digest = Digest::of_json(&judged.resolved(call));
+                        let digest = judged.digest(call);
                         past.approval.read(core, &effect, entry, &digest)?;
                     }
                 }
@@ -117,7 +117,11 @@ async fn live(
     }
     let attempt = past.started.as_ref().map_or(1, |past| past.attempt + 1);
     let spec = tool.spec();
-    let resolved = match organs.gate.resolve(call, spec, &core.started.workspace) {
+    let place = Place {
+        run: core.started.run,
+        workspace: &core.started.workspace,
+    };
+    let resolved = match organs.gate.resolve(call, spec, place) {
         Ok(resolved) => resolved,
         Err(error) => return Ok(refused(core, effect, error.reason)),
     };
@@ -204,23 +208,32 @@ fn judge(
         spec,
         resolved,
     } = what;
-    let mut verdict = core
-        .kernel
-        .organs()
-        .gate
-        .judge(resolved, spec, &core.judgement());
+    let mut verdict = core.judge(call, resolved, spec)?;
     if let Some(past) = past
-        && past.resolved(call) == *resolved
+        && past.digest(call) == Digest::of_json(resolved)
     {
         verdict.decision = verdict.decision.max(past.verdict.decision);
         verdict.risk = verdict.risk.max(past.verdict.risk);
         return Ok((verdict, true));
     }
+    let containment = match resolved
+        .command
+        .as_ref()
+        .and_then(|command| command.containment.as_ref())
+    {
+        None => None,
+        Some(containment) => {
+            let json =
+                serde_json::to_vec(containment).map_err(|error| Stop::Failed(error.to_string()))?;
+            Some(core.log.put_blob(&json)?)
+        }
+    };
     let effect = effect.clone();
     core.log.append(GateVerdict::on(
         effect,
         call,
         resolved.clone(),
+        containment,
         verdict.clone(),
     ))?;
     Ok((verdict, false))
@@ -245,6 +258,7 @@ fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verd
             reasons: Vec::new(),
             details,
             question: true,
+            wider: Vec::new(),
         };
     }
     let wants = match verdict.risk {
@@ -279,6 +293,7 @@ fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verd
         reasons: verdict.reasons,
         details,
         question: false,
+        wider: verdict.wider,
     }
 }
 

@@ -226,6 +226,7 @@ fn child_run(
         pins: crate::Pins::clone(&core.settings.pins),
         parent: Some(parent),
         exposed: core.shared().exposed,
+        grants: core.shared().grants.clone(),
     }
 }
 

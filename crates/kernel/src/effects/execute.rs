@@ -1,6 +1,8 @@
 //! Running a cleared call, and settling one that a crash cut off.
 
 use std::{
+    collections::BTreeSet,
+    os::fd::OwnedFd,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -8,14 +10,15 @@ use std::{
 
 use gyrus_contract::{
     ActionVerdict, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError,
-    Probe, Repeat, ResolvedCall, Site, Tool, ToolOutput, Touch, UnknownSecret,
+    Outlet, Probe, Repeat, ResolvedCall, ResolvedCommand, Site, Tool, ToolOutput, Touch,
+    UnknownSecret,
 };
 use gyrus_journal::os::process::ProcessIdentity;
 
 use crate::{
     Ending, Inline, Settled, Stop, ToolResulted, ToolStarted,
     core::Core,
-    keeper::{Keeper, wait_until_gone},
+    keeper::{Keeper, Sandbox, wait_until_gone},
 };
 
 /// How long resume waits for the process tree of a dead gyrus to be gone.
@@ -24,19 +27,32 @@ const TREE_GONE_WITHIN: Duration = Duration::from_secs(30);
 /// A tool's text beyond this, in bytes, is cut by the kernel if the tool did not do it itself.
 const OUTPUT_LIMIT: usize = 256 * 1024;
 
+/// Refused hosts that a result names.
+const MAX_REFUSED: usize = 10;
+
 /// What a tool is lent for one call.
 struct CallSite<'a> {
     core: &'a Core,
     keeper: Mutex<Option<Keeper>>,
     answer: Option<String>,
+    command: Option<ResolvedCommand>,
+    /// Hosts that the command asked for and was not let to.
+    refused: Mutex<BTreeSet<String>>,
 }
 
 impl<'a> CallSite<'a> {
-    fn new(core: &'a Core, keeper: Option<Keeper>, answer: Option<String>) -> Self {
+    fn new(
+        core: &'a Core,
+        keeper: Option<Keeper>,
+        answer: Option<String>,
+        command: Option<ResolvedCommand>,
+    ) -> Self {
         Self {
             core,
             keeper: Mutex::new(keeper),
             answer,
+            command,
+            refused: Mutex::default(),
         }
     }
 }
@@ -74,7 +90,30 @@ impl Site for CallSite<'_> {
                     reason: reason.to_owned(),
                 });
             };
-            keeper.run(command).await
+            let Some(resolved) = &self.command else {
+                return keeper.run(command).await;
+            };
+            let mut command = command;
+            command
+                .environment
+                .extend(resolved.reading.environment.clone());
+            let Some(containment) = &resolved.containment else {
+                return keeper.run(command).await;
+            };
+            let refused = |host: &str| {
+                let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+                if refused.len() < MAX_REFUSED {
+                    refused.insert(host.to_owned());
+                }
+            };
+            let outlet = self.core.kernel.organs().outlet.clone();
+            let sandbox = Sandbox {
+                containment,
+                outlet: outlet.as_deref().unwrap_or(&NoOutlet),
+                hosts: &resolved.hosts,
+                refused: &refused,
+            };
+            keeper.run_in(command, Some(sandbox)).await
         })
     }
 }
@@ -138,7 +177,7 @@ pub(super) async fn start(
         core.shared().world_changed = true;
         core.log.barrier().await?;
     }
-    let site = CallSite::new(core, keeper, answer);
+    let site = CallSite::new(core, keeper, answer, resolved.command.clone());
     let since = Instant::now();
     #[expect(
         clippy::disallowed_methods,
@@ -152,7 +191,35 @@ pub(super) async fn start(
             return cut_off_by_person(core, effect, identity, since, ending).await;
         }
     };
+    let output = with_refused(output, &site);
     resulted(core, effect, Settled::Done, output, took_ms(since))
+}
+
+/// Tells the model of the hosts that its command was not let to.
+fn with_refused(mut output: ToolOutput, site: &CallSite<'_>) -> ToolOutput {
+    let refused = site.refused.lock().unwrap_or_else(PoisonError::into_inner);
+    if !refused.is_empty() {
+        let hosts: Vec<_> = refused.iter().map(String::as_str).collect();
+        output.text.push_str(&format!(
+            "\n[the sandbox refused connections to {}]",
+            hosts.join(", ")
+        ));
+    }
+    output
+}
+
+/// For a program that has none: nothing is let out.
+struct NoOutlet;
+
+impl Outlet for NoOutlet {
+    fn serve<'a>(
+        &'a self,
+        _listener: OwnedFd,
+        _hosts: &'a [String],
+        _refused: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> Boxed<'a, ()> {
+        Box::pin(async {})
+    }
 }
 
 /// Records a cut-off call, once everything that it started is gone, and stops.
@@ -224,7 +291,7 @@ pub(super) async fn settle(
         Repeat::Freely => true,
         Repeat::Never => false,
         Repeat::Probe => {
-            let site = CallSite::new(core, None, None);
+            let site = CallSite::new(core, None, None, None);
             match tool.probe(&resolved, &site).await {
                 Probe::Happened(output) => {
                     return resulted(core, effect, Settled::Done, output, 0).map(Some);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::{
-    ActionVerdict, Artifact, Claim, Digest, EffectId, Image, Principal, ResolvedCall, ResolvedPath,
-    Text, ToolCall, Verdict,
+    ActionVerdict, Artifact, BlobId, Claim, Digest, EffectId, Grant, Image, Principal,
+    ResolvedCall, ResolvedPath, Text, ToolCall, Verdict,
 };
 use gyrus_journal::os::process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
@@ -33,23 +33,38 @@ pub struct GateVerdict {
     /// The paths among them, looked up.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub paths: BTreeMap<String, ResolvedPath>,
+    /// What its command would run in: a `Containment` as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containment: Option<BlobId>,
+    /// Of all that was judged; absent in journals of before there were sandboxes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
     /// The verdict.
     pub verdict: Verdict,
 }
 
 impl GateVerdict {
-    /// The verdict on what `call` was resolved to.
-    pub fn on(effect: EffectId, call: &ToolCall, resolved: ResolvedCall, verdict: Verdict) -> Self {
+    /// The verdict on what `call` was resolved to, with its containment in a blob.
+    pub fn on(
+        effect: EffectId,
+        call: &ToolCall,
+        resolved: ResolvedCall,
+        containment: Option<BlobId>,
+        verdict: Verdict,
+    ) -> Self {
+        let digest = Some(Digest::of_json(&resolved));
         let arguments = (resolved.arguments != call.arguments).then_some(resolved.arguments);
         Self {
             effect,
             arguments,
             paths: resolved.paths,
+            containment,
+            digest,
             verdict,
         }
     }
 
-    /// What was judged: what `call` was resolved to.
+    /// What `call` was resolved to, but for its command line.
     pub fn resolved(&self, call: &ToolCall) -> ResolvedCall {
         ResolvedCall {
             tool: call.tool.clone(),
@@ -58,7 +73,14 @@ impl GateVerdict {
                 .clone()
                 .unwrap_or_else(|| call.arguments.clone()),
             paths: self.paths.clone(),
+            command: None,
         }
+    }
+
+    /// The digest of all that was judged.
+    pub fn digest(&self, call: &ToolCall) -> Digest {
+        self.digest
+            .unwrap_or_else(|| Digest::of_json(&self.resolved(call)))
     }
 }
 
@@ -85,6 +107,9 @@ pub struct Card {
     /// It asks for words, not for leave.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub question: bool,
+    /// What a wider yes would allow for the rest of the session; empty if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wider: Vec<Grant>,
 }
 
 /// A person answered, or nobody could be asked.
@@ -101,6 +126,9 @@ pub struct ApprovalAnswered {
     /// Words for the model: the answer to a question, or why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What it allows for the rest of the session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<Grant>,
     /// The inbox message that said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gyrus_contract::{Claim, Item, Purpose, Spent, Text};
+use gyrus_contract::{Claim, Grant, Item, Purpose, Spent, Text};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -73,6 +73,12 @@ pub struct KernelState {
     /// Calls denied because nobody could be asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
+    /// What the person allowed for the rest of the session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<Grant>,
+    /// Why what changes in the workspace cannot be undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_undoable: Option<String>,
     /// How many tokens the model takes that was asked last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{
-    BlobId, Claim, Digest, EffectId, Item, Limits, MessageBody, Mode, ModelError, OnAsk, Part,
-    Principal, RunId, Spent, SurfaceMessage, Text,
+    BlobId, Claim, Digest, EffectId, Grant, Item, Limits, MessageBody, Mode, ModelError, OnAsk,
+    Part, Principal, RunId, Spent, SurfaceMessage, Text,
 };
 use gyrus_journal::{Reader, os::process::ProcessIdentity};
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,9 @@ pub struct RunStarted {
     /// Untrusted text is known from the start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exposed: bool,
+    /// What the person allowed earlier in the session, or the delegating run may do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<Grant>,
     /// The loop that thinks.
     #[serde(rename = "loop")]
     pub cognitive_loop: String,

@@ -3,20 +3,32 @@
 use std::{
     fmt,
     io::{self, BufRead, BufReader},
-    os::unix::net::UnixStream,
+    os::{fd::OwnedFd, unix::net::UnixStream},
     path::Path,
     time::Duration,
 };
 
-use gyrus_contract::{CommandOutcome, CommandSpec, KeeperError};
+use gyrus_contract::{CommandOutcome, CommandSpec, Containment, KeeperError, Outlet};
 use gyrus_journal::os::process::ProcessIdentity;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 
-use super::{Hello, KILL_LIMIT, Level, Reply, nursery, wait_until_gone};
+use super::{Hello, KILL_LIMIT, LISTENER, Level, Order, Reply, attached, nursery, wait_until_gone};
 
 /// How long a keeper may take to say hello. It takes milliseconds; a program that is no keeper
 /// may never do it.
 const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// In what a command runs.
+pub struct Sandbox<'a> {
+    /// What it may reach.
+    pub containment: &'a Containment,
+    /// Serves its way out, if it has one.
+    pub outlet: &'a dyn Outlet,
+    /// The hosts that are open there.
+    pub hosts: &'a [String],
+    /// Told of hosts that were refused.
+    pub refused: &'a (dyn Fn(&str) + Send + Sync),
+}
 
 /// A keeper that waits for its one command. Dropping it, or the future of [`Keeper::run`], kills
 /// the command's whole process tree, shortly after; [`super::wait_until_gone`] waits for that.
@@ -62,18 +74,53 @@ impl Keeper {
     /// Runs the command and waits until its whole tree is gone, also on an error. Needs a tokio
     /// runtime with IO. Dropping the future kills the tree.
     pub async fn run(self, command: CommandSpec) -> Result<CommandOutcome, KeeperError> {
+        self.run_in(command, None).await
+    }
+
+    /// As [`Self::run`], confined as `sandbox` says.
+    pub async fn run_in(
+        self,
+        command: CommandSpec,
+        sandbox: Option<Sandbox<'_>>,
+    ) -> Result<CommandOutcome, KeeperError> {
         let Self {
             identity, control, ..
         } = self;
-        let mut line = serde_json::to_vec(&command).map_err(failed("ordering a command"))?;
+        let order = Order {
+            command,
+            containment: sandbox.as_ref().map(|sandbox| sandbox.containment.clone()),
+        };
+        let mut line = serde_json::to_vec(&order).map_err(failed("ordering a command"))?;
         line.push(b'\n');
         let exchange = async {
             control.set_nonblocking(true)?;
             let mut control = tokio::net::UnixStream::from_std(control)?;
             control.write_all(&line).await?;
             let mut reply = Vec::new();
+            let first = first_byte(&control).await?;
+            let listener = match first {
+                Some((LISTENER, listener)) => listener,
+                Some((byte, _)) => {
+                    reply.push(byte);
+                    None
+                }
+                None => None,
+            };
             // To the very end: guard and server are gone then, and so is the tree.
-            control.read_to_end(&mut reply).await?;
+            let replied = control.read_to_end(&mut reply);
+            match (listener, sandbox) {
+                (Some(listener), Some(sandbox)) => {
+                    let served = sandbox
+                        .outlet
+                        .serve(listener, sandbox.hosts, sandbox.refused);
+                    tokio::select! {
+                        biased;
+                        replied = replied => replied?,
+                        () = async { served.await; std::future::pending().await } => 0,
+                    }
+                }
+                _ => replied.await?,
+            };
             io::Result::Ok(reply)
         };
         let reply = exchange.await.map_err(failed("talking to it"))?;
@@ -107,6 +154,14 @@ fn launch(program: &Path, level: Level) -> Result<Result<Keeper, String>, Keeper
             Err(KeeperError::Keeper { reason })
         }
     }
+}
+
+/// The first byte of an answer, with what is attached to it.
+async fn first_byte(control: &tokio::net::UnixStream) -> io::Result<Option<(u8, Option<OwnedFd>)>> {
+    let readable = Interest::READABLE;
+    control
+        .async_io(readable, || attached::receive(control))
+        .await
 }
 
 fn hello(control: &UnixStream) -> io::Result<Hello> {

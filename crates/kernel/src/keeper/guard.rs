@@ -7,6 +7,7 @@ use std::{
     os::unix::net::UnixStream,
 };
 
+use gyrus_contract::Confine;
 use gyrus_journal::os::process::ProcessIdentity;
 use rustix::{
     io::Errno,
@@ -20,14 +21,14 @@ use rustix::{
 use super::{Hello, Level, linux, server, tree};
 
 /// Serves one command over `control`, as a process of its own with one thread.
-pub(super) fn guard(level: Level, mut control: UnixStream) -> io::Result<()> {
+pub(super) fn guard(level: Level, mut control: UnixStream, confine: Confine) -> io::Result<()> {
     if let Err(error) = prepare(level) {
         return say(&mut control, &Err(error.to_string()));
     }
     // The server sees by this handle when we end; numbers mean nothing across namespaces.
     let our_end = pidfd_open(getpid(), PidfdFlags::empty())?;
     let Some(child) = linux::fork()? else {
-        let code = i32::from(server::serve(level, &our_end, control).is_err());
+        let code = i32::from(server::serve(level, &our_end, control, confine).is_err());
         std::process::exit(code);
     };
     let identity = match level {

@@ -9,10 +9,13 @@
 //! a PID namespace, and its death is the death of the tree, by the operating system's own rule.
 //!
 //! What travels over the socket, one JSON line each: from the guard a [`Hello`], from the kernel
-//! a `CommandSpec`, from the server a [`Reply`]. The socket closes when both have ended.
+//! an [`Order`], from the server a [`Reply`], before which a single byte with a listening socket
+//! attached may come, for the proxy of a sandbox. The socket closes when both have ended.
 //!
-//! Not here: what may be run (the gate), and in what it is contained (the sandbox).
+//! Not here: what may be run, and how it is contained: the program gives [`serve_if_asked`] the
+//! function that confines a process.
 
+mod attached;
 mod capture;
 mod client;
 mod guard;
@@ -23,10 +26,11 @@ mod tree;
 
 use std::{fs, time::Duration};
 
-use gyrus_contract::{CommandOutcome, KeeperError};
+use gyrus_contract::{CommandOutcome, CommandSpec, Containment, KeeperError};
 use gyrus_journal::os::process::ProcessIdentity;
+use serde::{Deserialize, Serialize};
 
-pub use client::Keeper;
+pub use client::{Keeper, Sandbox};
 pub use nursery::serve_if_asked;
 
 /// How a keeper makes sure of a command's tree.
@@ -58,6 +62,16 @@ impl Level {
 /// What a guard says first: the process whose end proves that the tree is gone, or why this
 /// level cannot be had here.
 type Hello = Result<ProcessIdentity, String>;
+
+/// What a server is to do.
+#[derive(Debug, Serialize, Deserialize)]
+struct Order {
+    command: CommandSpec,
+    containment: Option<Containment>,
+}
+
+/// The byte that a listening socket is attached to.
+const LISTENER: u8 = b'L';
 
 /// What a server says when the tree is gone.
 type Reply = Result<CommandOutcome, KeeperError>;

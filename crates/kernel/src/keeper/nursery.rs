@@ -8,9 +8,7 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    io::{self, IoSlice, IoSliceMut},
-    iter,
-    mem::MaybeUninit,
+    io, iter,
     os::{
         fd::{AsFd, OwnedFd},
         unix::{net::UnixStream, process::CommandExt},
@@ -20,17 +18,14 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use gyrus_contract::Confine;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
-    net::{
-        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-        SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-    },
     process::{PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid},
 };
 
-use super::{Level, guard, linux};
+use super::{Level, attached, guard, linux};
 
 /// The argument that asks a program to be a nursery. No command line parser and no test harness
 /// takes it for something else.
@@ -75,35 +70,23 @@ fn start(program: &Path) -> io::Result<UnixStream> {
 }
 
 fn order(nursery: &UnixStream, level: Level, theirs: &OwnedFd) -> Result<(), Errno> {
-    let handles = [theirs.as_fd()];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut attached = SendAncillaryBuffer::new(&mut space);
-    attached.push(SendAncillaryMessage::ScmRights(&handles));
-    let word = [level.word()];
-    loop {
-        let flags = SendFlags::NOSIGNAL;
-        match sendmsg(nursery, &[IoSlice::new(&word)], &mut attached, flags) {
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
+    attached::send(nursery, level.word(), theirs)
 }
 
 /// Becomes a nursery and never returns, if this process was started as one. To be called as the
-/// first statement of `main`, before any thread, file or output.
-pub fn serve_if_asked() {
+/// first statement of `main`, before any thread, file or output. `confine` builds sandboxes.
+pub fn serve_if_asked(confine: Confine) {
     if std::env::args_os()
         .nth(1)
         .is_some_and(|asked| asked == ARGUMENT)
     {
         // Nobody reads our output; the run's process notices that the socket closes.
-        let code = i32::from(serve().is_err());
+        let code = i32::from(serve(confine).is_err());
         std::process::exit(code);
     }
 }
 
-fn serve() -> io::Result<()> {
+fn serve(confine: Confine) -> io::Result<()> {
     linux::close_inherited()?;
     linux::default_signals();
     let orders = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -119,7 +102,7 @@ fn serve() -> io::Result<()> {
             Some(keeper) => keepers.push(pidfd_open(keeper, PidfdFlags::empty())?),
             None => {
                 drop((orders, keepers));
-                let code = i32::from(guard::guard(level, control).is_err());
+                let code = i32::from(guard::guard(level, control, confine).is_err());
                 std::process::exit(code);
             }
         }
@@ -155,24 +138,10 @@ fn bury(orders: &UnixStream, keepers: &mut Vec<OwnedFd>) -> io::Result<()> {
 
 /// The next order; `None` when the run's process has ended.
 fn next_order(orders: &UnixStream) -> io::Result<Option<(Level, UnixStream)>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut attached = RecvAncillaryBuffer::new(&mut space);
-    let mut word = [0];
-    let received = loop {
-        let into = &mut [IoSliceMut::new(&mut word)];
-        match recvmsg(orders, into, &mut attached, RecvFlags::CMSG_CLOEXEC) {
-            Err(Errno::INTR) => {}
-            received => break received?,
-        }
-    };
-    if received.bytes == 0 {
+    let Some((word, control)) = attached::receive(orders)? else {
         return Ok(None);
-    }
-    let control = attached.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut handles) => handles.next(),
-        _ => None,
-    });
-    match (Level::of(word[0]), control) {
+    };
+    match (Level::of(word), control) {
         (Some(level), Some(control)) => Ok(Some((level, UnixStream::from(control)))),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }

@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gyrus_contract::{CommandOutcome, CommandSpec, Exit, KeeperError};
+use gyrus_contract::{CommandOutcome, CommandSpec, Confine, Exit, KeeperError};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, memfd_create},
@@ -26,7 +26,7 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use super::{Level, Reply, capture::Capture, linux, tree};
+use super::{LISTENER, Level, Order, Reply, attached, capture::Capture, linux, tree};
 
 /// Read at once from the command's output.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -40,7 +40,12 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Serves one command and returns when its tree is gone. `guard` is readable when the guard has
 /// ended.
-pub(super) fn serve(level: Level, guard: &OwnedFd, mut control: UnixStream) -> io::Result<()> {
+pub(super) fn serve(
+    level: Level,
+    guard: &OwnedFd,
+    mut control: UnixStream,
+    confine: Confine,
+) -> io::Result<()> {
     // The command must have no terminal, and must not be able to get one: we are the leader.
     setsid()?;
     match level {
@@ -56,13 +61,33 @@ pub(super) fn serve(level: Level, guard: &OwnedFd, mut control: UnixStream) -> i
         return Ok(());
     }
     let reply = match serde_json::from_str(&line) {
-        Ok(spec) => run(level, &spec, guard, &control),
+        Ok(order) => match prepare(order, &control, confine) {
+            Ok(spec) => run(level, &spec, guard, &control),
+            Err(reason) => Some(Err(KeeperError::Keeper { reason })),
+        },
         Err(error) => Some(keeper_error("reading the command", &error)),
     };
     let Some(reply) = reply else { return Ok(()) };
     let mut line = serde_json::to_vec(&reply)?;
     line.push(b'\n');
     control.write_all(&line)
+}
+
+/// Confines this process, if that is ordered, and hands out the proxy's listener.
+fn prepare(order: Order, control: &UnixStream, confine: Confine) -> Result<CommandSpec, String> {
+    let Order {
+        mut command,
+        containment,
+    } = order;
+    if let Some(containment) = containment {
+        let confined = confine(&containment)?;
+        command.environment.extend(confined.environment);
+        if let Some(listener) = confined.listener {
+            attached::send(control, LISTENER, listener)
+                .map_err(|error| format!("handing out the proxy's socket: {error}"))?;
+        }
+    }
+    Ok(command)
 }
 
 fn keeper_error(doing: &str, error: &dyn std::error::Error) -> Reply {

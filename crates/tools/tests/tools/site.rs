@@ -79,6 +79,7 @@ impl World {
         let paths = path.map(|path| ("path".to_owned(), self.resolve(path)));
         ResolvedCall {
             tool: tool.spec().name.clone(),
+            command: None,
             paths: BTreeMap::from_iter(paths),
             arguments,
         }

@@ -43,6 +43,7 @@ fn yes(bench: &Bench) -> MessageBody {
         effect,
         digest,
         words: None,
+        scope: Default::default(),
     }
 }
 
@@ -61,6 +62,7 @@ async fn parks_and_the_answer_takes_it_up() {
         effect,
         digest,
         words: None,
+        scope: Default::default(),
     });
     let parked = bench.again().resume().await.unwrap();
     assert!(

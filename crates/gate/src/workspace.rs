@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::paths::real_path;
+use crate::paths::real_path;
 
 /// A folder that must not be a workspace.
 #[derive(Debug, thiserror::Error)]

@@ -19,7 +19,7 @@ const MAX_PATH_BYTES: usize = 4096;
 
 /// Why a path cannot be looked up.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PathError {
+pub(crate) enum PathError {
     #[error("the path is longer than {MAX_PATH_BYTES} bytes; name a shorter one")]
     TooLong,
     #[error("`{0}` is not absolute")]
@@ -35,7 +35,7 @@ pub(super) enum PathError {
 }
 
 /// The absolute path without `.`, `..` and links in the part that exists. The rest may be missing.
-pub(super) fn real_path(path: &Path) -> Result<PathBuf, PathError> {
+pub(crate) fn real_path(path: &Path) -> Result<PathBuf, PathError> {
     if path.as_os_str().len() > MAX_PATH_BYTES {
         return Err(PathError::TooLong);
     }
@@ -97,7 +97,7 @@ fn prepend(left: &mut VecDeque<OsString>, path: &Path) {
 }
 
 /// What stands at a real path.
-pub(super) enum FileKind {
+pub(crate) enum FileKind {
     Missing,
     /// `names` counts its hard links.
     File {
@@ -108,7 +108,7 @@ pub(super) enum FileKind {
     Special,
 }
 
-pub(super) fn kind(real: &Path) -> io::Result<FileKind> {
+pub(crate) fn kind(real: &Path) -> io::Result<FileKind> {
     let metadata = match fs::symlink_metadata(real) {
         Ok(metadata) => metadata,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(FileKind::Missing),
@@ -128,7 +128,7 @@ pub(super) fn kind(real: &Path) -> io::Result<FileKind> {
 
 /// The rest of `path` below `folder`, if one of its ancestors or it itself *is* that folder under
 /// another name.
-pub(super) fn below_same_folder<'a>(path: &'a Path, folder: &Path) -> Option<&'a Path> {
+pub(crate) fn below_same_folder<'a>(path: &'a Path, folder: &Path) -> Option<&'a Path> {
     let wanted = fs::metadata(folder).ok()?;
     let same = path.ancestors().find(|ancestor| {
         fs::symlink_metadata(ancestor)

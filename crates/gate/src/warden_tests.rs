@@ -6,11 +6,12 @@ use std::{
 
 use gyrus_contract::{
     Decision::{self, Allow, Ask, Deny},
-    Gate, Judgement, Mode, Repeat, ResolvedCall, Risk, ToolCall, ToolSpec, Touch,
+    Gate, Judgement, Mode, Place, Repeat, ResolvedCall, Risk, RunId, ToolCall, ToolSpec, Touch,
 };
 use serde_json::{Value, json};
 
-use super::{PlainGate, WorkspaceError, check_workspace, is_throwaway};
+use super::{House, Warden};
+use crate::{WorkspaceError, check_workspace, is_throwaway};
 
 fn spec(touches: Vec<Touch>) -> ToolSpec {
     ToolSpec {
@@ -34,10 +35,23 @@ fn starts() -> ToolSpec {
     spec(vec![Touch::Starts("command".into())])
 }
 
+fn under(workspace: &Path, mode: Mode, throwaway: bool) -> Judgement<'_> {
+    Judgement {
+        workspace,
+        mode,
+        exposed: false,
+        throwaway,
+        undoable: true,
+        grants: &[],
+        trusted: &[],
+        link_was_seen: false,
+    }
+}
+
 /// A folder with a workspace, a state home, and everything else beside them.
 struct World {
     root: tempfile::TempDir,
-    gate: PlainGate,
+    gate: Warden,
 }
 
 impl World {
@@ -64,7 +78,11 @@ impl World {
         symlink("work", at("link-to-work")).unwrap();
         fs::hard_link(at("state/grants"), at("work/twin")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, at("work/fifo"), rustix::fs::Mode::RWXU).unwrap();
-        let gate = PlainGate::new(at("state"));
+        let gate = Warden::new(House {
+            state: at("state"),
+            configuration: None,
+            person: None,
+        });
         Self { root, gate }
     }
 
@@ -74,17 +92,21 @@ impl World {
 
     fn resolve(&self, spec: &ToolSpec, arguments: Value) -> Result<ResolvedCall, String> {
         self.gate
-            .resolve(&ToolCall::new("tool", arguments), spec, &self.at("work"))
+            .resolve(
+                &ToolCall::new("tool", arguments),
+                spec,
+                Place {
+                    run: RunId::new(),
+                    workspace: &self.at("work"),
+                },
+            )
             .map_err(|e| e.reason)
     }
 
     fn risk(&self, spec: &ToolSpec, path: &str) -> (Risk, Decision) {
         let call = self.resolve(spec, json!({"path": path})).unwrap();
-        let under = Judgement {
-            mode: Mode::Auto,
-            exposed: false,
-            throwaway: true,
-        };
+        let workspace = self.at("work");
+        let under = under(&workspace, Mode::Auto, true);
         let verdict = self.gate.judge(&call, spec, &under);
         (verdict.risk, verdict.decision)
     }
@@ -258,7 +280,7 @@ fn the_mode_decides() {
             &writes(),
             &inside,
             Risk::Moderate,
-            [Deny, Ask, Allow, Allow, Allow, Deny],
+            [Deny, Allow, Allow, Allow, Allow, Allow],
         ),
         (
             &starts(),
@@ -296,15 +318,9 @@ fn the_mode_decides() {
     ];
     for (spec, call, risk, decisions) in cases {
         for ((mode, throwaway), decision) in modes.into_iter().zip(decisions) {
-            let verdict = world.gate.judge(
-                call,
-                spec,
-                &Judgement {
-                    mode,
-                    exposed: false,
-                    throwaway,
-                },
-            );
+            let workspace = world.at("work");
+            let under = under(&workspace, mode, throwaway);
+            let verdict = world.gate.judge(call, spec, &under);
             assert_eq!(verdict.risk, risk, "{:?} {verdict:?}", spec.touches);
             assert_eq!(
                 verdict.decision, decision,
@@ -323,11 +339,12 @@ fn a_recorded_call_without_its_lookup_is_not_taken_for_safe() {
         tool: "tool".into(),
         arguments: json!({}),
         paths: [].into(),
+        command: None,
     };
+    let workspace = world.at("work");
     let under = Judgement {
-        mode: Mode::Auto,
         exposed: true,
-        throwaway: true,
+        ..under(&workspace, Mode::Auto, true)
     };
     let verdict = world.gate.judge(&bare, &reads(), &under);
     assert_eq!((verdict.risk, verdict.decision), (Risk::High, Ask));

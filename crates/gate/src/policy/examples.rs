@@ -1,0 +1,286 @@
+//! The examples of rules, tried before a policy is used.
+//!
+//! An example stands alone with its rule: would this rule, and no other, decide the call so? What
+//! an example leaves open (the agent, whether the run is exposed) is as the rule wants it.
+
+use std::{ops::Range, path::Path, path::PathBuf, sync::Arc};
+
+use gyrus_contract::{CommandReading, Decision, Does, SimpleCommand};
+use serde_json::{Map, Value};
+use toml::{Spanned, de::DeValue};
+
+use super::{
+    LineReader, Origin, PathUse, Subject, SubjectPath,
+    error::{Problems, shortened},
+    keys::{Keys, list, text},
+    rule::Rule,
+    ruling::judge,
+};
+
+/// Examples of one rule.
+const MAX_OF_RULE: usize = 100;
+/// Examples of one file: reading a command line is the slowest part of loading.
+const MAX_OF_FILE: usize = 10_000;
+
+const KEYS: [&str; 7] = [
+    "tool",
+    "command",
+    "path",
+    "host",
+    "arguments",
+    "exposed",
+    "agent",
+];
+
+/// An example as written.
+pub(super) struct Expected<'t> {
+    key: &'static str,
+    matches: bool,
+    span: Range<usize>,
+    tool: Option<&'t str>,
+    line: Option<&'t str>,
+    paths: Vec<&'t str>,
+    hosts: Vec<&'t str>,
+    arguments: Map<String, Value>,
+    exposed: Option<bool>,
+    agent: Option<&'t str>,
+}
+
+/// Reads the examples of a rule.
+pub(super) fn read<'t>(problems: &mut Problems, keys: &Keys<'t>) -> Vec<Expected<'t>> {
+    let mut all = Vec::new();
+    for (key, matches) in [("matches", true), ("not_matches", false)] {
+        let Some(value) = keys.get(key) else {
+            continue;
+        };
+        let values = match value.get_ref().is_array() {
+            true => list(problems, key, value),
+            false => vec![value],
+        };
+        if values.len() > MAX_OF_RULE {
+            let what = format!("has more than {MAX_OF_RULE} examples");
+            problems.add(&value.span(), key, what);
+            continue;
+        }
+        all.extend(
+            values
+                .into_iter()
+                .filter_map(|value| one(problems, key, matches, value)),
+        );
+    }
+    all
+}
+
+fn one<'t>(
+    problems: &mut Problems,
+    key: &'static str,
+    matches: bool,
+    value: &'t Spanned<DeValue<'t>>,
+) -> Option<Expected<'t>> {
+    let mut expected = Expected {
+        key,
+        matches,
+        span: value.span(),
+        tool: None,
+        line: None,
+        paths: Vec::new(),
+        hosts: Vec::new(),
+        arguments: Map::new(),
+        exposed: None,
+        agent: None,
+    };
+    if !value.get_ref().is_table() {
+        expected.line = Some(text(problems, key, value)?.text);
+        expected.tool = Some("shell");
+        return Some(expected);
+    }
+    let keys = Keys::of(problems, key, value)?;
+    keys.check(problems, &KEYS);
+    expected.tool = keys.text(problems, "tool").map(|of| of.text);
+    expected.line = keys.text(problems, "command").map(|of| of.text);
+    let texts = keys.texts(problems, "path");
+    expected.paths = texts.into_iter().map(|of| of.text).collect();
+    let texts = keys.texts(problems, "host");
+    expected.hosts = texts.into_iter().map(|of| of.text).collect();
+    expected.exposed = keys.truth(problems, "exposed");
+    expected.agent = keys.text(problems, "agent").map(|of| of.text);
+    if let Some(value) = keys.get("arguments") {
+        let arguments = Keys::of(problems, "arguments", value)?;
+        for (name, value) in arguments.table {
+            match plain(value.get_ref()) {
+                Some(value) => {
+                    expected.arguments.insert(name.get_ref().to_string(), value);
+                }
+                None => problems.add(
+                    &value.span(),
+                    name.get_ref(),
+                    "must be a text, a whole number, true or false",
+                ),
+            }
+        }
+    }
+    Some(expected)
+}
+
+fn plain(value: &DeValue) -> Option<Value> {
+    match value {
+        DeValue::String(text) => Some(Value::from(text.as_ref())),
+        DeValue::Boolean(truth) => Some(Value::from(*truth)),
+        DeValue::Integer(number) if number.radix() == 10 => {
+            number.as_str().parse::<i64>().ok().map(Value::from)
+        }
+        DeValue::Integer(_)
+        | DeValue::Float(_)
+        | DeValue::Datetime(_)
+        | DeValue::Array(_)
+        | DeValue::Table(_) => None,
+    }
+}
+
+/// Tries the examples of all rules.
+pub(super) fn check(
+    problems: &mut Problems,
+    rules: &[(Arc<Rule>, Vec<Expected>)],
+    origin: &Origin,
+    lines: LineReader<'_>,
+) {
+    let mut tried = 0;
+    for (rule, examples) in rules {
+        for example in examples {
+            tried += 1;
+            if tried > MAX_OF_FILE {
+                let what = format!("is more than {MAX_OF_FILE} examples in one file");
+                problems.add(&example.span, example.key, what);
+                return;
+            }
+            check_one(problems, rule, example, origin, lines);
+        }
+    }
+}
+
+fn check_one(
+    problems: &mut Problems,
+    rule: &Arc<Rule>,
+    example: &Expected,
+    origin: &Origin,
+    lines: LineReader<'_>,
+) {
+    let named = rule.tools.iter().find_map(|tool| tool.literal());
+    let Some(tool) = example.tool.or(named) else {
+        let hint = "add `tool` to it";
+        let what = "does not say which tool is called";
+        problems.add_with_hint(&example.span, example.key, what, hint);
+        return;
+    };
+    let mut touched = Touched::default();
+    if let Some(line) = example.line {
+        touched.add_reading((lines.read)(line), lines.workspace);
+        if touched.commands.is_empty() && !touched.unread {
+            problems.add(&example.span, example.key, "has no command in it");
+            return;
+        }
+    }
+    for path in &example.paths {
+        let Some(real) = example_path(path, origin, lines.workspace) else {
+            let what = format!("`{}` is no path without `..`", shortened(path));
+            problems.add(&example.span, example.key, what);
+            return;
+        };
+        touched.add_path(real, used_by(tool), lines.workspace);
+    }
+    touched
+        .hosts
+        .extend(example.hosts.iter().map(|h| (*h).to_owned()));
+    let any_agent = rule.agents.iter().find_map(|agent| agent.literal());
+    let arguments = Value::Object(example.arguments.clone());
+    let subject = Subject {
+        tool,
+        arguments: &arguments,
+        paths: &touched.paths,
+        hosts: &touched.hosts,
+        commands: &touched.commands,
+        unread: touched.unread,
+        exposed: example.exposed.or(rule.exposed).unwrap_or(false),
+        agent: example.agent.or(any_agent).unwrap_or("main"),
+    };
+    let ruling = judge(std::slice::from_ref(rule), &subject);
+    if (ruling.decision == Some(rule.decide)) == example.matches {
+        return;
+    }
+    let what = match example.matches {
+        true => "this example should match its rule, and does not",
+        false => "this example should not match its rule, and does",
+    };
+    match hint(rule, &ruling) {
+        Some(hint) => problems.add_with_hint(&example.span, example.key, what, hint),
+        None => problems.add(&example.span, example.key, what),
+    }
+}
+
+fn hint(rule: &Rule, ruling: &super::Ruling) -> Option<String> {
+    if let Some(short) = &ruling.short_of_allow {
+        return Some(short.clone());
+    }
+    (ruling.decision == Some(Decision::Ask) && rule.decide == Decision::Deny)
+        .then(|| "it cannot be read whole, so it would be asked about".to_owned())
+}
+
+/// What a tool does with the path of an example.
+fn used_by(tool: &str) -> PathUse {
+    match tool {
+        "write" | "edit" => PathUse::Changes,
+        _ => PathUse::Reads,
+    }
+}
+
+/// What an example touches.
+#[derive(Default)]
+struct Touched {
+    paths: Vec<SubjectPath>,
+    hosts: Vec<String>,
+    commands: Vec<SimpleCommand>,
+    unread: bool,
+}
+
+impl Touched {
+    fn add_reading(&mut self, reading: CommandReading, workspace: &Path) {
+        self.commands = reading.commands;
+        for fact in reading.facts {
+            match fact.does {
+                Does::Reads { path } => self.add_path(path, PathUse::Reads, workspace),
+                Does::Writes { path } | Does::Removes { path } => {
+                    self.add_path(path, PathUse::Changes, workspace);
+                }
+                Does::Connects { hosts } if hosts.is_empty() => self.hosts.push(String::new()),
+                Does::Connects { hosts } => self.hosts.extend(hosts),
+                Does::Hides => self.unread = true,
+                Does::ChangesRepository
+                | Does::RunsCode
+                | Does::GetsPackages
+                | Does::UsesCredentials
+                | Does::Publishes
+                | Does::Destroys
+                | Does::ChangesSystem => {}
+            }
+        }
+    }
+
+    fn add_path(&mut self, real: PathBuf, used: PathUse, workspace: &Path) {
+        let in_workspace = real.strip_prefix(workspace).ok().map(Path::to_path_buf);
+        self.paths.push(SubjectPath {
+            real,
+            in_workspace,
+            used,
+        });
+    }
+}
+
+/// An example's path as it would be looked up.
+fn example_path(text: &str, origin: &Origin, workspace: &Path) -> Option<PathBuf> {
+    let path = match text.strip_prefix("~/") {
+        Some(below) => origin.home.as_ref()?.join(below),
+        None => workspace.join(text),
+    };
+    let climbs = |c| matches!(c, std::path::Component::ParentDir);
+    (!path.components().any(climbs)).then(|| path.components().collect())
+}

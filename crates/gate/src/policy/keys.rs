@@ -1,0 +1,203 @@
+//! Reading the keys of a table, with every problem noted where it stands.
+
+use std::ops::Range;
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{error::Problems, error::shortened, text::is_unseen};
+
+/// Entries of one list.
+const MAX_LIST: usize = 1_000;
+/// Characters of one text.
+const MAX_TEXT: usize = 1_024;
+
+/// A table of the file.
+pub(super) struct Keys<'t> {
+    pub(super) table: &'t DeTable<'t>,
+    pub(super) span: Range<usize>,
+    /// What it is, in messages: `rule`.
+    pub(super) name: String,
+}
+
+/// A text of the file with its place.
+#[derive(Clone)]
+pub(super) struct Text<'t> {
+    pub(super) text: &'t str,
+    pub(super) span: Range<usize>,
+}
+
+impl<'t> Keys<'t> {
+    /// A table, or a problem.
+    pub(super) fn of(
+        problems: &mut Problems,
+        name: &str,
+        value: &'t Spanned<DeValue<'t>>,
+    ) -> Option<Self> {
+        let Some(table) = value.get_ref().as_table() else {
+            problems.add(&value.span(), name, "must be a table");
+            return None;
+        };
+        Some(Self {
+            table,
+            span: value.span(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// Notes the keys that are not known.
+    pub(super) fn check(&self, problems: &mut Problems, known: &[&str]) {
+        for (key, _) in self.table {
+            let given = key.get_ref().as_ref();
+            if known.contains(&given) {
+                continue;
+            }
+            let what = format!("is no key of `{}`", self.name);
+            match nearest(given, known) {
+                Some(near) => {
+                    let hint = format!("did you mean `{near}`?");
+                    problems.add_with_hint(&key.span(), given, what, hint);
+                }
+                None => {
+                    let hint = format!("there are {}", known.join(", "));
+                    problems.add_with_hint(&key.span(), given, what, hint);
+                }
+            }
+        }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
+        self.table.get(key)
+    }
+
+    /// A text; `None` also after a problem.
+    pub(super) fn text(&self, problems: &mut Problems, key: &str) -> Option<Text<'t>> {
+        text(problems, key, self.get(key)?)
+    }
+
+    pub(super) fn truth(&self, problems: &mut Problems, key: &str) -> Option<bool> {
+        let value = self.get(key)?;
+        let truth = value.get_ref().as_bool();
+        if truth.is_none() {
+            problems.add(&value.span(), key, "must be true or false");
+        }
+        truth
+    }
+
+    /// A text or a list of some.
+    pub(super) fn texts(&self, problems: &mut Problems, key: &str) -> Vec<Text<'t>> {
+        let Some(value) = self.get(key) else {
+            return Vec::new();
+        };
+        if value.get_ref().is_str() {
+            return text(problems, key, value).into_iter().collect();
+        }
+        list(problems, key, value)
+            .into_iter()
+            .filter_map(|value| text(problems, key, value))
+            .collect()
+    }
+}
+
+/// The values of a list that is not empty.
+pub(super) fn list<'t>(
+    problems: &mut Problems,
+    key: &str,
+    value: &'t Spanned<DeValue<'t>>,
+) -> Vec<&'t Spanned<DeValue<'t>>> {
+    let Some(values) = value.get_ref().as_array() else {
+        problems.add(&value.span(), key, "must be a text or a list of texts");
+        return Vec::new();
+    };
+    if values.is_empty() {
+        let hint = "leave it out if it should not matter";
+        problems.add_with_hint(&value.span(), key, "is an empty list", hint);
+    }
+    if values.len() > MAX_LIST {
+        let what = format!("has {} entries; at most {MAX_LIST} fit", values.len());
+        problems.add(&value.span(), key, what);
+        return Vec::new();
+    }
+    values.iter().collect()
+}
+
+/// A text that says something and can be shown.
+pub(super) fn text<'t>(
+    problems: &mut Problems,
+    key: &str,
+    value: &'t Spanned<DeValue<'t>>,
+) -> Option<Text<'t>> {
+    let span = value.span();
+    let Some(text) = value.get_ref().as_str() else {
+        let what = format!("must be a text, not {}", kind(value.get_ref()));
+        problems.add(&span, key, what);
+        return None;
+    };
+    if text.trim().is_empty() {
+        problems.add(&span, key, "is empty");
+    } else if text.len() > MAX_TEXT {
+        let what = format!("is longer than {MAX_TEXT} bytes");
+        problems.add(&span, key, what);
+    } else if let Some(unseen) = text.chars().find(|c| is_unseen(*c)) {
+        let what = format!(
+            "has a character that is not seen: U+{:04X}",
+            u32::from(unseen)
+        );
+        problems.add(&span, key, what);
+    } else {
+        return Some(Text { text, span });
+    }
+    None
+}
+
+fn kind(value: &DeValue) -> &'static str {
+    match value {
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Datetime(_) => "a date",
+        DeValue::String(_) => "a text",
+    }
+}
+
+/// One of the words of a closed list, or a problem.
+pub(super) fn word<T: Copy>(
+    problems: &mut Problems,
+    key: &str,
+    given: &Text,
+    known: &[(&str, T)],
+) -> Option<T> {
+    if let Some((_, meant)) = known.iter().find(|(word, _)| *word == given.text) {
+        return Some(*meant);
+    }
+    let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+    let what = format!(
+        "`{}` is none of {}",
+        shortened(given.text),
+        words.join(", ")
+    );
+    match nearest(given.text, &words) {
+        Some(near) => {
+            let hint = format!("did you mean `{near}`?");
+            problems.add_with_hint(&given.span, key, what, hint);
+        }
+        None => problems.add(&given.span, key, what),
+    }
+    None
+}
+
+/// The known word most like the one given, if one is like it at all.
+fn nearest<'k>(given: &str, known: &[&'k str]) -> Option<&'k str> {
+    if given.len() > 100 {
+        return None;
+    }
+    known
+        .iter()
+        .map(|known| (strsim::jaro(given, known), *known))
+        .filter(|(nearness, _)| *nearness > 0.7)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, known)| known)
+}

@@ -1,0 +1,215 @@
+//! One rule, and which calls it is about.
+
+use std::sync::Arc;
+
+use gyrus_contract::{Decision, SimpleCommand};
+use serde_json::Value;
+
+use super::{
+    Subject,
+    command::CommandPattern,
+    host::{Host, HostPattern},
+    path::{Names, PathPattern},
+    text::TextPattern,
+};
+
+/// How values of arguments are looked into: this many levels.
+const MAX_DEPTH: usize = 16;
+
+/// Where something of a policy stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// As people and models are told: `policy.toml`.
+    pub(super) file: Arc<str>,
+    pub(super) line: usize,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} line {}", self.file, self.line)
+    }
+}
+
+/// How surely a rule is about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holds {
+    No,
+    /// If what could not be read is what the rule is about.
+    Perhaps,
+    Yes,
+}
+
+/// A rule. Conditions that are empty do not stand.
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) place: Place,
+    pub(super) decide: Decision,
+    pub(super) why: String,
+    pub(super) tools: Vec<TextPattern>,
+    pub(super) agents: Vec<TextPattern>,
+    pub(super) exposed: Option<bool>,
+    pub(super) arguments: Vec<ArgumentPattern>,
+    pub(super) command: Option<CommandPattern>,
+    pub(super) paths: Vec<PathPattern>,
+    pub(super) hosts: Vec<HostPattern>,
+}
+
+/// A condition on an argument.
+#[derive(Debug)]
+pub(super) struct ArgumentPattern {
+    pub(super) name: String,
+    pub(super) value: TextPattern,
+}
+
+/// A call, taken apart once for all rules.
+pub(super) struct Call<'a> {
+    pub(super) subject: &'a Subject<'a>,
+    pub(super) paths: Vec<Names>,
+    pub(super) hosts: Vec<Host>,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn of(subject: &'a Subject<'a>) -> Self {
+        Self {
+            subject,
+            paths: subject.paths.iter().map(Names::of).collect(),
+            hosts: subject.hosts.iter().map(|host| Host::parse(host)).collect(),
+        }
+    }
+}
+
+/// What an allow rule lacks to allow a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lacks {
+    /// It is about something else.
+    Everything,
+    /// The path of this index.
+    Path(usize),
+    /// Part of the line could not be read.
+    Reading,
+}
+
+impl Rule {
+    /// Whether a deny or ask rule is about the call: any part of it suffices.
+    pub(super) fn holds(&self, call: &Call) -> Holds {
+        if !self.is_about(call.subject) {
+            return Holds::No;
+        }
+        let commands = call.subject.commands.iter();
+        let parts = [
+            self.command
+                .as_ref()
+                .map(|pattern| commands.clone().any(|command| pattern.may_match(command))),
+            any_of(&self.paths, &call.paths, PathPattern::matches),
+            any_of(&self.hosts, &call.hosts, |pattern, host| {
+                pattern.matches(host, super::Reach::Wide)
+            }),
+        ];
+        if !parts.contains(&Some(false)) {
+            Holds::Yes
+        } else if call.subject.unread {
+            Holds::Perhaps
+        } else {
+            Holds::No
+        }
+    }
+
+    /// Whether an allow rule takes part in allowing the call. Its commands and hosts are counted
+    /// by the caller: several rules may share them.
+    pub(super) fn lacks(&self, call: &Call) -> Option<Lacks> {
+        let commands = call.subject.commands;
+        let about_commands = match &self.command {
+            Some(_) => commands.iter().any(|command| self.allows(command)),
+            None => commands.is_empty() || self.allows_all_commands(),
+        };
+        // A host that was named must be connected to, but by any part of a line.
+        let hosts = self.hosts.is_empty() || !call.hosts.is_empty();
+        let paths = self.paths.is_empty() || !call.paths.is_empty();
+        if !self.is_about(call.subject) || !about_commands || !hosts || !paths {
+            return Some(Lacks::Everything);
+        }
+        if call.subject.unread {
+            return Some(Lacks::Reading);
+        }
+        if !self.hosts.is_empty() && !call.hosts.iter().all(|host| self.allows_host(host)) {
+            return Some(Lacks::Everything);
+        }
+        let workspace = [PathPattern::workspace()];
+        let patterns = match self.paths.as_slice() {
+            [] => workspace.as_slice(),
+            own => own,
+        };
+        let outside = |path: &Names| !patterns.iter().any(|pattern| pattern.matches(path));
+        call.paths.iter().position(outside).map(Lacks::Path)
+    }
+
+    /// Whether an allow rule allows this command of a line.
+    pub(super) fn allows(&self, command: &SimpleCommand) -> bool {
+        match &self.command {
+            Some(pattern) => pattern.surely_matches(command),
+            None => self.allows_all_commands(),
+        }
+    }
+
+    pub(super) fn allows_host(&self, host: &Host) -> bool {
+        let allows = |pattern: &HostPattern| pattern.matches(host, super::Reach::Narrow);
+        self.hosts.iter().any(allows)
+    }
+
+    /// Only a rule for a whole tool does. One for files or hosts says nothing of commands: which
+    /// files a command touches is not known well enough.
+    fn allows_all_commands(&self) -> bool {
+        !self.tools.is_empty() && self.paths.is_empty() && self.hosts.is_empty()
+    }
+
+    /// The conditions on the call as a whole.
+    fn is_about(&self, subject: &Subject) -> bool {
+        let matches_one = |patterns: &[TextPattern], text: &str| {
+            patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(text))
+        };
+        matches_one(&self.tools, subject.tool)
+            && matches_one(&self.agents, subject.agent)
+            && self
+                .exposed
+                .is_none_or(|exposed| exposed == subject.exposed)
+            && self.arguments.iter().all(|argument| {
+                let value = subject.arguments.get(&argument.name);
+                value.is_some_and(|value| match self.decide {
+                    Decision::Allow => all_match(&argument.value, value),
+                    Decision::Ask | Decision::Deny => any_matches(&argument.value, value, 0),
+                })
+            })
+    }
+}
+
+/// Whether any pattern matches any part; `None` if there is no condition.
+fn any_of<P, T>(patterns: &[P], parts: &[T], matches: impl Fn(&P, &T) -> bool) -> Option<bool> {
+    let any = |part| patterns.iter().any(|pattern| matches(pattern, part));
+    (!patterns.is_empty()).then(|| parts.iter().any(any))
+}
+
+/// Whether a value is a text, number or truth value that matches, or a list of such.
+fn all_match(pattern: &TextPattern, value: &Value) -> bool {
+    match value {
+        Value::Array(values) => {
+            let plain = |value: &Value| !value.is_array() && all_match(pattern, value);
+            !values.is_empty() && values.iter().all(plain)
+        }
+        Value::Object(_) => false,
+        Value::String(text) => pattern.matches(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => pattern.matches(&value.to_string()),
+    }
+}
+
+/// Whether anything in a value matches. What is too deep to look at does.
+fn any_matches(pattern: &TextPattern, value: &Value, depth: usize) -> bool {
+    if depth == MAX_DEPTH {
+        return true;
+    }
+    match value {
+        Value::Array(values) => values.iter().any(|v| any_matches(pattern, v, depth + 1)),
+        Value::Object(values) => values.values().any(|v| any_matches(pattern, v, depth + 1)),
+        Value::String(text) => pattern.matches(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => pattern.matches(&value.to_string()),
+    }
+}

@@ -1,0 +1,160 @@
+//! Looking up what a call points at.
+//!
+//! What is found here is what is judged and what is executed. Between the two the world can still
+//! change; a tool therefore opens the *real* path without following links, and a command runs in
+//! the containment that was judged.
+
+use std::{collections::BTreeMap, path::Path};
+
+use gyrus_contract::{
+    CommandFact, CommandReading, Does, Place, ResolvedCall, ResolvedPath, ToolCall, ToolSpec,
+    Touch, Unresolvable,
+};
+use serde_json::{Map, Value};
+
+use crate::{
+    paths::{self, FileKind, real_path},
+    warden::House,
+};
+
+/// Paths of one command line that are looked up; a line that names more is not understood.
+const MAX_PATHS: usize = 1_000;
+
+/// Everything but the command line.
+pub(crate) fn call(
+    house: &House,
+    call: &ToolCall,
+    spec: &ToolSpec,
+    place: Place<'_>,
+) -> Result<ResolvedCall, Unresolvable> {
+    let arguments = object(&call.arguments)?;
+    let workspace = real_path(place.workspace).map_err(|e| Unresolvable {
+        reason: format!(
+            "the workspace {} cannot be looked up: {e}",
+            place.workspace.display()
+        ),
+    })?;
+    let mut paths = BTreeMap::new();
+    for touch in &spec.touches {
+        match touch {
+            Touch::Starts(argument) | Touch::Connects(argument) | Touch::Asks(argument) => {
+                text(&arguments, argument)?;
+            }
+            Touch::Clipboard => {}
+            Touch::Reads(argument) | Touch::Writes(argument) => {
+                let writes = matches!(touch, Touch::Writes(_));
+                let given = text(&arguments, argument)?;
+                let resolved = path(house, given, argument, &workspace, writes)?;
+                paths.insert(argument.clone(), resolved);
+            }
+        }
+    }
+    Ok(ResolvedCall {
+        tool: call.tool.clone(),
+        arguments: Value::Object(arguments),
+        paths,
+        command: None,
+    })
+}
+
+fn path(
+    house: &House,
+    given: &str,
+    argument: &str,
+    workspace: &Path,
+    writes: bool,
+) -> Result<ResolvedPath, Unresolvable> {
+    let wrong = |what: String| Unresolvable {
+        reason: format!("`{argument}`: {what}"),
+    };
+    if given == "~" || given.starts_with("~/") {
+        return Err(wrong(format!(
+            "`~` is not expanded; write the absolute path, or a path relative to the workspace {} \
+             (`./~` for a file of that name)",
+            workspace.display()
+        )));
+    }
+    let real = real_path(&workspace.join(given)).map_err(|e| wrong(e.to_string()))?;
+    let real = house.by_its_own_name(real);
+    match paths::kind(&real).map_err(|e| wrong(format!("`{given}` cannot be looked at: {e}")))? {
+        FileKind::Special => {
+            return Err(wrong(format!(
+                "`{given}` is a pipe, socket or device; only files and folders can be named"
+            )));
+        }
+        FileKind::Folder if writes => {
+            return Err(wrong(format!(
+                "`{given}` is a folder; name the file to write"
+            )));
+        }
+        FileKind::File { names } if writes && names > 1 => {
+            return Err(wrong(format!(
+                "`{given}` is one of {names} hard links to the same file, so writing it could \
+                 change a file elsewhere; write a new file instead"
+            )));
+        }
+        FileKind::Folder | FileKind::File { .. } | FileKind::Missing => {}
+    }
+    let in_workspace = real.strip_prefix(workspace).ok().map(Path::to_path_buf);
+    Ok(ResolvedPath {
+        given: given.to_owned(),
+        real,
+        in_workspace,
+    })
+}
+
+/// Follows the links in the paths of a reading. What cannot be looked up is not understood.
+pub(crate) fn follow_links(house: &House, reading: &mut CommandReading) {
+    let mut looked_up = 0;
+    for fact in &mut reading.facts {
+        let CommandFact { does, why, .. } = fact;
+        let (Does::Reads { path } | Does::Writes { path } | Does::Removes { path }) = &mut *does
+        else {
+            continue;
+        };
+        looked_up += 1;
+        let real = if looked_up > MAX_PATHS {
+            Err(format!("the line names more than {MAX_PATHS} paths"))
+        } else {
+            real_path(path).map_err(|error| error.to_string())
+        };
+        match real {
+            Ok(real) => *path = house.by_its_own_name(real),
+            // What goes on below a file, for one, fails by itself; but nothing vouches for that.
+            Err(error) => {
+                *why = error;
+                *does = Does::Hides;
+            }
+        }
+    }
+}
+
+/// The arguments as an object. Some models send the object as a string.
+fn object(arguments: &Value) -> Result<Map<String, Value>, Unresolvable> {
+    let parsed = match arguments {
+        Value::Object(map) => Some(map.clone()),
+        Value::String(text) => serde_json::from_str(text).ok(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+    };
+    parsed.ok_or_else(|| Unresolvable {
+        reason: "the arguments must be one JSON object, such as {\"path\": \"notes.txt\"}".into(),
+    })
+}
+
+/// The argument as a text that can name something.
+fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, Unresolvable> {
+    let wrong = |what: &str| {
+        Err(Unresolvable {
+            reason: format!("`{name}` {what}"),
+        })
+    };
+    match arguments.get(name) {
+        None => wrong("is missing; it must be a text"),
+        Some(Value::String(text)) if text.trim().is_empty() => wrong("must not be empty"),
+        Some(Value::String(text)) if text.contains('\0') => {
+            wrong("contains a NUL character; leave it out")
+        }
+        Some(Value::String(text)) => Ok(text),
+        Some(_) => wrong("must be a text in quotes"),
+    }
+}

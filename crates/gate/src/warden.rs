@@ -1,0 +1,521 @@
+//! The gate itself: looks a call up, and judges it.
+//!
+//! Two facts make one verdict: what a call does, and what contains it. The mode that the person
+//! chose, their grants and their policy say what follows from that. Looking and judging are apart:
+//! `resolve` touches the file system, `judge` is pure.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use gyrus_contract::{
+    CommandWord, Containment, Decision, Does, Gate, Grant, Judgement, Mode, Network, Place,
+    ResolvedCall, ResolvedCommand, Risk, RunId, ToolCall, ToolSpec, Touch, Unresolvable, Verdict,
+};
+
+use crate::{
+    modes::{Bounds, decide},
+    paths::{below_same_folder, real_path},
+    policy::{PathUse, Policy, Ruling, Subject, SubjectPath, Trust},
+    resolve, shell,
+    sinks::PACKAGE_REGISTRIES,
+    weigh::{Scales, Weight},
+};
+
+/// Whose machine this is.
+#[derive(Debug, Clone)]
+pub struct House {
+    /// Where gyrus keeps its state; it need not exist yet.
+    pub state: PathBuf,
+    /// Where its configuration is, if that is elsewhere.
+    pub configuration: Option<PathBuf>,
+    /// The person's home folder.
+    pub person: Option<PathBuf>,
+}
+
+impl House {
+    /// The same, by real paths.
+    fn real(self) -> Self {
+        let real = |path: PathBuf| real_path(&path).unwrap_or(path);
+        Self {
+            state: real(self.state),
+            configuration: self.configuration.map(real),
+            person: self.person.map(real),
+        }
+    }
+
+    /// A path into gyrus's own state that goes by another name (a bind mount, another letter
+    /// case), by its own name.
+    pub(crate) fn by_its_own_name(&self, path: PathBuf) -> PathBuf {
+        for own in [Some(&self.state), self.configuration.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            if let Some(below) = below_same_folder(&path, own) {
+                return match below.as_os_str().is_empty() {
+                    true => own.clone(),
+                    false => own.join(below),
+                };
+            }
+        }
+        path
+    }
+
+    pub(crate) fn is_own(&self, path: &Path) -> bool {
+        path.starts_with(&self.state)
+            || self
+                .configuration
+                .as_ref()
+                .is_some_and(|configuration| path.starts_with(configuration))
+    }
+}
+
+/// What commands of a run in this folder would be confined to; in words why nothing confines them.
+/// Asked once for each run.
+pub type Contain = dyn Fn(RunId, &Path) -> Result<Containment, String> + Send + Sync;
+
+/// Judges the calls of one agent.
+#[derive(Clone)]
+pub struct Warden {
+    house: House,
+    agent: String,
+    policy: Policy,
+    standing: Vec<Grant>,
+    contain: Arc<Contain>,
+    /// The person wants no sandbox, and answers for that.
+    unconfined: bool,
+    contained: Arc<Mutex<BTreeMap<RunId, Result<Containment, String>>>>,
+}
+
+impl fmt::Debug for Warden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Warden")
+            .field("house", &self.house)
+            .field("agent", &self.agent)
+            .field("policy", &self.policy)
+            .field("standing", &self.standing)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Warden {
+    /// A gate without policy, grants and sandbox, for the agent `default`.
+    pub fn new(house: House) -> Self {
+        Self {
+            house: house.real(),
+            agent: "default".to_owned(),
+            policy: Policy::default(),
+            standing: Vec::new(),
+            contain: Arc::new(|_, _| Err("no sandbox was asked for".to_owned())),
+            unconfined: false,
+            contained: Arc::default(),
+        }
+    }
+
+    /// Without a sandbox by the person's own wish: in the mode `auto`, only what is critical is
+    /// asked about then.
+    #[must_use]
+    pub fn unconfined(self) -> Self {
+        Self {
+            unconfined: true,
+            ..self
+        }
+    }
+
+    /// For another agent.
+    #[must_use]
+    pub fn for_agent(self, agent: String) -> Self {
+        Self { agent, ..self }
+    }
+
+    /// Under this policy.
+    #[must_use]
+    pub fn under(self, policy: Policy) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// With what the person allowed for good.
+    #[must_use]
+    pub fn with_grants(self, standing: Vec<Grant>) -> Self {
+        Self { standing, ..self }
+    }
+
+    /// With commands confined as `contain` says.
+    #[must_use]
+    pub fn confining(self, contain: Arc<Contain>) -> Self {
+        Self { contain, ..self }
+    }
+
+    fn containment(&self, place: Place<'_>) -> Result<Containment, String> {
+        let mut known = self
+            .contained
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known
+            .entry(place.run)
+            .or_insert_with(|| (self.contain)(place.run, place.workspace))
+            .clone()
+    }
+
+    /// Reads a command line, and plans what it would run in.
+    fn command(&self, line: &str, place: Place<'_>) -> ResolvedCommand {
+        let mut reading = shell::read(
+            line,
+            &shell::Place {
+                folder: place.workspace.to_owned(),
+                home: self.house.person.clone(),
+            },
+        );
+        resolve::follow_links(&self.house, &mut reading);
+        let confined = !reading
+            .facts
+            .iter()
+            .any(|fact| needs_the_machine(&fact.does));
+        let containment = match confined {
+            true => self.containment(place).ok(),
+            false => None,
+        };
+        let mut hosts = Vec::new();
+        for fact in &reading.facts {
+            match &fact.does {
+                Does::Connects { hosts: named } if named.is_empty() => hosts.push("*".to_owned()),
+                Does::Connects { hosts: named } => hosts.extend(named.iter().cloned()),
+                Does::GetsPackages => hosts.extend(PACKAGE_REGISTRIES.map(str::to_owned)),
+                _ => {}
+            }
+        }
+        hosts.sort_unstable();
+        hosts.dedup();
+        let containment = containment.map(|mut containment| {
+            if reading.only_reads() {
+                // Should the reading be wrong, it still changes nothing.
+                containment.writable.clear();
+            }
+            for fact in &reading.facts {
+                if let Does::Writes { path } | Does::Removes { path } = &fact.does
+                    && !path.starts_with(place.workspace)
+                {
+                    // Asked about by name; a yes must also be able to happen.
+                    containment.writable.extend(existing(path));
+                }
+            }
+            if !hosts.is_empty() {
+                containment.network = Network::Proxy;
+            }
+            containment
+        });
+        ResolvedCommand {
+            reading,
+            containment,
+            hosts,
+        }
+    }
+
+    fn ruling(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Ruling {
+        let workspace = under.workspace;
+        let (mut paths, mut hosts) = (Vec::new(), Vec::new());
+        let subject_path = |real: &Path, used| SubjectPath {
+            real: real.to_owned(),
+            in_workspace: real.strip_prefix(workspace).ok().map(Path::to_path_buf),
+            used,
+        };
+        for touch in &spec.touches {
+            let (argument, used) = match touch {
+                Touch::Reads(argument) => (argument, PathUse::Reads),
+                Touch::Writes(argument) => (argument, PathUse::Changes),
+                _ => continue,
+            };
+            if let Some(path) = call.paths.get(argument) {
+                paths.push(subject_path(&path.real, used));
+            }
+        }
+        let mut unread = false;
+        let mut commands = &[][..];
+        if let Some(command) = &call.command {
+            commands = &command.reading.commands;
+            for fact in &command.reading.facts {
+                match &fact.does {
+                    Does::Reads { path } => paths.push(subject_path(path, PathUse::Reads)),
+                    Does::Writes { path } | Does::Removes { path } => {
+                        paths.push(subject_path(path, PathUse::Changes));
+                    }
+                    Does::Connects { hosts: named } if named.is_empty() => {
+                        hosts.push(String::new());
+                    }
+                    Does::Connects { hosts: named } => hosts.extend(named.iter().cloned()),
+                    Does::Hides => unread = true,
+                    _ => {}
+                }
+            }
+        }
+        if let Some(host) = call.arguments["url"].as_str().and_then(crate::sinks::host) {
+            hosts.push(host);
+        }
+        self.policy.rule(&Subject {
+            tool: &call.tool,
+            arguments: &call.arguments,
+            paths: &paths,
+            hosts: &hosts,
+            commands,
+            unread,
+            exposed: under.exposed,
+            agent: &self.agent,
+        })
+    }
+}
+
+impl Gate for Warden {
+    fn resolve(
+        &self,
+        call: &ToolCall,
+        spec: &ToolSpec,
+        place: Place<'_>,
+    ) -> Result<ResolvedCall, Unresolvable> {
+        let mut resolved = resolve::call(&self.house, call, spec, place)?;
+        let line = spec.touches.iter().find_map(|touch| match touch {
+            Touch::Starts(argument) => resolved.arguments[argument].as_str(),
+            _ => None,
+        });
+        resolved.command = line.map(|line| self.command(line, place));
+        Ok(resolved)
+    }
+
+    fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict {
+        let scales = Scales {
+            house: &self.house,
+            standing: &self.standing,
+            call,
+            workspace: under.workspace,
+            under,
+        };
+        let mut weights: Vec<_> = spec
+            .touches
+            .iter()
+            .flat_map(|touch| scales.touch(touch))
+            .collect();
+        let covered = |weight: &Weight| {
+            weight.risk == Risk::High && self.is_granted(call, weight, under.grants)
+        };
+        let granted = weights.iter().any(covered);
+        for weight in &mut weights {
+            if covered(weight) {
+                weight.risk = Risk::Moderate;
+                weight.contained = true;
+                weight.reason.push_str(", which you allowed");
+            } else if weight.risk == Risk::Moderate && weight.changes && !under.undoable {
+                weight.risk = Risk::High;
+                weight.reason.push_str(", which cannot be undone here");
+            }
+        }
+        let risk = weights.iter().map(|weight| weight.risk).max();
+        let risk = risk.unwrap_or(Risk::Safe);
+        let bounds = Bounds {
+            contained: self.unconfined
+                || weights
+                    .iter()
+                    .all(|weight| weight.contained || (weight.within && under.throwaway)),
+            undoable: under.undoable || granted,
+        };
+        let forbidden = weights.iter().any(|weight| weight.forbidden);
+        let asks = spec
+            .touches
+            .iter()
+            .any(|touch| matches!(touch, Touch::Asks(_)));
+        let mode = self.policy.mode(&self.agent, under.mode);
+        let (decision, why) = match mode {
+            _ if forbidden => (Decision::Deny, None),
+            Mode::Never if asks => (Decision::Deny, Some("mode `never` asks nobody".to_owned())),
+            Mode::ReadOnly | Mode::Ask | Mode::Edits | Mode::Auto if asks => (Decision::Ask, None),
+            mode => decide(risk, bounds, mode),
+        };
+        let wider = wider(call, risk, &weights);
+        let mut verdict = Verdict {
+            risk,
+            decision,
+            reasons: reasons(weights, risk),
+            wider,
+        };
+        if under.exposed && risk >= Risk::High {
+            let exposed = "the run has read text that nobody vouches for";
+            verdict.reasons.push(exposed.to_owned());
+        }
+        verdict.reasons.extend(why);
+        if !forbidden && !asks {
+            self.lay_down(&mut verdict, call, spec, mode, under);
+        }
+        verdict
+    }
+}
+
+impl Warden {
+    fn is_granted(&self, call: &ResolvedCall, weight: &Weight, grants: &[Grant]) -> bool {
+        let mut all = grants.iter().chain(&self.standing);
+        match &weight.grant {
+            Some(Grant::Reads { path }) => all.any(
+                |grant| matches!(grant, Grant::Reads { path: granted } | Grant::Writes { path: granted } if path.starts_with(granted)),
+            ),
+            Some(Grant::Writes { path }) => all.any(
+                |grant| matches!(grant, Grant::Writes { path: granted } if path.starts_with(granted)),
+            ),
+            Some(wanted) => all.any(|grant| grant == wanted),
+            None => command_is_granted(call, grants.iter().chain(&self.standing)),
+        }
+    }
+
+    /// What the person laid down: rules and trust. Rules may allow what would be asked about, but
+    /// never what is critical.
+    fn lay_down(
+        &self,
+        verdict: &mut Verdict,
+        call: &ResolvedCall,
+        spec: &ToolSpec,
+        mode: Mode,
+        under: &Judgement<'_>,
+    ) {
+        let ruling = self.ruling(call, spec, under);
+        match self.policy.trust(&self.agent, &call.tool, verdict.risk) {
+            Trust::Blocked { why } => {
+                verdict.decision = Decision::Deny;
+                verdict.reasons.push(why);
+            }
+            Trust::AutoApproved { why } if ruling.decision.is_none() => {
+                allow(verdict, mode, vec![why]);
+            }
+            Trust::AutoApproved { .. } | Trust::NotNeeded | Trust::Person => {}
+        }
+        match ruling.decision {
+            Some(Decision::Allow) => allow(verdict, mode, ruling.reasons),
+            Some(stricter) => {
+                verdict.decision = verdict.decision.max(stricter);
+                verdict.reasons.extend(ruling.reasons);
+            }
+            None => {}
+        }
+    }
+}
+
+/// What was laid down beforehand, where the mode leaves anything to allow.
+fn allow(verdict: &mut Verdict, mode: Mode, why: Vec<String>) {
+    let may = match mode {
+        Mode::ReadOnly => false,
+        Mode::Ask | Mode::Edits | Mode::Auto | Mode::Never => verdict.risk < Risk::Critical,
+    };
+    if may && verdict.decision != Decision::Allow {
+        verdict.decision = Decision::Allow;
+        verdict.reasons.extend(why);
+    }
+}
+
+/// The reasons that made the risk first; what is safe only if nothing else is.
+fn reasons(mut weights: Vec<Weight>, risk: Risk) -> Vec<String> {
+    /// A card is read by a person.
+    const MOST: usize = 6;
+    if risk > Risk::Safe {
+        weights.retain(|weight| weight.risk > Risk::Safe);
+    }
+    weights.sort_by_key(|weight| std::cmp::Reverse(weight.risk));
+    let mut reasons: Vec<String> = Vec::new();
+    for weight in weights {
+        if !reasons.contains(&weight.reason) {
+            reasons.push(weight.reason);
+        }
+    }
+    if reasons.is_empty() {
+        reasons.push("touches nothing outside the run".to_owned());
+    }
+    if reasons.len() > MOST {
+        let more = reasons.len() - MOST;
+        reasons.truncate(MOST);
+        reasons.push(format!("and {more} more"));
+    }
+    reasons
+}
+
+/// What would have to be granted so that this and its like pass.
+fn wider(call: &ResolvedCall, risk: Risk, weights: &[Weight]) -> Vec<Grant> {
+    if risk != Risk::High {
+        return Vec::new();
+    }
+    let high = || weights.iter().filter(|weight| weight.risk == Risk::High);
+    let grants: Option<Vec<_>> = high().map(|weight| weight.grant.clone()).collect();
+    let mut grants = match grants {
+        Some(grants) => grants,
+        None => family(call).into_iter().collect(),
+    };
+    grants.dedup();
+    grants
+}
+
+/// The family of a line that is one command with known words: program and subcommand.
+fn family(call: &ResolvedCall) -> Option<Grant> {
+    let reading = &call.command.as_ref()?.reading;
+    let [simple] = &reading.commands[..] else {
+        return None;
+    };
+    let understood = !reading.facts.iter().any(|fact| fact.does == Does::Hides);
+    let words: Vec<_> = simple
+        .words
+        .iter()
+        .map_while(CommandWord::literal)
+        .collect();
+    let subcommand = words.get(1).filter(|word| !word.starts_with('-'))?;
+    understood.then(|| Grant::Command {
+        words: vec![words[0].to_owned(), (*subcommand).to_owned()],
+    })
+}
+
+/// Whether every command of the line begins as one that was granted.
+fn command_is_granted<'a>(
+    call: &ResolvedCall,
+    grants: impl Iterator<Item = &'a Grant> + Clone,
+) -> bool {
+    let Some(command) = &call.command else {
+        return false;
+    };
+    let begins = |simple: &gyrus_contract::SimpleCommand, wanted: &[String]| {
+        let mut words = simple.words.iter().map(CommandWord::literal);
+        wanted
+            .iter()
+            .all(|word| words.next() == Some(Some(word.as_str())))
+    };
+    let granted = |simple| {
+        grants
+            .clone()
+            .any(|grant| matches!(grant, Grant::Command { words } if begins(simple, words)))
+    };
+    let reading = &command.reading;
+    !reading.commands.is_empty()
+        && !reading.facts.iter().any(|fact| fact.does == Does::Hides)
+        && reading.commands.iter().all(granted)
+}
+
+/// What no sandbox could let happen: it is asked about, and runs as the person if they say yes.
+fn needs_the_machine(does: &Does) -> bool {
+    match does {
+        Does::UsesCredentials | Does::Publishes | Does::Destroys | Does::ChangesSystem => true,
+        Does::Reads { .. }
+        | Does::Writes { .. }
+        | Does::Removes { .. }
+        | Does::ChangesRepository
+        | Does::RunsCode
+        | Does::GetsPackages
+        | Does::Connects { .. }
+        | Does::Hides => false,
+    }
+}
+
+/// The part of a path that exists: that must be writable for the rest to come into being.
+fn existing(path: &Path) -> Option<PathBuf> {
+    let exists = |path: &&Path| path.symlink_metadata().is_ok();
+    path.ancestors()
+        .find(exists)
+        .filter(|found| found.parent().is_some())
+        .map(Path::to_path_buf)
+}
+
+#[cfg(test)]
+#[path = "warden_tests.rs"]
+mod tests;

@@ -1,0 +1,157 @@
+//! What a command must be able to do as if there were no sandbox.
+
+use std::process::Command;
+
+use super::{
+    start::{Around, User},
+    world::World,
+};
+
+/// Each a script that succeeds without a sandbox, if its program is there, and has to within.
+const EVERYDAY: &[(&str, &str)] = &[
+    (
+        "bash",
+        "mkdir -p a/b && echo x > a/b/c && mv a/b/c a/d && ln a/d a/e && ln -s d a/f && rm -r a",
+    ),
+    (
+        "bash",
+        "cat /dev/null < /dev/zero | head -c 1; echo x > /dev/stdout; echo y > /dev/null; cat <(echo z)",
+    ),
+    (
+        "bash",
+        "t=$(mktemp) && echo x > $t && cat $t && touch /dev/shm/x /var/tmp/y && ls /tmp /proc /sys /etc",
+    ),
+    (
+        "bash",
+        "touch x && chmod 755 x && touch -d yesterday x && mkfifo p && (echo x > p &) && cat p",
+    ),
+    (
+        "bash",
+        "cat $WORLD/cache/lower && echo new > $WORLD/cache/lower && [ \"$(cat $WORLD/cache/lower)\" = new ]",
+    ),
+    (
+        "git",
+        "git init -q r && cd r && echo x > f && git add f && git -c user.name=a -c user.email=b commit -qm x && git log --oneline && git clone -q . ../s && git gc -q && git worktree add -q ../w",
+    ),
+    (
+        "tar",
+        "mkdir t && echo x > t/x && tar -cf t.tar --owner=1234 --group=1234 t && rm -r t && tar -xf t.tar && cat t/x",
+    ),
+    (
+        "make",
+        "printf 'all: a b\\na:\\n\\ttouch a\\nb:\\n\\ttouch b\\n' > Makefile && make -j2",
+    ),
+    (
+        "cc",
+        "echo 'int main(){return 0;}' > a.c && cc a.c && ./a.out",
+    ),
+    (
+        "python3",
+        "python3 -c 'import subprocess, threading, multiprocessing as m; m.Lock(); m.Pool(2).map(abs, [1, 2]); subprocess.check_call([\"true\"])'",
+    ),
+    (
+        "python3",
+        "python3 -c 'import os, pty; m, s = pty.openpty(); os.write(s, b\"x\"); print(os.ttyname(s), os.read(m, 1))'",
+    ),
+    (
+        "python3",
+        "python3 -c 'import socket as s; l = s.create_server((\"127.0.0.1\", 0)); c = s.create_connection(l.getsockname()); l.accept()[0].send(b\"x\"); print(c.recv(1))'",
+    ),
+    (
+        "python3",
+        "python3 -c 'import socket as s; l = s.create_server((\"::1\", 0), family=s.AF_INET6); s.create_connection(l.getsockname()[:2])'",
+    ),
+    (
+        "python3",
+        "python3 -c 'import socket as s; l = s.socket(s.AF_UNIX); l.bind(\"sock\"); l.listen(); c = s.socket(s.AF_UNIX); c.connect(\"sock\")'",
+    ),
+    (
+        "node",
+        "node -e 'require(\"child_process\").execSync(\"true\"); new (require(\"worker_threads\").Worker)(\"1\", {eval: true})'",
+    ),
+    (
+        "node",
+        "node -e 'const fs = require(\"fs\"); fs.watch(\".\", () => process.exit(0)); fs.writeFileSync(\"w\", \"x\"); setTimeout(() => process.exit(1), 5000)'",
+    ),
+    ("npm", "npm --version && npm init -y && npm pack"),
+    (
+        "cargo",
+        "cargo init -q --vcs none --name tiny c && cd c && cargo run -q --offline && cargo test -q --offline",
+    ),
+    (
+        "perl",
+        "perl -e 'my $p = fork; exit 3 unless $p; wait; exit $? >> 8 != 3'",
+    ),
+    (
+        "ps",
+        "ps ax && id && uname -a && df . && free && nproc && env && locale",
+    ),
+    ("script", "script -qc true /dev/null"),
+    (
+        "setpriv",
+        "[ $(id -u) != 0 ] || setpriv --reuid 1234 --regid 1234 --clear-groups true",
+    ),
+    ("openssl", "openssl rand -hex 8 && openssl version"),
+    (
+        "xargs",
+        "seq 20 | xargs -P 4 -n 1 echo && seq 5 | parallel echo 2>/dev/null || true",
+    ),
+    (
+        "flock",
+        "flock lock true && timeout 5 nice -n 5 true && time true",
+    ),
+    (
+        "sqlite3",
+        "sqlite3 x.db 'create table a(b); insert into a values(1); select * from a'",
+    ),
+];
+
+pub(crate) fn works_as_outside(user: User, around: Around) {
+    let mut tried = 0;
+    for (program, script) in EVERYDAY {
+        let outside = World::new(user, around);
+        let has = format!("command -v {program} >/dev/null || exit 99\n{script}");
+        let mut command = Command::new("/bin/bash");
+        command
+            .args(["-c", &has])
+            .current_dir(outside.path("workspace"))
+            .env_clear()
+            .envs(outside.environment());
+        if user == User::Other {
+            use std::os::unix::process::CommandExt;
+            command.uid(super::start::OTHER).gid(super::start::OTHER);
+        }
+        let expected = command.output().expect("bash starts");
+        // Not there, or not for this user.
+        if !expected.status.success() {
+            continue;
+        }
+        let inside = World::new(user, around);
+        let ran = inside.script(&has);
+        assert_eq!(ran.code, Some(0), "{script}: {ran:?}");
+        tried += 1;
+    }
+    // With fewer the test would say nothing.
+    assert!(tried > EVERYDAY.len() / 2, "only {tried} programs are here");
+}
+
+/// What a command changed in a layer stays there for the next one, and nowhere else.
+pub(crate) fn layers_keep_changes(user: User, around: Around) {
+    let world = World::new(user, around);
+    let ran =
+        world.script("echo mine > $WORLD/cache/new && rm $WORLD/cache/lower && mkdir /tmp/kept");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = world.script("cat $WORLD/cache/new; ls $WORLD/cache /tmp");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.output.starts_with("mine\n") && ran.output.contains("kept\n"),
+        "{ran:?}"
+    );
+    assert!(!ran.output.contains("lower"), "{ran:?}");
+    // Another command has the changes now.
+    let lock = std::fs::File::open(world.path("changes/upper")).unwrap();
+    lock.lock().unwrap();
+    let ran = world.script("cat $WORLD/cache/lower && ! touch $WORLD/cache/new 2>/dev/null");
+    assert_eq!((ran.code, ran.output.as_str()), (Some(0), "as it was"));
+    world.check_unchanged();
+}

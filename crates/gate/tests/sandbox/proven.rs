@@ -1,0 +1,76 @@
+//! The proof that is given to people, tried itself.
+
+use gyrus_contract::Network;
+use gyrus_gate::sandbox::{Promise, prove};
+
+use super::{
+    start::{Around, OTHER, Start, User},
+    world::World,
+};
+
+pub(crate) fn holds(user: User, around: Around) {
+    for network in [Network::None, Network::Proxy, Network::Open] {
+        let world = World::new(user, around);
+        let folder = tempfile::tempdir_in(world.path("")).unwrap();
+        if user == User::Other {
+            std::os::unix::fs::chown(folder.path(), Some(OTHER), Some(OTHER)).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(folder.path(), mode).unwrap();
+        }
+        let proof = prove(folder.path(), network, |containment, command| {
+            if user == User::Other {
+                for name in [
+                    "workspace",
+                    "temporary",
+                    "hidden",
+                    "outside",
+                    "hidden/secret",
+                ] {
+                    let path = folder.path().join(name);
+                    std::os::unix::fs::chown(path, Some(OTHER), Some(OTHER)).unwrap();
+                }
+            }
+            let start = Start {
+                containment,
+                around,
+                user,
+                folder: &containment.writable[0],
+                environment: world.environment(),
+            };
+            let arguments: Vec<&str> = command.arguments.iter().map(String::as_str).collect();
+            let ran = start.run(&command.program, &arguments, drop);
+            match ran.code {
+                Some(0) => Ok(ran.output),
+                _ => Err(format!("{ran:?}")),
+            }
+        })
+        .unwrap();
+        let broken: Vec<_> = proof.broken().collect();
+        match around {
+            Around::Namespace => assert!(proof.is_whole(), "{network:?}: {broken:#?}"),
+            Around::Nothing => {
+                for promise in [Promise::Network, Promise::Privileges] {
+                    assert!(proof.holds(promise), "{broken:#?}");
+                }
+                // The machine's processes are in sight, and the proof says so.
+                assert!(!proof.holds(Promise::Processes), "{broken:#?}");
+            }
+        }
+    }
+}
+
+/// A proof of nothing must say so: the same without a sandbox.
+pub(crate) fn sees_what_is_missing(user: User, around: Around) {
+    let world = World::new(user, around);
+    let folder = tempfile::tempdir_in(world.path("")).unwrap();
+    let proof = prove(folder.path(), Network::None, |_, command| {
+        let output = std::process::Command::new(&command.program)
+            .args(&command.arguments)
+            .output()?;
+        std::io::Result::Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    })
+    .unwrap();
+    for promise in Promise::ALL {
+        assert!(!proof.holds(promise), "{promise:?}");
+    }
+}

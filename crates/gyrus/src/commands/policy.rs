@@ -1,0 +1,243 @@
+//! `gyrus policy`
+
+use std::{
+    io::{Write, stdout},
+    path::PathBuf,
+};
+
+use clap::{Args, Subcommand};
+use gyrus_contract::{
+    Containment, Decision, Does, Gate, Judgement, Mode, Network, Place, Risk, RunId, ToolCall,
+};
+use gyrus_tools::Registry;
+use serde_json::{Value, json};
+
+use crate::{
+    Gyrus,
+    exit::Code,
+    failure::Failure,
+    flags::SandboxWord,
+    laid_down,
+    new_run::workspace,
+    organs::{self, Ground},
+};
+
+/// Check the rules that you laid down, and ask what the gate would say
+#[derive(Args)]
+pub(crate) struct Policy {
+    #[command(subcommand)]
+    command: PolicyCommand,
+}
+
+#[derive(Subcommand)]
+enum PolicyCommand {
+    Check(Check),
+    Explain(Explain),
+}
+
+impl Policy {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        match self.command {
+            PolicyCommand::Check(check) => check.execute(gyrus),
+            PolicyCommand::Explain(explain) => explain.execute(gyrus),
+        }
+    }
+}
+
+/// Load the policy, try its examples, and say what is wrong with it
+#[derive(Args)]
+struct Check {
+    /// A policy file (default: yours, and the one of the folder)
+    file: Option<PathBuf>,
+    /// The folder that runs would work in (default: the current one)
+    #[arg(long, value_name = "FOLDER")]
+    workdir: Option<PathBuf>,
+}
+
+impl Check {
+    fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let home = gyrus.home()?;
+        let workspace = workspace(&home, self.workdir.as_deref())?;
+        let mut out = stdout().lock();
+        let files = match self.file {
+            Some(file) => vec![(file, true)],
+            None => laid_down::files(&home, &workspace).to_vec(),
+        };
+        let given = files.len() == 1;
+        for (file, may_loosen) in files {
+            match laid_down::read(&home, &workspace, &file, may_loosen)? {
+                Some(_) => writeln!(out, "{}: good", file.display())?,
+                None if given => {
+                    return Err(Failure::usage(format!("there is no {}", file.display())));
+                }
+                None => writeln!(out, "{}: absent", file.display())?,
+            }
+        }
+        Ok(Code::Reached)
+    }
+}
+
+/// Say what the gate would do about a command line, and why
+///
+/// Nothing is run.
+#[derive(Args)]
+struct Explain {
+    /// The command line, as one argument
+    line: String,
+    /// The mode that a run would have
+    #[arg(long, alias = "permission-mode", value_name = "MODE", default_value_t = Mode::Ask)]
+    approve: Mode,
+    /// The folder that a run would work in (default: the current one)
+    #[arg(long, value_name = "FOLDER")]
+    workdir: Option<PathBuf>,
+    /// As if commands were confined, or not
+    #[arg(long, value_name = "WHAT", default_value = "on")]
+    sandbox: SandboxWord,
+    /// Print JSON: risk, decision, reasons, containment, parse
+    #[arg(long)]
+    json: bool,
+}
+
+impl Explain {
+    fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let home = gyrus.home()?;
+        let workspace = workspace(&home, self.workdir.as_deref())?;
+        let store = home.store()?;
+        let ground = Ground {
+            workspace: &workspace,
+            sandbox: self.sandbox,
+        };
+        let warden = organs::warden(&home, &store, ground)?;
+        let registry = Registry::builtin();
+        let shell = registry
+            .get("shell")
+            .ok_or_else(|| Failure::failed("there is no tool for commands"))?;
+        let call = ToolCall::new("shell", json!({"command": self.line}));
+        let place = Place {
+            run: RunId::new(),
+            workspace: &workspace,
+        };
+        let resolved = warden
+            .resolve(&call, shell.spec(), place)
+            .map_err(|error| Failure::usage(error.reason))?;
+        let verdict = warden.judge(
+            &resolved,
+            shell.spec(),
+            &Judgement {
+                workspace: &workspace,
+                mode: self.approve,
+                exposed: true,
+                throwaway: false,
+                undoable: true,
+                grants: &[],
+                trusted: &[],
+                link_was_seen: false,
+            },
+        );
+        let command = resolved
+            .command
+            .ok_or_else(|| Failure::failed("the command line was not read"))?;
+        let mut out = stdout().lock();
+        if self.json {
+            let explained = json!({
+                "risk": verdict.risk,
+                "decision": verdict.decision,
+                "reasons": verdict.reasons,
+                "wider": verdict.wider,
+                "containment": contained(command.containment.as_ref(), &command.hosts),
+                "parse": command.reading,
+            });
+            writeln!(out, "{explained}")?;
+            return Ok(Code::Reached);
+        }
+        writeln!(
+            out,
+            "{} risk, {}",
+            risk(verdict.risk),
+            decision(verdict.decision)
+        )?;
+        for reason in &verdict.reasons {
+            writeln!(out, "  - {reason}")?;
+        }
+        writeln!(
+            out,
+            "runs {}",
+            words(command.containment.as_ref(), &command.hosts)
+        )?;
+        for fact in &command.reading.facts {
+            writeln!(out, "  {}: `{}`", name(&fact.does), fact.part)?;
+        }
+        Ok(Code::Reached)
+    }
+}
+
+fn contained(containment: Option<&Containment>, hosts: &[String]) -> Value {
+    match containment {
+        None => Value::Null,
+        Some(containment) => json!({
+            "writable": containment.writable,
+            "network": containment.network,
+            "hosts": hosts,
+            "hidden": containment.hidden.len(),
+        }),
+    }
+}
+
+fn words(containment: Option<&Containment>, hosts: &[String]) -> String {
+    let Some(containment) = containment else {
+        return "with your own rights, unconfined".to_owned();
+    };
+    let network = match containment.network {
+        Network::None => "no network".to_owned(),
+        Network::Open => "the network".to_owned(),
+        Network::Proxy if hosts.iter().any(|host| host == "*") => "any host, by proxy".to_owned(),
+        Network::Proxy => format!("only these hosts: {}", hosts.join(", ")),
+    };
+    let writable: Vec<_> = containment
+        .writable
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    match writable.is_empty() {
+        true => format!("in the sandbox: changes nothing, {network}"),
+        false => format!(
+            "in the sandbox: changes only {}, {network}",
+            writable.join(", ")
+        ),
+    }
+}
+
+fn risk(risk: Risk) -> &'static str {
+    match risk {
+        Risk::Safe => "no",
+        Risk::Moderate => "moderate",
+        Risk::High => "high",
+        Risk::Critical => "critical",
+    }
+}
+
+fn decision(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Allow => "allowed unasked",
+        Decision::Ask => "you are asked",
+        Decision::Deny => "denied",
+    }
+}
+
+fn name(does: &Does) -> String {
+    match does {
+        Does::Reads { path } => format!("reads {}", path.display()),
+        Does::Writes { path } => format!("writes {}", path.display()),
+        Does::Removes { path } => format!("removes {}", path.display()),
+        Does::ChangesRepository => "changes the repository".to_owned(),
+        Does::RunsCode => "runs code".to_owned(),
+        Does::GetsPackages => "gets packages".to_owned(),
+        Does::Connects { hosts } if hosts.is_empty() => "connects".to_owned(),
+        Does::Connects { hosts } => format!("connects to {}", hosts.join(", ")),
+        Does::UsesCredentials => "uses credentials".to_owned(),
+        Does::Publishes => "publishes".to_owned(),
+        Does::Destroys => "destroys".to_owned(),
+        Does::ChangesSystem => "changes the machine".to_owned(),
+        Does::Hides => "not understood".to_owned(),
+    }
+}

@@ -1,0 +1,240 @@
+//! The sandbox of this program: how it is built, whether it holds here, and the way out of it.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+    thread,
+};
+
+use gyrus_contract::{
+    Boxed, CommandSpec, Confined, Containment, Network, Outlet, ResourceLimits, RunId,
+};
+use gyrus_gate::{
+    Contain,
+    sandbox::{self, ProbeCommand, Promise, Proof, Surroundings, proxy::Denials},
+};
+use gyrus_journal::os::process::ProcessIdentity;
+use gyrus_kernel::keeper::{Keeper, Sandbox};
+use serde::{Deserialize, Serialize};
+
+use crate::home::Home;
+
+/// What commands of a run may use. Builds of large projects stay below.
+const LIMITS: ResourceLimits = ResourceLimits {
+    processes: 4_096,
+    memory_bytes: 16 << 30,
+    cpu_seconds: 3_600,
+    file_bytes: 16 << 30,
+};
+
+/// For the probe, in milliseconds; it takes tens.
+const PROBE_LIMIT_MS: u64 = 20_000;
+
+/// Of what a probe says, in bytes.
+const PROBE_BYTES: usize = 256 * 1024;
+
+/// What every command needs for being called contained. Limits may be missing: then a command can
+/// make the machine slow, and that is all.
+const NEEDED: [Promise; 5] = [
+    Promise::Writes,
+    Promise::Hidden,
+    Promise::Network,
+    Promise::Processes,
+    Promise::Privileges,
+];
+
+/// Confines a keeper's process.
+pub(crate) fn confine(containment: &Containment) -> Result<Confined, String> {
+    let confined = sandbox::confine(containment).map_err(|error| error.to_string())?;
+    Ok(Confined {
+        listener: confined.listener,
+        environment: confined.environment,
+    })
+}
+
+/// The proxy that commands get out through.
+pub(crate) struct Proxy;
+
+impl Outlet for Proxy {
+    fn serve<'a>(
+        &'a self,
+        listener: OwnedFd,
+        hosts: &'a [String],
+        refused: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> Boxed<'a, ()> {
+        let hosts: Vec<String> = hosts.to_vec();
+        let opens = move |host: &str, _port: u16| {
+            let host = host.trim_end_matches('.').to_ascii_lowercase();
+            hosts.iter().any(|open| *open == host || open == "*")
+        };
+        let told = Told {
+            denials: Denials::default(),
+            refused,
+        };
+        Box::pin(async move {
+            // A proxy that fails lets nobody out, which is for the command to say.
+            let _ = sandbox::proxy::serve(listener, Arc::new(opens), told.denials.clone()).await;
+        })
+    }
+}
+
+/// Tells of what was refused when the proxy ends, however it does.
+struct Told<'a> {
+    denials: Denials,
+    refused: &'a (dyn Fn(&str) + Send + Sync),
+}
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        for denial in self.denials.list() {
+            (self.refused)(&format!("{} ({})", denial.host, denial.reason));
+        }
+    }
+}
+
+/// What commands of a run are confined to; found out when the first is judged.
+pub(crate) fn contain(home: &Home) -> Arc<Contain> {
+    let home = home.clone();
+    let proven = OnceLock::new();
+    Arc::new(move |run: RunId, workspace: &Path| {
+        let held = proven.get_or_init(|| holds(&home)).clone();
+        held.and_then(|()| plan(&home, run, workspace))
+    })
+}
+
+/// Whether the sandbox holds on this machine; in words why not.
+fn holds(home: &Home) -> Result<(), String> {
+    let proof = proof(home)?;
+    let broken: Vec<_> = NEEDED
+        .into_iter()
+        .filter(|promise| !proof.holds(*promise))
+        .collect();
+    match broken[..] {
+        [] => Ok(()),
+        _ => Err(format!(
+            "the sandbox does not keep its promises here: {broken:?}"
+        )),
+    }
+}
+
+fn plan(home: &Home, run: RunId, workspace: &Path) -> Result<Containment, String> {
+    let folder = home.state.join("sandbox").join(run.to_string());
+    let (temporary, changes) = (folder.join("tmp"), folder.join("caches"));
+    for made in [&temporary, &changes] {
+        fs::create_dir_all(made)
+            .map_err(|error| format!("{} cannot be made: {error}", made.display()))?;
+    }
+    let person = home
+        .person
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("/nonexistent"));
+    let environment: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    sandbox::plan(&Surroundings {
+        home: &person,
+        own: &home.own(),
+        workspace,
+        temporary: &temporary,
+        changes: &changes,
+        environment: &environment,
+        network: Network::None,
+        limits: LIMITS,
+    })
+    .map_err(|error| error.to_string())
+}
+
+/// A proof with what it is about.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    boot: String,
+    program: (u64, i64, u64),
+    user: u32,
+    proof: Proof,
+}
+
+/// What was found out on this machine by this program since it was booted; tried now, if nobody
+/// did.
+pub(crate) fn proof(home: &Home) -> Result<Proof, String> {
+    let path = home.state.join("sandbox").join("proof.json");
+    let boot = ProcessIdentity::current()
+        .map_err(|error| error.to_string())?
+        .boot_id;
+    let program = this_program().map_err(|error| error.to_string())?;
+    let user = rustix::process::geteuid().as_raw();
+    let kept: Option<Kept> = fs::read(&path)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    if let Some(kept) = kept
+        && (&kept.boot, kept.program, kept.user) == (&boot, program, user)
+    {
+        return Ok(kept.proof);
+    }
+    let proof = try_now(home)?;
+    let kept = Kept {
+        boot,
+        program,
+        user,
+        proof,
+    };
+    // Without it the next process tries again.
+    if let Ok(json) = serde_json::to_vec(&kept) {
+        let _ = fs::write(&path, json);
+    }
+    Ok(kept.proof)
+}
+
+fn this_program() -> io::Result<(u64, i64, u64)> {
+    let found = fs::metadata("/proc/self/exe")?;
+    Ok((found.ino(), found.mtime(), found.size()))
+}
+
+/// Tries to break the sandbox.
+pub(crate) fn try_now(home: &Home) -> Result<Proof, String> {
+    let below = home.state.join("sandbox");
+    fs::create_dir_all(&below).map_err(|error| format!("{}: {error}", below.display()))?;
+    let folder = tempfile::Builder::new()
+        .prefix("probe-")
+        .tempdir_in(&below)
+        .map_err(|error| format!("{}: {error}", below.display()))?;
+    sandbox::prove(folder.path(), Network::None, start).map_err(|error| error.to_string())
+}
+
+/// Runs the probe as the commands of runs are run.
+fn start(containment: &Containment, command: &ProbeCommand) -> Result<String, String> {
+    let spec = CommandSpec {
+        program: command.program.clone(),
+        arguments: command.arguments.clone(),
+        folder: PathBuf::from("/"),
+        environment: BTreeMap::new(),
+        stdin: String::new(),
+        time_limit_ms: PROBE_LIMIT_MS,
+        head_bytes: PROBE_BYTES,
+        tail_bytes: 0,
+    };
+    let containment = containment.clone();
+    // A thread of its own: whoever judges a call may stand in a runtime already.
+    let outcome = thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| error.to_string())?;
+        let keeper = Keeper::start().map_err(|error| error.to_string())?;
+        let sandbox = Sandbox {
+            containment: &containment,
+            outlet: &Proxy,
+            hosts: &[],
+            refused: &|_| {},
+        };
+        runtime
+            .block_on(keeper.run_in(spec, Some(sandbox)))
+            .map_err(|error| error.to_string())
+    });
+    let outcome = outcome
+        .join()
+        .map_err(|_| "the probe's thread failed".to_owned())??;
+    Ok(outcome.output.head)
+}
