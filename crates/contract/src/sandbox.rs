@@ -1,17 +1,19 @@
 //! What the keeper asks of whoever builds sandboxes.
 
-use std::os::fd::OwnedFd;
+use std::{any::Any, os::fd::OwnedFd};
 
 use crate::{Boxed, Containment};
 
 /// A process that was confined.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Confined {
     /// Where a proxy is to be served, if the containment has one: the command's programs connect
     /// to it, and whoever holds it accepts their connections, from outside too.
     pub listener: Option<OwnedFd>,
     /// To be set in the command's environment.
     pub environment: Vec<(String, String)>,
+    /// To be kept until everything that was started is gone.
+    pub held: Option<Box<dyn Any>>,
 }
 
 /// Confines this process and all that it starts, for good; or says in words why it cannot. The

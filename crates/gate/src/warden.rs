@@ -202,6 +202,10 @@ impl Warden {
                     containment.writable.extend(existing(path));
                 }
             }
+            if !reading.facts.iter().any(|fact| builds(&fact.does)) {
+                // Laying them takes longer than all the rest.
+                containment.layered.clear();
+            }
             if !hosts.is_empty() {
                 containment.network = Network::Proxy;
             }
@@ -505,6 +509,11 @@ fn needs_the_machine(does: &Does) -> bool {
         | Does::Connects { .. }
         | Does::Hides => false,
     }
+}
+
+/// What needs the caches of packages.
+fn builds(does: &Does) -> bool {
+    matches!(does, Does::RunsCode | Does::GetsPackages | Does::Hides)
 }
 
 /// The part of a path that exists: that must be writable for the rest to come into being.

@@ -53,6 +53,13 @@ fn reading_is_recognised() {
         let reading = read(line, &nowhere());
         assert!(reading.only_reads(), "{line}: {:#?}", reading.facts);
     }
+    for line in [
+        "ls \\\n  -l",
+        "cat <<'E'\n$(x)\nE",
+        "cat <<E | wc -l\n$HOME\nE\nls",
+    ] {
+        assert!(read(line, &nowhere()).only_reads(), "{line}");
+    }
 }
 
 const READING: &str = r#"ls -la
@@ -125,8 +132,6 @@ base64 -d in.b64 | head -c 20
 file src/*; wc -l ./*.txt
 set -euo pipefail; ls
 echo ${name:-default} ${#name} ${file%.txt}
-ls \
-  -l
 xargs -n1 echo < list
 ls {src,tests}"#;
 
@@ -217,6 +222,9 @@ hostname other
 tree -Lo 2 out
 xxd -ps in out
 xxd -pc in out
+xxd -l 4 in -r
+xxd -l 4 in -l in
+java -version
 git log --output=out
 git diff --no-index --output=out a b
 git -c core.pager=./x log
@@ -337,7 +345,7 @@ fn what_else_a_line_does_is_named() {
     check("gyrus runs approve 1", "hides");
     check("gyrus --version", "");
     check("bash -c 'rm x; curl a.b'", "removes x; connects a.b");
-    check("find . -exec rm {} ;", "removes ");
+    check("find . -exec rm {} \\;", "removes ");
     check("find tmp -delete", "removes tmp");
 }
 
@@ -382,19 +390,19 @@ fn a_repository_may_name_programs() {
 }
 
 fn append(file: &Path, text: &str) {
-    let before = fs::read_to_string(file).unwrap();
-    fs::write(file, before + text).unwrap();
+    let before = fs::read_to_string(file).expect("git wrote it");
+    fs::write(file, before + text).expect("a folder of our own");
 }
 
 /// Whether `git status` only reads in a repository that was changed like this.
 fn status(change: impl FnOnce(&Path)) -> bool {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().canonicalize().unwrap();
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let root = folder.path().canonicalize().expect("it was just made");
     let made = Command::new("git")
         .args(["init", "-q"])
         .current_dir(&root)
         .status();
-    assert!(made.unwrap().success());
+    assert!(made.is_ok_and(|status| status.success()));
     change(&root.join(".git"));
     let reading = read("git status", &place(&root));
     assert_eq!(reading.only_reads(), !reading.environment.is_empty());

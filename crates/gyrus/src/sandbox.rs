@@ -48,10 +48,11 @@ const NEEDED: [Promise; 5] = [
 
 /// Confines a keeper's process.
 pub(crate) fn confine(containment: &Containment) -> Result<Confined, String> {
-    let confined = sandbox::confine(containment).map_err(|error| error.to_string())?;
+    let mut confined = sandbox::confine(containment).map_err(|error| error.to_string())?;
     Ok(Confined {
-        listener: confined.listener,
-        environment: confined.environment,
+        listener: confined.listener.take(),
+        environment: std::mem::take(&mut confined.environment),
+        held: Some(Box::new(confined)),
     })
 }
 

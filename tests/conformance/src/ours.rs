@@ -2,14 +2,14 @@
 
 use std::cell::{Ref, RefCell};
 
-use gyrus_contract::{MessageBody, Mode, OnAsk, RunId};
+use gyrus_contract::{MessageBody, OnAsk, RunId};
 use gyrus_journal::Take;
 use gyrus_kernel::{Changes, Entry, ForkInto, Settled};
 use serde_json::{Value, json};
 
 use crate::{
     recording::{Cut, Line},
-    scenario::{Bench, Scenario},
+    scenario::{ASKS, Bench, Scenario},
     script::{Script, Turn},
     subject::{Role, Step, Subject, Task},
     world::{APPEND, FINISH, LOOK, PUT, claim, line, value},
@@ -63,7 +63,7 @@ pub fn scenario(task: Task) -> Scenario {
     };
     let mut scenario = Scenario::new("react", Script::agent(turns));
     if task == Task::NeedsApproval {
-        scenario.new.mode = Mode::Ask;
+        scenario.policy = ASKS;
         scenario.new.on_ask = OnAsk::Park;
     }
     scenario

@@ -1,14 +1,17 @@
 //! A task, and benches to run it on: each with a fresh store and kernel, as a fresh process has.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
-use gyrus_contract::MessageBody;
+use gyrus_contract::{CommandReading, MessageBody};
 use gyrus_contract::{Limits, Mode, OnAsk, Origin, Price, Principal, RunId, SurfaceMessage, Text};
-use gyrus_gate::{House, Warden};
+use gyrus_gate::{
+    House, Warden,
+    policy::{self, LineReader, Policy},
+};
 use gyrus_journal::{Error, Store, Take};
 use gyrus_kernel::{
     Changes, Finished, Kernel, KernelError, LoopFactory, NewRun, Only, Organs, Ready, log_name,
@@ -43,6 +46,8 @@ pub struct Scenario {
     pub price: Option<Price>,
     /// How many tokens the model takes.
     pub window: Option<u64>,
+    /// The rules that the person laid down, as TOML.
+    pub policy: &'static str,
     /// What keeps secrets out.
     redactor: Arc<Redactor>,
     /// How runs think.
@@ -78,6 +83,7 @@ impl Scenario {
             script,
             price: None,
             window: None,
+            policy: "",
             redactor: without_secrets(),
             loops: workflow::factory(),
             workspace: Arc::new(workspace),
@@ -134,6 +140,33 @@ impl Scenario {
     }
 }
 
+/// A policy under which a person is asked before anything is changed.
+pub const ASKS: &str = r#"
+    [[rule]]
+    decide = "ask"
+    why = "the person wants to be asked"
+    tool = ["append", "put", "hold"]
+"#;
+
+fn warden(scenario: &Scenario, home: &Path) -> Warden {
+    let origin = policy::Origin {
+        file: "policy.toml".into(),
+        may_loosen: true,
+        home: None,
+    };
+    let lines = LineReader {
+        workspace: &scenario.new.workspace,
+        read: &|_| CommandReading::default(),
+    };
+    let policy = Policy::parse(scenario.policy, &origin, lines).expect("the policy is good");
+    Warden::new(House {
+        state: home.join("state"),
+        configuration: None,
+        person: None,
+    })
+    .under(policy)
+}
+
 /// One for all tests that configure none: making it takes longer than many a test.
 fn without_secrets() -> Arc<Redactor> {
     static SHARED: OnceLock<Arc<Redactor>> = OnceLock::new();
@@ -178,11 +211,7 @@ impl Bench {
         let organs = Organs::new(
             Arc::new(Only(model.clone())),
             world.tools(),
-            Arc::new(Warden::new(House {
-                state: home.path().join("state"),
-                configuration: None,
-                person: None,
-            })),
+            Arc::new(warden(&scenario, home.path())),
             scenario.redactor.clone(),
             scenario.loops.clone(),
         );

@@ -16,6 +16,9 @@ pub const READ_ONLY: &str = include_str!("../../corpus/read-only.txt");
 /// names the programs that they need.
 pub const EVERYDAY: &str = include_str!("../../corpus/everyday.txt");
 
+/// Lines near the border, of which only running them tells.
+pub const DOUBTFUL: &str = include_str!("../../corpus/doubtful.txt");
+
 /// A command of a corpus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {

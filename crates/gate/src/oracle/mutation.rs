@@ -37,7 +37,7 @@ impl Stock {
     }
 
     fn one(&self, random: &mut Random) -> &str {
-        let list = match random.below(8) {
+        let list = match random.below(4) {
             0 if !self.other.is_empty() => &self.other,
             _ => &self.reading,
         };

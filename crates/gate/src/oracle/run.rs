@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     Error, Inmate, Question, Reply,
-    corpus::{self, EVERYDAY, HOSTILE, READ_ONLY},
+    corpus::{self, DOUBTFUL, EVERYDAY, HOSTILE, READ_ONLY},
     fixture::Ground,
     mutation::Stock,
 };
@@ -33,8 +33,9 @@ pub struct Settings {
     pub seed: u64,
     /// Mutations to run, that is, such as are called reading.
     pub count: u64,
-    /// In how many of the disguised folders each line of the corpora that names git is run; the
-    /// others are run in one, or, if this is 1, in none.
+    /// In how many of the disguised folders each line of the corpora that names git is run, beside
+    /// the ordinary and the hostile one; the others are run in one. If it is 0, each line is run
+    /// only once, in one of these two.
     pub disguises: usize,
     /// Jails at once.
     pub workers: usize,
@@ -172,6 +173,7 @@ impl<'a> Trial<'a> {
             ("read-only", READ_ONLY),
             ("hostile", HOSTILE),
             ("everyday", EVERYDAY),
+            ("doubtful", DOUBTFUL),
         ] {
             for command in corpus::parse(text)? {
                 let grounds = grounds(&command.line, command.number, settings.disguises);
@@ -319,9 +321,12 @@ impl<'a> Trial<'a> {
 
 /// Where a line of the corpora is run.
 fn grounds(line: &str, number: usize, disguises: usize) -> Vec<Ground> {
+    if disguises == 0 {
+        return vec![[Ground::Ordinary, Ground::Hostile][number % 2]];
+    }
     let disguises = match line.contains("git") {
         true => disguises.min(Ground::DISGUISES),
-        false => usize::from(disguises > 1),
+        false => 1,
     };
     // Another line begins with another disguise, so that few lines see many.
     let disguised = (0..disguises).map(|next| (number * disguises + next) % Ground::DISGUISES);

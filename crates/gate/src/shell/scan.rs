@@ -12,6 +12,12 @@ const MAX_DEPTH: usize = 8;
 /// Parentheses within parentheses; the parser's work doubles with each.
 const MAX_PARENTHESES: usize = 6;
 
+/// Commands within commands: the parser calls itself for each.
+const MAX_NESTING: usize = 8;
+
+/// Words and operators of one `[[ … ]]`.
+const MAX_TEST: usize = 60;
+
 /// Longest first.
 const OPERATORS: [&str; 23] = [
     "&>>", "<<<", "<<-", ";;&", "&&", "&>", "||", "|&", ";;", ";&", "<<", "<&", "<>", ">>", ">&",
@@ -37,7 +43,38 @@ pub(super) fn split(line: &str) -> Result<Vec<Piece<'_>>, Why> {
         at: 0,
         depth: 0,
     };
-    scanner.pieces(false)
+    let pieces = scanner.pieces(false)?;
+    nesting(&pieces)?;
+    Ok(pieces)
+}
+
+/// Whether the parser can be trusted not to run out of stack. Words that open and close commands
+/// count wherever they stand.
+fn nesting(pieces: &[Piece<'_>]) -> Result<(), Why> {
+    let (mut depth, mut open, mut same, mut test) = (0_usize, 0_usize, 0, None);
+    for (at, piece) in pieces.iter().enumerate() {
+        let text = match piece {
+            Piece::Operator(text) | Piece::Word(text) => *text,
+        };
+        match text {
+            "{" | "if" | "while" | "until" | "for" | "case" | "coproc" | "function" | "select" => {
+                depth += 1;
+            }
+            "}" | "fi" | "done" | "esac" => depth = depth.saturating_sub(1),
+            "(" => open += 1,
+            // That of a pattern of `case` closes none, but never opens one either.
+            ")" => open = open.saturating_sub(1),
+            "[[" => test = Some(at),
+            "]]" => test = None,
+            _ => {}
+        }
+        same = if text == "!" { same + 1 } else { 0 };
+        if depth + open > MAX_NESTING || same > 3 || test.is_some_and(|start| at - start > MAX_TEST)
+        {
+            return Err("it is nested too deeply");
+        }
+    }
+    Ok(())
 }
 
 /// Whether the parser split it the same way.
@@ -269,8 +306,8 @@ impl<'a> Scanner<'a> {
             return Err("an old form of arithmetic");
         } else if rest.starts_with("$\"") {
             return Err("a text that is translated");
-        } else if rest.starts_with("$'") {
-            let end = 2 + rest[2..].find('\'').ok_or("a quote has no end")?;
+        } else if let Some(text) = rest.strip_prefix("$'") {
+            let end = 2 + text.find('\'').ok_or("a quote has no end")?;
             // Other shells end the text at a quote that bash takes as escaped.
             if rest[..end].ends_with('\\') {
                 return Err("a quote with escapes");

@@ -253,10 +253,10 @@ fn test(reader: &mut Reader<'_>, expression: &ExtendedTestExpr, part: &str) {
                 | BinaryPredicate::ArithmeticLessThan
                 | BinaryPredicate::ArithmeticLessThanOrEqualTo
                 | BinaryPredicate::ArithmeticGreaterThan
-                | BinaryPredicate::ArithmeticGreaterThanOrEqualTo => {
-                    if !(left.is_number() && right.is_number()) {
-                        reader.hides(part, "a value that may be evaluated again");
-                    }
+                | BinaryPredicate::ArithmeticGreaterThanOrEqualTo
+                    if !(left.is_number() && right.is_number()) =>
+                {
+                    reader.hides(part, "a value that may be evaluated again");
                 }
                 // Another shell would take these for redirections.
                 BinaryPredicate::LeftSortsBeforeRight | BinaryPredicate::LeftSortsAfterRight => {

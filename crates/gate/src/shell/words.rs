@@ -218,7 +218,8 @@ impl Word {
         if self.raw.contains("..") {
             return None;
         }
-        let first = match self.parts.first()? {
+        let empty = |part: &&Part| matches!(part, Part::Text(text) if text.is_empty());
+        let first = match self.parts.iter().find(|part| !empty(part))? {
             Part::Value(value) if value.quoted || !value.splits => return value.below.clone(),
             Part::Value(_) => return None,
             Part::Text(_) | Part::Many => self.prefix(),

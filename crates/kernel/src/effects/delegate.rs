@@ -205,6 +205,10 @@ fn child_run(
     limits: Limits,
     effect: EffectId,
 ) -> NewRun {
+    let (exposed, grants) = {
+        let shared = core.shared();
+        (shared.exposed, shared.grants.clone())
+    };
     let above = core.started.parent.as_ref();
     let parent = Parent {
         run: core.started.run,
@@ -225,8 +229,8 @@ fn child_run(
         limits,
         pins: crate::Pins::clone(&core.settings.pins),
         parent: Some(parent),
-        exposed: core.shared().exposed,
-        grants: core.shared().grants.clone(),
+        exposed,
+        grants,
     }
 }
 

@@ -2,6 +2,7 @@
 //! tree.
 
 use std::{
+    any::Any,
     fs::File,
     io::{self, BufRead, BufReader, ErrorKind, PipeReader, PipeWriter, Read, Write},
     os::{
@@ -62,7 +63,7 @@ pub(super) fn serve(
     }
     let reply = match serde_json::from_str(&line) {
         Ok(order) => match prepare(order, &control, confine) {
-            Ok(spec) => run(level, &spec, guard, &control),
+            Ok((spec, _held)) => run(level, &spec, guard, &control),
             Err(reason) => Some(Err(KeeperError::Keeper { reason })),
         },
         Err(error) => Some(keeper_error("reading the command", &error)),
@@ -74,20 +75,27 @@ pub(super) fn serve(
 }
 
 /// Confines this process, if that is ordered, and hands out the proxy's listener.
-fn prepare(order: Order, control: &UnixStream, confine: Confine) -> Result<CommandSpec, String> {
+/// What is returned beside the command is to be held until its tree is gone.
+fn prepare(
+    order: Order,
+    control: &UnixStream,
+    confine: Confine,
+) -> Result<(CommandSpec, Option<Box<dyn Any>>), String> {
     let Order {
         mut command,
         containment,
     } = order;
+    let mut held = None;
     if let Some(containment) = containment {
         let confined = confine(&containment)?;
         command.environment.extend(confined.environment);
+        held = confined.held;
         if let Some(listener) = confined.listener {
             attached::send(control, LISTENER, listener)
                 .map_err(|error| format!("handing out the proxy's socket: {error}"))?;
         }
     }
-    Ok(command)
+    Ok((command, held))
 }
 
 fn keeper_error(doing: &str, error: &dyn std::error::Error) -> Reply {

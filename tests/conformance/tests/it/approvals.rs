@@ -2,7 +2,7 @@
 
 use gyrus_conformance::{
     recording::Cut,
-    scenario::{Bench, Scenario},
+    scenario::{ASKS, Bench, Scenario},
     script::{Script, Turn},
     world::{FINISH, PUT, value},
 };
@@ -20,7 +20,7 @@ fn asking(on_ask: OnAsk) -> Scenario {
         }
     });
     let mut scenario = Scenario::new("react", script);
-    scenario.new.mode = Mode::Ask;
+    scenario.policy = ASKS;
     scenario.new.on_ask = on_ask;
     scenario
 }
@@ -186,7 +186,7 @@ async fn an_old_yes_does_not_cover_what_is_resolved_differently_now() {
 #[tokio::test]
 async fn a_recorded_verdict_allows_nothing_later() {
     let mut scenario = asking(OnAsk::Deny);
-    scenario.new.mode = Mode::Edits;
+    scenario.policy = "";
     let bench = scenario.bench();
     bench.start().await.unwrap();
     let whole = bench.recording();

@@ -113,9 +113,9 @@ const PUBLISHES: &[(&str, &[&str])] = &[
 ];
 
 /// Programs that only say their version when asked so, with the words that ask.
-const VERSIONS: &str = "cargo rustc rustup rustfmt rustdoc node nodejs python python2 python3 go java \
-    javac gcc g++ cc c++ clang clang++ make gmake cmake ninja ruby perl php lua deno bun ghc zig \
-    dotnet mvn gradle npm npx yarn pnpm pip pip3 pytest tsc swift kotlin scala julia R Rscript \
+const VERSIONS: &str = "cargo rustc rustup rustfmt rustdoc node nodejs python python2 python3 go \
+    gcc g++ cc c++ clang clang++ make gmake cmake ninja ruby perl php lua deno bun ghc zig \
+    dotnet npm npx yarn pnpm pip pip3 pytest tsc swift julia R Rscript \
     sqlite3 ffmpeg vim man ld as gdb strace valgrind uv poetry";
 
 /// Files that make a version manager choose, or run, another program of the same name; for the
@@ -235,7 +235,6 @@ fn says_its_version(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
         ),
         Some("-v") => matches!(call.name, "node" | "npm" | "perl" | "php" | "ruby" | "yarn"),
         Some("version") => call.name == "go",
-        Some("-version") => matches!(call.name, "java" | "javac"),
         _ => false,
     };
     if !asked

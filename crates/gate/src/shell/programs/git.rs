@@ -708,3 +708,12 @@ fn outside(reader: &mut Reader<'_>, call: &Call<'_>) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+#[test]
+fn no_letter_is_listed_twice() {
+    let more = READS_WITH.iter().map(|(name, _, spec, _)| (name, spec));
+    for (name, spec) in READS.iter().map(|(name, spec, _)| (name, spec)).chain(more) {
+        assert_eq!(spec.listed_twice(), None, "{name}");
+    }
+}

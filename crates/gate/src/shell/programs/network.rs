@@ -2,7 +2,10 @@
 
 use gyrus_contract::Does;
 
-use super::{Call, options::Spec};
+use super::{
+    Call,
+    options::{Parsed, Spec},
+};
 use crate::shell::{reader::Reader, words::Word};
 
 const CURL: Spec = Spec::strict(
@@ -195,6 +198,10 @@ fn curl(reader: &mut Reader<'_>, call: &Call<'_>) {
     for file in parsed.values(&["T", "upload-file"]) {
         reader.reads_word(file, call.part);
     }
+    curl_logs_in(reader, call, &parsed);
+}
+
+fn curl_logs_in(reader: &mut Reader<'_>, call: &Call<'_>, parsed: &Parsed) {
     let header = parsed.values(&["H", "header"]).any(|value| {
         let text = value.raw.to_lowercase();
         ["authorization", "token", "key", "cookie", "secret"]

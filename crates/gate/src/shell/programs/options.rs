@@ -217,3 +217,12 @@ enum Value {
     Needed,
     Attached,
 }
+
+#[cfg(test)]
+impl Spec {
+    /// A letter that is listed twice: only the first would count.
+    pub(super) fn listed_twice(&self) -> Option<char> {
+        let letters = || self.short.chars().filter(|c| c.is_ascii_alphanumeric());
+        letters().find(|letter| letters().filter(|other| other == letter).count() > 1)
+    }
+}

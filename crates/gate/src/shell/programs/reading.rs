@@ -349,7 +349,7 @@ fn operands(reader: &mut Reader<'_>, call: &Call<'_>, program: &Program, parsed:
         Pattern => pattern(reader, call, parsed),
         OneFile => match words {
             [] => {}
-            [one] if one.is_one() => files(reader, call, words),
+            [one] if one.is_one() && is_last(call, program) => files(reader, call, words),
             [input, output] if input.is_one() && output.is_one() => {
                 reader.reads_word(input, call.part);
                 reader.writes(output, call.part);
@@ -371,6 +371,17 @@ fn files(reader: &mut Reader<'_>, call: &Call<'_>, words: &[Word]) {
     }
 }
 
+/// Whether the operand is the last word: some programs take no options after it, so that what looks
+/// like one would be the file that is written.
+fn is_last(call: &Call<'_>, program: &Program) -> bool {
+    let before = call
+        .args
+        .split_last()
+        .map_or(call.args, |(_, before)| before);
+    let parsed = program.spec.parse(before);
+    parsed.is_ok_and(|parsed| parsed.operands.is_empty())
+}
+
 fn pattern(reader: &mut Reader<'_>, call: &Call<'_>, parsed: &Parsed) {
     let given = parsed.has(&["e", "f", "regexp", "file", "files", "from-file"]);
     let files = match (given, parsed.operands.as_slice()) {
@@ -383,4 +394,12 @@ fn pattern(reader: &mut Reader<'_>, call: &Call<'_>, parsed: &Parsed) {
         reader.reads(".", call.part);
     }
     self::files(reader, call, files);
+}
+
+#[cfg(test)]
+#[test]
+fn no_letter_is_listed_twice() {
+    for program in PROGRAMS {
+        assert_eq!(program.spec.listed_twice(), None, "{}", program.names);
+    }
 }

@@ -32,17 +32,17 @@ enum Fate {
 const WRITERS: &[(&str, Spec, Fate)] = &[
     (
         "mkdir",
-        Spec::strict("pvm:", "parents verbose mode="),
+        Spec::lenient("pvm:", "parents verbose mode="),
         Fate::Written,
     ),
     (
         "touch",
-        Spec::strict("acmhr:d:t:", "no-create date= reference= time="),
+        Spec::lenient("acmhr:d:t:", "no-create date= reference= time="),
         Fate::Written,
     ),
     (
         "tee",
-        Spec::strict("aip", "append ignore-interrupts"),
+        Spec::lenient("aip", "append ignore-interrupts"),
         Fate::Written,
     ),
     (
@@ -58,7 +58,7 @@ const WRITERS: &[(&str, Spec, Fate)] = &[
     ("mkfifo", Spec::strict("m:", "mode="), Fate::Written),
     (
         "rm",
-        Spec::strict(
+        Spec::lenient(
             "rRfvidI",
             "recursive force verbose dir interactive? one-file-system preserve-root? no-preserve-root",
         ),
@@ -66,7 +66,7 @@ const WRITERS: &[(&str, Spec, Fate)] = &[
     ),
     (
         "rmdir",
-        Spec::strict("pv", "parents verbose ignore-fail-on-non-empty"),
+        Spec::lenient("pv", "parents verbose ignore-fail-on-non-empty"),
         Fate::Removed,
     ),
     ("unlink", Spec::strict("", ""), Fate::Removed),
@@ -104,7 +104,7 @@ const WRITERS: &[(&str, Spec, Fate)] = &[
     ),
     (
         "chmod",
-        Spec::strict("Rvcf", "recursive verbose changes silent quiet reference="),
+        Spec::lenient("Rvcf", "recursive verbose changes silent quiet reference="),
         Fate::ModeFirst,
     ),
     (
