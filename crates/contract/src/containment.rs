@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct Containment {
     /// May be changed, with all below.
     pub writable: Vec<PathBuf>,
+    /// Can be seen and not be changed, even where something else would stand in its way.
+    pub read_only: Vec<PathBuf>,
     /// Stands at `/tmp`, `/var/tmp` and `/dev/shm` for the command. It belongs to the run.
     pub temporary: PathBuf,
     /// Cannot be looked into: an empty file or folder stands there. What is not there is skipped.

@@ -192,7 +192,7 @@ impl Warden {
         let containment = containment.map(|mut containment| {
             if reading.only_reads() {
                 // Should the reading be wrong, it still changes nothing.
-                containment.writable.clear();
+                containment.read_only.append(&mut containment.writable);
             }
             for fact in &reading.facts {
                 if let Does::Writes { path } | Does::Removes { path } = &fact.does

@@ -6,10 +6,9 @@
 
 use std::fs;
 
-use crate::failure::Failure;
+use gyrus_kernel::keeper;
 
-/// How a keeper is started; see `gyrus_kernel::keeper`.
-const KEEPER_ARGUMENT: &[u8] = b"--gyrus-keeper=";
+use crate::failure::Failure;
 
 /// More ancestors than any process has.
 const MAX_ANCESTORS: u32 = 1_000;
@@ -34,7 +33,7 @@ fn has_keeper_above() -> bool {
         };
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let argument = line.split(|byte| *byte == 0).nth(1);
-        if argument.is_some_and(|argument| argument.starts_with(KEEPER_ARGUMENT)) {
+        if argument.is_some_and(|argument| argument == keeper::ARGUMENT.as_bytes()) {
             return true;
         }
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

@@ -69,8 +69,9 @@ pub(super) fn check(containment: &Containment) -> Result<(), ConfineError> {
         .layered
         .iter()
         .flat_map(|layer| [&layer.lower, &layer.upper, &layer.work]);
-    let changed = containment.writable.iter().chain([&containment.temporary]);
-    for path in changed.chain(&containment.hidden).chain(layers) {
+    let seen = containment.writable.iter().chain(&containment.read_only);
+    let seen = seen.chain([&containment.temporary]);
+    for path in seen.chain(&containment.hidden).chain(layers) {
         let plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
         let reason = if !path.is_absolute() {
             "it is not absolute"
@@ -163,6 +164,14 @@ fn trees(
     for folder in &containment.writable {
         trees.push((folder.clone(), Stand::Tree(take(folder)?)));
     }
+    for folder in &containment.read_only {
+        let attributes = Attributes {
+            read_only: true,
+            ..Attributes::default()
+        };
+        let tree = take_with(folder, attributes)?;
+        trees.push((folder.clone(), Stand::Tree(tree)));
+    }
     for layer in &containment.layered {
         if !layer.lower.is_dir() {
             continue;
@@ -181,6 +190,10 @@ fn trees(
 
 /// A folder with all that is mounted below, attached nowhere.
 pub(super) fn take(folder: &Path) -> Result<OwnedFd, ConfineError> {
+    take_with(folder, Attributes::default())
+}
+
+fn take_with(folder: &Path, attributes: Attributes) -> Result<OwnedFd, ConfineError> {
     let taken = (|| {
         let folder = open_plain(folder)?;
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
@@ -188,7 +201,7 @@ pub(super) fn take(folder: &Path) -> Result<OwnedFd, ConfineError> {
             | OpenTreeFlags::AT_EMPTY_PATH
             | OpenTreeFlags::AT_RECURSIVE;
         let tree = open_tree(&folder, c"", flags)?;
-        set_attributes(tree.as_fd(), c"", Reach::Below, Attributes::default())?;
+        set_attributes(tree.as_fd(), c"", Reach::Below, attributes)?;
         io::Result::Ok(tree)
     })();
     taken.map_err(at("taking the folder", folder))
@@ -221,7 +234,7 @@ fn hidden(containment: &Containment, sockets: &[PathBuf]) -> Vec<(PathBuf, Stand
         .filter_map(|path| fs::canonicalize(path).ok())
         .collect();
     let writable = |path: &Path, within: &Path| {
-        let mut folders = containment.writable.iter();
+        let mut folders = containment.writable.iter().chain(&containment.read_only);
         folders.any(|folder| path.starts_with(folder) && folder.starts_with(within))
     };
     let mut replaced: Vec<PathBuf> = TEMPORARY

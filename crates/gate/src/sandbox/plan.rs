@@ -142,6 +142,7 @@ pub fn plan(around: &Surroundings<'_>) -> Result<Containment, PlanError> {
         .collect();
     Ok(Containment {
         writable: vec![workspace],
+        read_only: Vec::new(),
         temporary,
         hidden,
         layered,

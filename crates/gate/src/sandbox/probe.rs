@@ -1,6 +1,7 @@
 //! The process inside a sandbox that tries to get out, for [`prove`](super::prove()).
 
 use std::{
+    ffi::OsStr,
     fs::{self, OpenOptions},
     io::{self, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket},
@@ -62,14 +63,14 @@ pub(super) struct Task {
     pub(super) limits: ResourceLimits,
 }
 
-/// Tries to break a sandbox, harmlessly if it succeeds, and never returns, if this process was started for it. To be called
-/// first in `main`, as the keeper's.
+/// Tries to break a sandbox, harmlessly if it succeeds, and never returns, if this process was
+/// started for it. To be called first in `main`, as the keeper's.
 pub fn probe_if_asked() {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args_os().skip(1);
     let (asked, given) = (arguments.next(), arguments.next());
-    match (asked.as_deref(), given) {
+    match (asked.as_deref().and_then(OsStr::to_str), given) {
         (Some(ARGUMENT), Some(task)) => {
-            let said = serde_json::from_str(&task)
+            let said = serde_json::from_slice(task.as_encoded_bytes())
                 .map_err(io::Error::other)
                 .and_then(|task| {
                     let findings = serde_json::to_vec(&try_all(&task))?;
@@ -78,7 +79,9 @@ pub fn probe_if_asked() {
             std::process::exit(i32::from(said.is_err()));
         }
         (Some(LONG_FILE), Some(file)) => {
-            let bytes = arguments.next().and_then(|bytes| bytes.parse().ok());
+            let bytes = arguments
+                .next()
+                .and_then(|bytes| bytes.to_str()?.parse().ok());
             let made =
                 fs::File::create(file).and_then(|file| file.set_len(bytes.unwrap_or(u64::MAX / 2)));
             std::process::exit(i32::from(made.is_err()));

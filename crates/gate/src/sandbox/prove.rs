@@ -176,6 +176,7 @@ impl Layout {
         Ok(Self {
             containment: Containment {
                 writable: vec![workspace.clone()],
+                read_only: Vec::new(),
                 temporary,
                 hidden: vec![hidden],
                 layered: Vec::new(),

@@ -76,7 +76,8 @@ const EVERYDAY: &[(&str, &str)] = &[
     ("npm", "npm --version && npm init -y && npm pack"),
     (
         "cargo",
-        "cargo init -q --vcs none --name tiny c && cd c && cargo run -q --offline && cargo test -q --offline",
+        // A workspace of its own: `cargo init` would enter itself into ours.
+        "mkdir -p c/src && cd c && printf '[package]\\nname=\"tiny\"\\nedition=\"2021\"\\n[workspace]\\n' >Cargo.toml && echo 'fn main() {}' >src/main.rs && cargo run -q --offline && cargo test -q --offline",
     ),
     (
         "perl",

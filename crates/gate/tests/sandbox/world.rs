@@ -102,6 +102,7 @@ impl World {
     pub(crate) fn containment(&self) -> Containment {
         Containment {
             writable: vec![self.path("workspace")],
+            read_only: Vec::new(),
             temporary: self.path("temporary"),
             hidden: vec![self.path("secret"), "/etc/shadow".into(), "/missing".into()],
             layered: vec![Layer {

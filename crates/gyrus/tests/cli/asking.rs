@@ -12,14 +12,14 @@ fn asks(entry: &Entry) -> bool {
 const ONE_QUESTION: &str = r#"
 [[reply]]
 text = "May I?"
-calls = [{ tool = "write", arguments = { path = "out.txt", content = "hello\n" } }]
+calls = [{ tool = "write", arguments = { path = ".envrc", content = "hello\n" } }]
 [[reply]]
 calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
 "#;
 
 const REFUSED: &str = r#"
 [[reply]]
-calls = [{ tool = "write", arguments = { path = "out.txt", content = "x" } }]
+calls = [{ tool = "write", arguments = { path = ".envrc", content = "x" } }]
 [[reply]]
 when = "not there, use the other one"
 calls = [{ tool = "finish", arguments = { reached = false, answer = "I may not" } }]
@@ -33,7 +33,7 @@ fn another_process_says_yes() {
     let listed = world.gyrus(&["approvals"]).exits(0).out;
     assert!(listed.contains("┃ content: hello"), "{listed}");
     assert_eq!(
-        world.file("out.txt"),
+        world.file(".envrc"),
         "",
         "nothing happens before the answer"
     );
@@ -47,7 +47,7 @@ fn another_process_says_yes() {
         "{}",
         said.err
     );
-    assert_eq!(world.file("out.txt"), "hello\n");
+    assert_eq!(world.file(".envrc"), "hello\n");
     world
         .gyrus(&["approve", "last"])
         .exits(2)
@@ -62,7 +62,7 @@ fn another_process_says_no_and_why() {
     let words = "not there, use the other one";
     world.gyrus(&["deny", "last", "--reason", words]).exits(0);
     running.end().exits(1).says("I may not");
-    assert_eq!(world.file("out.txt"), "");
+    assert_eq!(world.file(".envrc"), "");
 }
 
 #[test]
@@ -72,16 +72,16 @@ fn a_parked_question_is_answered_and_resumed_once() {
     insta::assert_snapshot!(world.mask(&said.err), @r"
     run [run] · react · script/scripted · [folder]/work
     • May I?
-    → write path=out.txt content=hello
+    → write path=.envrc content=hello
     ┌ approval 1.3 ─────────────────────────────────────────────────────────
-    │ The tool `write` wants to make a change: [folder]/work/out.txt
-    │ - writes out.txt in the workspace
-    │ - mode `ask` asks before anything that is not safe
+    │ The tool `write` wants to do something that may not be undone: [folder]/work/.envrc
+    │ - writes .envrc, which other programs run by themselves
+    │ - the run has read text that nobody vouches for
     │ in the model's own words, which nobody has checked:
     │ ┃ content: hello
-    │ ┃ path: out.txt
+    │ ┃ path: .envrc
     └───────────────────────────────────────────────────────────────────────
-    the run waits for an answer: The tool `write` wants to make a change: [folder]/work/out.txt
+    the run waits for an answer: The tool `write` wants to do something that may not be undone: [folder]/work/.envrc
       answer with `gyrus approve [run] 1.3` or `gyrus deny [run] 1.3`, then `gyrus resume [run]`
     ");
     let listed = world.gyrus(&["approvals"]).exits(0).out;
@@ -102,7 +102,7 @@ fn a_parked_question_is_answered_and_resumed_once() {
         .exits(2)
         .says("has its answer already");
     world.gyrus(&["resume", "last"]).exits(0);
-    assert_eq!(world.file("out.txt"), "hello\n");
+    assert_eq!(world.file(".envrc"), "hello\n");
     let asked = world.entries().iter().filter(|entry| asks(entry)).count();
     assert_eq!(asked, 1, "the same card is not asked twice");
 }
@@ -115,11 +115,11 @@ fn nobody_to_ask_is_a_no_at_once() {
         .exits(4)
         .says("nobody could be asked")
         .says("--on-ask park");
-    assert_eq!(world.file("out.txt"), "");
+    assert_eq!(world.file(".envrc"), "");
 }
 
 #[test]
-fn read_only_changes_nothing_and_edits_asks_for_commands() {
+fn read_only_changes_nothing_and_edits_changes_the_workspace() {
     let world = World::new(THREE_STEPS);
     world
         .gyrus(&["run", "go", "--approve", "read-only"])
@@ -129,7 +129,7 @@ fn read_only_changes_nothing_and_edits_asks_for_commands() {
         .gyrus(&["run", "go", "--permission-mode", "acceptEdits"])
         .exits(0);
     assert_eq!(world.file("out.txt"), "hello\n");
-    assert_eq!(world.file("ledger.txt"), "");
+    assert_eq!(world.file("ledger.txt"), "hello\n");
 }
 
 #[test]

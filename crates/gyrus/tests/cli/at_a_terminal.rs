@@ -10,10 +10,10 @@ const PROMPT: &str = "y = yes, n = no";
 const TWO_QUESTIONS: &str = r#"
 [[reply]]
 text = "One file."
-calls = [{ tool = "write", arguments = { path = "one", content = "1\n" } }]
+calls = [{ tool = "write", arguments = { path = ".git/one", content = "1\n" } }]
 [[reply]]
 text = "Another."
-calls = [{ tool = "write", arguments = { path = "two", content = "2\n" } }]
+calls = [{ tool = "write", arguments = { path = ".git/two", content = "2\n" } }]
 [[reply]]
 calls = [{ tool = "finish", arguments = { reached = true, answer = "asked" } }]
 "#;
@@ -35,18 +35,21 @@ fn cards_are_answered_one_by_one() {
         "calls are green: {card:?}"
     );
     assert!(card.contains("\x07"), "the bell rings: {card:?}");
-    assert_eq!(world.file("one"), "");
+    assert_eq!(world.file(".git/one"), "");
     terminal.types("perhaps\n");
     terminal.shows("please type y or n");
     terminal.types("y\n");
-    terminal.shows("\x1b[33m← created `one`");
+    terminal.shows("\x1b[33m← created `.git/one`");
     terminal.shows(PROMPT);
     terminal.types("n not this one\n");
     terminal.shows("denied by tester (console): not this one");
     terminal.shows("asked\r\n");
     assert_eq!(terminal.exit_code(), Some(0));
     assert_eq!(
-        (world.file("one").as_str(), world.file("two").as_str()),
+        (
+            world.file(".git/one").as_str(),
+            world.file(".git/two").as_str()
+        ),
         ("1\n", "")
     );
 }

@@ -28,7 +28,6 @@ fn wrong_inputs_are_refused_with_a_hint() {
         (&["run", "go", "--model", &broken], "did you mean `text`?"),
         (&["run", "go", "--loop", "raect"], "did you mean `react`?"),
         (&["run", "go", "--approve", "yolo"], "`yolo` is not a mode"),
-        (&["run", "go", "--approve", "auto"], "--workdir FOLDER"),
         (&["run", "go", "--workdir", person], "is your home folder"),
         (
             &["run", "go", "--workdir", "/"],

@@ -31,7 +31,7 @@ use gyrus_journal::os::process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 
 pub use client::{Keeper, Sandbox};
-pub use nursery::serve_if_asked;
+pub use nursery::{ARGUMENT, serve_if_asked};
 
 /// How a keeper makes sure of a command's tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,9 +27,9 @@ use rustix::{
 
 use super::{Level, attached, guard, linux};
 
-/// The argument that asks a program to be a nursery. No command line parser and no test harness
+/// The argument that asks a program to be a nursery; keepers have it, too, being its forks. No command line parser and no test harness
 /// takes it for something else.
-const ARGUMENT: &str = "--gyrus-keepers";
+pub const ARGUMENT: &str = "--gyrus-keepers";
 
 /// One nursery for each program, for as long as this process lives.
 static NURSERIES: Mutex<BTreeMap<PathBuf, UnixStream>> = Mutex::new(BTreeMap::new());
