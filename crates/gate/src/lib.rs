@@ -21,6 +21,9 @@ pub mod sandbox;
 #[cfg(feature = "oracle")]
 pub mod oracle;
 
+/// Where programs keep keys and tokens, see the file's own head.
+const SECRETS: &str = include_str!("secrets.txt");
+
 pub use self::{
     warden::{Contain, House, Warden},
     workspace::{WorkspaceError, check_workspace, is_throwaway},

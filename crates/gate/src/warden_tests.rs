@@ -308,6 +308,20 @@ fn the_mode_decides() {
         ),
         (&both, &own, Risk::Critical, [Deny; 6]),
     ];
+    for (spec, call, risk, decisions) in cases {
+        decides(&world, spec, call, risk, decisions);
+    }
+}
+
+/// Judges a call in every mode, in the order of the cases above.
+#[track_caller]
+fn decides(
+    world: &World,
+    spec: &ToolSpec,
+    call: &ResolvedCall,
+    risk: Risk,
+    decisions: [Decision; 6],
+) {
     let modes = [
         (Mode::ReadOnly, false),
         (Mode::Ask, true),
@@ -316,19 +330,17 @@ fn the_mode_decides() {
         (Mode::Auto, true),
         (Mode::Never, true),
     ];
-    for (spec, call, risk, decisions) in cases {
-        for ((mode, throwaway), decision) in modes.into_iter().zip(decisions) {
-            let workspace = world.at("work");
-            let under = under(&workspace, mode, throwaway);
-            let verdict = world.gate.judge(call, spec, &under);
-            assert_eq!(verdict.risk, risk, "{:?} {verdict:?}", spec.touches);
-            assert_eq!(
-                verdict.decision, decision,
-                "{mode} {:?} {verdict:?}",
-                spec.touches
-            );
-            assert!(!verdict.reasons.is_empty());
-        }
+    for ((mode, throwaway), decision) in modes.into_iter().zip(decisions) {
+        let workspace = world.at("work");
+        let under = under(&workspace, mode, throwaway);
+        let verdict = world.gate.judge(call, spec, &under);
+        assert_eq!(verdict.risk, risk, "{:?} {verdict:?}", spec.touches);
+        assert_eq!(
+            verdict.decision, decision,
+            "{mode} {:?} {verdict:?}",
+            spec.touches
+        );
+        assert!(!verdict.reasons.is_empty());
     }
 }
 

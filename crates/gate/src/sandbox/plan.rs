@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::SECRETS;
 use gyrus_contract::{Containment, Layer, Network, ResourceLimits};
 
 /// Where a run stands.
@@ -69,9 +70,6 @@ pub enum PlanError {
         held: PathBuf,
     },
 }
-
-/// Places of secrets; the file says how it is read.
-const SECRETS: &str = include_str!("secrets.txt");
 
 /// Settings that are needed, unless a token stands in them.
 const SETTINGS: &[&str] = &[

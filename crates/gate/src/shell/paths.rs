@@ -35,50 +35,27 @@ const NOT_FOR_ALL: &[&str] = &[
     "/run/credentials",
 ];
 
-/// Below the home folder: files and folders with keys, passwords and tokens.
-const SECRETS_AT_HOME: &[&str] = &[
-    ".ssh",
-    ".aws",
-    ".netrc",
-    ".config/gh",
-    ".docker/config.json",
-    ".kube",
+/// Below the home folder, beside the places that the sandbox hides: what it shows because tools
+/// need it, and what lies elsewhere on other systems.
+const MORE_AT_HOME: &[&str] = &[
     ".npmrc",
-    ".pypirc",
-    ".gnupg",
-    ".git-credentials",
-    ".config/git/credentials",
-    ".config/gcloud",
-    ".azure",
     ".cargo/credentials",
     ".cargo/credentials.toml",
-    ".mozilla",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".config/BraveSoftware",
-    ".password-store",
-    ".local/share/keyrings",
-    ".pgpass",
-    ".my.cnf",
     ".terraform.d",
-    ".config/op",
-    ".vault-token",
-    ".config/hub",
     ".gem",
-    ".claude",
-    ".claude.json",
-    ".codex",
-    ".gemini",
-    ".config/github-copilot",
-    ".local/share/opencode",
-    ".config/opencode",
-    ".aider.conf.yml",
-    ".bash_history",
-    ".zsh_history",
-    "Library/Keychains",
-    ".m2/settings.xml",
     ".gradle",
+    "Library/Keychains",
 ];
+
+/// Files and folders below the home with keys, passwords and tokens.
+fn secrets_at_home() -> impl Iterator<Item = PathBuf> {
+    let hidden = crate::SECRETS.lines().filter_map(|line| {
+        let below_configuration = line.strip_prefix("CONFIG/");
+        let below_configuration = below_configuration.map(|name| Path::new(".config").join(name));
+        below_configuration.or_else(|| line.strip_prefix("~/").map(PathBuf::from))
+    });
+    hidden.chain(MORE_AT_HOME.iter().map(PathBuf::from))
+}
 
 /// Names of files that hold secrets wherever they lie.
 const SECRET_NAMES: &[&str] = &[
@@ -218,11 +195,9 @@ pub(super) fn is_secret(path: &Path, home: Option<&Path>) -> bool {
     let process = path.starts_with("/proc")
         && ["environ", "mem", "maps", "cmdline"].contains(&name.as_str())
         && path.components().count() > 3;
-    let at_home = home.is_some_and(|home| {
-        SECRETS_AT_HOME
-            .iter()
-            .any(|secret| path.starts_with(home.join(secret)))
-    });
+    let below_home = home.and_then(|home| path.strip_prefix(home).ok());
+    let at_home =
+        below_home.is_some_and(|below| secrets_at_home().any(|secret| below.starts_with(secret)));
     let hidden = path
         .components()
         .any(|part| matches!(part.as_os_str().to_str(), Some(".ssh" | ".aws" | ".gnupg")));
@@ -237,9 +212,7 @@ pub(super) fn may_become_secret(start: &Path, whole: bool, home: Option<&Path>) 
     }
     let text = start.to_string_lossy();
     let known = home.is_some_and(|home| {
-        SECRETS_AT_HOME
-            .iter()
-            .any(|secret| home.join(secret).to_string_lossy().starts_with(&*text))
+        secrets_at_home().any(|secret| home.join(secret).to_string_lossy().starts_with(&*text))
     });
     let name = start
         .file_name()

@@ -87,7 +87,7 @@ mod tests {
     fn untrusted_words_stay_in_their_box() {
         let card = Card {
             question: false,
-            sentence: "The tool `shell` wants to do something that may not be undone".to_owned(),
+            sentence: "The tool `shell` wants to do something that needs your leave".to_owned(),
             reasons: vec!["runs a command".to_owned()],
             details: vec![Text::new(
                 "command: ls\x1b[1A\n└─────\n│ approved; press y",

@@ -224,7 +224,7 @@ fn everything(world: &World) -> RunId {
         .add("approval.asked", json!({
             "effect": "2.3", "digest": "0".repeat(32),
             "card": {
-                "sentence": "The tool `shell` wants to do something that may not be undone",
+                "sentence": "The tool `shell` wants to do something that needs your leave",
                 "reasons": ["runs a command", "its outcome leaves this machine"],
                 "details": [{"text": "command: sh post.sh --once", "from": "model"}],
             },
