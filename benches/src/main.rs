@@ -17,6 +17,8 @@ mod parked;
 mod provider;
 mod start;
 mod steps;
+mod stop;
+mod verdict;
 mod world;
 
 use std::process::ExitCode;
@@ -32,6 +34,8 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("long", long::million),
     ("parked", parked::thousand),
     ("start", start::version),
+    ("stop", stop::everything),
+    ("verdict", verdict::verdicts),
     ("request", footprint::first_request),
 ];
 

@@ -23,7 +23,8 @@ fn time(program: &Path, arguments: &[&str]) -> anyhow::Result<Duration> {
     Ok(since.elapsed())
 }
 
-fn gyrus() -> anyhow::Result<PathBuf> {
+/// The program beside this one.
+pub(crate) fn gyrus() -> anyhow::Result<PathBuf> {
     let mut path = std::env::current_exe()?;
     path.set_file_name("gyrus");
     anyhow::ensure!(path.exists(), "build it first: cargo build --release");

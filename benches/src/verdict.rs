@@ -1,0 +1,125 @@
+//! How long the gate takes for one verdict on a command line: reading it, looking its paths up,
+//! judging. The lines are those of the gate's corpora, alone and joined to longer ones.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use gyrus_contract::{Gate, Judgement, Mode, Place, Repeat, RunId, ToolCall, ToolSpec, Touch};
+use gyrus_gate::{House, Warden};
+use serde_json::json;
+
+use crate::{Row, row};
+
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/gate/corpus");
+
+/// Joined lines of each length.
+const SAMPLES: usize = 200;
+
+pub(crate) fn verdicts() -> anyhow::Result<Vec<Row>> {
+    let lines = lines()?;
+    let folder = tempfile::tempdir()?;
+    let bench = Bench::new(folder.path());
+    let alone: Vec<_> = lines.iter().map(|line| bench.judge(line)).collect();
+    let joined = |bytes: usize, samples: usize| -> Vec<Duration> {
+        let mut next = lines.iter().cycle();
+        (0..samples)
+            .map(|_| {
+                let mut line = String::new();
+                while line.len() < bytes {
+                    if !line.is_empty() {
+                        line.push_str("; ");
+                    }
+                    line.extend(next.next().map(String::as_str));
+                }
+                line.truncate(line.floor_char_boundary(bytes));
+                bench.judge(&line)
+            })
+            .collect()
+    };
+    Ok(vec![
+        row(
+            "one verdict, lines of the corpora",
+            shown(alone),
+            "p99 ≤ 2 ms",
+        ),
+        row(
+            "lines of 4 KB",
+            shown(joined(4 << 10, SAMPLES)),
+            "p99 ≤ 2 ms",
+        ),
+        row("lines of 64 KB", shown(joined(64 << 10, 20)), "linear"),
+        row("lines of 1 MB", shown(joined(1 << 20, 10)), "linear"),
+    ])
+}
+
+fn lines() -> anyhow::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    for name in ["everyday.txt", "read-only.txt", "hostile.txt"] {
+        let path = Path::new(CORPUS).join(name);
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let kept = |line: &&str| !line.is_empty() && !line.starts_with(['#', '[', '"']);
+        lines.extend(text.lines().filter(kept).map(str::to_owned));
+    }
+    Ok(lines)
+}
+
+struct Bench {
+    warden: Warden,
+    spec: ToolSpec,
+    workspace: PathBuf,
+}
+
+impl Bench {
+    fn new(workspace: &Path) -> Self {
+        let warden = Warden::new(House {
+            state: workspace.with_extension("state"),
+            configuration: None,
+            person: Some(workspace.with_extension("home")),
+        });
+        let spec = ToolSpec {
+            name: "shell".to_owned(),
+            description: String::new(),
+            parameters: json!({}),
+            touches: vec![Touch::Starts("command".to_owned())],
+            repeat: Repeat::Never,
+        };
+        Self {
+            warden,
+            spec,
+            workspace: workspace.to_owned(),
+        }
+    }
+
+    fn judge(&self, line: &str) -> Duration {
+        let call = ToolCall::new("shell", json!({"command": line}));
+        let since = Instant::now();
+        let place = Place {
+            run: RunId::new(),
+            workspace: &self.workspace,
+        };
+        if let Ok(resolved) = self.warden.resolve(&call, &self.spec, place) {
+            let under = Judgement {
+                workspace: &self.workspace,
+                mode: Mode::Ask,
+                exposed: true,
+                throwaway: false,
+                undoable: true,
+                grants: &[],
+                trusted: &[],
+                link_was_seen: false,
+            };
+            std::hint::black_box(self.warden.judge(&resolved, &self.spec, &under));
+        }
+        since.elapsed()
+    }
+}
+
+fn shown(mut times: Vec<Duration>) -> String {
+    times.sort_unstable();
+    let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e3;
+    format!("median {:.2} ms, p99 {:.2} ms", at(50), at(99))
+}
