@@ -4,7 +4,7 @@ use anyhow::bail;
 
 #[cfg(feature = "gyrus")]
 use crate::sim;
-use crate::{oracle, repository, test, tidy};
+use crate::{everyday, oracle, repository, test, tidy};
 
 /// A command: what it is called, what it takes, what it does.
 struct Command {
@@ -14,7 +14,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 5] = [
+const COMMANDS: [Command; 6] = [
     Command {
         name: "test",
         takes: "",
@@ -38,6 +38,12 @@ const COMMANDS: [Command; 5] = [
         takes: "[--seed N] [--count N]",
         about: "run what the gate calls reading, in jails, and see whether it is; in release",
         run: oracle::run,
+    },
+    Command {
+        name: "everyday",
+        takes: "[SECTION|LINES|WORDS]",
+        about: "run everyday commands inside and outside the sandbox, and compare their ends",
+        run: everyday::run,
     },
     Command {
         name: "bench",

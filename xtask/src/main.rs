@@ -12,6 +12,7 @@
 mod commands;
 mod test;
 mod oracle;
+mod everyday;
 mod programs;
 mod licences;
 mod tidy;

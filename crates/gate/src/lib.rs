@@ -10,6 +10,7 @@
 
 mod warden;
 mod resolve;
+mod guard;
 mod paths;
 mod workspace;
 pub mod shell;

@@ -54,15 +54,21 @@ pub(crate) fn vouched(host: &str, under: &Judgement<'_>, standing: &[Grant]) -> 
     named.then(|| format!("you named {host} yourself"))
 }
 
-/// Whether a host stands literally in a text: not as a part of another one.
+/// Domains of the internet that are also ends of file names: `main.rs` in a goal is a file.
+const ENDS_OF_FILES: [&str; 24] = [
+    "ac", "am", "cc", "gd", "in", "la", "md", "mk", "ml", "mm", "mo", "mov", "pl", "pm", "ps",
+    "pub", "py", "rs", "sc", "sh", "so", "tf", "tk", "zip",
+];
+
+/// Whether a host stands literally in a text: not as a part of another one, and not as what may be
+/// a word, a number or the name of a file.
 fn names(text: &str, host: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let inside = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(byte);
     text.match_indices(host).any(|(start, _)| {
-        let before = text.as_bytes()[..start].last();
-        let mut after = text.as_bytes()[start + host.len()..].iter();
-        let next = after.next();
-        let ends = match next {
+        let (before, rest) = (&text[..start], &text[start + host.len()..]);
+        let mut after = rest.as_bytes().iter();
+        let ends = match after.next() {
             // A full stop at the end of a sentence, not one within a longer name.
             Some(b'.') => !after
                 .next()
@@ -70,8 +76,21 @@ fn names(text: &str, host: &str) -> bool {
             Some(byte) => !(byte.is_ascii_alphanumeric() || b"-_@".contains(byte)),
             None => true,
         };
-        !before.is_some_and(inside) && ends
+        let whole = !before.as_bytes().last().is_some_and(inside) && ends;
+        whole && (before.ends_with("://") || before.ends_with("://[") || is_only_a_host(host, rest))
     })
+}
+
+/// Whether a word that is followed by `rest` can mean nothing but a host.
+fn is_only_a_host(host: &str, rest: &str) -> bool {
+    let has_port = rest
+        .strip_prefix(':')
+        .is_some_and(|port| port.starts_with(|digit: char| digit.is_ascii_digit()));
+    let is_file = |end: &str| ENDS_OF_FILES.contains(&end);
+    match host.rsplit_once('.') {
+        Some((_, end)) => !is_file(end),
+        None => has_port && host.starts_with(|first: char| first.is_ascii_alphabetic()),
+    }
 }
 
 #[cfg(test)]
@@ -110,6 +129,18 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(names(text, "example.com"), expected, "{text}");
+        }
+        let cases = [
+            ("fix src/main.rs", "main.rs", false),
+            ("see https://main.rs/a", "main.rs", true),
+            ("run the tests", "tests", false),
+            ("look at localhost:3000", "localhost", true),
+            ("at http://localhost/", "localhost", true),
+            ("use 8080 threads", "8080", false),
+            ("ping 192.168.1.1", "192.168.1.1", true),
+        ];
+        for (text, host, expected) in cases {
+            assert_eq!(names(text, host), expected, "{text}");
         }
     }
 }

@@ -17,12 +17,13 @@ use gyrus_contract::{
 };
 
 use crate::{
+    guard,
     modes::{Bounds, decide},
     paths::{below_same_folder, real_path},
     policy::{PathUse, Policy, Ruling, Subject, SubjectPath, Trust},
     resolve, shell,
     sinks::PACKAGE_REGISTRIES,
-    weigh::{Scales, Weight},
+    weigh::{Scales, Weight, is_scratch},
 };
 
 /// Whose machine this is.
@@ -62,6 +63,12 @@ impl House {
             }
         }
         path
+    }
+
+    /// Whether the person's home lies in this folder, or is it.
+    fn is_in(&self, folder: &Path) -> bool {
+        let mut homes = self.person.iter();
+        homes.any(|person| person.starts_with(folder))
     }
 
     pub(crate) fn is_own(&self, path: &Path) -> bool {
@@ -194,15 +201,22 @@ impl Warden {
                 // Should the reading be wrong, it still changes nothing.
                 containment.read_only.append(&mut containment.writable);
             }
+            let runs_code = reading.facts.iter().any(|fact| builds(&fact.does));
             for fact in &reading.facts {
                 if let Does::Writes { path } | Does::Removes { path } = &fact.does
                     && !path.starts_with(place.workspace)
+                    && !is_scratch(path)
                 {
                     // Asked about by name; a yes must also be able to happen.
-                    containment.writable.extend(existing(path));
+                    let opened = existing(path).filter(|opened| {
+                        // For code it must not be all that the person has.
+                        !runs_code || opened == path || !self.house.is_in(opened)
+                    });
+                    containment.writable.extend(opened);
                 }
             }
-            if !reading.facts.iter().any(|fact| builds(&fact.does)) {
+            guard::protect(place.workspace, &reading, &mut containment);
+            if !runs_code {
                 // Laying them takes longer than all the rest.
                 containment.layered.clear();
             }
@@ -356,6 +370,9 @@ impl Gate for Warden {
 
 impl Warden {
     fn is_granted(&self, call: &ResolvedCall, weight: &Weight, grants: &[Grant]) -> bool {
+        if weight.each_time {
+            return false;
+        }
         let mut all = grants.iter().chain(&self.standing);
         match &weight.grant {
             Some(Grant::Reads { path }) => all.any(
@@ -444,6 +461,9 @@ fn wider(call: &ResolvedCall, risk: Risk, weights: &[Weight]) -> Vec<Grant> {
         return Vec::new();
     }
     let high = || weights.iter().filter(|weight| weight.risk == Risk::High);
+    if high().any(|weight| weight.each_time) {
+        return Vec::new();
+    }
     let grants: Option<Vec<_>> = high().map(|weight| weight.grant.clone()).collect();
     let mut grants = match grants {
         Some(grants) => grants,

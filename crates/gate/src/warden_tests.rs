@@ -223,8 +223,8 @@ fn risk_follows_from_where_a_path_really_lies() {
         (reads(), "twin", Risk::Safe, Allow),
         (writes(), "src/a.rs", Risk::Moderate, Allow),
         (writes(), "src/new.rs", Risk::Moderate, Allow),
-        (writes(), ".git/hooks/pre-commit", Risk::High, Allow),
-        (writes(), "sub/.GIT/config", Risk::High, Allow),
+        (writes(), ".git/hooks/pre-commit", Risk::High, Ask),
+        (writes(), "sub/.GIT/config", Risk::High, Ask),
         // A workspace that may be lost does not contain what leaves it.
         (reads(), "out/notes", Risk::High, Ask),
         (writes(), "file-out", Risk::High, Ask),

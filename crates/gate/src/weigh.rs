@@ -25,6 +25,8 @@ pub(crate) struct Weight {
     pub(crate) forbidden: bool,
     /// What would have to be granted for it to pass.
     pub(crate) grant: Option<Grant>,
+    /// No grant reaches it: it is asked about each time.
+    pub(crate) each_time: bool,
 }
 
 impl Weight {
@@ -37,6 +39,7 @@ impl Weight {
             changes: false,
             forbidden: false,
             grant: None,
+            each_time: false,
         }
     }
 
@@ -68,6 +71,13 @@ impl Weight {
     fn forbidden(self) -> Self {
         Self {
             forbidden: true,
+            ..self
+        }
+    }
+
+    fn each_time(self) -> Self {
+        Self {
+            each_time: true,
             ..self
         }
     }
@@ -108,6 +118,11 @@ impl Scales<'_> {
                 None => not_looked_up(argument),
             },
             Touch::Writes(argument) => match call.paths.get(argument) {
+                Some(path) if uses_secret(&call.arguments) => {
+                    let what = "writes a secret, which is kept from the model, into a file";
+                    let secret = Weight::new(Risk::High, what).within().changes().each_time();
+                    return vec![self.writes(&path.real), secret];
+                }
                 Some(path) => self.writes(&path.real),
                 None => not_looked_up(argument),
             },
@@ -128,7 +143,8 @@ impl Scales<'_> {
             return Weight::new(
                 Risk::High,
                 format!("reads {shown}, where keys or passwords are kept"),
-            );
+            )
+            .each_time();
         }
         if path.starts_with(self.workspace) {
             return Weight::safe("reads inside the workspace and changes nothing");
@@ -152,20 +168,25 @@ impl Scales<'_> {
             let weight =
                 Weight::new(Risk::High, format!("writes outside the workspace: {shown}")).changes();
             return match shell::runs_by_itself(path) {
-                true => weight,
+                true => weight.each_time(),
                 false => weight.unless(Grant::Writes {
                     path: path.to_owned(),
                 }),
             };
         };
         let shown = below.display();
+        if is_rule(below) {
+            let what = format!("changes {shown}, which holds this folder's rules for runs");
+            return Weight::new(Risk::Critical, what).changes();
+        }
         if has_git_part(below) {
+            // That a folder may be lost says nothing of what git runs there as the person.
             let what = format!("writes {shown}, and git runs programs that such files name");
-            return Weight::new(Risk::High, what).within().changes();
+            return Weight::new(Risk::High, what).changes().each_time();
         }
         if shell::runs_by_itself(path) {
             let what = format!("writes {shown}, which other programs run by themselves");
-            return Weight::new(Risk::High, what).within().changes();
+            return Weight::new(Risk::High, what).within().changes().each_time();
         }
         Weight::new(Risk::Moderate, format!("writes {shown} in the workspace"))
             .contained()
@@ -182,7 +203,16 @@ impl Scales<'_> {
                 Weight::new(Risk::High, "removes the whole workspace")
                     .within()
                     .changes()
+                    .each_time()
             }
+            Ok(below) if is_rule(below) => Weight::new(
+                Risk::Critical,
+                format!(
+                    "removes {}, which holds this folder's rules for runs",
+                    below.display()
+                ),
+            )
+            .changes(),
             Ok(below) if has_git_part(below) => Weight::new(
                 Risk::High,
                 format!(
@@ -191,7 +221,8 @@ impl Scales<'_> {
                 ),
             )
             .within()
-            .changes(),
+            .changes()
+            .each_time(),
             Ok(below) => Weight::new(
                 Risk::Moderate,
                 format!("removes {} in the workspace", below.display()),
@@ -260,7 +291,7 @@ impl Scales<'_> {
         };
         match &fact.does {
             Does::Reads { path } => self.reads_by_command(command, path),
-            Does::Writes { path } if is_scratch(path) => {
+            Does::Writes { path } if self.is_scratch(path) => {
                 let weight = Weight::new(Risk::Moderate, "writes a temporary file");
                 match confined {
                     // The run's own folder stands there.
@@ -269,8 +300,15 @@ impl Scales<'_> {
                 }
             }
             Does::Writes { path } => self.writes(path),
-            Does::Removes { path } if is_scratch(path) && confined => {
+            Does::Removes { path } if self.is_scratch(path) && confined => {
                 Weight::new(Risk::Moderate, "removes a temporary file").contained()
+            }
+            Does::Removes { path }
+                if path == self.workspace && shell::PARTLY.contains(&&*fact.why) =>
+            {
+                Weight::new(Risk::Moderate, says("removes files in the workspace"))
+                    .contained()
+                    .changes()
             }
             Does::Removes { path } => self.removes(path),
             Does::ChangesRepository => by_sandbox(
@@ -308,12 +346,43 @@ impl Scales<'_> {
         }
     }
 
+    /// Whether a folder of the run's own stands there when it is confined.
+    fn is_scratch(&self, path: &Path) -> bool {
+        let Some(scratch) = SCRATCH.iter().find(|scratch| path.starts_with(scratch)) else {
+            return false;
+        };
+        let first = |path: &Path| {
+            let below = path.strip_prefix(scratch).ok()?;
+            Some(
+                below
+                    .components()
+                    .next()
+                    .map(|part| part.as_os_str().to_owned()),
+            )
+        };
+        // A workspace that lies there itself has neighbours in its folder, which are somebody's.
+        let beside = match (first(self.workspace), first(path)) {
+            (Some(own), Some(other)) => other.is_none() || own == other,
+            (None, _) | (_, None) => false,
+        };
+        !beside && !self.house.is_own(path)
+    }
+
     fn reads_by_command(&self, command: &ResolvedCommand, path: &Path) -> Weight {
         let weight = self.reads(path);
-        // What the sandbox hides cannot be read, and the rest of the machine is not secret.
-        let temporary = command.containment.is_some() && is_scratch(path);
-        if temporary && weight.risk == Risk::High {
+        if command.containment.is_none() || weight.risk < Risk::High || weight.forbidden {
+            return weight;
+        }
+        if weight.risk == Risk::High && self.is_scratch(path) {
             return Weight::safe("reads the run's own temporary files");
+        }
+        if is_about_processes(path) {
+            return Weight::safe("reads about the run's own processes");
+        }
+        // So does any code that runs there: the sandbox hides secrets and gyrus's own state.
+        if path.parent().is_none() {
+            let what = "reads files that are known only when it runs, in the sandbox";
+            return Weight::new(Risk::Moderate, what).contained();
         }
         weight
     }
@@ -372,14 +441,38 @@ fn not_looked_up(argument: &str) -> Weight {
     )
 }
 
-/// Where the run has a folder of its own when it is confined.
-fn is_scratch(path: &Path) -> bool {
-    ["/tmp", "/var/tmp", "/dev/shm"]
-        .iter()
-        .any(|scratch| path.starts_with(scratch))
+/// The system's folders for temporary files.
+const SCRATCH: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+/// Whether it lies in one of them.
+pub(crate) fn is_scratch(path: &Path) -> bool {
+    SCRATCH.iter().any(|scratch| path.starts_with(scratch))
+}
+
+/// Whether it is a file of `/proc` about one process. The sandbox has a `/proc` of its own.
+fn is_about_processes(path: &Path) -> bool {
+    let Ok(below) = path.strip_prefix("/proc") else {
+        return false;
+    };
+    let parts: Vec<&str> = below.iter().filter_map(|part| part.to_str()).collect();
+    let [process, about] = parts[..] else {
+        return false;
+    };
+    // Its variables may be secret, and links among the rest lead elsewhere.
+    process.bytes().all(|byte| byte.is_ascii_digit())
+        && matches!(
+            about,
+            "status" | "stat" | "statm" | "limits" | "cgroup" | "comm" | "cmdline" | "maps"
+        )
 }
 
 /// Whether git reads its configuration or hooks below this path, in any letter case.
-fn has_git_part(path: &Path) -> bool {
+pub(crate) fn has_git_part(path: &Path) -> bool {
     path.iter().any(|part| part.eq_ignore_ascii_case(".git"))
+}
+
+/// Whether a path below the workspace is where a project keeps its rules.
+pub(crate) fn is_rule(below: &Path) -> bool {
+    let first = below.iter().next();
+    first.is_some_and(|part| part.eq_ignore_ascii_case(".gyrus"))
 }

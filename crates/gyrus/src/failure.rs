@@ -131,6 +131,7 @@ impl From<KernelError> for Failure {
         match error {
             KernelError::Journal(error) => of_journal(&error),
             KernelError::Stop(stop) => stop.into(),
+            KernelError::Latched(latched) => latched.into(),
             KernelError::Loop(reason) => Failure::usage(reason),
             KernelError::UnknownPrice { .. } => Failure::usage(error).hint("add --max-tokens N"),
             KernelError::Over { run, .. } => {

@@ -3,12 +3,15 @@
 use std::{
     fs::{self, DirBuilder},
     io::{self, Write},
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, symlink},
     path::{Path, PathBuf},
 };
 
 use gyrus_journal::Store;
-use gyrus_kernel::redact::{Redactor, Secret};
+use gyrus_kernel::{
+    latch::Latch,
+    redact::{Redactor, Secret},
+};
 use tempfile::TempDir;
 
 use crate::{
@@ -25,6 +28,8 @@ pub(crate) struct Home {
     pub(crate) config: PathBuf,
     /// The person's own home folder.
     pub(crate) person: Option<PathBuf>,
+    /// The state folder of an ephemeral run's person: what stops all runs is there.
+    pub(crate) beside: Option<PathBuf>,
 }
 
 impl Home {
@@ -40,6 +45,7 @@ impl Home {
                 state: folder,
                 config,
                 person,
+                beside: None,
             });
         }
         let below_home = |set: &Option<PathBuf>, default: &str| {
@@ -56,24 +62,69 @@ impl Home {
             state,
             config: config.join("gyrus/config.toml"),
             person,
+            beside: None,
         })
     }
 
     /// The same home with its state in a new private folder, which goes when the guard does.
-    pub(crate) fn ephemeral(self) -> Result<(Self, TempDir), Failure> {
+    pub(crate) fn ephemeral(self) -> Result<(Self, Ephemeral), Failure> {
         let folder = tempfile::Builder::new()
             .prefix("gyrus-")
             .tempdir()
             .map_err(|error| {
                 Failure::failed("no folder for temporary state can be made").because(&error)
             })?;
+        self.create_state()?;
+        let names = self.ephemerals();
+        let made = || {
+            fs::create_dir_all(&names)?;
+            let name = names.join(folder.path().file_name().unwrap_or_default());
+            symlink(folder.path(), &name).map(|()| name)
+        };
+        let name = made().map_err(|error| self.unusable(&error))?;
+        let state = folder.path().to_owned();
+        let folder = Ephemeral {
+            _folder: folder,
+            name,
+        };
         Ok((
             Self {
-                state: folder.path().to_owned(),
+                beside: Some(self.state),
+                state,
                 ..self
             },
             folder,
         ))
+    }
+
+    /// What stops all runs, ephemeral ones included.
+    pub(crate) fn latch(&self) -> Latch {
+        Latch::of(self.beside.as_ref().unwrap_or(&self.state))
+    }
+
+    /// Where the folders of ephemeral runs are named while they live.
+    fn ephemerals(&self) -> PathBuf {
+        self.state.join("ephemeral")
+    }
+
+    /// The journals of ephemeral runs. Names that a crash left behind are removed.
+    pub(crate) fn ephemeral_stores(&self) -> Vec<Store> {
+        let names = fs::read_dir(self.ephemerals()).into_iter().flatten();
+        names
+            .filter_map(|name| {
+                let name = name.ok()?.path();
+                match name.join("journal").canonicalize() {
+                    Ok(journal) => Store::open(&journal).ok(),
+                    // Its folder may have been made this moment.
+                    Err(_) => {
+                        if fs::metadata(&name).is_err() {
+                            let _ = fs::remove_file(&name);
+                        }
+                        None
+                    }
+                }
+            })
+            .collect()
     }
 
     /// The person's policy, whether it exists or not.
@@ -90,6 +141,7 @@ impl Home {
     /// All folders of gyrus's own.
     pub(crate) fn own(&self) -> Vec<PathBuf> {
         let mut own = vec![self.state.clone()];
+        own.extend(self.beside.clone());
         own.extend(self.configuration());
         own
     }
@@ -121,7 +173,8 @@ impl Home {
         Ok(Redactor::new(key, secrets))
     }
 
-    fn create_state(&self) -> Result<(), Failure> {
+    /// The state folder, created if there is none.
+    pub(crate) fn create_state(&self) -> Result<(), Failure> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -139,6 +192,23 @@ impl Home {
             "make it writable, or name another one: {}=/path gyrus …",
             env::GYRUS_HOME
         ))
+    }
+}
+
+/// The folder of an ephemeral run, and its name among those that live. Both go with this.
+pub(crate) struct Ephemeral {
+    _folder: TempDir,
+    name: PathBuf,
+}
+
+impl Drop for Ephemeral {
+    fn drop(&mut self) {
+        // What stays is removed by the next who looks.
+        let _ = fs::remove_file(&self.name);
+        if let Some(names) = self.name.parent() {
+            // Fails while others are named there.
+            let _ = fs::remove_dir(names);
+        }
     }
 }
 

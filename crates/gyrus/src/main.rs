@@ -27,6 +27,7 @@ mod select;
 mod trace_file;
 mod terminal;
 mod own_child;
+mod stopped;
 mod flags;
 mod config;
 mod env;

@@ -101,6 +101,7 @@ fn kernel_with(
         ("prompts".to_owned(), gyrus_loops::prompts().to_string()),
     ]);
     organs.live = live;
+    organs.latch = Some(home.latch());
     organs.outlet = Some(Arc::new(sandbox::Proxy));
     Ok(Kernel::new(store, organs))
 }

@@ -14,8 +14,9 @@ use gyrus_contract::{
 use gyrus_journal::Inbox;
 
 use crate::{
-    Controls, Entry, Kernel, KernelState, ModelReply, RunStarted, Settings, Stop,
+    Controls, Ending, Entry, Kernel, KernelState, ModelReply, RunStarted, Settings, Stop,
     budget::Ledger,
+    latch::Latched,
     links::{self, Links},
     log::Log,
     recorded::Recorded,
@@ -267,6 +268,16 @@ impl Core {
         }
         self.shared().consumed.push(id.to_owned());
         Ok(())
+    }
+
+    /// To be called before whatever is done live: all runs may have been stopped meanwhile. The
+    /// run then parks, and can be resumed when a person has lifted that.
+    pub(crate) fn may_act(&self) -> Result<(), Stop> {
+        if !self.log.is_live() {
+            return Ok(());
+        }
+        let stopped = |latched: Latched| Ending::Stopped { by: latched.by() };
+        Ok(self.kernel.check_latch().map_err(stopped)?)
     }
 
     /// Pause and stop requests act on the driver, whatever effect is in hand.

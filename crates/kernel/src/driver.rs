@@ -198,6 +198,11 @@ impl Driver {
             Some(Snapshot::Blob(id)) => Some(id),
             Some(Snapshot::Missing(_)) | None => None,
         };
+        let mut snapshots = Snapshots::new(position.started.workspace.clone(), previous);
+        if let Snapshot::Blob(first) = &position.started.snapshot {
+            // Where it is gone, nothing can be undone or forked from it anyhow.
+            let _ = snapshots.since(first, |id| log.reader().blob(id));
+        }
         let started = position.started.clone();
         let core = Core::new(CoreParts {
             kernel: held.kernel.clone(),
@@ -222,7 +227,7 @@ impl Driver {
             cognitive_loop: held
                 .kernel
                 .make_loop(&started.cognitive_loop, &started.loop_config)?,
-            snapshots: Snapshots::new(started.workspace.clone(), previous),
+            snapshots,
             cycle: position.cycle,
             recorded: None,
             other_code,
@@ -366,6 +371,7 @@ pub(crate) fn begin_cycle(core: &Core, prefix: &EffectId) -> Result<(), Stop> {
         if let Some(ending) = core.controls.pausing() {
             return Err(ending.into());
         }
+        core.may_act()?;
         steered.extend(ask::take_steering(core, &start)?);
     }
     ask::amend(core, &steered);
@@ -404,8 +410,19 @@ async fn watch_orders(core: Arc<Core>) -> Stop {
             watch.changed().await;
         }
     };
-    let failed: Result<std::convert::Infallible, Stop> = watched.await;
+    let failed: Result<std::convert::Infallible, Stop> = tokio::select! {
+        failed = watched => failed,
+        stopped = obey_latch(&core) => match stopped {},
+    };
     match failed {
         Err(stop) => stop,
     }
+}
+
+/// Cuts off what is in hand when all runs are stopped and nobody could kill this process.
+async fn obey_latch(core: &Core) -> std::convert::Infallible {
+    if let Some(latch) = &core.kernel.organs().latch {
+        core.controls.stop(latch.outlived().await.by());
+    }
+    std::future::pending().await
 }

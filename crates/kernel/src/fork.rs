@@ -46,6 +46,7 @@ impl Kernel {
         into: ForkInto,
         changes: crate::Changes,
     ) -> Result<Forked, KernelError> {
+        self.check_latch()?;
         let reader = self.store().reader(&log_name(run))?;
         let source = Source::read(run, &reader, cycle)?;
         let (workspace, differences) = source.workspace(&reader, into)?;

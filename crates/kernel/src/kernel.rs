@@ -15,8 +15,14 @@ use serde_json::Value;
 
 use crate::{
     Appended, Ending, Entry, ErasedLoop, Inline, Live, LoopFactory, Parent, Pins, Ready,
-    RunResumed, RunStarted, Settings, Stop, before::Before, driver, keeper::Keeper, log::Log,
-    position::Position, redact::Redactor,
+    RunResumed, RunStarted, Settings, Stop,
+    before::Before,
+    driver,
+    keeper::Keeper,
+    latch::{Latch, Latched},
+    log::Log,
+    position::Position,
+    redact::Redactor,
 };
 
 /// The kind of log that runs are.
@@ -44,6 +50,8 @@ pub struct Organs {
     pub live: Option<Live>,
     /// Serves the way out of sandboxes.
     pub outlet: Option<Arc<dyn Outlet>>,
+    /// What stops all runs while it stands.
+    pub latch: Option<Latch>,
 }
 
 impl Organs {
@@ -74,6 +82,7 @@ impl Organs {
             pins: Pins::new(),
             live: None,
             outlet: None,
+            latch: None,
         }
     }
 
@@ -186,6 +195,9 @@ pub enum KernelError {
         /// Why.
         reason: String,
     },
+    /// A person stopped all runs, and nobody has lifted that.
+    #[error(transparent)]
+    Latched(#[from] Latched),
     /// The run stopped where nothing may stop it.
     #[error(transparent)]
     Stop(#[from] Stop),
@@ -275,6 +287,7 @@ impl Kernel {
     /// # Errors
     /// When the loop, the limits or the journal say no. Nothing is left behind then.
     pub fn create(&self, new: NewRun) -> Result<Ready, KernelError> {
+        self.check_latch()?;
         let mut new = new;
         let redactor = &self.organs().redactor;
         redactor.redact_json(&mut new.loop_config);
@@ -335,6 +348,11 @@ impl Kernel {
         Ready::new(self.clone(), writer, Position::fresh(started), None, false)
     }
 
+    /// Says whether runs may do anything.
+    pub(crate) fn check_latch(&self) -> Result<(), Latched> {
+        self.organs().latch.as_ref().map_or(Ok(()), Latch::check)
+    }
+
     fn check_price(&self, limits: &Limits) -> Result<(), KernelError> {
         if limits.cost.is_none() || limits.tokens.is_some() {
             return Ok(());
@@ -350,6 +368,7 @@ impl Kernel {
     /// # Errors
     /// When somebody else holds it, when it is over, or when its journal is damaged.
     pub fn take(&self, run: RunId, how: Take, changes: Changes) -> Result<Ready, KernelError> {
+        self.check_latch()?;
         let name = log_name(run);
         let (writer, recovery) = self.store().take(&name, how)?;
         let reader = writer.reader()?;

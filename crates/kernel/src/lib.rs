@@ -36,8 +36,10 @@ mod log;
 mod only;
 
 pub mod keeper;
+pub mod latch;
 pub mod redact;
 pub mod snapshot;
+pub mod undo;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 

@@ -5,15 +5,18 @@
 //! A workspace over the limits has no snapshot at all: half of one would be believed.
 //!
 //! Taking never follows a symbolic link and [`materialise`] never writes through one; what a
-//! snapshot says is checked as a whole before the first file is written. Owners, times and modes
-//! other than the executable bit are not kept, nor is anything that is not a file, folder or link.
+//! snapshot says is checked as a whole before the first file is written. Owners, times and
+//! attributes are not kept, nor is anything that is not a file, folder or link, nor build output
+//! that git ignores (see `rebuildable`).
 
-mod beneath;
+pub(crate) mod beneath;
 mod differences;
-mod manifest;
+pub(crate) mod manifest;
 mod materialise;
-mod name;
+pub(crate) mod name;
+mod rebuildable;
 mod take;
+mod tracked;
 
 pub use self::{
     differences::{Change, Difference, differences},

@@ -70,7 +70,7 @@ impl Fetch {
             description: format!(
                 "Gets a page from the web and returns it as readable text with its links: HTML \
                  converted, text and JSON as they are, PNG, JPEG and WebP pictures shown, other \
-                 files only described. Reads at most {} MB, follows redirects, runs no scripts, \
+                 files only described. Reads at most {} MB, follows redirects on the same host, runs no scripts, \
                  sends no cookies, reaches public hosts only. Prefer it to `curl` or `wget` in \
                  the shell, but for downloading files.",
                 MAX_BODY_BYTES >> 20
@@ -135,6 +135,13 @@ impl Tool for Fetch {
 
 async fn answer(page: Page, limit: usize, site: &dyn Site) -> Result<ToolOutput, Failure> {
     let mut text = heading(&page);
+    if let Some(other) = &page.leads_to {
+        let _ = write!(
+            text,
+            "[leads to another host, which was not asked: {other}\nTo go there, fetch that address.]"
+        );
+        return Ok(ToolOutput::read(text));
+    }
     let is_error = !page.status.is_success();
     let mut images = Vec::new();
     match picture::PictureHeader::read(&page.body).filter(|_| !page.is_cut) {
@@ -161,11 +168,7 @@ async fn answer(page: Page, limit: usize, site: &dyn Site) -> Result<ToolOutput,
 fn heading(page: &Page) -> String {
     let mut text = format!("{}\n", page.url);
     for from in &page.redirected_from {
-        let other = match from.host_str() == page.url.host_str() {
-            true => "",
-            false => ", another host",
-        };
-        let _ = writeln!(text, "[redirected from {from}{other}]");
+        let _ = writeln!(text, "[redirected from {from}]");
     }
     let kind = match page.content_type.as_str() {
         "" => "no content type",

@@ -6,12 +6,13 @@ use gyrus_contract::{Decision, SimpleCommand};
 use serde_json::Value;
 
 use super::{
-    Subject,
+    PathUse, Subject,
     command::CommandPattern,
     host::{Host, HostPattern},
     path::{Names, PathPattern},
     text::TextPattern,
 };
+use crate::{shell::runs_by_itself, weigh::has_git_part};
 
 /// How values of arguments are looked into: this many levels.
 const MAX_DEPTH: usize = 16;
@@ -139,8 +140,18 @@ impl Rule {
             [] => workspace.as_slice(),
             own => own,
         };
-        let outside = |path: &Names| !patterns.iter().any(|pattern| pattern.matches(path));
-        call.paths.iter().position(outside).map(Lacks::Path)
+        // Who says nothing of paths has not thought of those that run by themselves.
+        let unsaid = |index: usize| {
+            let path = &call.subject.paths[index];
+            self.paths.is_empty()
+                && path.used == PathUse::Changes
+                && (has_git_part(&path.real) || runs_by_itself(&path.real))
+        };
+        let outside = |(index, path): (usize, &Names)| {
+            !patterns.iter().any(|pattern| pattern.matches(path)) || unsaid(index)
+        };
+        let mut paths = call.paths.iter().enumerate();
+        paths.position(outside).map(Lacks::Path)
     }
 
     /// Whether an allow rule allows this command of a line.

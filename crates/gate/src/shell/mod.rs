@@ -35,6 +35,14 @@ pub struct Place {
     pub home: Option<PathBuf>,
 }
 
+/// Why a line removes a folder, where it is a part of what the folder holds and never the
+/// repository's history: git takes files of a working tree back or away, `find` removes files with
+/// certain names.
+pub(crate) const PARTLY: [&str; 2] = [
+    "git takes back, moves or removes files of the working tree",
+    "it removes what has a certain name",
+];
+
 /// Reads a command line without running it. Total: whatever the text is, there is a reading.
 pub fn read(line: &str, place: &Place) -> CommandReading {
     let mut reader = reader::Reader::new(line, place);

@@ -271,6 +271,12 @@ impl<'a> Reader<'a> {
         self.changes(word, part, "it removes this", |path| Does::Removes { path });
     }
 
+    /// Removes no more than a part of what the folder holds; `why` is one of
+    /// [`super::PARTLY`].
+    pub(super) fn removes_partly(&mut self, folder: &Word, part: &str, why: &str) {
+        self.changes(folder, part, why, |path| Does::Removes { path });
+    }
+
     fn changes(&mut self, word: &Word, part: &str, why: &str, does: fn(PathBuf) -> Does) {
         let path = match word.literal() {
             Some(path) => self.absolute(&path),

@@ -370,7 +370,10 @@ fn assignment(
     let (value, text) = match &assignment.value {
         AssignmentValue::Scalar(written) => {
             let word = word(reader, written);
-            (word.as_value(), word.literal())
+            match makes_temporary(&written.value, &reader.line) {
+                true => (temporary(), None),
+                false => (word.as_value(), word.literal()),
+            }
         }
         AssignmentValue::Array(items) => {
             for (index, item) in items {
@@ -403,6 +406,21 @@ fn assignment(
         Effect::Dangerous if reads_lines => {}
         Effect::Dangerous => reader.hides(part, "it changes which programs run, or what they run"),
         Effect::Unknown => reader.runs_code(part, "it gives a program a variable nobody knows"),
+    }
+}
+
+/// Whether it is the name of a new temporary file or folder, and nothing says where to make it.
+fn makes_temporary(written: &str, line: &str) -> bool {
+    matches!(written.trim_matches('"'), "$(mktemp)" | "$(mktemp -d)")
+        && variables::mentions(line, "TMPDIR") == 0
+}
+
+/// That name. It is a path without spaces, as the sandbox says where temporary files are made.
+fn temporary() -> Value {
+    Value {
+        tame: true,
+        below: Some("/tmp".to_owned()),
+        ..Value::default()
     }
 }
 

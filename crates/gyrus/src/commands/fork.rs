@@ -24,7 +24,7 @@ use crate::{
     own_child,
     select::{self, short},
     show::visible,
-    terminal,
+    stopped, terminal,
     trace_file::For,
     watching::ears,
 };
@@ -58,6 +58,7 @@ pub(crate) struct Fork {
 impl Fork {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         own_child::refuse("fork a run")?;
+        stopped::check(gyrus)?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;

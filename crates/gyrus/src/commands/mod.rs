@@ -4,6 +4,7 @@
 mod run;
 mod resume;
 mod stop;
+mod rearm;
 mod pause;
 mod steer;
 mod approve;
@@ -18,6 +19,7 @@ mod record;
 mod models;
 mod setup;
 mod fork;
+mod undo;
 mod tools;
 mod doctor;
 mod demo;
@@ -53,6 +55,7 @@ commands! {
     Run(run::Run),
     Resume(resume::Resume),
     Stop(stop::Stop),
+    Rearm(rearm::Rearm),
     Pause(pause::Pause),
     Steer(steer::Steer),
     Approve(approve::Approve),
@@ -65,6 +68,7 @@ commands! {
     Replay(replay::Replay),
     Record(record::Record),
     Fork(fork::Fork),
+    Undo(undo::Undo),
     Setup(setup::Setup),
     Models(models::Models),
     Tools(tools::Tools),

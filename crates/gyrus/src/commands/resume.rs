@@ -12,7 +12,7 @@ use crate::{
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
     organs::{self, Ground},
-    own_child, select, terminal,
+    own_child, select, stopped, terminal,
     trace_file::For,
     watching::ears,
     whom::Whom,
@@ -38,6 +38,7 @@ pub(crate) struct Resume {
 impl Resume {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         own_child::refuse("resume a run")?;
+        stopped::check(gyrus)?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;

@@ -14,7 +14,7 @@ use crate::{
     given,
     new_run::{self, Wish},
     organs::{self, Ground},
-    terminal,
+    stopped, terminal,
     trace_file::For,
     watching::ears,
     whom::Whom,
@@ -51,6 +51,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        stopped::check(gyrus)?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let goal = self.goal()?;
         let context = given::read(&self.context, self.goal == "-")?;

@@ -464,6 +464,7 @@ mod tests {
 
     fn home(folder: &Path) -> Home {
         Home {
+            beside: None,
             state: folder.to_owned(),
             config: folder.join("config.toml"),
             person: None,

@@ -82,6 +82,9 @@ fn timeline(store: &Store, run: RunId, plain: bool) -> Result<Code, Failure> {
             painter.paint(line.paint, &format!("{} {text}", line.mark))
         )?;
     }
+    for line in super::undo::lines(store, run)? {
+        writeln!(out, "{}", painter.paint(Paint::Strong, &line))?;
+    }
     Ok(Code::Reached)
 }
 

@@ -1,10 +1,14 @@
 //! `gyrus stop`, and what it shares with `gyrus pause`
 
-use std::time::Duration;
+use std::{fmt::Write, io, time::Duration};
 
 use clap::Args;
 use gyrus_contract::MessageBody;
-use gyrus_kernel::{Entry, log_name};
+use gyrus_kernel::{
+    Entry,
+    latch::{Stopped, Told, Tripped, stop_all},
+    log_name,
+};
 
 use crate::{
     Gyrus, approvals,
@@ -12,24 +16,112 @@ use crate::{
     drive,
     exit::Code,
     failure::Failure,
+    own_child,
     select::{self, short},
-    terminal,
+    stopped, terminal,
 };
 
 /// How long the process that holds the run may take to obey.
 const OBEY_WITHIN: Duration = Duration::from_secs(30);
 
-/// Cut off what a run does and park it
+/// How long killed processes may take to be gone.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Cut off what a run does and park it, or stop everything at once
+///
+/// With --all: nothing of any run goes on, whatever it is doing, and no run is started or resumed
+/// until a person lifts that with `gyrus rearm`.
 #[derive(Args)]
 pub(crate) struct Stop {
     /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    run: Option<String>,
+    /// Emergency stop: end every run at once, and let none begin
+    #[arg(long)]
+    all: bool,
+    /// Why, for whoever finds everything stopped
+    #[arg(long, value_name = "WORDS", requires = "all")]
+    reason: Option<String>,
 }
 
 impl Stop {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        order(gyrus, &self.run, MessageBody::Stop)
+        match self.run {
+            Some(run) => order(gyrus, &run, MessageBody::Stop),
+            None => everything(gyrus, self.reason),
+        }
     }
+}
+
+/// The latch first: whatever happens to this process then, nothing new is done.
+fn everything(gyrus: &Gyrus, reason: Option<String>) -> Result<Code, Failure> {
+    own_child::refuse("stop all runs")?;
+    let home = gyrus.home()?;
+    let by = terminal::person(&gyrus.environment, "emergency stop");
+    // A folder that cannot be made is one that the latch cannot be written to.
+    let _ = home.create_state();
+    let tripped = home.latch().trip(&Told::now(by, reason));
+    // What is at work is ended even if nobody can be kept from beginning anew.
+    let store = home.store();
+    let stores: Vec<_> = store
+        .iter()
+        .cloned()
+        .chain(home.ephemeral_stores())
+        .collect();
+    let ended = stop_all(&stores, GONE_WITHIN);
+    put(&said(&tripped, &ended))?;
+    if let Err(error) = tripped {
+        return Err(Failure::failed(
+            "what was at work was ended, but runs can be started again: the stop cannot be written \
+             down",
+        )
+        .because(&error)
+        .hint(format!(
+            "make it possible to write {}, then stop again",
+            home.latch().path().display()
+        )));
+    }
+    store?;
+    if !ended.left.is_empty() {
+        return Err(Failure::failed("something may still be at work")
+            .hint("end it by hand; it can begin nothing new until: gyrus rearm"));
+    }
+    Ok(Code::Reached)
+}
+
+fn said(tripped: &io::Result<Tripped>, ended: &Stopped) -> String {
+    let mut text = match tripped {
+        Ok(Tripped::Before(latched)) => format!("already {}\n", stopped::words(latched)),
+        Ok(Tripped::WithoutWords(error)) => {
+            format!("stopped for all (who and why could not be written: {error})\n")
+        }
+        Ok(Tripped::Now) => "stopped for all\n".to_owned(),
+        Err(_) => String::new(),
+    };
+    // Writing to a string does not fail.
+    for (process, runs) in &ended.processes {
+        let runs: Vec<_> = runs
+            .iter()
+            .map(|run| short(&run.to_string()).to_owned())
+            .collect();
+        let _ = writeln!(
+            text,
+            "  ended process {} with {} {}",
+            process.pid,
+            if runs.len() == 1 { "run" } else { "runs" },
+            runs.join(", ")
+        );
+    }
+    if ended.processes.is_empty() {
+        text.push_str("  no run was at work\n");
+    }
+    for left in &ended.left {
+        let _ = writeln!(text, "  not ended: {left}");
+    }
+    if tripped.is_ok() {
+        text.push_str("  nothing begins or goes on until: gyrus rearm\n");
+    }
+    text
 }
 
 /// Orders a run to stop or pause, and waits until it has.

@@ -31,6 +31,7 @@ use crate::{
     new_run::{self, Wish},
     organs::{self, Ground},
     select::short,
+    stopped,
     watching::{Ears, ears},
     whom::Whom,
 };
@@ -169,6 +170,7 @@ impl Prompt<'_> {
     }
 
     fn whom(&mut self) -> Result<Whom, Failure> {
+        stopped::check(self.gyrus)?;
         if let Some(whom) = &self.whom {
             return Ok(whom.clone());
         }

@@ -14,6 +14,7 @@ mod provider;
 
 mod reaching;
 mod asking;
+mod granting;
 mod at_a_terminal;
 mod limits;
 mod prompting;
@@ -22,8 +23,10 @@ mod models;
 mod wrong;
 mod crashing;
 mod interrupting;
+mod stopping;
 mod holding;
 mod keeping;
+mod undoing;
 mod page;
 mod disks;
 mod demo;

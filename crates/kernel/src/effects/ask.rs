@@ -278,6 +278,7 @@ impl Attempts<'_> {
     /// One attempt with its own reservation, on the record before it leaves.
     async fn attempt(&mut self, choice: Choice) -> Result<Result<Reply, ModelError>, Stop> {
         let core = self.core;
+        core.may_act()?;
         let model = &choice.model;
         let reservation = self.reserve(&**model)?;
         core.warn_of_limits()?;

@@ -82,6 +82,7 @@ pub(crate) async fn perform(
         }
         return observe(core, call, resulted);
     }
+    core.may_act()?;
     if !past.called {
         let called = ToolCalled {
             effect: effect.clone(),
@@ -104,13 +105,7 @@ async fn live(
 ) -> Result<ToolResulted, Stop> {
     let organs = core.kernel.organs();
     let Some(tool) = organs.tools.get(&call.tool) else {
-        let known: Vec<_> = organs.tools.keys().map(String::as_str).collect();
-        let text = format!(
-            "there is no tool `{}`; the tools are {}",
-            call.tool,
-            known.join(", ")
-        );
-        return Ok(refused(core, effect, text));
+        return Ok(refused(core, effect, no_such_tool(core, call)));
     };
     if let Some(resulted) = settled(core, effect, call, tool, &past).await? {
         return Ok(resulted);
@@ -167,6 +162,16 @@ async fn live(
     };
     // Boxed for the same reason as asking a model: most waiting is done before.
     Box::pin(execute::start(core, effect, tool, allowed)).await
+}
+
+fn no_such_tool(core: &Core, call: &ToolCall) -> String {
+    let tools = &core.kernel.organs().tools;
+    let known: Vec<_> = tools.keys().map(String::as_str).collect();
+    format!(
+        "there is no tool `{}`; the tools are {}",
+        call.tool,
+        known.join(", ")
+    )
 }
 
 /// The outcome of a call that a crash cut off, unless it is to be called again.
@@ -264,7 +269,8 @@ fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verd
     let wants = match verdict.risk {
         Risk::Safe => "look at something",
         Risk::Moderate => "make a change",
-        Risk::High | Risk::Critical => "do something that may not be undone",
+        Risk::High => "do something that needs your leave",
+        Risk::Critical => "do something that is asked every time",
     };
     let places: Vec<_> = resolved
         .paths

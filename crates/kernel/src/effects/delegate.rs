@@ -93,6 +93,7 @@ pub(crate) async fn perform(
     if !core.log.is_live() {
         return Err(Stop::EndOfRecord);
     }
+    core.may_act()?;
     let limits = match started {
         Some(past) => past.limits,
         None => begin(core, &effect, child, &work, digest)?,
@@ -244,6 +245,7 @@ async fn drive(
     let (kernel, child) = (&core.kernel, new.id);
     let failed = |error: KernelError| match error {
         KernelError::Stop(stop) => stop,
+        KernelError::Latched(latched) => Ending::Stopped { by: latched.by() }.into(),
         KernelError::Journal(error) => error.into(),
         other => Stop::Failed(format!("child run {child}: {other}")),
     };

@@ -155,6 +155,8 @@ pub(super) async fn start(
         answer,
         attempt,
     } = allowed;
+    // A person may have been asked in between, for hours.
+    core.may_act()?;
     let organs = core.kernel.organs();
     let keeper = if starts_processes(&**tool) {
         match organs.start_keeper() {

@@ -24,7 +24,7 @@ mod nursery;
 mod server;
 mod tree;
 
-use std::{fs, time::Duration};
+use std::{fs, io, time::Duration};
 
 use gyrus_contract::{CommandOutcome, CommandSpec, Containment, KeeperError};
 use gyrus_journal::os::process::ProcessIdentity;
@@ -97,6 +97,15 @@ pub async fn wait_until_gone(identity: &ProcessIdentity, limit: Duration) -> boo
                 && identity.wait_gone(KILL_LIMIT).unwrap_or(false))
     });
     waiting.await.unwrap_or(false)
+}
+
+/// Kills a recorded keeper, and with it its tree, if that is sure: one that is not in a namespace
+/// is left to end its tree, for only it knows it. Does not wait.
+pub(crate) fn kill_init(identity: &ProcessIdentity) -> io::Result<()> {
+    match is_namespace_init(identity) {
+        true => identity.kill(),
+        false => Ok(()),
+    }
 }
 
 /// Whether a process is number 1 in a PID namespace below ours.

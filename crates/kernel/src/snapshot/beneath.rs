@@ -18,17 +18,17 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 /// A folder held open. Paths are relative to it, with `/` between plain parts.
-pub(super) struct Root(OwnedFd);
+pub(crate) struct Root(OwnedFd);
 
 impl Root {
     /// Opens a folder, following links in its own path.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
     }
 
     /// The folder at `path`; the root itself if it is empty.
-    pub(super) fn folder(&self, path: &[u8]) -> io::Result<OwnedFd> {
+    pub(crate) fn folder(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let mut folder = rustix::fs::openat(&self.0, c".", FOLDER, Mode::empty())?;
         for part in path
             .split(|byte| *byte == b'/')
@@ -40,7 +40,7 @@ impl Root {
     }
 
     /// The folder that holds `path`, and the last part.
-    pub(super) fn parent<'a>(&self, path: &'a [u8]) -> io::Result<(OwnedFd, &'a [u8])> {
+    pub(crate) fn parent<'a>(&self, path: &'a [u8]) -> io::Result<(OwnedFd, &'a [u8])> {
         match path.iter().rposition(|byte| *byte == b'/') {
             Some(slash) => Ok((self.folder(&path[..slash])?, &path[slash + 1..])),
             None => Ok((self.folder(b"")?, path)),
@@ -49,7 +49,7 @@ impl Root {
 }
 
 /// The names in a folder, without `.` and `..`, in the order of the file system.
-pub(super) fn names(
+pub(crate) fn names(
     folder: &OwnedFd,
 ) -> io::Result<impl Iterator<Item = io::Result<Vec<u8>>> + use<>> {
     let names = Dir::read_from(folder)?.filter_map(|entry| match entry {
@@ -61,13 +61,13 @@ pub(super) fn names(
 }
 
 /// What a name stands for, links not followed.
-pub(super) fn stat(folder: impl AsFd, name: &[u8]) -> io::Result<Stat> {
+pub(crate) fn stat(folder: impl AsFd, name: &[u8]) -> io::Result<Stat> {
     Ok(rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Opens a regular file for reading. `None` if the name stands for something else by now; a pipe
 /// does not block.
-pub(super) fn open_file(folder: impl AsFd, name: &[u8]) -> io::Result<Option<File>> {
+pub(crate) fn open_file(folder: impl AsFd, name: &[u8]) -> io::Result<Option<File>> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
@@ -80,7 +80,7 @@ pub(super) fn open_file(folder: impl AsFd, name: &[u8]) -> io::Result<Option<Fil
 }
 
 /// The content, of which at most `limit` bytes and one more are read.
-pub(super) fn read(file: &File, limit: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read(file: &File, limit: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     file.take(limit + 1).read_to_end(&mut content)?;
     Ok(content)

@@ -10,6 +10,7 @@ use super::{
     beneath::{self, Root},
     manifest::{Entries, Entry, load_entries},
     name,
+    rebuildable::{Decided, Rule},
     take::{Listed, Listing, list},
 };
 
@@ -29,7 +30,7 @@ pub struct Difference {
 pub enum Change {
     /// Only the folder has it.
     Added,
-    /// Content, kind, target or executable bit differ, or it cannot be read to tell.
+    /// Content, kind, target or mode differ, or it cannot be read to tell.
     Changed,
     /// Only the snapshot has it.
     Removed,
@@ -50,7 +51,8 @@ pub fn differences<E>(
         source,
     };
     let root = Root::open(workspace).map_err(failed)?;
-    let listed = match list(&root).map_err(failed)? {
+    let mut rule = Rule::new(workspace.to_owned(), Decided::by(&before));
+    let listed = match list(&root, &mut rule).map_err(failed)? {
         Listing::Within(listed) => listed,
         Listing::TooLarge {
             files: entries,
@@ -90,17 +92,21 @@ fn removed(left: Entries) -> impl Iterator<Item = Difference> {
 /// Whether what stands at `path` is what the snapshot says. Read by content: times may lie.
 fn is_same(root: &Root, path: &[u8], before: &Entry, now: &Listed) -> bool {
     let stat = match now {
-        Listed::Other(entry) => return entry == before,
+        Listed::Other(entry) => return entry.agrees(before),
         Listed::File(stat) => stat,
     };
     let Entry::File {
         blob,
         bytes,
         executable,
+        mode,
     } = before
     else {
         return false;
     };
+    if mode.is_some_and(|mode| mode != stat.st_mode & 0o777) {
+        return false;
+    }
     if u64::try_from(stat.st_size) != Ok(*bytes) || (stat.st_mode & 0o100 != 0) != *executable {
         return false;
     }

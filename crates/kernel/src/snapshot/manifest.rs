@@ -7,41 +7,78 @@ use serde::{Deserialize, Serialize};
 
 use super::{MAX_BYTES, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, name};
 
-/// The only format so far.
-const VERSION: u32 = 1;
+/// The format that is written: 2 has modes, and folders that are left out. 1 is read too.
+const VERSION: u32 = 2;
 
 /// Everything in a workspace by its encoded path, relative and with `/` between parts.
-pub(super) type Entries = BTreeMap<String, Entry>;
+pub(crate) type Entries = BTreeMap<String, Entry>;
 
 /// One thing in a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Entry {
+pub(crate) enum Entry {
     File {
         blob: BlobId,
         bytes: u64,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         executable: bool,
+        /// Who may read, write and execute it; version 1 does not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
     },
     Link {
         target: String,
     },
-    Folder,
+    Folder {
+        /// As of a file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
+    },
     Skipped {
         why: Skip,
     },
 }
 
+impl Entry {
+    /// Whether both say the same, as far as both say it.
+    pub(crate) fn agrees(&self, other: &Self) -> bool {
+        let modes = |one: &Option<u32>, two: &Option<u32>| match (one, two) {
+            (Some(one), Some(two)) => one == two,
+            (None, _) | (_, None) => true,
+        };
+        match (self, other) {
+            (
+                Self::File {
+                    blob,
+                    executable,
+                    mode,
+                    ..
+                },
+                Self::File {
+                    blob: content,
+                    executable: runs,
+                    mode: other,
+                    ..
+                },
+            ) => blob == content && executable == runs && modes(mode, other),
+            (Self::Folder { mode }, Self::Folder { mode: other }) => modes(mode, other),
+            (one, other) => one == other,
+        }
+    }
+}
+
 /// Why the content of something is not in the snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Skip {
+pub(crate) enum Skip {
     /// A pipe, socket or device.
     Special,
     /// The system would not let it be read.
     Unreadable,
     /// It changed under every attempt to read it.
     Changing,
+    /// A folder of build output, which its tools make again.
+    Rebuildable,
 }
 
 /// A snapshot as it is stored: full without a parent, else what differs from it.
@@ -97,7 +134,7 @@ impl Manifest {
 }
 
 /// The whole content of a snapshot, checked: safe to lay out below any folder.
-pub(super) fn load_entries<E>(
+pub(crate) fn load_entries<E>(
     id: &BlobId,
     load: &impl Fn(&BlobId) -> Result<Vec<u8>, E>,
 ) -> Result<Entries, SnapshotError<E>> {
@@ -113,7 +150,7 @@ pub(super) fn load_entries<E>(
         let bytes = load(&blob).map_err(SnapshotError::Store)?;
         let manifest: Manifest = serde_json::from_slice(&bytes)
             .map_err(|e| malformed(format!("{blob} is not a snapshot: {e}")))?;
-        if manifest.version != VERSION {
+        if !(1..=VERSION).contains(&manifest.version) {
             let version = manifest.version;
             return Err(malformed(format!(
                 "version {version} is unknown; use a newer gyrus"
@@ -145,7 +182,7 @@ fn check(entries: &Entries) -> Result<(), String> {
             ));
         }
         if let Some((parent, _)) = path.rsplit_once('/')
-            && entries.get(parent) != Some(&Entry::Folder)
+            && !matches!(entries.get(parent), Some(Entry::Folder { .. }))
         {
             return Err(format!("`{path}` does not lie in a folder of the snapshot"));
         }
@@ -153,12 +190,20 @@ fn check(entries: &Entries) -> Result<(), String> {
             Entry::File { bytes, .. } if *bytes > MAX_FILE_BYTES => {
                 return Err(format!("`{path}` is larger than {MAX_FILE_BYTES} bytes"));
             }
+            Entry::File {
+                mode: Some(mode), ..
+            }
+            | Entry::Folder { mode: Some(mode) }
+                if *mode > 0o777 =>
+            {
+                return Err(format!("`{path}` has a mode that is none"));
+            }
             Entry::File { bytes, .. } => total = total.saturating_add(*bytes),
             Entry::Link { target } => match name::decode(target) {
                 Some(target) if !target.is_empty() && !target.contains(&0) => {}
                 _ => return Err(format!("the link `{path}` has no possible target")),
             },
-            Entry::Folder | Entry::Skipped { .. } => {}
+            Entry::Folder { .. } | Entry::Skipped { .. } => {}
         }
     }
     if entries.len() as u64 > MAX_ENTRIES || total > MAX_BYTES {

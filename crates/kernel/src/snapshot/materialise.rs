@@ -67,6 +67,7 @@ fn lay_out<E>(
     into: &Path,
 ) -> Result<(), SnapshotError<E>> {
     let mut links = Vec::new();
+    let mut folders = Vec::new();
     for (path, entry) in entries {
         let decoded = name::decode(path).expect("the entries were checked when they were loaded");
         let at = |source| SnapshotError::Folder {
@@ -74,18 +75,22 @@ fn lay_out<E>(
             source,
         };
         match entry {
-            Entry::Folder => make_folder(root, &decoded).map_err(at)?,
+            Entry::Folder { mode } => {
+                make_folder(root, &decoded).map_err(at)?;
+                folders.push((decoded, *mode));
+            }
             Entry::File {
                 blob,
                 bytes,
                 executable,
+                mode,
             } => {
                 let content = load(blob).map_err(SnapshotError::Store)?;
                 if content.len() as u64 != *bytes {
                     let reason = format!("`{path}` is not as long as it says");
                     return Err(SnapshotError::Malformed { id: *id, reason });
                 }
-                make_file(root, &decoded, &content, *executable).map_err(at)?;
+                make_file(root, &decoded, &content, *executable, *mode).map_err(at)?;
             }
             Entry::Link { target } => links.push((decoded, target)),
             Entry::Skipped { .. } => {}
@@ -102,6 +107,17 @@ fn lay_out<E>(
             source: e.into(),
         })?;
     }
+    // Last and from within: a folder may be one that nothing can be put into.
+    for (path, mode) in folders.into_iter().rev() {
+        let Some(mode) = mode else { continue };
+        let set = root
+            .folder(&path)
+            .and_then(|folder| Ok(rustix::fs::fchmod(folder, Mode::from_raw_mode(mode))?));
+        set.map_err(|source| SnapshotError::Folder {
+            path: into.join(OsStr::from_bytes(&path)),
+            source,
+        })?;
+    }
     Ok(())
 }
 
@@ -114,11 +130,22 @@ fn make_folder(root: &Root, path: &[u8]) -> io::Result<()> {
     )?)
 }
 
-fn make_file(root: &Root, path: &[u8], content: &[u8], executable: bool) -> io::Result<()> {
+fn make_file(
+    root: &Root,
+    path: &[u8],
+    content: &[u8],
+    executable: bool,
+    exactly: Option<u32>,
+) -> io::Result<()> {
     let (folder, name) = root.parent(path)?;
-    let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
+    let mode = if executable { 0o777 } else { 0o666 };
+    // Never open to more people than it was, not even for a moment.
+    let mode = Mode::from_raw_mode(exactly.map_or(mode, |exactly| mode & exactly));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, name, flags, mode)?;
+    if let Some(exactly) = exactly {
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(exactly))?;
+    }
     File::from(file).write_all(content)
 }
 

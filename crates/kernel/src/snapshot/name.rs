@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 /// The text of a name or path.
-pub(super) fn encode(bytes: &[u8]) -> String {
+pub(crate) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -23,7 +23,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
 }
 
 /// The bytes of a text made by [`encode`]; `None` if it was not.
-pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {

@@ -14,8 +14,9 @@ use rustix::fs::{FileType, Stat};
 use super::{
     MAX_BYTES, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError,
     beneath::{self, Root},
-    manifest::{Entries, Entry, Manifest, Skip},
+    manifest::{Entries, Entry, Manifest, Skip, load_entries},
     name,
+    rebuildable::{Decided, Rule},
 };
 
 /// A file changed so shortly before it was read may change again without its times moving, because
@@ -48,6 +49,7 @@ pub struct Snapshots {
     previous: Option<BlobId>,
     last: Option<Last>,
     known: HashMap<Vec<u8>, Known>,
+    decided: Decided,
 }
 
 /// The last snapshot that this process took.
@@ -115,7 +117,22 @@ impl Snapshots {
             previous,
             last: None,
             known: HashMap::new(),
+            decided: Decided::default(),
         }
+    }
+
+    /// Leaves out the folders that `first`, the workspace as the run found it, leaves out, and
+    /// none that it holds: a run must not hide a person's folder by calling it ignored.
+    ///
+    /// # Errors
+    /// The store's error, or a refused snapshot.
+    pub fn since<E>(
+        &mut self,
+        first: &BlobId,
+        load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
+    ) -> Result<(), SnapshotError<E>> {
+        self.decided = Decided::by(&load_entries(first, &load)?);
+        Ok(())
     }
 
     /// Takes a snapshot; `put` stores a blob. If it fails, the last snapshot still counts as the
@@ -132,7 +149,8 @@ impl Snapshots {
             source,
         };
         let root = Root::open(&self.workspace).map_err(failed)?;
-        let listed = match list(&root).map_err(failed)? {
+        let mut rule = Rule::new(self.workspace.clone(), self.decided.clone());
+        let listed = match list(&root, &mut rule).map_err(failed)? {
             Listing::Within(listed) => listed,
             Listing::TooLarge { files, bytes } => return Ok(Taken::TooLarge { files, bytes }),
         };
@@ -226,8 +244,9 @@ impl Known {
     }
 }
 
-/// Lists everything below a folder. What vanishes meanwhile is left out.
-pub(super) fn list(root: &Root) -> io::Result<Listing> {
+/// Lists everything below a folder, but what lies in folders of build output. What vanishes
+/// meanwhile is left out.
+pub(super) fn list(root: &Root, rule: &mut Rule) -> io::Result<Listing> {
     let mut listed = Vec::new();
     let mut bytes = 0;
     let mut folders = vec![Vec::new()];
@@ -251,7 +270,10 @@ pub(super) fn list(root: &Root) -> io::Result<Listing> {
             }
         };
         if !path.is_empty() {
-            listed.push((path.clone(), Listed::Other(Entry::Folder)));
+            let mode = rustix::fs::fstat(&folder)
+                .map(|stat| stat.st_mode & 0o777)
+                .ok();
+            listed.push((path.clone(), Listed::Other(Entry::Folder { mode })));
         }
         for name in names {
             let name = name?;
@@ -264,6 +286,10 @@ pub(super) fn list(root: &Root) -> io::Result<Listing> {
                 continue;
             };
             match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory if rule.leaves_out(&below) => {
+                    let why = Skip::Rebuildable;
+                    listed.push((below, Listed::Other(Entry::Skipped { why })));
+                }
                 FileType::Directory => folders.push(below),
                 FileType::RegularFile => {
                     let size = Stamp::of(&stat).bytes;
@@ -323,6 +349,7 @@ fn read_file<E>(
             blob,
             bytes,
             executable,
+            mode: Some(stamp.mode & 0o777),
         };
         return Ok(Read::File(Known {
             stamp,

@@ -407,7 +407,7 @@ fn a_hostile_snapshot_is_refused_before_anything_is_written() {
             json!({"version": 1, "entries": {"a": {"kind": "file", "blob": blob, "bytes": 1_u64 << 60}}}),
             "larger than",
         ),
-        (json!({"version": 2, "entries": {}}), "version 2"),
+        (json!({"version": 3, "entries": {}}), "version 3"),
         (
             json!({"version": 1, "entries": {}, "parent": itself}),
             "more than 50 deltas",
@@ -437,4 +437,98 @@ fn a_hostile_snapshot_is_refused_before_anything_is_written() {
         assert!(!into.exists(), "{manifest}");
         assert_eq!(describe(target.path()), [""; 0], "{manifest}");
     }
+}
+
+#[test]
+fn only_build_output_that_git_does_without_is_left_out() {
+    // A folder, what lies beside or in it, what `.gitignore` says, what git keeps: left out?
+    let cases: [(&str, &str, &str, &str, bool); 14] = [
+        ("target", "Cargo.toml", "target/", "", true),
+        ("target", "target/CACHEDIR.TAG", "target", "", true),
+        ("target", "README.md", "target/", "", false),
+        ("target", "Cargo.toml", "", "", false),
+        ("target", "Cargo.toml", "target/\n!target", "", false),
+        ("target", "Cargo.toml", "target/*", "", false),
+        ("target", "Cargo.toml", "target/", "target/kept", false),
+        ("a/node_modules", "a/package.json", "node_modules", "", true),
+        (
+            "a/node_modules",
+            "a/package.json",
+            "/node_modules",
+            "",
+            false,
+        ),
+        ("a/b/__pycache__", "x", "a/", "", true),
+        ("dist", "package.json", "dist", "src/dist/x", true),
+        ("dist", "package.json", "dist", "dist/x", false),
+        (".venv", ".venv/pyvenv.cfg", ".venv", "", true),
+        ("secrets", "Cargo.toml", "secrets/", "", false),
+    ];
+    for (folder_name, marker, ignored, tracked, left_out) in cases {
+        let (tree, store) = (folder(), Store::default());
+        let at = |path: &str| tree.path().join(path);
+        for path in [folder_name, ".git"] {
+            fs::create_dir_all(at(path)).unwrap();
+        }
+        fs::write(at(marker), "").unwrap();
+        fs::write(at(folder_name).join("inside"), "x").unwrap();
+        fs::write(at(".gitignore"), format!("{ignored}\n.env\n")).unwrap();
+        fs::write(at(".env"), "KEY").unwrap();
+        fs::write(at(".git/index"), index_of(tracked)).unwrap();
+        let case = (folder_name, marker, ignored, tracked);
+        let mut snapshots = Snapshots::new(tree.path().into(), None);
+        let id = store.new_one(&mut snapshots);
+        let entries = store.json(&id)["entries"].clone();
+        assert_eq!(
+            entries[folder_name]["why"] == "rebuildable",
+            left_out,
+            "{case:?}"
+        );
+        assert_eq!(entries[".env"]["kind"], "file", "{case:?}");
+        let inside = format!("{folder_name}/inside");
+        assert_eq!(entries[&inside].is_null(), left_out, "{case:?}");
+        assert_eq!(store.differences(&id, tree.path()), [], "{case:?}");
+        // Later rules change nothing about it.
+        fs::write(at(".gitignore"), if left_out { "" } else { folder_name }).unwrap();
+        fs::write(at(".git/index"), index_of("")).unwrap();
+        snapshots.since(&id, |id| store.load(id)).unwrap();
+        let later = store.new_one(&mut snapshots);
+        let changed = &store.json(&later)["entries"][folder_name];
+        assert!(changed.is_null(), "{case:?}: {changed}");
+    }
+}
+
+/// An index of git with one path, or none.
+fn index_of(path: &str) -> Vec<u8> {
+    let count = u32::from(!path.is_empty());
+    let mut index = [&b"DIRC"[..], &2_u32.to_be_bytes(), &count.to_be_bytes()].concat();
+    if count > 0 {
+        let mut entry = vec![0; 62];
+        entry.extend_from_slice(path.as_bytes());
+        entry.resize(entry.len() / 8 * 8 + 8, 0);
+        index.extend(entry);
+    }
+    index.extend_from_slice(b"TREE\0\0\0\x01x");
+    index.extend([7; 20]);
+    index
+}
+
+#[test]
+fn snapshots_of_the_first_version_are_still_read() {
+    let (store, target) = (Store::default(), folder());
+    let blob = store.put(b"text").unwrap();
+    let manifest = json!({"version": 1, "entries": {
+        "a": {"kind": "folder"},
+        "a/run": {"kind": "file", "blob": blob, "bytes": 4, "executable": true},
+        "a/text": {"kind": "file", "blob": blob, "bytes": 4},
+    }});
+    let id = store.put(&serde_json::to_vec(&manifest).unwrap()).unwrap();
+    let new = target.path().join("new");
+    store.materialise(&id, &new).unwrap();
+    assert_eq!(store.differences(&id, &new), []);
+    fs::set_permissions(new.join("a/run"), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(
+        store.differences(&id, &new),
+        [("a/run".to_owned(), Change::Changed)]
+    );
 }

@@ -1,5 +1,6 @@
 //! Getting what is at an address: each host looked up and checked, connected to at exactly the
-//! addresses that were checked, redirects followed by the same rules.
+//! addresses that were checked, redirects followed by the same rules as long as they stay on that
+//! host.
 
 use std::{
     collections::BTreeSet,
@@ -36,6 +37,8 @@ pub(super) struct Page {
     pub(super) url: Url,
     /// Where the redirects came from, in their order.
     pub(super) redirected_from: Vec<Url>,
+    /// Another host that it leads to, which was not asked.
+    pub(super) leads_to: Option<Url>,
     pub(super) status: StatusCode,
     /// As it was sent; empty if it was not.
     pub(super) content_type: String,
@@ -95,8 +98,11 @@ pub(super) async fn visit(mut url: Url, allowed: &BTreeSet<String>) -> Result<Pa
     let mut redirected_from = Vec::new();
     loop {
         let response = get(&url, allowed).await?;
-        let Some(next) = redirect(&url, &response)? else {
-            return take(url, redirected_from, response).await;
+        let next = redirect(&url, &response)?;
+        let Some(next) = next.filter(|next| same_site(&url, next)) else {
+            let leads_to = redirect(&url, &response)?;
+            let page = take(url, redirected_from, response).await?;
+            return Ok(Page { leads_to, ..page });
         };
         if redirected_from.len() == MAX_REDIRECTS {
             let url = redirected_from.swap_remove(0).into();
@@ -104,6 +110,16 @@ pub(super) async fn visit(mut url: Url, allowed: &BTreeSet<String>) -> Result<Pa
         }
         redirected_from.push(std::mem::replace(&mut url, next));
     }
+}
+
+/// Whether a redirect stays where the call was let to. A host that was vouched for may send
+/// whatever stands in the address on to anybody.
+fn same_site(one: &Url, other: &Url) -> bool {
+    let bare = |url: &Url| {
+        let host = url.host_str().unwrap_or_default();
+        host.strip_prefix("www.").unwrap_or(host).to_owned()
+    };
+    bare(one) == bare(other)
 }
 
 /// Where the response leads.
@@ -227,6 +243,7 @@ async fn take(
     Ok(Page {
         url,
         redirected_from,
+        leads_to: None,
         status: response.status(),
         content_type,
         encoding: encoding.to_ascii_lowercase(),

@@ -237,22 +237,14 @@ fn a_redirect_opens_no_door() {
             write!(stream, "{head}Location: {location}\r\n\r\n").unwrap();
         }
     });
-    let output = fetch(&outer.url("/"));
-    assert!(output.is_error, "{}", output.text);
-    assert!(
-        output
-            .text
-            .contains("`localhost` is not reached, as its address"),
-        "{}",
-        output.text
-    );
-    assert!(inner.requests().is_empty(), "it was reached");
-
     let allowing = Fetch::allowing(["127.0.0.1".to_owned(), "LOCALHOST".to_owned()]);
     let output = World::new().call(&allowing, json!({"url": outer.url("/")}));
+    let told = format!("leads to another host, which was not asked: {location}\n");
+    assert!(output.text.contains(&told), "{}", output.text);
+    assert!(inner.requests().is_empty(), "it was reached");
+
+    let output = World::new().call(&allowing, json!({"url": location}));
     assert!(output.text.ends_with("inner"), "{}", output.text);
-    assert!(output.text.starts_with(&location), "{}", output.text);
-    assert!(output.text.contains(", another host]"), "{}", output.text);
 }
 
 #[test]

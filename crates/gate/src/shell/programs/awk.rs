@@ -15,7 +15,7 @@ pub(super) fn read(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
     let parsed = match OPTIONS.parse(call.args) {
         Ok(parsed) => parsed,
         Err(why) => {
-            reader.runs_code(call.part, "it runs a program that is not read");
+            reader.hides(call.part, "it runs a program that is not read");
             reader.hides(call.part, why);
             return true;
         }
@@ -25,7 +25,7 @@ pub(super) fn read(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
     };
     match program.literal() {
         Some(text) if only_reads(&text) => {}
-        _ => reader.runs_code(
+        _ => reader.hides(
             call.part,
             "it runs a program that may start others or write",
         ),

@@ -49,6 +49,7 @@ pub(super) fn read(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
         }
         "eval" => eval(reader, call),
         "source" | "." => source(reader, call),
+        "trap" if ends_with(reader, call) => {}
         "trap" | "alias" | "unalias" | "hash" | "enable" | "complete" | "compgen" | "compopt"
         | "bind" | "let" | "fc" | "history" | "getopts" | "disown" | "suspend" | "logout"
         | "caller" | "coproc" | "umask" | "bg" | "fg" | "dirs" | "jobs" | "help" | "wait" => {
@@ -102,6 +103,13 @@ fn test(reader: &mut Reader<'_>, call: &Call<'_>) {
             break;
         }
         args = rest;
+    }
+    if args
+        .iter()
+        .any(|word| word.literal().as_deref() == Some("-w"))
+    {
+        // What only reads runs where nothing is writable, and would be told so.
+        reader.runs_code(call.part, "it asks what may be written");
     }
     let all_known = args.iter().all(|word| word.literal().is_some());
     let one = |word: &Word| word.is_one() || word.is_number();
@@ -269,9 +277,28 @@ fn eval(reader: &mut Reader<'_>, call: &Call<'_>) {
     }
 }
 
+/// `trap TEXT EXIT`: the text runs when the shell ends or is ended, wherever it is then.
+fn ends_with(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
+    let words: Option<Vec<String>> = call.args.iter().map(Word::literal).collect();
+    let words = words.unwrap_or_default();
+    let Some((text, signals)) = words.split_first() else {
+        return false;
+    };
+    let ends = |signal: &String| matches!(signal.as_str(), "EXIT" | "INT" | "TERM" | "HUP");
+    if text.is_empty() || text.starts_with('-') || signals.is_empty() || !signals.iter().all(ends) {
+        return false;
+    }
+    reader.hides(call.part, "it runs a text when the shell ends");
+    reader.apart(|reader| {
+        reader.folder = None;
+        reader.other_shell(text);
+    });
+    true
+}
+
 fn source(reader: &mut Reader<'_>, call: &Call<'_>) {
     match call.args.first().and_then(Word::literal) {
-        Some(path) if path.contains('/') => {
+        Some(path) if path.contains('/') && !path.starts_with("/dev/") => {
             reader.reads(&path, call.part);
             reader.runs_code(call.part, "it runs a script in this shell");
             // It may have gone elsewhere.

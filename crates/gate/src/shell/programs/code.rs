@@ -16,14 +16,17 @@ const RUNS: &str = "make gmake cmake ctest cpack ninja meson bazel buck just tas
     golangci-lint cargo rustup npm npx pnpm pnpx yarn jest vitest mocha ava webpack vite rollup \
     esbuild parcel next nuxt ng vue pip pip3 pipx poetry pipenv uv uvx pdm hatch conda mamba bundle \
     bundler gem composer phpunit mix elixir iex rebar3 erl stack cabal ghc ghci runghc zig nim swift \
-    swiftc xcodebuild dart flutter pre-commit script gdb lldb strace ltrace valgrind perf watch entr \
-    parallel expect tclsh wish osascript sqlite3 duckdb ed ex vi vim nvim nano emacs emacsclient \
-    man info top htop flock crystal ocaml dune opam racket sbcl clojure m4 dc \
+    swiftc xcodebuild dart flutter pre-commit valgrind sqlite3 duckdb crystal ocaml dune opam racket sbcl clojure dc \
     protoc swagger openapi-generator pandoc pdflatex latexmk latex xelatex convert magick ffmpeg \
-    ffprobe qemu-img xvfb-run run-parts jupyter streamlit flask django-admin uvicorn gunicorn celery \
+    ffprobe qemu-img jupyter streamlit flask django-admin uvicorn gunicorn celery \
     alembic manage.py rails hugo jekyll mkdocs sphinx-build doxygen shellcheck shfmt hadolint \
-    markdownlint yamllint ansible-lint pyenv nvm rbenv asdf mise volta direnv wasm-pack trunk yq \
+    markdownlint yamllint ansible-lint pyenv nvm rbenv asdf mise volta wasm-pack trunk yq \
     objdump objcopy strip patchelf ccache sccache autoconf automake configure libtool pkg-config";
+
+/// They can run any command, and that is not what they are looked at for.
+const RUNS_ANYTHING: &str = "script gdb lldb strace ltrace perf watch entr parallel expect tclsh wish \
+    osascript ed ex vi vim nvim nano emacs emacsclient man info top htop flock run-parts m4 xvfb-run \
+    direnv busybox toybox xdg-open";
 
 /// Words that make a package manager fetch: program, subcommand.
 const GETS: &[(&str, &[&str])] = &[
@@ -143,6 +146,15 @@ const PINS: &[(&str, &[&str])] = &[
 ];
 
 pub(super) fn read(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
+    let runs_anything = RUNS_ANYTHING
+        .split_ascii_whitespace()
+        .any(|name| name == call.name);
+    if runs_anything && !says_its_version(reader, call) {
+        reader.hides(call.part, "it can run any command");
+    }
+    if runs_anything {
+        return true;
+    }
     if !RUNS
         .split_ascii_whitespace()
         .any(|name| name == call.name || versioned(call.name, name))
@@ -166,11 +178,16 @@ pub(super) fn read(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
                 && (verbs.is_empty() || verbs.contains(&subcommand.as_str()))
         })
     };
+    if is_given_commands(call) {
+        reader.hides(call.part, "it is given commands to run");
+    }
     reader.runs_code(
         call.part,
         "it runs code of the workspace, or code that it is given",
     );
-    if listed(GETS) || gets_otherwise(reader, call) {
+    let bare_init = subcommand == "init" && words().count() == 1;
+    let gets = listed(GETS) && !bare_init || gets_otherwise(reader, call);
+    if gets && !stays_offline(call) {
         reader.fact(Does::GetsPackages, call.part, "it gets packages");
     }
     let pub_publish = call.name == "dart" && call.args.len() > 1;
@@ -195,14 +212,41 @@ pub(super) fn read(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
             subcommand.as_str(),
             "config" | "c" | "get" | "set" | "whoami"
         )
+        && !shows_plain_settings(call)
     {
         reader.fact(Does::UsesCredentials, call.part, "its settings hold tokens");
     }
     true
 }
 
+/// Told to use what is there already. Should it not obey, it runs without a network.
+fn stays_offline(call: &Call<'_>) -> bool {
+    call.args.iter().any(|word| {
+        matches!(
+            word.literal().as_deref(),
+            Some("--offline" | "--no-index" | "--frozen")
+        )
+    })
+}
+
+/// `npm config list` masks tokens, and a setting with a plain name is none.
+fn shows_plain_settings(call: &Call<'_>) -> bool {
+    let words: Option<Vec<String>> = call.args.iter().map(Word::literal).collect();
+    let words = words.unwrap_or_default();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["config" | "c", "list" | "ls"] => true,
+        ["config" | "c", "get", key] => {
+            let plain = key.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+            let secret = ["auth", "token", "pass", "key", "cert", "otp"];
+            plain && !secret.iter().any(|part| key.contains(part))
+        }
+        _ => false,
+    }
+}
+
 /// Arguments that are files with secrets, whatever the program does with them.
-fn secrets(reader: &mut Reader<'_>, call: &Call<'_>) {
+pub(super) fn secrets(reader: &mut Reader<'_>, call: &Call<'_>) {
     for word in call.args {
         let text = word.prefix();
         let value = text
@@ -291,9 +335,19 @@ fn gets_otherwise(reader: &Reader<'_>, call: &Call<'_>) -> bool {
     let module = call
         .args
         .windows(2)
-        .any(|pair| is(&pair[0], "-m") && is(&pair[1], "pip"));
-    if module && call.name.starts_with("python") {
-        return true;
+        .position(|pair| is(&pair[0], "-m") && is(&pair[1], "pip"));
+    if let (Some(module), true) = (module, call.name.starts_with("python")) {
+        let asks = [
+            "--version",
+            "list",
+            "show",
+            "freeze",
+            "check",
+            "help",
+            "inspect",
+        ];
+        let first = call.args.get(module + 2).and_then(Word::literal);
+        return !first.is_some_and(|word| asks.contains(&&*word));
     }
     if !matches!(call.name, "npx" | "pnpx") {
         return false;
@@ -327,5 +381,30 @@ fn stdin(reader: &mut Reader<'_>, call: &Call<'_>) {
         .all(|word| word.literal().as_deref() == Some("-"));
     if interpreter && from_outside && !reader.given_text {
         reader.hides(call.part, "what it runs is known only when it runs");
+    }
+}
+
+/// Whether a program that usually runs what lies in files is given something else to run.
+fn is_given_commands(call: &Call<'_>) -> bool {
+    let mut literals = call.args.iter().map(|word| word.literal());
+    match call.name {
+        // Commands of its own begin with a dot, and some of them are a shell's.
+        "sqlite3" | "duckdb" => literals.any(|word| {
+            word.is_none_or(|word| {
+                word.starts_with('.') || word.contains("\n.") || word.starts_with("-cmd")
+            })
+        }),
+        "make" | "gmake" => {
+            let given = |word: String| ["-", "-f-"].contains(&&*word) || word.starts_with("--ev");
+            literals.any(|word| word.is_none_or(given))
+                || call
+                    .args
+                    .iter()
+                    .any(|word| word.prefix().starts_with("/dev/"))
+        }
+        "gcc" | "g++" | "cc" | "c++" => literals.any(|word| {
+            word.is_none_or(|word| word.starts_with("-wrapper") || word.starts_with("-B"))
+        }),
+        _ => false,
     }
 }

@@ -1,7 +1,7 @@
 //! `find`: an expression whose every word must be known.
 
 use super::{Call, wrappers};
-use crate::shell::{reader::Reader, words::Word};
+use crate::shell::{PARTLY, reader::Reader, words::Word};
 
 /// Tests and settings without a value.
 const ALONE: &[&str] = &[
@@ -143,7 +143,7 @@ fn expression(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<(), &'static s
             reader.writes(value.ok_or("an expression that is not whole")?, call.part);
             at += 1 + usize::from(name == "-fprintf");
         } else if name == "-delete" {
-            delete(reader, call, starts);
+            delete(reader, call, starts, is_limited(&args[start..at]));
         } else if matches!(name.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir") {
             at = run(reader, call, starts, &name, at)?;
         } else {
@@ -153,13 +153,54 @@ fn expression(reader: &mut Reader<'_>, call: &Call<'_>) -> Result<(), &'static s
     Ok(())
 }
 
-fn delete(reader: &mut Reader<'_>, call: &Call<'_>, starts: &[Word]) {
-    if starts.is_empty() {
-        reader.removes(&Word::plain("."), call.part);
+fn delete(reader: &mut Reader<'_>, call: &Call<'_>, starts: &[Word], limited: bool) {
+    let here = [Word::plain(".")];
+    for start in if starts.is_empty() { &here } else { starts } {
+        match limited {
+            true => reader.removes_partly(start, call.part, PARTLY[1]),
+            false => reader.removes(start, call.part),
+        }
     }
-    for start in starts {
-        reader.removes(start, call.part);
-    }
+}
+
+/// Whether what stands before an action lets it reach only names that no file of a repository's
+/// history has.
+fn is_limited(before: &[Word]) -> bool {
+    const MADE: &[&str] = &[
+        "__pycache__",
+        "node_modules",
+        ".pytest_cache",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".DS_Store",
+    ];
+    /// Endings of git's own files.
+    const HISTORY: &[&str] = &[
+        "lock", "pack", "idx", "keep", "rev", "graph", "bitmap", "mtimes", "promisor", "sample",
+    ];
+    let words: Vec<String> = before
+        .iter()
+        .map(|word| word.literal().unwrap_or_default())
+        .collect();
+    let never_history = |pattern: &str| {
+        let ending = pattern.strip_prefix("*.").unwrap_or_default();
+        let plain = !ending.is_empty() && ending.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        MADE.contains(&pattern) || plain && !HISTORY.contains(&ending.to_lowercase().as_str())
+    };
+    let widens = |word: &String| matches!(word.as_str(), "-o" | "-or" | "!" | "-not" | "(" | ",");
+    let named = words
+        .windows(2)
+        .any(|pair| matches!(pair[0].as_str(), "-name" | "-iname") && never_history(&pair[1]));
+    named && !words.iter().any(widens)
+}
+
+/// Whether it is `rm` of what was found, and of nothing else.
+fn removes_found(command: &[Word]) -> bool {
+    let mut words = command.iter().map(Word::literal);
+    let options = ["-f", "-r", "-rf", "-fr", "-v", "--"];
+    words.next() == Some(Some("rm".to_owned()))
+        && command.iter().any(|word| word.raw == "{}")
+        && words.all(|word| word.is_some_and(|word| word == "{}" || options.contains(&&*word)))
 }
 
 /// Reads the command of `-exec`; the names it is given begin with where the search starts.
@@ -176,6 +217,13 @@ fn run(
         .position(ends)
         .ok_or("an expression that is not whole")?;
     let elsewhere = name.ends_with("dir");
+    let command = &call.args[from..from + length];
+    if !elsewhere && removes_found(command) && is_limited(&call.args[..from - 1]) {
+        if reader.command(command) {
+            delete(reader, call, starts, true);
+        }
+        return Ok(from + length + 1);
+    }
     let found = match starts {
         _ if elsewhere => Word::made_up("{}"),
         [] => Word::below("."),

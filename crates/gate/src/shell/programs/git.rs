@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use gyrus_contract::Does;
 
 use super::{Call, git_config, network, options::Spec};
-use crate::shell::{reader::Reader, words::Word};
+use crate::shell::{PARTLY, reader::Reader, words::Word};
 
 /// Options that choose what is shown and how, common to what walks and compares revisions.
 const SHOW: &str = "oneline all graph decorate? stat? shortstat numstat name-only name-status \
@@ -475,6 +475,11 @@ fn subcommand(reader: &mut Reader<'_>, call: &Call<'_>) {
     if asks && call.args.len() == 1 && CHANGES.contains(&call.name) {
         return;
     }
+    // It looks at every file then, and notes what it saw.
+    let looks = |word: &Word| word.prefix().starts_with("--dirty");
+    if call.name == "describe" && call.args.iter().any(looks) {
+        return changes(reader, call);
+    }
     if let Some((_, spec, reach)) = READS.iter().find(|(name, ..)| *name == call.name) {
         return match reads(reader, call, spec) {
             Ok(()) => calm(reader, call, *reach),
@@ -494,8 +499,11 @@ fn subcommand(reader: &mut Reader<'_>, call: &Call<'_>) {
     }
     match CHANGES.contains(&call.name) {
         true => changes(reader, call),
-        // An alias, or a program `git-…` on the path.
-        false => reader.hides(call.part, "a subcommand that is not known"),
+        false => {
+            let alias = "it may be an alias, or a program `git-…` on the path";
+            changes(reader, call);
+            reader.runs_code(call.part, alias);
+        }
     }
 }
 
@@ -630,7 +638,8 @@ fn changes(reader: &mut Reader<'_>, call: &Call<'_>) {
         .unwrap_or_default();
     let loses = match call.name {
         "reset" => has(&["--hard", "--merge", "--keep"]),
-        "clean" | "restore" | "rm" | "mv" | "checkout-index" | "read-tree" => true,
+        "clean" => !has(&["-n", "--dry-run"]),
+        "restore" | "rm" | "mv" | "checkout-index" | "read-tree" => true,
         "checkout" => has(&["--", "-f", "--force", "."]),
         "switch" => has(&["-f", "--force", "--discard-changes"]),
         "stash" => matches!(first.as_str(), "drop" | "clear"),
@@ -638,11 +647,17 @@ fn changes(reader: &mut Reader<'_>, call: &Call<'_>) {
         _ => false,
     };
     if loses {
-        reader.removes(&Word::plain("."), call.part);
+        reader.removes_partly(&Word::plain("."), call.part, PARTLY[0]);
     }
     let destroys = match call.name {
         "reflog" => matches!(first.as_str(), "expire" | "delete"),
-        "gc" | "prune" | "filter-branch" | "filter-repo" | "prune-packed" => true,
+        // By itself it drops only what nothing has named for weeks.
+        "gc" => !call.args.iter().all(|word| {
+            let text = word.literal();
+            text.is_some_and(|text| ["-q", "--quiet", "--auto", "--no-prune"].contains(&&*text))
+        }),
+        "prune" => !has(&["-n", "--dry-run"]),
+        "filter-branch" | "filter-repo" | "prune-packed" => true,
         "stash" => matches!(first.as_str(), "drop" | "clear"),
         _ => false,
     };
@@ -670,6 +685,7 @@ fn outside(reader: &mut Reader<'_>, call: &Call<'_>) {
                 true => {
                     reader.hides(call.part, "it changes settings of all repositories");
                 }
+                false if sets_what_runs_nothing(call) => {}
                 false => reader.writes(&Word::plain(".git/config"), call.part),
             }
         }
@@ -698,6 +714,7 @@ fn outside(reader: &mut Reader<'_>, call: &Call<'_>) {
                 reader.writes(word, call.part);
             }
         }
+        "submodule" | "remote" if stays_here(call) => {}
         "submodule" | "lfs" | "remote" => {
             reader.fact(
                 Does::Connects { hosts: Vec::new() },
@@ -706,6 +723,48 @@ fn outside(reader: &mut Reader<'_>, call: &Call<'_>) {
             );
         }
         _ => {}
+    }
+}
+
+/// `git config KEY VALUE` for settings that name no program and no place.
+fn sets_what_runs_nothing(call: &Call<'_>) -> bool {
+    const KEYS: &[&str] = &[
+        "user.name",
+        "user.email",
+        "init.defaultbranch",
+        "pull.rebase",
+        "push.default",
+        "fetch.prune",
+        "core.autocrlf",
+        "core.filemode",
+        "core.ignorecase",
+        "core.quotepath",
+        "color.ui",
+        "merge.conflictstyle",
+        "rerere.enabled",
+    ];
+    let words: Option<Vec<String>> = call.args.iter().map(Word::literal).collect();
+    let words = words.unwrap_or_default();
+    let words = match words.split_first() {
+        Some((first, rest)) if first == "--local" => rest,
+        _ => &words,
+    };
+    let [key, value] = words else {
+        return false;
+    };
+    KEYS.contains(&key.to_lowercase().as_str()) && !value.starts_with('-')
+}
+
+/// Whether a subcommand that could talk to remotes does not: it lists submodules, or notes a new
+/// remote. Changing a remote is not among these, as others push and fetch by its name.
+fn stays_here(call: &Call<'_>) -> bool {
+    let words: Option<Vec<String>> = call.args.iter().map(Word::literal).collect();
+    let words = words.unwrap_or_default();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match (call.name, &words[..]) {
+        ("submodule", ["status" | "summary", ..]) => true,
+        ("remote", ["add", name, url]) => !name.starts_with('-') && !url.contains("::"),
+        _ => false,
     }
 }
 

@@ -70,6 +70,7 @@ pub(super) fn read(reader: &mut Reader<'_>, words: &[Word], part: &str) {
         system::read,
     ];
     if !families.iter().any(|family| family(reader, &call)) {
+        code::secrets(reader, &call);
         reader.hides(part, "a program that is not known");
     }
 }

@@ -478,6 +478,21 @@ pub(super) fn git(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
     {
         reader.hides(call.part, "an option may make it run other programs");
     }
+    if call.name == "clone" && copies_here(call) {
+        for word in call
+            .args
+            .iter()
+            .filter(|word| !word.prefix().starts_with('-'))
+        {
+            match word.literal() {
+                Some(text) => reader.reads(text.trim_start_matches("file://"), call.part),
+                None => reader.reads("/", call.part),
+            }
+        }
+        reader.runs_code(call.part, "git may run programs that the repository names");
+        clone(reader, call);
+        return true;
+    }
     let url = call.args.iter().find(|word| {
         let text = word.prefix();
         !text.starts_with('-') && (text.contains("://") || is_remote(word) && text.contains('@'))
@@ -505,6 +520,16 @@ pub(super) fn git(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
         }
     }
     true
+}
+
+/// Whether no word is an address: what it copies is a folder of this machine. Should it be
+/// something else after all, it runs without a network.
+fn copies_here(call: &Call<'_>) -> bool {
+    call.args.iter().all(|word| {
+        let text = word.prefix();
+        let path = text.strip_prefix("file:///").unwrap_or(&text);
+        !path.contains(':') && (word.literal().is_some() || text.starts_with("file://"))
+    })
 }
 
 fn push(reader: &mut Reader<'_>, call: &Call<'_>) {

@@ -313,7 +313,14 @@ fn tells_more(call: &Call<'_>) -> Option<&'static str> {
             || text.contains("environ")
             || word.literal().is_none()
     };
-    let ps = call.name == "ps" && call.args.iter().any(shows);
+    let columns = |at: usize| {
+        let before = at.checked_sub(1).and_then(|at| call.args[at].literal());
+        let plain = |word: &Word| word.literal().is_some_and(|text| !text.contains("environ"));
+        before.as_deref() == Some("-o") && plain(&call.args[at])
+            || before.as_deref() == Some("-p") && call.args[at].is_number()
+    };
+    let mut args = call.args.iter().enumerate();
+    let ps = call.name == "ps" && args.any(|(at, word)| shows(word) && !columns(at));
     ps.then_some("it may show the variables of other programs")
 }
 

@@ -28,6 +28,10 @@ pub(super) fn read(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
     if call.name == "kill" && only_asks(call) {
         return true;
     }
+    if call.name == "kill" && ends_its_own(reader, call) {
+        reader.runs_code(call.part, "it ends what the line itself started");
+        return true;
+    }
     if listed(CHANGES) {
         reader.fact(Does::ChangesSystem, call.part, system);
         if matches!(call.name, "chown" | "chgrp" | "chattr" | "setfacl") {
@@ -57,6 +61,23 @@ fn only_asks(call: &Call<'_>) -> bool {
     let first = call.args.first().and_then(Word::literal);
     matches!(first.as_deref(), Some("-l" | "-0"))
         && call.args[1..].iter().all(|word| word.is_number())
+}
+
+/// `kill $!` and its like: numbers of processes that the line itself got. In the sandbox there are
+/// no others.
+fn ends_its_own(reader: &Reader<'_>, call: &Call<'_>) -> bool {
+    let (signals, targets): (Vec<_>, Vec<_>) = call.args.iter().partition(|word| {
+        let text = word.literal().unwrap_or_default();
+        let signal = text.strip_prefix('-').unwrap_or_default();
+        !signal.is_empty() && signal.chars().all(|c| c.is_ascii_uppercase() || c == '9')
+    });
+    let own = |word: &&Word| {
+        let name = word.raw.trim_matches('"').trim_start_matches('$');
+        let name = name.trim_start_matches('{').trim_end_matches('}');
+        matches!(word.raw.trim_matches('"'), "$$" | "$!" | "%1" | "%%")
+            || word.raw.contains('$') && reader.held.contains_key(name)
+    };
+    signals.len() <= 1 && !targets.is_empty() && targets.iter().all(own)
 }
 
 /// The paths whose owner changes.

@@ -129,7 +129,7 @@ fn env(reader: &mut Reader<'_>, call: &Call<'_>) {
         }
     }
     if parsed.has(&["i", "ignore-environment"]) && !words.is_empty() {
-        reader.hides(
+        reader.runs_code(
             call.part,
             "it takes away variables that keep programs from doing more",
         );
@@ -235,10 +235,10 @@ fn shell(reader: &mut Reader<'_>, call: &Call<'_>) {
     match (parsed.has(&["c"]), first.map(Word::literal)) {
         (true, Some(Some(text))) => {
             if matches!(call.name, "zsh" | "ksh") {
-                reader.runs_code(call.part, "it runs a text in another shell");
+                reader.hides(call.part, "it runs a text in another shell");
             }
             if !parsed.operands[1..].iter().all(Word::is_one) {
-                reader.runs_code(call.part, "it runs a text with arguments nobody knows");
+                reader.hides(call.part, "it runs a text with arguments nobody knows");
             }
             reader.other_shell(&text);
         }
@@ -250,7 +250,7 @@ fn shell(reader: &mut Reader<'_>, call: &Call<'_>) {
             }
         }
         (false, None) if reader.given_text => {
-            reader.runs_code(call.part, "it runs a text that stands in the line");
+            reader.hides(call.part, "it runs a text that is not read");
         }
         _ => reader.hides(call.part, "what it runs is known only when it runs"),
     }

@@ -145,6 +145,13 @@ pub(super) fn read(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
             if super::reading::asks_about_itself(call) => {}
         "split" | "csplit" | "patch" | "cpio" | "ar" | "rename" => {
             reader.writes(&Word::plain("."), call.part);
+            if call
+                .args
+                .iter()
+                .any(|word| word.prefix().starts_with("--f"))
+            {
+                reader.hides(call.part, "it hands what it reads to a command");
+            }
             reader.runs_code(call.part, "which files it changes is not read");
         }
         name if name.starts_with("mkfs") => destroys_device(reader, call),
@@ -316,7 +323,8 @@ fn dd(reader: &mut Reader<'_>, call: &Call<'_>) {
 const TAR: Spec = Spec::strict(
     "ctxvzjJapkf:C:hmOW",
     "create list extract verbose gzip bzip2 xz zstd auto-compress file= directory= exclude= \
-     strip-components= to-stdout keep-old-files no-same-owner wildcards",
+     strip-components= to-stdout keep-old-files no-same-owner wildcards \
+     numeric-owner same-owner same-permissions preserve-permissions no-same-permissions",
 );
 
 fn tar(reader: &mut Reader<'_>, call: &Call<'_>) {

@@ -1,0 +1,57 @@
+//! `gyrus rearm`
+
+use std::io::stdin;
+
+use clap::Args;
+
+use crate::{Gyrus, console::put, exit::Code, failure::Failure, own_child, stopped, terminal};
+
+/// Let runs go on after `gyrus stop --all`
+///
+/// Only a person can: a run's own commands are refused. The runs themselves go on with `gyrus
+/// resume`, one by one.
+#[derive(Args)]
+pub(crate) struct Rearm {
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+impl Rearm {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        own_child::refuse("let runs go on")?;
+        let latch = gyrus.home()?.latch();
+        let Err(latched) = latch.check() else {
+            put("nothing is stopped\n")?;
+            return Ok(Code::Reached);
+        };
+        let words = stopped::words(&latched);
+        if !self.yes && !confirmed(&words)? {
+            put("everything stays stopped\n")?;
+            return Ok(Code::Denied);
+        }
+        latch.lift().map_err(|error| {
+            Failure::failed("everything stays stopped")
+                .because(&error)
+                .hint(format!("remove it by hand: {}", latch.path().display()))
+        })?;
+        put(&format!(
+            "runs may go on, which were {words}\n  each goes on with: gyrus resume RUN (gyrus runs \
+             list names them)\n"
+        ))?;
+        Ok(Code::Reached)
+    }
+}
+
+/// Asks the person at the terminal.
+fn confirmed(words: &str) -> Result<bool, Failure> {
+    if !terminal::can_ask() {
+        return Err(Failure::usage("there is no terminal to ask at")
+            .hint("if you are sure: gyrus rearm --yes"));
+    }
+    terminal::forget_what_was_typed();
+    put(&format!("{words}\nlet runs go on? y = yes, n = no: "))?;
+    let mut line = String::new();
+    stdin().read_line(&mut line)?;
+    Ok(matches!(line.trim(), "y" | "yes"))
+}

@@ -1,0 +1,340 @@
+//! `gyrus undo`
+
+use std::{
+    io::{self, BufRead, Write, stdout},
+    path::Path,
+};
+
+use clap::Args;
+use gyrus_contract::RunId;
+use gyrus_journal::{Store, Take};
+use gyrus_kernel::{
+    log_name,
+    undo::{self, Action, Change, Kind, Plan, Refused, UndoError},
+};
+use serde_json::json;
+
+use super::resume;
+use crate::{
+    Gyrus,
+    console::put,
+    env,
+    exit::Code,
+    failure::Failure,
+    own_child,
+    select::{self, short},
+    show::visible::visible,
+    terminal, time,
+};
+
+/// Take back what a run changed in its folder
+///
+/// Shows first what would be deleted, restored and made again, and asks; away from a terminal it
+/// does it only with --yes. What is no longer as the run left it is listed and left alone. What
+/// goes or is overwritten is kept in the trash of gyrus's state, whose path is shown at the end;
+/// nothing ever empties it by itself.
+#[derive(Args)]
+pub(crate) struct Undo {
+    /// The run: `last`, its id, or the start or end of it
+    run: String,
+    /// Go back to the end of this step; 0 is before the run
+    #[arg(long, value_name = "STEP", default_value_t = 0)]
+    to: u32,
+    /// Do it without asking
+    #[arg(long)]
+    yes: bool,
+    /// Print one JSON object to standard output, and ask nothing
+    #[arg(long)]
+    json: bool,
+}
+
+impl Undo {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        own_child::refuse("undo a run")?;
+        let home = gyrus.home()?;
+        let store = home.store()?;
+        let run = select::find(&store, &self.run)?;
+        must_be_free(&store, run)?;
+        let plan = undo::plan(&store, run, self.to).map_err(|error| failure(error, run))?;
+        if !self.json {
+            put(&preview(&plan))?;
+        }
+        if plan.changes.is_empty() {
+            if self.yes {
+                plan.clean().map_err(|error| failure(error, run))?;
+            }
+            if self.json {
+                print(&plan, None)?;
+            } else {
+                put("there is nothing to take back\n")?;
+            }
+            return Ok(if plan.refused.is_empty() {
+                Code::Reached
+            } else {
+                Code::Failed
+            });
+        }
+        if !self.yes && !self.may()? {
+            if self.json {
+                print(&plan, None)?;
+            } else {
+                put(&format!(
+                    "nothing was changed; to do it: {} --yes\n",
+                    self.itself(run)
+                ))?;
+            }
+            return Ok(Code::Reached);
+        }
+        self.carry_out(gyrus, &store, &plan, &home.state.join("trash"))
+    }
+
+    fn itself(&self, run: RunId) -> String {
+        let run = short(&run.to_string()).to_owned();
+        match self.to {
+            0 => format!("gyrus undo {run}"),
+            step => format!("gyrus undo {run} --to {step}"),
+        }
+    }
+
+    /// Asks, where somebody can be asked.
+    fn may(&self) -> Result<bool, Failure> {
+        if self.json || !terminal::can_ask() {
+            return Ok(false);
+        }
+        terminal::forget_what_was_typed();
+        put("take this back? [y/N] ")?;
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line)?;
+        Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+    }
+
+    fn carry_out(
+        &self,
+        gyrus: &Gyrus,
+        store: &Store,
+        plan: &Plan,
+        trash: &Path,
+    ) -> Result<Code, Failure> {
+        // Held meanwhile, so that nobody resumes it. A run that is over cannot be resumed.
+        let _held = if plan.is_over {
+            None
+        } else {
+            Some(store.take(&log_name(plan.run), Take::IfFree)?)
+        };
+        let mut crash = crash_after(gyrus.environment.crash_after.as_deref())?;
+        let (done, trash) = plan
+            .carry_out(store, trash, &mut crash)
+            .map_err(|error| failure(error, plan.run))?;
+        if self.json {
+            print(plan, Some((&done, &trash)))?;
+        } else {
+            put(&said(plan, &done, &trash))?;
+        }
+        Ok(if done.refused.is_empty() {
+            Code::Reached
+        } else {
+            Code::Failed
+        })
+    }
+}
+
+/// What was undone of a run, a line each.
+pub(super) fn lines(store: &Store, run: RunId) -> Result<Vec<String>, Failure> {
+    let undone = undo::undone(store, run).map_err(|error| failure(error, run))?;
+    let line = |undone: &undo::Undone| {
+        let what = match undone.ended {
+            Some((undone, 0)) => format!("{undone} taken back"),
+            Some((undone, left)) => format!("{undone} taken back, {left} left alone"),
+            None => "cut off".to_owned(),
+        };
+        format!(
+            "undone on {} to {}: {what}; what went is in {}",
+            time::utc(undone.at_ms),
+            moment(undone.to),
+            undone.trash.display()
+        )
+    };
+    Ok(undone.iter().map(line).collect())
+}
+
+/// While a process drives the run, or the one that started it, the folder is theirs.
+fn must_be_free(store: &Store, run: RunId) -> Result<(), Failure> {
+    let mut next = Some(run);
+    while let Some(run) = next {
+        if let Some(holder) = store.holder(&log_name(run))? {
+            let name = short(&run.to_string()).to_owned();
+            return Err(Failure::usage(format!(
+                "run {name} is running in process {}; nothing was undone",
+                holder.process.pid
+            ))
+            .hint(format!("stop it first: gyrus stop {name}")));
+        }
+        next = resume::settings(store, run)?
+            .started
+            .parent
+            .as_ref()
+            .map(|parent| parent.run);
+    }
+    Ok(())
+}
+
+fn failure(error: UndoError, run: RunId) -> Failure {
+    let name = short(&run.to_string()).to_owned();
+    match error {
+        UndoError::Journal(error) => error.into(),
+        UndoError::Stop(stop) => (*stop).into(),
+        UndoError::NoStep { .. } => {
+            Failure::usage(error).hint(format!("see its steps: gyrus show {name}"))
+        }
+        UndoError::NotKept { .. } => Failure::usage(error).hint(format!(
+            "what the run did stands in its journal: gyrus show {name}"
+        )),
+        UndoError::Snapshot(_) | UndoError::Content { .. } => Failure::failed(error)
+            .hint("`gyrus runs prune` drops what was kept of folders; then nothing can be undone"),
+        UndoError::Folder { .. } => Failure::failed(error),
+    }
+}
+
+fn moment(to: u32) -> String {
+    match to {
+        0 => "before the run".to_owned(),
+        step => format!("the end of step {step}"),
+    }
+}
+
+fn preview(plan: &Plan) -> String {
+    let mut text = format!(
+        "run {}: {} back to {}\n",
+        short(&plan.run.to_string()),
+        plan.workspace.display(),
+        moment(plan.to)
+    );
+    for change in &plan.changes {
+        text.push_str(&line(change));
+    }
+    if plan.already > 0 {
+        text.push_str(&format!("already as before: {}\n", plan.already));
+    }
+    text.push_str(&left_alone(&plan.refused));
+    if !plan.not_kept.is_empty() {
+        let folders: Vec<String> = plan
+            .not_kept
+            .iter()
+            .map(|folder| format!("{}/", visible(folder)))
+            .collect();
+        text.push_str(&format!(
+            "not touched, because git ignores it and it can be built again: {}\n",
+            folders.join(", ")
+        ));
+    }
+    if let Some(step) = plan.unfinished {
+        text.push_str(&format!(
+            "the run was cut off in step {step}; what it changed in that step cannot be told from \
+             what others changed\n"
+        ));
+    }
+    if !plan.changes.is_empty() {
+        text.push_str(
+            "what somebody else changed while the run went on counts as the run's: look before \
+             you say yes\n",
+        );
+    }
+    text
+}
+
+fn line(change: &Change) -> String {
+    let action = match change.action {
+        Action::Delete => "delete",
+        Action::Restore => "restore",
+        Action::Create => "re-create",
+        Action::Mode => "mode of",
+    };
+    let path = visible(&change.path);
+    match change.kind {
+        Kind::File => format!("  {action:<9} {path} ({} bytes)\n", change.bytes),
+        Kind::Link => format!("  {action:<9} {path} (link)\n"),
+        Kind::Folder => format!("  {action:<9} {path}/\n"),
+    }
+}
+
+fn left_alone(refused: &[Refused]) -> String {
+    if refused.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("left alone ({}):\n", refused.len());
+    for refused in refused {
+        text.push_str(&format!(
+            "  {}: {}\n",
+            visible(&refused.path),
+            visible(&refused.why)
+        ));
+    }
+    text
+}
+
+fn said(plan: &Plan, done: &undo::Done, trash: &Path) -> String {
+    // Those that were refused from the start stand in the preview.
+    let later: Vec<Refused> = done
+        .refused
+        .iter()
+        .filter(|refused| !plan.refused.contains(refused))
+        .cloned()
+        .collect();
+    let mut text = left_alone(&later);
+    text.push_str(&format!(
+        "{} taken back, {} left alone; what went is kept in {}\n",
+        done.undone.len(),
+        done.refused.len(),
+        trash.display()
+    ));
+    if !plan.is_over {
+        let run = short(&plan.run.to_string()).to_owned();
+        text.push_str(&format!(
+            "the run is not over and does not know this; before it goes on, tell it: gyrus steer \
+             {run} TEXT\n"
+        ));
+    }
+    text
+}
+
+/// One object: the plan, and what came of it.
+fn print(plan: &Plan, done: Option<(&undo::Done, &Path)>) -> Result<(), Failure> {
+    let (changes, refused) = match done {
+        Some((done, _)) => (&done.undone, &done.refused),
+        None => (&plan.changes, &plan.refused),
+    };
+    let object = json!({
+        "run": plan.run,
+        "to": plan.to,
+        "workspace": plan.workspace,
+        "done": done.is_some(),
+        "changes": changes,
+        "left_alone": refused,
+        "already": plan.already,
+        "not_kept": plan.not_kept,
+        "unfinished_step": plan.unfinished,
+        "trash": done.map(|(_, trash)| trash),
+    });
+    Ok(writeln!(stdout(), "{object}")?)
+}
+
+/// For tests of recovery: the process kills itself after so many changes on disk.
+fn crash_after(given: Option<&str>) -> Result<impl FnMut(), Failure> {
+    let given = given.map(|given| {
+        given
+            .parse()
+            .map_err(|_| Failure::usage(format!("{}={given} is no number", env::GYRUS_CRASH_AFTER)))
+    });
+    let last: Option<u64> = given.transpose()?;
+    let mut steps = 0;
+    Ok(move || {
+        steps += 1;
+        if last == Some(steps) {
+            // It cannot fail for one's own process.
+            let _ = rustix::process::kill_process(
+                rustix::process::getpid(),
+                rustix::process::Signal::KILL,
+            );
+        }
+    })
+}

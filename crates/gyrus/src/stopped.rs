@@ -1,0 +1,41 @@
+//! What a person is told while all runs are stopped.
+
+use gyrus_kernel::latch::Latched;
+
+use crate::{Gyrus, exit::Code, failure::Failure, show::visible, time};
+
+/// Refuses to begin anything while all runs are stopped, before a model or a folder is touched.
+/// The kernel refuses too, whoever asks it.
+pub(crate) fn check(gyrus: &Gyrus) -> Result<(), Failure> {
+    Ok(gyrus.home()?.latch().check()?)
+}
+
+/// Since when, by whom and why, in one line.
+pub(crate) fn words(latched: &Latched) -> String {
+    let Some(told) = &latched.told else {
+        return format!(
+            "stopped for all; since when, by whom and why cannot be read in {}",
+            latched.path.display()
+        );
+    };
+    let reason = match &told.reason {
+        Some(reason) => format!(": {}", visible::visible(reason)),
+        None => String::new(),
+    };
+    format!(
+        "stopped for all since {}, by {} ({}){reason}",
+        time::utc(told.since_ms),
+        visible::visible(&told.by.id),
+        visible::visible(&told.by.surface),
+    )
+}
+
+impl From<Latched> for Failure {
+    fn from(latched: Latched) -> Self {
+        Self {
+            code: Code::Denied,
+            ..Failure::failed(words(&latched))
+        }
+        .hint("to go on: gyrus rearm")
+    }
+}

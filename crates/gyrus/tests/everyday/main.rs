@@ -1,0 +1,109 @@
+//! Everyday commands pass unasked in the default mode, and end in the sandbox as they do outside.
+//!
+//! Each line of `crates/gate/corpus/everyday.txt` is run in a fresh copy of a small project,
+//! plainly and by gyrus, and the two ends are compared. `cargo xtask everyday` runs all of them.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a failed step fails the test, helpers included"
+)]
+
+mod corpus;
+mod desk;
+mod table;
+
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use corpus::{Line, Missing};
+use desk::{Desk, Original};
+use table::{Came, Table, Tried};
+
+/// Lines are independent of each other, so some are tried at once; they wait for the disk mostly.
+const DESKS: usize = 4;
+
+/// Of a hundred lines, how many pass unasked and end as they do outside.
+const WANTED_PER_CENT: f64 = 95.0;
+
+/// Each so many lines, one is in the sample.
+const SAMPLE_STEP: usize = 43;
+
+fn try_line(desk: &Desk<'_>, line: &Line) -> Tried {
+    let outside = desk.outside(&line.text);
+    let inside = desk.inside(&line.text);
+    Tried {
+        line: line.clone(),
+        came: Came::of(outside, inside, || desk.said_outside()),
+    }
+}
+
+/// Tries them all; nothing if no sandbox holds here.
+fn try_all(lines: &[Line]) -> Option<Table> {
+    let original = Original::lay_out();
+    if !Desk::new(&original, "probe").sandbox_holds() {
+        return None;
+    }
+    let missing = Missing::look();
+    let (skipped, lines): (Vec<_>, Vec<_>) =
+        lines.iter().partition(|line| missing.keeps_from(line));
+    let next = AtomicUsize::new(0);
+    let tried = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for number in 0..DESKS {
+            let desk = Desk::new(&original, &format!("desk-{number}"));
+            let (next, tried, lines) = (&next, &tried, &lines);
+            scope.spawn(move || {
+                while let Some(line) = lines.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let came = try_line(&desk, line);
+                    tried.lock().unwrap().push(came);
+                }
+            });
+        }
+    });
+    let mut tried = tried.into_inner().unwrap();
+    tried.sort_by_key(|tried| tried.line.number);
+    Some(Table {
+        tried,
+        skipped: skipped.into_iter().cloned().collect(),
+    })
+}
+
+#[test]
+fn a_sample_passes_and_ends_as_outside() {
+    let quick = |line: &&Line| !["cargo", "npm"].contains(&line.section.as_str());
+    let lines: Vec<Line> = corpus::lines()
+        .iter()
+        .filter(quick)
+        .step_by(SAMPLE_STEP)
+        .cloned()
+        .collect();
+    match try_all(&lines) {
+        Some(table) => table.must_hold(WANTED_PER_CENT),
+        None => println!("skipped: no sandbox holds on this machine"),
+    }
+}
+
+#[test]
+#[ignore = "takes minutes; `cargo xtask everyday` runs it"]
+fn all_pass_and_end_as_outside() {
+    let only = std::env::var("GYRUS_EVERYDAY").unwrap_or_default();
+    let mut lines = corpus::lines();
+    // Line numbers, a section, or words of lines.
+    let numbers: Vec<String> = only.split(',').map(str::to_owned).collect();
+    lines.retain(|line| {
+        only.is_empty()
+            || line.section == only
+            || numbers.contains(&line.number.to_string())
+            || line.text.contains(&only)
+    });
+    let table = try_all(&lines).expect("a sandbox has to hold on this machine");
+    println!("{table}");
+    if only.is_empty() {
+        table.must_hold(WANTED_PER_CENT);
+    }
+}

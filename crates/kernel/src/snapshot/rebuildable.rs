@@ -1,0 +1,226 @@
+//! Which folders a snapshot leaves out: build output, which may be gigabytes and which its tools
+//! make again.
+//!
+//! Four things must come together, because what is left out cannot be brought back: the folder has
+//! the name of build output, something beside or in it shows which tool makes it, a `.gitignore`
+//! of the repository ignores it, and git keeps nothing of it. A file is never left out, so an
+//! ignored `.env` is kept. What a run's first snapshot says of a folder stays: otherwise a run
+//! could hide a person's folder by writing a `.gitignore`.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    ffi::OsStr,
+    fs,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use ignore::{
+    Match,
+    gitignore::{Gitignore, GitignoreBuilder},
+};
+
+use super::{
+    manifest::{Entries, Entry, Skip},
+    name,
+    tracked::Tracked,
+};
+
+/// Bytes of a `.gitignore` that is looked at.
+const MAX_IGNORE_BYTES: u64 = 1 << 20;
+
+/// A folder of build output, and how it is told from one that only has the name.
+struct Output {
+    name: &'static str,
+    /// One of these lies beside it.
+    beside: &'static [&'static str],
+    /// Or one of these in it.
+    inside: &'static [&'static str],
+}
+
+const fn output(
+    name: &'static str,
+    beside: &'static [&'static str],
+    inside: &'static [&'static str],
+) -> Output {
+    Output {
+        name,
+        beside,
+        inside,
+    }
+}
+
+const NODE: &[&str] = &["package.json"];
+const PYTHON: &[&str] = &[
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "tox.ini",
+    "pytest.ini",
+];
+const GRADLE: &[&str] = &[
+    "build.gradle",
+    "build.gradle.kts",
+    "settings.gradle",
+    "settings.gradle.kts",
+];
+const BUILDERS: &[&str] = &[
+    "package.json",
+    "pyproject.toml",
+    "setup.py",
+    "build.gradle",
+    "build.gradle.kts",
+    "CMakeLists.txt",
+];
+const TAG: &[&str] = &["CACHEDIR.TAG"];
+
+const OUTPUTS: &[Output] = &[
+    output("target", &["Cargo.toml", "pom.xml", "build.sbt"], TAG),
+    output("node_modules", NODE, &[".package-lock.json"]),
+    output(".next", NODE, &[]),
+    output(".nuxt", NODE, &[]),
+    output(".svelte-kit", NODE, &[]),
+    output(".turbo", NODE, &[]),
+    output(".parcel-cache", NODE, &[]),
+    output(".venv", &[], &["pyvenv.cfg"]),
+    output("venv", &[], &["pyvenv.cfg"]),
+    // A folder of Python's own cache may lie beside any source; its name is nobody else's.
+    output("__pycache__", &["."], &[]),
+    output(".tox", PYTHON, TAG),
+    output(".mypy_cache", PYTHON, TAG),
+    output(".pytest_cache", PYTHON, TAG),
+    output(".ruff_cache", PYTHON, TAG),
+    output(".gradle", GRADLE, &[]),
+    output("build", BUILDERS, TAG),
+    output("dist", BUILDERS, TAG),
+];
+
+/// What was found out earlier: whether the folder of this path is left out.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Decided(BTreeMap<Vec<u8>, bool>);
+
+impl Decided {
+    /// As these entries have it.
+    pub(super) fn by(entries: &Entries) -> Self {
+        let decided = entries.iter().filter_map(|(path, entry)| {
+            let left_out = match entry {
+                Entry::Folder { .. } => false,
+                Entry::Skipped {
+                    why: Skip::Rebuildable,
+                } => true,
+                Entry::File { .. } | Entry::Link { .. } | Entry::Skipped { .. } => return None,
+            };
+            let path = name::decode(path)?;
+            named(&path).map(|_| (path, left_out))
+        });
+        Self(decided.collect())
+    }
+}
+
+fn named(path: &[u8]) -> Option<&'static Output> {
+    let last = path.rsplit(|byte| *byte == b'/').next()?;
+    OUTPUTS.iter().find(|output| output.name.as_bytes() == last)
+}
+
+/// Decides, and remembers what it has read to decide.
+pub(super) struct Rule {
+    workspace: PathBuf,
+    decided: Decided,
+    ignores: HashMap<PathBuf, Gitignore>,
+    tracked: HashMap<PathBuf, Tracked>,
+}
+
+impl Rule {
+    /// For one listing of a workspace.
+    pub(super) fn new(workspace: PathBuf, decided: Decided) -> Self {
+        Self {
+            workspace,
+            decided,
+            ignores: HashMap::new(),
+            tracked: HashMap::new(),
+        }
+    }
+
+    /// Whether the folder at this path is left out.
+    pub(super) fn leaves_out(&mut self, path: &[u8]) -> bool {
+        let Some(output) = named(path) else {
+            return false;
+        };
+        if let Some(left_out) = self.decided.0.get(path) {
+            return *left_out;
+        }
+        let folder = self.workspace.join(OsStr::from_bytes(path));
+        shows_its_maker(output, &folder) && self.git_does_without(&folder)
+    }
+
+    /// Whether git ignores a folder and keeps nothing of it.
+    fn git_does_without(&mut self, folder: &Path) -> bool {
+        let repository = folder
+            .ancestors()
+            .skip(1)
+            .find(|above| fs::symlink_metadata(above.join(".git")).is_ok())
+            .map(Path::to_owned);
+        let top = repository.as_deref().unwrap_or(&self.workspace).to_owned();
+        if !self.ignores_folder(&top, folder) {
+            return false;
+        }
+        let Some(repository) = repository else {
+            return true;
+        };
+        let below = folder.strip_prefix(&repository).unwrap_or(folder);
+        self.tracked
+            .entry(repository.clone())
+            .or_insert_with(|| Tracked::read(&repository))
+            .has_nothing_in(below.as_os_str().as_bytes())
+    }
+
+    /// As git reads its files: the deepest that says anything decides, and what lies in an ignored
+    /// folder is ignored.
+    fn ignores_folder(&mut self, top: &Path, folder: &Path) -> bool {
+        let mut down: Vec<&Path> = folder
+            .ancestors()
+            .take_while(|above| above.starts_with(top) && *above != top)
+            .collect();
+        down.reverse();
+        down.into_iter().any(|part| {
+            let above = part.ancestors().skip(1);
+            for place in above.take_while(|place| place.starts_with(top)) {
+                match self.ignore_file(place).matched(part, true) {
+                    Match::Ignore(_) => return true,
+                    Match::Whitelist(_) => return false,
+                    Match::None => {}
+                }
+            }
+            false
+        })
+    }
+
+    fn ignore_file(&mut self, folder: &Path) -> &Gitignore {
+        self.ignores
+            .entry(folder.to_owned())
+            .or_insert_with(|| read_ignore_file(folder).unwrap_or_else(Gitignore::empty))
+    }
+}
+
+fn shows_its_maker(output: &Output, folder: &Path) -> bool {
+    let is_there = |path: PathBuf| fs::symlink_metadata(path).is_ok();
+    let beside = folder.parent().unwrap_or(folder);
+    output.beside.iter().any(|name| is_there(beside.join(name)))
+        || output.inside.iter().any(|name| is_there(folder.join(name)))
+}
+
+/// `None` if it says nothing. A link is not followed, as git does not.
+fn read_ignore_file(folder: &Path) -> Option<Gitignore> {
+    let path = folder.join(".gitignore");
+    let about = fs::symlink_metadata(&path).ok()?;
+    if !about.is_file() || about.len() > MAX_IGNORE_BYTES {
+        return None;
+    }
+    let text = fs::read(&path).ok()?;
+    let mut rules = GitignoreBuilder::new(folder);
+    for line in String::from_utf8_lossy(&text).lines() {
+        // A line that is no pattern says nothing, to git as well.
+        let _ = rules.add_line(None, line);
+    }
+    rules.build().ok()
+}

@@ -1,0 +1,403 @@
+//! Doing it: copies first, then one path after the other.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, DirBuilder, File},
+    io::{self, Write},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, OpenOptionsExt, symlink},
+    },
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::Digest;
+use gyrus_journal::{Reader, Store};
+use rustix::{
+    fd::AsFd,
+    fs::{AtFlags, Mode, OFlags, RenameFlags},
+    io::Errno,
+};
+
+use super::{
+    Action, Change, Plan, Refused, UndoError, look,
+    plan::{NEW_FOLDER, is_as},
+};
+use crate::{
+    log_name,
+    snapshot::{beneath::Root, manifest::Entry, name},
+};
+
+/// What was taken back in the end.
+#[derive(Debug)]
+pub struct Done {
+    /// By path.
+    pub undone: Vec<Change>,
+    /// What was left alone: as planned, and what changed or failed since.
+    pub refused: Vec<Refused>,
+}
+
+impl Plan {
+    /// Takes back what is planned. What goes or is overwritten is copied below `trash`, a new
+    /// folder, before anything changes. `step` is called after every change on disk: for tests of
+    /// crashes.
+    ///
+    /// # Errors
+    /// Before anything was changed: content that cannot be read, a trash that cannot be written.
+    /// What fails later is among the refused.
+    pub fn apply(
+        &self,
+        store: &Store,
+        trash: &Path,
+        step: &mut dyn FnMut(),
+    ) -> Result<Done, UndoError> {
+        let reader = store.reader(&log_name(self.run))?;
+        let root = self.root()?;
+        self.check_contents(&reader)?;
+        self.sweep(&root);
+        let mut at_work = AtWork {
+            plan: self,
+            reader,
+            root,
+            refused: self.refused.clone(),
+            step,
+        };
+        at_work.keep_copies(trash)?;
+        let undone = at_work.change();
+        // What is said to be done must still be so after a loss of power.
+        let _ = at_work
+            .root
+            .folder(b"")
+            .and_then(|root| Ok(rustix::fs::syncfs(root)?));
+        let mut refused = at_work.refused;
+        refused.sort_by(|one, two| one.path.cmp(&two.path));
+        Ok(Done { undone, refused })
+    }
+
+    /// Removes what an undo that was cut off left beside the files.
+    ///
+    /// # Errors
+    /// When the workspace cannot be opened.
+    pub fn clean(&self) -> Result<(), UndoError> {
+        self.sweep(&self.root()?);
+        Ok(())
+    }
+
+    fn root(&self) -> Result<Root, UndoError> {
+        Root::open(&self.workspace).map_err(|source| UndoError::Folder {
+            path: self.workspace.clone(),
+            source,
+        })
+    }
+
+    fn check_contents(&self, reader: &Reader) -> Result<(), UndoError> {
+        for change in &self.changes {
+            if let Some(Entry::File { blob, .. }) = self.before.get(&change.path)
+                && change.action != Action::Mode
+                && let Err(source) = reader.blob(blob)
+            {
+                return Err(UndoError::Content {
+                    path: change.path.clone(),
+                    blob: *blob,
+                    source: Box::new(source),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn sweep(&self, root: &Root) {
+        let differ = |path: &&String| self.before.get(*path) != self.after.get(*path);
+        for path in self.before.keys().filter(differ) {
+            let path = decoded(path);
+            // Where there is none, nothing is to be removed.
+            let _ = root
+                .parent(&path)
+                .and_then(|(folder, _)| remove(folder, &beside(&path)));
+        }
+    }
+}
+
+struct AtWork<'a> {
+    plan: &'a Plan,
+    reader: Reader,
+    root: Root,
+    refused: Vec<Refused>,
+    step: &'a mut dyn FnMut(),
+}
+
+impl AtWork<'_> {
+    /// Copies all that will go.
+    fn keep_copies(&mut self, trash: &Path) -> Result<(), UndoError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            |source| UndoError::Folder { path, source }
+        };
+        private_folder(trash).map_err(failed(trash))?;
+        for change in self.plan.changes.iter().filter(|change| goes(change)) {
+            let path = decoded(&change.path);
+            let Some(now) = is_as(&self.root, &path, self.plan.after.get(&change.path)) else {
+                continue;
+            };
+            let to = trash.join(OsStr::from_bytes(&path));
+            keep(&to, &now).map_err(failed(&to))?;
+            (self.step)();
+        }
+        File::open(trash)
+            .and_then(|trash| Ok(rustix::fs::syncfs(trash)?))
+            .map_err(failed(trash))
+    }
+
+    /// What goes first, from the deepest; then what comes, from the top. Folders get their modes
+    /// when nothing is to be put into them any more.
+    fn change(&mut self) -> Vec<Change> {
+        let plan = self.plan;
+        let mut undone = Vec::new();
+        let (opened, shut): (Vec<&Change>, Vec<&Change>) = plan
+            .changes
+            .iter()
+            .filter(|change| change.action == Action::Mode)
+            .partition(|change| self.is_open_folder(change));
+        let gone = plan.changes.iter().rev();
+        let gone = gone.filter(|change| change.action == Action::Delete);
+        let come = plan.changes.iter();
+        let come = come.filter(|change| matches!(change.action, Action::Restore | Action::Create));
+        for change in opened.into_iter().chain(gone).chain(come).chain(shut) {
+            match self.one(change) {
+                Ok(()) => undone.push(change.clone()),
+                Err(why) => self.refused.push(Refused {
+                    path: change.path.clone(),
+                    why: why.to_string(),
+                }),
+            }
+            (self.step)();
+        }
+        self.finish_folders(&mut undone);
+        undone.sort_by(|one, two| one.path.cmp(&two.path));
+        undone
+    }
+
+    /// Gives the folders that were made their modes, from the deepest.
+    fn finish_folders(&mut self, undone: &mut Vec<Change>) {
+        for change in undone.clone().iter().rev() {
+            let made = matches!(change.action, Action::Create | Action::Restore);
+            let (true, Some(Entry::Folder { mode: Some(mode) })) =
+                (made, self.plan.before.get(&change.path))
+            else {
+                continue;
+            };
+            if let Err(error) = self.set_folder_mode(&decoded(&change.path), *mode) {
+                undone.retain(|undone| undone.path != change.path);
+                self.refused.push(Refused {
+                    path: change.path.clone(),
+                    why: format!("it is back, but not who may enter it: {error}"),
+                });
+            }
+            (self.step)();
+        }
+    }
+
+    /// A folder into which something can be put, once its mode is back.
+    fn is_open_folder(&self, change: &Change) -> bool {
+        match self.plan.before.get(&change.path) {
+            Some(Entry::Folder { mode: Some(mode) }) => mode & 0o300 == 0o300,
+            _ => false,
+        }
+    }
+
+    fn one(&mut self, change: &Change) -> io::Result<()> {
+        let path = decoded(&change.path);
+        let (before, after) = (
+            self.plan.before.get(&change.path),
+            self.plan.after.get(&change.path),
+        );
+        match (change.action, before) {
+            (Action::Mode, Some(Entry::Folder { mode: Some(mode) })) => {
+                self.set_folder_mode(&path, *mode)
+            }
+            (Action::Mode, Some(wanted)) => self.set_file_mode(&path, wanted, after),
+            (Action::Delete, _) => {
+                self.must_be_still(&path, after)?;
+                let (folder, _) = self.root.parent(&path)?;
+                remove(folder, last(&path))
+            }
+            (Action::Restore, Some(wanted)) => self.replace(&path, wanted, after),
+            (Action::Create, Some(wanted)) => self.create(&path, wanted),
+            (Action::Mode | Action::Restore | Action::Create, None) => Ok(()),
+        }
+    }
+
+    fn must_be_still(&self, path: &[u8], after: Option<&Entry>) -> io::Result<look::Now> {
+        is_as(&self.root, path, after)
+            .filter(|now| now.is_still(&self.root, path))
+            .ok_or_else(|| io::Error::other("it was changed just now"))
+    }
+
+    fn create(&mut self, path: &[u8], wanted: &Entry) -> io::Result<()> {
+        let (folder, name) = self.root.parent(path)?;
+        if let Entry::Folder { .. } = wanted {
+            return Ok(rustix::fs::mkdirat(folder, name, new_folder())?);
+        }
+        let beside = self.make_beside(path, wanted, None)?;
+        (self.step)();
+        let flags = RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(&folder, &beside[..], &folder, name, flags) {
+            // The file system cannot tell; a moment ago nothing was there.
+            Err(Errno::INVAL | Errno::NOSYS) if look::stat(&self.root, path)?.is_none() => {
+                Ok(rustix::fs::renameat(&folder, &beside[..], &folder, name)?)
+            }
+            Err(error) => {
+                let _ = remove(&folder, &beside);
+                Err(error.into())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Puts something in the place of what the run left. What is not replaced in one call, a
+    /// folder, changes places with it.
+    fn replace(&mut self, path: &[u8], wanted: &Entry, after: Option<&Entry>) -> io::Result<()> {
+        let (folder, name) = self.root.parent(path)?;
+        let now = self.must_be_still(path, after)?;
+        let beside = self.make_beside(path, wanted, Some(&now.entry))?;
+        (self.step)();
+        let is_folder = |entry: &Entry| matches!(entry, Entry::Folder { .. });
+        let changed = if !now.is_still(&self.root, path) {
+            Err(io::Error::other("it was changed just now"))
+        } else if is_folder(wanted) || is_folder(&now.entry) {
+            let flags = RenameFlags::EXCHANGE;
+            rustix::fs::renameat_with(&folder, &beside[..], &folder, name, flags)
+                .map_err(io::Error::from)
+        } else {
+            rustix::fs::renameat(&folder, &beside[..], &folder, name).map_err(io::Error::from)
+        };
+        (self.step)();
+        // Nothing is there after a rename; after an exchange, what the run left, of which a copy
+        // is kept, or a folder that is empty.
+        let _ = remove(&folder, &beside);
+        changed
+    }
+
+    /// Makes what is wanted under a name of our own in the same folder.
+    fn make_beside(&self, path: &[u8], wanted: &Entry, now: Option<&Entry>) -> io::Result<Vec<u8>> {
+        let (folder, _) = self.root.parent(path)?;
+        let beside = beside(path);
+        let _ = remove(&folder, &beside);
+        match wanted {
+            Entry::Folder { .. } => rustix::fs::mkdirat(&folder, &beside[..], new_folder())?,
+            Entry::Link { target } => {
+                rustix::fs::symlinkat(&decoded(target)[..], &folder, &beside[..])?;
+            }
+            Entry::File { blob, .. } => {
+                let content = self.reader.blob(blob).map_err(io::Error::other)?;
+                let flags = OFlags::WRONLY
+                    | OFlags::CREATE
+                    | OFlags::EXCL
+                    | OFlags::NOFOLLOW
+                    | OFlags::CLOEXEC;
+                let own = Mode::RUSR | Mode::WUSR;
+                let mut file = File::from(rustix::fs::openat(&folder, &beside[..], flags, own)?);
+                file.write_all(&content)?;
+                rustix::fs::fchmod(&file, Mode::from_raw_mode(mode_of(wanted, now)))?;
+                file.sync_all()?;
+            }
+            Entry::Skipped { .. } => return Err(io::Error::other("its content was not kept")),
+        }
+        Ok(beside)
+    }
+
+    fn set_folder_mode(&self, path: &[u8], mode: u32) -> io::Result<()> {
+        // By its name: a folder that nobody may enter cannot be opened.
+        let (folder, name) = self.root.parent(path)?;
+        let about = crate::snapshot::beneath::stat(&folder, name)?;
+        if rustix::fs::FileType::from_raw_mode(about.st_mode) != rustix::fs::FileType::Directory {
+            return Err(io::Error::other("it is no folder any more"));
+        }
+        let mode = Mode::from_raw_mode(mode);
+        Ok(rustix::fs::chmodat(folder, name, mode, AtFlags::empty())?)
+    }
+
+    fn set_file_mode(&self, path: &[u8], wanted: &Entry, after: Option<&Entry>) -> io::Result<()> {
+        let now = self.must_be_still(path, after)?;
+        let (folder, name) = self.root.parent(path)?;
+        let file = crate::snapshot::beneath::open_file(folder, name)?
+            .ok_or_else(|| io::Error::other("it is no file any more"))?;
+        let mode = mode_of(wanted, Some(&now.entry));
+        Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?)
+    }
+}
+
+fn new_folder() -> Mode {
+    Mode::from_raw_mode(NEW_FOLDER)
+}
+
+/// Whether something of it is lost: then a copy is kept.
+fn goes(change: &Change) -> bool {
+    matches!(change.action, Action::Delete | Action::Restore)
+}
+
+/// Version 1 of snapshots knows only whether a file is a program.
+fn mode_of(wanted: &Entry, now: Option<&Entry>) -> u32 {
+    let Entry::File {
+        executable, mode, ..
+    } = wanted
+    else {
+        return 0o600;
+    };
+    let usual = if *executable { 0o700 } else { 0o600 };
+    mode.unwrap_or(match now {
+        Some(Entry::File {
+            executable: runs,
+            mode: Some(now),
+            ..
+        }) if runs == executable => *now,
+        _ => usual,
+    })
+}
+
+fn decoded(path: &str) -> Vec<u8> {
+    name::decode(path).expect("the entries were checked when they were loaded")
+}
+
+fn last(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}
+
+/// The name of the file that will take a path's place. Always the same for a path, so that what a
+/// crash left is found.
+fn beside(path: &[u8]) -> Vec<u8> {
+    let digest = Digest::of(path).to_string();
+    let end: String = digest.chars().rev().take(16).collect();
+    format!(".gyrus-undo-{end}").into_bytes()
+}
+
+/// Removes a file, a link, or an empty folder.
+fn remove(folder: impl AsFd, name: &[u8]) -> io::Result<()> {
+    match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
+        Err(Errno::ISDIR | Errno::PERM) => {
+            Ok(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?)
+        }
+        done => Ok(done?),
+    }
+}
+
+fn private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Puts a copy of what stands in the workspace into the trash.
+fn keep(to: &PathBuf, now: &look::Now) -> io::Result<()> {
+    let folder = to.parent().unwrap_or(to);
+    private_folder(folder)?;
+    match &now.entry {
+        Entry::Folder { .. } => private_folder(to),
+        Entry::Link { target } => symlink(OsStr::from_bytes(&decoded(target)), to),
+        Entry::File { .. } => {
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create_new(true);
+            let mode = now.stat.st_mode & 0o700 | 0o600;
+            options.mode(mode).open(to)?.write_all(&now.content)
+        }
+        Entry::Skipped { .. } => Ok(()),
+    }
+}

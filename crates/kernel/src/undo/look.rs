@@ -1,0 +1,93 @@
+//! What stands at a path now.
+
+use std::io;
+
+use gyrus_contract::BlobId;
+use rustix::fs::{FileType, Stat};
+
+use crate::snapshot::{
+    MAX_FILE_BYTES,
+    beneath::{self, Root},
+    manifest::Entry,
+    name,
+};
+
+/// What stands at a path, and what tells that it still does.
+pub(super) struct Now {
+    pub(super) entry: Entry,
+    pub(super) stat: Stat,
+    /// Of a file.
+    pub(super) content: Vec<u8>,
+}
+
+impl Now {
+    /// Whether the path stands for the same, untouched, as far as its times tell.
+    pub(super) fn is_still(&self, root: &Root, path: &[u8]) -> bool {
+        let stamp = |stat: &Stat| {
+            (
+                stat.st_ino,
+                stat.st_dev,
+                stat.st_size,
+                stat.st_mode,
+                (stat.st_mtime, stat.st_mtime_nsec),
+                (stat.st_ctime, stat.st_ctime_nsec),
+            )
+        };
+        stat(root, path).is_ok_and(|now| now.is_some_and(|now| stamp(&now) == stamp(&self.stat)))
+    }
+}
+
+/// `None` if nothing stands there, or only behind a link.
+pub(super) fn stat(root: &Root, path: &[u8]) -> io::Result<Option<Stat>> {
+    let found = root
+        .parent(path)
+        .and_then(|(folder, name)| beneath::stat(folder, name));
+    match found {
+        Ok(stat) => Ok(Some(stat)),
+        Err(error) if is_absence(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    let absent = [libc::ENOENT, libc::ENOTDIR, libc::ELOOP];
+    error
+        .raw_os_error()
+        .is_some_and(|code| absent.contains(&code))
+}
+
+/// Looks without following a link; a file is read. `Err` if it cannot be told.
+pub(super) fn look(root: &Root, path: &[u8]) -> io::Result<Option<Now>> {
+    let Some(stat) = stat(root, path)? else {
+        return Ok(None);
+    };
+    let mode = Some(stat.st_mode & 0o777);
+    let mut content = Vec::new();
+    let entry = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => Entry::Folder { mode },
+        FileType::Symlink => {
+            let (folder, name) = root.parent(path)?;
+            let target = rustix::fs::readlinkat(folder, name, Vec::new())?;
+            let target = name::encode(target.as_bytes());
+            Entry::Link { target }
+        }
+        FileType::RegularFile => {
+            let (folder, name) = root.parent(path)?;
+            let file = beneath::open_file(folder, name)?
+                .ok_or_else(|| io::Error::other("it changes just now"))?;
+            content = beneath::read(&file, MAX_FILE_BYTES)?;
+            Entry::File {
+                blob: BlobId::of(&content),
+                bytes: content.len() as u64,
+                executable: stat.st_mode & 0o100 != 0,
+                mode,
+            }
+        }
+        _ => return Err(io::Error::other("it is no file, folder or link")),
+    };
+    Ok(Some(Now {
+        entry,
+        stat,
+        content,
+    }))
+}

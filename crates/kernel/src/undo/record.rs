@@ -1,0 +1,155 @@
+//! What was undone, as a log of its own beside the run's: a run that is over gets no entries.
+//!
+//! Kind `undos`, named like the run. Each undo has an entry before the first change and one after
+//! the last; the one before without the other means that it was cut off. Whoever writes it holds
+//! it, so a run is never undone twice at once.
+
+use std::path::{Path, PathBuf};
+
+use gyrus_contract::{BlobId, RunId};
+use gyrus_journal::{LogName, NewEntry, Store, Take, Writer};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{Change, Done, Plan, Refused, UndoError};
+
+/// The kind of these logs.
+const UNDOS: &str = "undos";
+const BEGAN: &str = "undo.began";
+const ENDED: &str = "undo.done";
+
+/// An undo of a run, as it was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undone {
+    /// When it began, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// The step after which the workspace was as it should become; 0 is before the run.
+    pub to: u32,
+    /// Where copies of what went are.
+    pub trash: PathBuf,
+    /// How many paths were taken back and left alone; `None` if it was cut off.
+    pub ended: Option<(u64, u64)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Began {
+    to: u32,
+    trash: PathBuf,
+    /// The planned changes: in a blob, because there may be thousands.
+    changes: BlobId,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Ended {
+    undone: u64,
+    left_alone: u64,
+    /// What was done and refused.
+    paths: BlobId,
+}
+
+#[derive(Serialize)]
+struct Paths<'a> {
+    undone: &'a [Change],
+    refused: &'a [Refused],
+}
+
+fn name(run: RunId) -> LogName {
+    LogName::new(UNDOS, &run.to_string()).expect("an id has only letters, digits and dashes")
+}
+
+impl Plan {
+    /// Takes back what is planned, with copies in a new folder below `trash` and a record of it.
+    ///
+    /// # Errors
+    /// As [`Plan::apply`], or when the record cannot be written or another process undoes this run.
+    pub fn carry_out(
+        &self,
+        store: &Store,
+        trash: &Path,
+        step: &mut dyn FnMut(),
+    ) -> Result<(Done, PathBuf), UndoError> {
+        let log = name(self.run);
+        let writer = if store.exists(&log) {
+            store.take(&log, Take::IfFree)?.0
+        } else {
+            store.create(&log)?
+        };
+        let trash = trash
+            .join(self.run.to_string())
+            .join(writer.next_seq().to_string());
+        let began = Began {
+            to: self.to,
+            trash: trash.clone(),
+            changes: blob(&writer, &self.changes)?,
+        };
+        append(&writer, BEGAN, &began)?;
+        step();
+        let done = self.apply(store, &trash, step)?;
+        let ended = Ended {
+            undone: done.undone.len() as u64,
+            left_alone: done.refused.len() as u64,
+            paths: blob(
+                &writer,
+                &Paths {
+                    undone: &done.undone,
+                    refused: &done.refused,
+                },
+            )?,
+        };
+        append(&writer, ENDED, &ended)?;
+        Ok((done, trash))
+    }
+}
+
+fn blob(writer: &Writer, value: &impl Serialize) -> Result<BlobId, UndoError> {
+    let bytes = serde_json::to_vec(value).expect("paths and words are plain JSON");
+    Ok(writer.put_blob(&bytes)?)
+}
+
+fn append(writer: &Writer, kind: &str, value: &impl Serialize) -> Result<(), UndoError> {
+    let payload = serde_json::value::to_raw_value(value).expect("numbers and paths are plain JSON");
+    writer.append(&[NewEntry {
+        kind,
+        version: 1,
+        payload,
+    }])?;
+    writer.barrier_blocking()?;
+    Ok(())
+}
+
+/// The undos of a run, oldest first.
+///
+/// # Errors
+/// When the record is damaged.
+pub fn undone(store: &Store, run: RunId) -> Result<Vec<Undone>, UndoError> {
+    let log = name(run);
+    let mut found: Vec<Undone> = Vec::new();
+    if !store.exists(&log) {
+        return Ok(found);
+    }
+    for entry in store.reader(&log)?.entries(1)? {
+        let entry = entry?;
+        match entry.kind.as_str() {
+            BEGAN => found.extend(payload::<Began>(&entry).map(|began| Undone {
+                at_ms: entry.at_ms,
+                to: began.to,
+                trash: began.trash,
+                ended: None,
+            })),
+            ENDED => {
+                if let (Some(last), Some(ended)) = (found.last_mut(), payload::<Ended>(&entry)) {
+                    last.ended = Some((ended.undone, ended.left_alone));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// `None` for what a newer version wrote, or what was erased.
+fn payload<T: DeserializeOwned>(entry: &gyrus_journal::Entry) -> Option<T> {
+    match &entry.payload {
+        gyrus_journal::Payload::Json(json) => serde_json::from_str(json.get()).ok(),
+        _ => None,
+    }
+}
