@@ -25,7 +25,6 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         "--test",
         "everyday",
         "--",
-        "--ignored",
         "--nocapture",
     ];
     let status = repository::cargo(&test)?.env(ONLY, only).status()?;

@@ -206,17 +206,19 @@ pub(super) fn read(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
     }
     stdin(reader, call);
     secrets(reader, call);
+    settings(reader, call, &subcommand);
+    true
+}
+
+/// What npm and its kin show of their settings.
+fn settings(reader: &mut Reader<'_>, call: &Call<'_>, subcommand: &str) {
     let npm = matches!(call.name, "npm" | "pnpm" | "yarn");
     if npm
-        && matches!(
-            subcommand.as_str(),
-            "config" | "c" | "get" | "set" | "whoami"
-        )
+        && matches!(subcommand, "config" | "c" | "get" | "set" | "whoami")
         && !shows_plain_settings(call)
     {
         reader.fact(Does::UsesCredentials, call.part, "its settings hold tokens");
     }
-    true
 }
 
 /// Told to use what is there already. Should it not obey, it runs without a network.

@@ -479,16 +479,7 @@ pub(super) fn git(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
         reader.hides(call.part, "an option may make it run other programs");
     }
     if call.name == "clone" && copies_here(call) {
-        for word in call
-            .args
-            .iter()
-            .filter(|word| !word.prefix().starts_with('-'))
-        {
-            match word.literal() {
-                Some(text) => reader.reads(text.trim_start_matches("file://"), call.part),
-                None => reader.reads("/", call.part),
-            }
-        }
+        reads_copied(reader, call);
         reader.runs_code(call.part, "git may run programs that the repository names");
         clone(reader, call);
         return true;
@@ -520,6 +511,20 @@ pub(super) fn git(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
         }
     }
     true
+}
+
+/// What a clone of a folder reads.
+fn reads_copied(reader: &mut Reader<'_>, call: &Call<'_>) {
+    for word in call
+        .args
+        .iter()
+        .filter(|word| !word.prefix().starts_with('-'))
+    {
+        match word.literal() {
+            Some(text) => reader.reads(text.trim_start_matches("file://"), call.part),
+            None => reader.reads("/", call.part),
+        }
+    }
 }
 
 /// Whether no word is an address: what it copies is a folder of this machine. Should it be
