@@ -100,7 +100,7 @@ mod tests {
         insta::assert_snapshot!(shown, @r"
         ┌ approval 2.3 ─────────────────────────────
         │ The tool `shell` wants to do something
-        │ that may not be undone
+        │ that needs your leave
         │ - runs a command
         │ in the model's own words, which nobody
         │ has checked:

@@ -165,7 +165,7 @@ fn a_run_becomes_a_script_that_plays_it_again() {
     path = "out.txt"
 
     [reply.usage]
-    input = 2502
+    input = 2506
     output = 14
     "#);
 }

@@ -50,6 +50,13 @@ async fn no_secret_is_ever_written_and_tools_get_the_real_one() {
         value: SECRET.to_owned(),
     }]);
     scenario.new.goal = Text::new(format!("put the key {SECRET} in place"), Origin::Person);
+    // Else a person would be asked before a secret is written anywhere.
+    scenario.policy = r#"
+        [[rule]]
+        decide = "allow"
+        why = "the person wants the key there"
+        tool = ["put", "append"]
+    "#;
     let bench = scenario.bench();
     let ready = bench.create();
     bench.send(MessageBody::Steer {
