@@ -41,6 +41,12 @@ def gyrus(base_url, place):
     }
 
 
+def gyrus_unconfined(base_url, place):
+    """As the others run commands: with all the rights of whoever started the agent."""
+    how = gyrus(base_url, place)
+    return {**how, "argv": how["argv"] + ["--sandbox", "off"]}
+
+
 def langgraph(base_url, place):
     return {
         "argv": [f"{PEERS}/venv/bin/python", str(HERE / "langgraph_agent.py")]
@@ -70,7 +76,7 @@ def codex(base_url, place):
     }
 
 
-AGENTS = {"gyrus": gyrus, "langgraph": langgraph, "codex": codex}
+AGENTS = {"gyrus": gyrus, "gyrus-unconfined": gyrus_unconfined, "langgraph": langgraph, "codex": codex}
 
 
 def busy_seconds():
