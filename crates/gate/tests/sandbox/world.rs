@@ -38,9 +38,23 @@ pub(crate) const ROOMY: ResourceLimits = ResourceLimits {
     file_bytes: 1 << 30,
 };
 
+/// Where worlds are laid out: not below the system's folders for temporary files, which a sandbox
+/// has of its own.
+fn ground() -> PathBuf {
+    let given = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let scratch = ["/tmp", "/var/tmp", "/dev/shm"];
+    if !scratch.iter().any(|scratch| given.starts_with(scratch)) {
+        return given;
+    }
+    let home = PathBuf::from(std::env::var_os("HOME").unwrap());
+    let own = home.join(".cache/gyrus-tests");
+    fs::create_dir_all(&own).unwrap();
+    fs::canonicalize(own).unwrap()
+}
+
 impl World {
     pub(crate) fn new(user: User, around: Around) -> Self {
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let folder = tempfile::tempdir_in(ground()).unwrap();
         let path = folder.path();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
         for name in [
@@ -165,7 +179,7 @@ impl World {
 
 /// Whether tests may become another user.
 pub(crate) fn can_change_user() -> bool {
-    geteuid().is_root() && reachable_by_others(Path::new(env!("CARGO_TARGET_TMPDIR")))
+    geteuid().is_root() && reachable_by_others(&ground())
 }
 
 fn reachable_by_others(folder: &Path) -> bool {

@@ -218,7 +218,8 @@ fn ground() -> PathBuf {
     if !scratch.iter().any(|scratch| given.starts_with(scratch)) {
         return given;
     }
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tmp");
+    let home = PathBuf::from(std::env::var_os("HOME").unwrap());
+    let own = home.join(".cache/gyrus-tests");
     fs::create_dir_all(&own).unwrap();
     fs::canonicalize(own).unwrap()
 }
