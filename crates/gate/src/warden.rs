@@ -401,6 +401,8 @@ impl Warden {
             Trust::Blocked { why } => {
                 verdict.decision = Decision::Deny;
                 verdict.reasons.push(why);
+                // No rule gives an agent a tool that it does not have.
+                return;
             }
             Trust::AutoApproved { why } if ruling.decision.is_none() => {
                 allow(verdict, mode, vec![why]);
