@@ -11,7 +11,7 @@ use gyrus_contract::{
 use serde_json::{Value, json};
 
 use super::{House, Warden};
-use crate::{WorkspaceError, check_workspace, is_throwaway};
+use crate::{WorkspaceError, check_workspace, is_throwaway, policy};
 
 fn spec(touches: Vec<Touch>) -> ToolSpec {
     ToolSpec {
@@ -426,4 +426,35 @@ fn a_folder_may_be_lost_if_it_is_temporary_or_empty() {
     fs::write(here.path().join("kept"), "x").unwrap();
     let temporary = here.path().starts_with(std::env::temp_dir());
     assert_eq!(is_throwaway(here.path()), temporary);
+}
+
+#[test]
+fn no_rule_gives_an_agent_a_tool_that_it_does_not_have() {
+    let world = World::new();
+    let text = r#"
+        [[rule]]
+        decide = "allow"
+        why = "writing is fine"
+        tool = "tool"
+
+        [agent.default]
+        tools = ["read"]
+    "#;
+    let origin = policy::Origin {
+        file: "policy.toml".into(),
+        may_loosen: true,
+        home: None,
+    };
+    let lines = policy::LineReader {
+        workspace: &world.at("work"),
+        read: &|_| Default::default(),
+    };
+    let laid_down = policy::Policy::parse(text, &origin, lines).unwrap();
+    let gate = world.gate.clone().under(laid_down);
+    let call = world
+        .resolve(&writes(), json!({"path": "src/a.rs"}))
+        .unwrap();
+    let workspace = world.at("work");
+    let verdict = gate.judge(&call, &writes(), &under(&workspace, Mode::Edits, false));
+    assert_eq!(verdict.decision, Deny, "{verdict:?}");
 }
