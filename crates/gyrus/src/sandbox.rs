@@ -181,8 +181,10 @@ pub(crate) fn proof(home: &Home) -> Result<Proof, String> {
         user,
         proof,
     };
-    // Without it the next process tries again.
-    if let Ok(json) = serde_json::to_vec(&kept) {
+    // Without it the next process tries again, as it does where it failed: that may have passed.
+    if NEEDED.into_iter().all(|promise| kept.proof.holds(promise))
+        && let Ok(json) = serde_json::to_vec(&kept)
+    {
         let _ = fs::write(&path, json);
     }
     Ok(kept.proof)

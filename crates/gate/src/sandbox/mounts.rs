@@ -55,6 +55,9 @@ const MACHINE: [&str; 4] = [
 /// Process numbers below this one are used once only, see pid_namespaces(7).
 const RESERVED_NUMBERS: u64 = 300;
 
+/// How often a place may be replaced by another while something is put there.
+const TRIES: usize = 8;
+
 /// What will stand at a place.
 enum Stand {
     /// This, attached nowhere yet.
@@ -355,15 +358,26 @@ fn put(tree: &OwnedFd, place: &Path) -> Result<(), ConfineError> {
     attach(tree, place, Links::Refused)
 }
 
-/// Attaches an empty thing, unless what it shall hide went out of sight by what was put before.
+/// Attaches an empty thing, unless what it shall hide went out of sight by what was put before,
+/// or is gone: services come and go.
 fn attach_hiding(empty: &OwnedFd, place: &Path) -> Result<(), ConfineError> {
     let is_folder = |data: Stat| FileType::from_raw_mode(data.st_mode) == FileType::Directory;
-    match open_plain(place).and_then(fstat).map(is_folder) {
-        Err(error) if is_absent(error) => Ok(()),
-        // Of another kind than it was: a command has put it there, into what is its own.
-        Ok(kind) if kind != is_folder(fstat(empty).map_err(at("hiding", place))?) => Ok(()),
-        _ => attach(empty, place, Links::Refused),
+    for _ in 0..TRIES {
+        match open_plain(place).and_then(fstat).map(is_folder) {
+            Err(error) if is_absent(error) => return Ok(()),
+            // Of another kind than it was: a command has put it there, into what is its own.
+            Ok(kind) if kind != is_folder(fstat(empty).map_err(at("hiding", place))?) => {
+                return Ok(());
+            }
+            _ => {}
+        }
+        match attach(empty, place, Links::Refused) {
+            // Removed in between; another may stand there by now.
+            Err(ConfineError::At { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            attached => return attached,
+        }
     }
+    attach(empty, place, Links::Refused)
 }
 
 /// An empty thing to hide another one with.

@@ -13,6 +13,7 @@ use std::{
         },
     },
     process::{Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Sender},
     thread,
     time::{Duration, Instant},
 };
@@ -128,6 +129,11 @@ enum End {
 /// Runs the command until its tree is gone. `None`: nobody waits for the reply.
 fn run(level: Level, spec: &CommandSpec, guard: &OwnedFd, control: &UnixStream) -> Option<Reply> {
     let deadline = Instant::now().checked_add(Duration::from_millis(spec.time_limit_ms));
+    // Before there is a command, which may use up all processes at once.
+    let reaper = match reap_children() {
+        Ok(reaper) => reaper,
+        Err(error) => return Some(keeper_error("keeping the command", &error)),
+    };
     let (main, mut output) = match start(spec) {
         Ok(started) => started,
         Err(error) => {
@@ -137,7 +143,7 @@ fn run(level: Level, spec: &CommandSpec, guard: &OwnedFd, control: &UnixStream) 
     };
     let mut capture = Capture::new(spec.head_bytes, spec.tail_bytes);
     let served = (|| {
-        let mut children = reap_children(main)?;
+        let mut children = reaper.begin(main)?;
         let end = attend(
             &mut capture,
             &mut output,
@@ -211,12 +217,32 @@ fn standard_input(text: &str) -> io::Result<Stdio> {
     Ok(Stdio::from(file))
 }
 
-/// Waits for all children to come, orphans of the tree among them, on a thread of its own. The
-/// pipe gives the wait status of `main` and closes when no child is left.
-fn reap_children(main: Pid) -> io::Result<PipeReader> {
+/// A thread that will wait for children.
+struct Reaper {
+    main: Sender<Pid>,
+    ended: PipeReader,
+}
+
+/// Readies a thread that waits for all children to come, orphans of the tree among them.
+fn reap_children() -> io::Result<Reaper> {
     let (ended, mut writer) = io::pipe()?;
-    thread::Builder::new().spawn(move || reap(main, &mut writer))?;
-    Ok(ended)
+    let (main, started) = mpsc::channel();
+    thread::Builder::new().spawn(move || {
+        // Without a command there is nothing to wait for.
+        if let Ok(main) = started.recv() {
+            reap(main, &mut writer);
+        }
+    })?;
+    Ok(Reaper { main, ended })
+}
+
+impl Reaper {
+    /// Begins when the command has started. The pipe gives the wait status of `main` and closes
+    /// when no child is left.
+    fn begin(self, main: Pid) -> io::Result<PipeReader> {
+        self.main.send(main).map_err(io::Error::other)?;
+        Ok(self.ended)
+    }
 }
 
 fn reap(main: Pid, writer: &mut PipeWriter) {
