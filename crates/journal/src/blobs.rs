@@ -30,7 +30,13 @@ pub(crate) fn shared_path(shared: &Path, id: &BlobId) -> PathBuf {
 /// The bytes of a blob.
 pub(crate) fn read(files: &Files, id: &BlobId) -> Result<Vec<u8>, Error> {
     let path = files.blobs().join(id.to_string());
-    let file = files.disk.open(&path).map_err(|error| match error.kind() {
+    // A blob may get its own name between two looks.
+    let file = files
+        .disk
+        .open(&path)
+        .or_else(|_| files.disk.open(&unsynced_path(files, id)))
+        .or_else(|_| files.disk.open(&path));
+    let file = file.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::BlobMissing {
             name: files.name.clone(),
             id: *id,
@@ -67,9 +73,29 @@ pub(crate) fn read_whole(file: &dyn DiskFile) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Puts a blob into a log. Its contents are on disk afterwards; its name is once the log's folder
-/// of blobs is synced.
-pub(crate) fn put(files: &Files, shared: &Path, bytes: &[u8]) -> Result<BlobId, Error> {
+/// A blob that is not on disk yet: a sync costs more than all the rest, so those of many are left
+/// to [`finish`].
+#[derive(Debug)]
+pub(crate) struct Unsynced {
+    id: BlobId,
+    /// Kept open: only who wrote a file is sure to hear that it did not get on disk.
+    file: Box<dyn DiskFile>,
+}
+
+/// A blob's name until it is on disk. Left behind, it is removed when the log is taken next, so
+/// whatever has a name of its own was on disk before it got it.
+fn unsynced_path(files: &Files, id: &BlobId) -> PathBuf {
+    files.blobs().join(format!("{TEMPORARY_PREFIX}{id}"))
+}
+
+/// Puts a blob into a log. It is on disk after [`finish`], and once the log's folder of blobs is
+/// synced. It can be read at once.
+pub(crate) fn put(
+    files: &Files,
+    shared: &Path,
+    unsynced: &mut Vec<Unsynced>,
+    bytes: &[u8],
+) -> Result<BlobId, Error> {
     if bytes.len() > BLOB_LIMIT {
         return Err(Error::TooLarge {
             what: "the blob",
@@ -78,6 +104,9 @@ pub(crate) fn put(files: &Files, shared: &Path, bytes: &[u8]) -> Result<BlobId, 
         });
     }
     let id = BlobId::of(bytes);
+    if unsynced.iter().any(|blob| blob.id == id) {
+        return Ok(id);
+    }
     let path = files.blobs().join(id.to_string());
     let common = shared_path(shared, &id);
     // Whatever has the name already is looked at: a damaged copy must not be relied on.
@@ -85,24 +114,23 @@ pub(crate) fn put(files: &Files, shared: &Path, bytes: &[u8]) -> Result<BlobId, 
         Ok(()) => true,
         Err(error) => error.kind() == io::ErrorKind::AlreadyExists,
     };
-    if linked && read(files, &id).is_ok() {
-        return Ok(id);
-    }
     if linked {
+        match read(files, &id) {
+            Ok(_) => return Ok(id),
+            // Nothing is lost with it, and it would be found before the new one.
+            Err(Error::BlobDamaged { .. }) => drop(files.disk.remove_file(&path)),
+            Err(_) => {}
+        }
         let _ = files.disk.remove_file(&common);
     }
-    let temporary = files
-        .blobs()
-        .join(format!("{TEMPORARY_PREFIX}{}", uuid::Uuid::now_v7()));
+    let temporary = unsynced_path(files, &id);
+    // What an attempt that failed could not remove.
+    let _ = files.disk.remove_file(&temporary);
     let file = files
         .disk
         .create_new(&temporary)
         .map_err(Error::io("create", &temporary))?;
-    let written = write_all(file.as_ref(), bytes)
-        .and_then(|()| file.sync())
-        .and_then(|()| files.disk.rename(&temporary, &path));
-    if let Err(source) = written {
-        // Left behind, it is removed when the log is taken next.
+    if let Err(source) = write_all(file.as_ref(), bytes) {
         let _ = files.disk.remove_file(&temporary);
         return Err(Error::Io {
             what: "write the blob",
@@ -110,8 +138,32 @@ pub(crate) fn put(files: &Files, shared: &Path, bytes: &[u8]) -> Result<BlobId, 
             source,
         });
     }
-    share(files, shared, &id);
+    unsynced.push(Unsynced { id, file });
     Ok(id)
+}
+
+/// Puts blobs on disk and gives them their names, which are on disk once the log's folder of blobs
+/// is synced.
+pub(crate) fn finish(
+    files: &Files,
+    shared: &Path,
+    unsynced: &mut Vec<Unsynced>,
+) -> Result<(), Error> {
+    let blobs = std::mem::take(unsynced);
+    let open: Vec<&dyn DiskFile> = blobs.iter().map(|blob| blob.file.as_ref()).collect();
+    files
+        .disk
+        .sync_files(&open)
+        .map_err(Error::io("sync a blob in", files.blobs()))?;
+    for Unsynced { id, .. } in &blobs {
+        let path = files.blobs().join(id.to_string());
+        files
+            .disk
+            .rename(&unsynced_path(files, id), &path)
+            .map_err(Error::io("put in place", path))?;
+        share(files, shared, id);
+    }
+    Ok(())
 }
 
 /// Gives a blob of a log its shared name. Failing costs a second copy some day and nothing else.

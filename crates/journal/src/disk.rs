@@ -16,6 +16,11 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
     /// Opens a file for reading and writing at its end, creating it if it is absent.
     fn open_lock(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// Puts contents and lengths of files on disk, as [`DiskFile::sync`] does; which of them are
+    /// if it fails is not known.
+    fn sync_files(&self, files: &[&dyn DiskFile]) -> io::Result<()> {
+        files.iter().try_for_each(|file| file.sync())
+    }
     /// Creates one folder, for the user alone.
     fn create_folder(&self, path: &Path) -> io::Result<()>;
     /// Puts the names in a folder on disk (not the contents of what they name).

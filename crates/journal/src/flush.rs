@@ -17,7 +17,9 @@ use gyrus_contract::Digest;
 use tokio::sync::watch;
 
 use crate::{
-    Error, flushers,
+    Error,
+    blobs::{self, Unsynced},
+    flushers,
     lock::Lock,
     segment::{Files, write_all},
     store::Home,
@@ -33,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) home: Arc<Home>,
     pub(crate) files: Arc<Files>,
     state: Mutex<State>,
+    /// Blobs that the next flush puts on disk.
+    unsynced: Mutex<Vec<Unsynced>>,
     /// Signalled when a flush ends.
     pub(crate) flushed: Arc<Condvar>,
     pub(crate) durable: watch::Sender<u64>,
@@ -114,6 +118,7 @@ impl Shared {
             taken_us: home.disk.now().mono_us,
             files: Arc::new(files),
             state: Mutex::new(state),
+            unsynced: Mutex::default(),
             flushed: Arc::default(),
             durable,
             output: Mutex::new(output),
@@ -124,6 +129,12 @@ impl Shared {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         // Every change under this lock is complete before anything in it can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Held while a blob is written and while blobs are put on disk.
+    pub(crate) fn unsynced(&self) -> MutexGuard<'_, Vec<Unsynced>> {
+        // A blob is among them only when it is whole.
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state of a writer that did not fail.
@@ -187,10 +198,12 @@ impl Shared {
         });
     }
 
-    /// One write and one sync. Returns the new last durable entry.
+    /// One write and one sync, after those of new blobs. Returns the new last durable entry.
     fn write(&self, pending: &[u8], target: Target, put: bool) -> Result<u64, Error> {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         if put {
+            let shared = self.home.shared_blobs();
+            blobs::finish(&self.files, &shared, &mut self.unsynced())?;
             let folder = self.files.blobs();
             self.files
                 .disk

@@ -27,6 +27,9 @@ const HEADER_ALLOWANCE: usize = 256;
 /// Appending waits for the disk when more bytes than this are buffered.
 const PENDING_LIMIT: usize = 16 << 20;
 
+/// Putting a blob waits for the disk when so many are not on it yet. Each is an open file.
+const UNSYNCED_LIMIT: usize = 64;
+
 /// An entry to append.
 #[derive(Debug, Clone)]
 pub struct NewEntry<'a> {
@@ -138,11 +141,18 @@ impl Writer {
     }
 
     /// Stores content beside the log. It is on disk, under its name, before any entry that is
-    /// appended from now on. Blocks for the disk if the content is new.
+    /// appended from now on, and can be read at once. May block for the disk.
     pub fn put_blob(&self, bytes: &[u8]) -> Result<BlobId, Error> {
         drop(self.shared.accepting()?);
-        let id = blobs::put(&self.shared.files, &self.shared.home.shared_blobs(), bytes)?;
+        let shared = self.shared.home.shared_blobs();
+        let mut unsynced = self.shared.unsynced();
+        let id = blobs::put(&self.shared.files, &shared, &mut unsynced, bytes)?;
+        let full = unsynced.len() >= UNSYNCED_LIMIT;
+        drop(unsynced);
         self.shared.state().blobs += 1;
+        if full {
+            self.barrier_blocking()?;
+        }
         Ok(id)
     }
 

@@ -384,6 +384,7 @@ fn blobs_are_shared_checked_and_dropped() {
     let writer = store.create(&name).unwrap();
     let second = store.create(&LogName::new("runs", "b").unwrap()).unwrap();
     let blob = writer.put_blob(&[1; 100]).unwrap();
+    writer.barrier_blocking().unwrap();
     assert_eq!(second.put_blob(&[1; 100]).unwrap(), blob);
     let file = store.folder(&name).join("blobs").join(blob.to_string());
     use std::os::unix::fs::MetadataExt;

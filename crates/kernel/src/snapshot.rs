@@ -1,7 +1,8 @@
 //! The content of a workspace at the end of a cycle, so that a fork can start from it.
 //!
-//! A snapshot is a small JSON blob that names the blobs of its files: either all of them, or what
-//! changed since its parent. A file whose size, times and inode are as they were is not read again.
+//! A snapshot is a JSON blob that says where the contents of its files are: of all of them, or of
+//! what changed since its parent. Small files are stored many to a blob (see `pack`). A file whose
+//! size, times and inode are as they were is not read again.
 //! A workspace over the limits has no snapshot at all: half of one would be believed.
 //!
 //! Taking never follows a symbolic link and [`materialise`] never writes through one; what a
@@ -14,6 +15,7 @@ mod differences;
 pub(crate) mod manifest;
 mod materialise;
 pub(crate) mod name;
+pub(crate) mod pack;
 mod rebuildable;
 mod take;
 mod tracked;
@@ -29,9 +31,9 @@ use std::{io, path::PathBuf};
 use gyrus_contract::BlobId;
 
 /// Files, folders and links in one snapshot.
-pub const MAX_ENTRIES: u64 = 5_000;
+pub const MAX_ENTRIES: u64 = 30_000;
 /// Bytes of all files of one snapshot.
-pub const MAX_BYTES: u64 = 64 << 20;
+pub const MAX_BYTES: u64 = 256 << 20;
 /// Bytes of one file.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
 /// Deltas between a snapshot and the full one that it goes back to.

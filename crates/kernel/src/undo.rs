@@ -25,7 +25,7 @@ use crate::{Stop, snapshot::SnapshotError};
 pub use self::{
     apply::Done,
     plan::{Plan, plan},
-    record::{Undone, undone},
+    record::{Undone, forget, undone},
 };
 
 /// What happens to a path.
@@ -116,7 +116,7 @@ pub enum UndoError {
         /// Its name in the store.
         blob: BlobId,
         /// Why.
-        source: Box<gyrus_journal::Error>,
+        source: Box<SnapshotError<gyrus_journal::Error>>,
     },
     /// The workspace or the trash cannot be used.
     #[error("{path} cannot be used: {source}")]

@@ -196,10 +196,20 @@ impl Life {
             Action::Barrier => self.barrier()?,
             Action::Blob { which } => {
                 let writer = self.writer()?;
-                let bytes = vec![b'a'; 100 + usize::try_from(which * 600).unwrap_or(0)];
-                let id = writer.put_blob(&bytes)?;
-                self.oracle.put(id, bytes);
+                // Each alone, and the last after some that it shares a sync with.
+                let first = if which == 3 { 1 } else { which };
+                let mut named = Vec::new();
+                for which in first..=which {
+                    let bytes = vec![b'a'; 100 + usize::try_from(which * 600).unwrap_or(0)];
+                    let id = writer.put_blob(&bytes)?;
+                    if writer.blob(&id)? != bytes {
+                        let story = format!("the blob {id} reads as another");
+                        return Err(Trouble::Wrong(story));
+                    }
+                    named.push((id, bytes));
+                }
                 self.append(&writer, 1, 0)?;
+                self.oracle.names(named);
             }
             Action::Send => self.send()?,
             Action::Consume => {

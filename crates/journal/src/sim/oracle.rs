@@ -19,6 +19,8 @@ pub(super) enum Presence {
 struct Written {
     payload: String,
     erased: Presence,
+    /// The blobs it names.
+    blobs: Vec<(BlobId, Vec<u8>)>,
 }
 
 #[derive(Debug, Clone)]
@@ -35,9 +37,6 @@ pub(super) struct Oracle {
     /// Everything appended; what was not acknowledged may be missing from some place on.
     written: Vec<Written>,
     acknowledged: usize,
-    blobs: BTreeMap<BlobId, Vec<u8>>,
-    /// Put, and not followed by a barrier.
-    new_blobs: Vec<(BlobId, Vec<u8>)>,
     messages: BTreeMap<String, Message>,
 }
 
@@ -59,8 +58,6 @@ impl Oracle {
             exists: Presence::No,
             written: Vec::new(),
             acknowledged: 0,
-            blobs: BTreeMap::new(),
-            new_blobs: Vec::new(),
             messages: BTreeMap::new(),
         }
     }
@@ -69,11 +66,15 @@ impl Oracle {
         self.written.push(Written {
             payload,
             erased: Presence::No,
+            blobs: Vec::new(),
         });
     }
 
-    pub(super) fn put(&mut self, id: BlobId, bytes: Vec<u8>) {
-        self.new_blobs.push((id, bytes));
+    /// The last entry names these blobs: wherever it is, they are.
+    pub(super) fn names(&mut self, blobs: Vec<(BlobId, Vec<u8>)>) {
+        if let Some(last) = self.written.last_mut() {
+            last.blobs = blobs;
+        }
     }
 
     /// Everything appended up to this entry was said to be on disk.
@@ -91,7 +92,6 @@ impl Oracle {
         ensure(seq == self.last(), || {
             format!("a barrier says {seq}, not {}", self.last())
         })?;
-        self.blobs.extend(self.new_blobs.drain(..));
         self.acknowledge(seq)
     }
 
@@ -99,7 +99,6 @@ impl Oracle {
     pub(super) fn recovered(&mut self, seq: u64) -> Verdict {
         self.acknowledge(seq)?;
         self.written.truncate(self.acknowledged);
-        self.new_blobs.clear();
         self.exists = Presence::Yes;
         Ok(())
     }
@@ -224,7 +223,8 @@ impl Oracle {
         ensure(found == expected.map(|e| e.hash), || {
             format!("another entry {middle}")
         })?;
-        for (id, bytes) in &self.blobs {
+        let surviving = self.written.iter().zip(&entries);
+        for (id, bytes) in surviving.flat_map(|(written, _)| &written.blobs) {
             let found = reader.blob(id).map_err(on("reading a blob"))?;
             ensure(found == *bytes, || "another blob".to_owned())?;
         }

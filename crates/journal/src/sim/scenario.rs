@@ -9,7 +9,7 @@ pub(super) enum Action {
     Append { entries: u64, length: usize },
     /// Waits for the disk.
     Barrier,
-    /// Puts one of a few blobs, and an entry that names it.
+    /// Puts one of a few blobs or some of them, and an entry that names them.
     Blob { which: u64 },
     /// Sends a message.
     Send,

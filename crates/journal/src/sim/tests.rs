@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
+use gyrus_contract::BlobId;
 use serde_json::value::RawValue;
 
 use super::{Fault, SimDisk, explore, shrink};
@@ -87,6 +88,74 @@ fn a_writer_that_failed_says_the_same_for_good_and_the_truth() {
                 "seed {seed}"
             );
         }
+    }
+}
+
+#[test]
+fn blobs_that_share_a_sync_are_whole_wherever_an_entry_names_them() {
+    let contents = || (0..5).map(|number| vec![number; 700]);
+    let put = |writer: &Writer, count| -> Result<(), Error> {
+        for bytes in contents().take(count) {
+            writer.put_blob(&bytes)?;
+        }
+        append(writer)?;
+        writer.barrier_blocking().map(drop)
+    };
+    for fault in [Fault::PowerCut, Fault::Io, Fault::NoSpace] {
+        let mut call = 0;
+        loop {
+            call += 1;
+            let (disk, store, name, writer) = written();
+            let before = disk.calls();
+            disk.fail_at(before + call, fault);
+            // Of the second round, some are stored already.
+            let lived = put(&writer, 2).and_then(|()| put(&writer, 5));
+            let over = disk.fired() == 0;
+            drop((lived, writer, store));
+            for seed in 0..6 {
+                let after = disk.crash(seed);
+                let store = Store::open_on(Arc::new(after), Path::new("/home")).unwrap();
+                let reader = store.reader(&name).unwrap();
+                let entries = reader.end().unwrap() - 3;
+                let named = [0, 2, 5][usize::try_from(entries).unwrap()];
+                for bytes in contents().take(named) {
+                    let blob = reader.blob(&BlobId::of(&bytes)).unwrap();
+                    assert_eq!(blob, bytes, "{fault:?} at call {call}, seed {seed}");
+                }
+                // What was left half done is put again.
+                let (writer, _) = store.take(&name, Take::IfFree).unwrap();
+                put(&writer, 5).unwrap();
+                for bytes in contents() {
+                    assert_eq!(writer.blob(&BlobId::of(&bytes)).unwrap(), bytes);
+                }
+            }
+            if over {
+                assert!(call > 40, "{call} calls");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn blobs_can_be_read_before_they_are_on_disk_and_after_a_crash() {
+    let (disk, store, name, writer) = written();
+    let blobs: Vec<BlobId> = (0_u8..100)
+        .map(|number| writer.put_blob(&[number; 40]).unwrap())
+        .collect();
+    // Before the last of them is on disk, all can be read.
+    for (blob, number) in blobs.iter().zip(0..) {
+        assert_eq!(
+            store.reader(&name).unwrap().blob(blob).unwrap(),
+            [number; 40]
+        );
+    }
+    append(&writer).unwrap();
+    writer.barrier_blocking().unwrap();
+    for seed in 0..10 {
+        let store = Store::open_on(Arc::new(disk.crash(seed)), Path::new("/home")).unwrap();
+        let reader = store.reader(&name).unwrap();
+        assert!(blobs.iter().all(|blob| reader.blob(blob).is_ok()));
     }
 }
 

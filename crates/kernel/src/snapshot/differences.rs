@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     MAX_FILE_BYTES, SnapshotError,
     beneath::{self, Root},
-    manifest::{Entries, Entry, load_entries},
+    manifest::{Entries, Entry, load_contents},
     name,
     rebuildable::{Decided, Rule},
     take::{Listed, Listing, list},
@@ -45,7 +45,7 @@ pub fn differences<E>(
     load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
     workspace: &Path,
 ) -> Result<Vec<Difference>, SnapshotError<E>> {
-    let mut before = load_entries(id, &load)?;
+    let mut before = load_contents(id, &load)?.entries;
     let failed = |source| SnapshotError::Folder {
         path: workspace.to_owned(),
         source,
@@ -91,23 +91,24 @@ fn removed(left: Entries) -> impl Iterator<Item = Difference> {
 
 /// Whether what stands at `path` is what the snapshot says. Read by content: times may lie.
 fn is_same(root: &Root, path: &[u8], before: &Entry, now: &Listed) -> bool {
-    let stat = match now {
+    let stamp = match now {
         Listed::Other(entry) => return entry.agrees(before),
-        Listed::File(stat) => stat,
+        Listed::File(stamp) => stamp,
     };
     let Entry::File {
         blob,
         bytes,
         executable,
         mode,
+        ..
     } = before
     else {
         return false;
     };
-    if mode.is_some_and(|mode| mode != stat.st_mode & 0o777) {
+    if mode.is_some_and(|mode| mode != stamp.mode & 0o777) {
         return false;
     }
-    if u64::try_from(stat.st_size) != Ok(*bytes) || (stat.st_mode & 0o100 != 0) != *executable {
+    if stamp.bytes != *bytes || (stamp.mode & 0o100 != 0) != *executable {
         return false;
     }
     let content = root.parent(path).and_then(|(folder, name)| {

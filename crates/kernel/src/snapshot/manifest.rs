@@ -7,19 +7,36 @@ use serde::{Deserialize, Serialize};
 
 use super::{MAX_BYTES, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, name};
 
-/// The format that is written: 2 has modes, and folders that are left out. 1 is read too.
-const VERSION: u32 = 2;
+/// The format that is written: 3 has packs. 2 has modes, and folders that are left out; it is read
+/// too, and so is 1.
+const VERSION: u32 = 3;
 
 /// Everything in a workspace by its encoded path, relative and with `/` between parts.
 pub(crate) type Entries = BTreeMap<String, Entry>;
+
+/// A snapshot that was read or is about to be written.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub(super) id: BlobId,
+    pub(crate) entries: Entries,
+    /// Blobs with the contents of many files, by number.
+    pub(super) packs: Vec<BlobId>,
+}
+
+/// Where a file's content begins: in the pack of this number, at this byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place(pub(super) u32, pub(super) u32);
 
 /// One thing in a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Entry {
     File {
+        /// The hash of its content, and without a place the blob that holds it.
         blob: BlobId,
         bytes: u64,
+        #[serde(default, rename = "in", skip_serializing_if = "Option::is_none")]
+        place: Option<Place>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         executable: bool,
         /// Who may read, write and execute it; version 1 does not say.
@@ -82,42 +99,67 @@ pub(crate) enum Skip {
 }
 
 /// A snapshot as it is stored: full without a parent, else what differs from it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Manifest {
+struct Stored {
     version: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     parent: Option<BlobId>,
+    #[serde(default)]
+    packs: Vec<BlobId>,
     entries: Entries,
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    #[serde(default)]
     removed: BTreeSet<String>,
 }
 
-impl Manifest {
-    pub(super) fn full(entries: Entries) -> Self {
+/// The same, to be written.
+#[derive(Debug, Serialize)]
+pub(super) struct Manifest<'a> {
+    version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<BlobId>,
+    /// Those that are new; they are numbered on from the parent's.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    packs: &'a [BlobId],
+    entries: BTreeMap<&'a str, &'a Entry>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    removed: Vec<&'a str>,
+}
+
+/// Bytes of an entry in JSON, roughly.
+const ENTRY_BYTES: usize = 200;
+
+impl<'a> Manifest<'a> {
+    pub(super) fn full(packs: &'a [BlobId], entries: &'a Entries) -> Self {
         Self {
             version: VERSION,
             parent: None,
-            entries,
-            removed: BTreeSet::new(),
+            packs,
+            entries: entries
+                .iter()
+                .map(|(path, entry)| (path.as_str(), entry))
+                .collect(),
+            removed: Vec::new(),
         }
     }
 
-    /// What turns `before`, the content of `parent`, into `now`.
-    pub(super) fn delta(parent: BlobId, before: &Entries, now: &Entries) -> Self {
+    /// What turns `before` into `packs` and `now`.
+    pub(super) fn delta(before: &'a Contents, packs: &'a [BlobId], now: &'a Entries) -> Self {
         let entries = now
             .iter()
-            .filter(|(path, entry)| before.get(*path) != Some(entry))
-            .map(|(path, entry)| (path.clone(), entry.clone()))
+            .filter(|(path, entry)| before.entries.get(*path) != Some(entry))
+            .map(|(path, entry)| (path.as_str(), entry))
             .collect();
         let removed = before
+            .entries
             .keys()
             .filter(|path| !now.contains_key(*path))
-            .cloned()
+            .map(String::as_str)
             .collect();
         Self {
             version: VERSION,
-            parent: Some(parent),
+            parent: Some(before.id),
+            packs: &packs[before.packs.len()..],
             entries,
             removed,
         }
@@ -129,15 +171,35 @@ impl Manifest {
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("a manifest has string keys and plain values only")
+        let mut bytes = Vec::with_capacity(self.len() * ENTRY_BYTES);
+        serde_json::to_writer(&mut bytes, self)
+            .expect("a manifest has string keys and plain values only");
+        bytes
     }
 }
 
-/// The whole content of a snapshot, checked: safe to lay out below any folder.
-pub(crate) fn load_entries<E>(
+/// Forgets packs that no entry needs any more.
+pub(super) fn drop_unused(packs: &mut Vec<BlobId>, entries: &mut Entries) {
+    let places = entries.values_mut().filter_map(|entry| match entry {
+        Entry::File { place, .. } => place.as_mut(),
+        Entry::Link { .. } | Entry::Folder { .. } | Entry::Skipped { .. } => None,
+    });
+    let mut kept = Vec::new();
+    let mut numbers = BTreeMap::new();
+    for Place(number, _) in places {
+        *number = *numbers.entry(*number).or_insert_with_key(|number| {
+            kept.extend(usize::try_from(*number).ok().and_then(|at| packs.get(at)));
+            u32::try_from(kept.len() - 1).expect("there are no more than before")
+        });
+    }
+    *packs = kept;
+}
+
+/// A whole snapshot, checked: safe to lay out below any folder.
+pub(crate) fn load_contents<E>(
     id: &BlobId,
     load: &impl Fn(&BlobId) -> Result<Vec<u8>, E>,
-) -> Result<Entries, SnapshotError<E>> {
+) -> Result<Contents, SnapshotError<E>> {
     let malformed = |reason: String| SnapshotError::Malformed { id: *id, reason };
     let mut chain = Vec::new();
     let mut next = Some(*id);
@@ -148,7 +210,7 @@ pub(crate) fn load_entries<E>(
             )));
         }
         let bytes = load(&blob).map_err(SnapshotError::Store)?;
-        let manifest: Manifest = serde_json::from_slice(&bytes)
+        let manifest: Stored = serde_json::from_slice(&bytes)
             .map_err(|e| malformed(format!("{blob} is not a snapshot: {e}")))?;
         if !(1..=VERSION).contains(&manifest.version) {
             let version = manifest.version;
@@ -160,14 +222,20 @@ pub(crate) fn load_entries<E>(
         chain.push(manifest);
     }
     let mut entries = Entries::new();
+    let mut packs = Vec::new();
     for manifest in chain.into_iter().rev() {
         for path in &manifest.removed {
             entries.remove(path);
         }
         entries.extend(manifest.entries);
+        packs.extend(manifest.packs);
     }
     check(&entries).map_err(malformed)?;
-    Ok(entries)
+    Ok(Contents {
+        id: *id,
+        entries,
+        packs,
+    })
 }
 
 fn check(entries: &Entries) -> Result<(), String> {

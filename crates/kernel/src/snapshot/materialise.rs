@@ -14,8 +14,9 @@ use rustix::fs::{Mode, OFlags};
 use super::{
     SnapshotError,
     beneath::Root,
-    manifest::{Entries, Entry, load_entries},
+    manifest::{Contents, Entry, load_contents},
     name,
+    pack::Opened,
 };
 
 /// Lays a snapshot out in `into`, which must be new (its parent must exist) or an empty folder.
@@ -29,7 +30,7 @@ pub fn materialise<E>(
     load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
     into: &Path,
 ) -> Result<(), SnapshotError<E>> {
-    let entries = load_entries(id, &load)?;
+    let contents = load_contents(id, &load)?;
     let failed = |source| SnapshotError::Folder {
         path: into.to_owned(),
         source,
@@ -49,7 +50,7 @@ pub fn materialise<E>(
     };
     let done = Root::open(into)
         .map_err(failed)
-        .and_then(|root| lay_out(id, &root, &entries, &load, into));
+        .and_then(|root| lay_out(&root, &contents, &load, into));
     if done.is_err() {
         // The first error is the one to report; what is left is named by the next attempt.
         let _ = clear(into, created);
@@ -60,15 +61,15 @@ pub fn materialise<E>(
 /// Parents sort before what lies in them, so one pass makes every folder in time. Links come last:
 /// nothing is written while one exists.
 fn lay_out<E>(
-    id: &BlobId,
     root: &Root,
-    entries: &Entries,
+    contents: &Contents,
     load: &impl Fn(&BlobId) -> Result<Vec<u8>, E>,
     into: &Path,
 ) -> Result<(), SnapshotError<E>> {
     let mut links = Vec::new();
     let mut folders = Vec::new();
-    for (path, entry) in entries {
+    let opened = Opened::default();
+    for (path, entry) in &contents.entries {
         let decoded = name::decode(path).expect("the entries were checked when they were loaded");
         let at = |source| SnapshotError::Folder {
             path: into.join(OsStr::from_bytes(&decoded)),
@@ -80,16 +81,9 @@ fn lay_out<E>(
                 folders.push((decoded, *mode));
             }
             Entry::File {
-                blob,
-                bytes,
-                executable,
-                mode,
+                executable, mode, ..
             } => {
-                let content = load(blob).map_err(SnapshotError::Store)?;
-                if content.len() as u64 != *bytes {
-                    let reason = format!("`{path}` is not as long as it says");
-                    return Err(SnapshotError::Malformed { id: *id, reason });
-                }
+                let content = contents.read(entry, &opened, load)?;
                 make_file(root, &decoded, &content, *executable, *mode).map_err(at)?;
             }
             Entry::Link { target } => links.push((decoded, target)),

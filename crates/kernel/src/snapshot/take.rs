@@ -1,27 +1,31 @@
 //! Taking a snapshot: list everything, read what may have changed, store what differs.
 
 use std::{
-    collections::HashMap,
+    collections::HashSet,
     fs::File,
     io,
     path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use gyrus_contract::BlobId;
-use rustix::fs::{FileType, Stat};
+use gyrus_contract::{BlobId, Digest};
+use rustix::{
+    fd::OwnedFd,
+    fs::{FileType, Stat},
+};
 
 use super::{
     MAX_BYTES, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError,
     beneath::{self, Root},
-    manifest::{Entries, Entry, Manifest, Skip, load_entries},
+    manifest::{Contents, Entries, Entry, Manifest, Skip, drop_unused, load_contents},
     name,
+    pack::Packer,
     rebuildable::{Decided, Rule},
 };
 
 /// A file changed so shortly before it was read may change again without its times moving, because
 /// the system's clock for them ticks only every few milliseconds. Such a file is read again.
-const CLOCK_STEP_NS: i128 = 20_000_000;
+const CLOCK_STEP_NS: i64 = 20_000_000;
 /// Attempts to read a file that changes meanwhile.
 const READ_ATTEMPTS: u32 = 3;
 
@@ -48,43 +52,40 @@ pub struct Snapshots {
     workspace: PathBuf,
     previous: Option<BlobId>,
     last: Option<Last>,
-    known: HashMap<Vec<u8>, Known>,
+    /// Files of the last snapshot that need not be read again while their stamps are the same:
+    /// path and stamp in one, because there may be many. Their times lay so far back when they
+    /// were read that any later change must move them.
+    settled: HashSet<Digest>,
     decided: Decided,
+    files_read: usize,
 }
 
 /// The last snapshot that this process took.
 #[derive(Debug)]
 struct Last {
-    id: BlobId,
-    entries: Entries,
+    contents: Contents,
     deltas: u32,
-}
-
-/// A file as it was when it was read.
-#[derive(Debug, Clone)]
-struct Known {
-    stamp: Stamp,
-    entry: Entry,
-    /// Its times lie so far back that any later change must move them.
-    settled: bool,
 }
 
 /// What cannot stay the same when a file's content changes, but for the grain of its times. The
 /// time of the inode is among them because the other one can be set by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+pub(super) struct Stamp {
     inode: u64,
     device: u64,
-    bytes: u64,
-    mode: u32,
-    modified_ns: i128,
-    changed_ns: i128,
+    pub(super) bytes: u64,
+    pub(super) mode: u32,
+    modified_ns: i64,
+    changed_ns: i64,
 }
 
 impl Stamp {
     fn of(stat: &Stat) -> Self {
-        let nanoseconds =
-            |seconds: i64, rest: u64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        // Where it does not fit, in 2262, files are read more often.
+        let nanoseconds = |seconds: i64, rest: u64| {
+            let rest = i64::try_from(rest).unwrap_or(0);
+            seconds.saturating_mul(1_000_000_000).saturating_add(rest)
+        };
         Self {
             inode: stat.st_ino,
             device: stat.st_dev,
@@ -94,11 +95,28 @@ impl Stamp {
             changed_ns: nanoseconds(stat.st_ctime, stat.st_ctime_nsec),
         }
     }
+
+    fn of_path(&self, path: &[u8]) -> Digest {
+        let mut bytes = Vec::with_capacity(path.len() + 48);
+        for number in [self.inode, self.device, self.bytes, self.mode.into()] {
+            bytes.extend(number.to_le_bytes());
+        }
+        for time in [self.modified_ns, self.changed_ns] {
+            bytes.extend(time.to_le_bytes());
+        }
+        bytes.extend(path);
+        Digest::of(&bytes)
+    }
+
+    fn is_settled(&self) -> bool {
+        let last = self.modified_ns.max(self.changed_ns);
+        last.saturating_add(CLOCK_STEP_NS) < now_ns()
+    }
 }
 
 /// Something listed but not read yet.
 pub(super) enum Listed {
-    File(Stat),
+    File(Stamp),
     Other(Entry),
 }
 
@@ -116,8 +134,9 @@ impl Snapshots {
             workspace,
             previous,
             last: None,
-            known: HashMap::new(),
+            settled: HashSet::new(),
             decided: Decided::default(),
+            files_read: 0,
         }
     }
 
@@ -131,7 +150,7 @@ impl Snapshots {
         first: &BlobId,
         load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
     ) -> Result<(), SnapshotError<E>> {
-        self.decided = Decided::by(&load_entries(first, &load)?);
+        self.decided = Decided::by(&load_contents(first, &load)?.entries);
         Ok(())
     }
 
@@ -142,7 +161,7 @@ impl Snapshots {
     /// The store's error, or the workspace cannot be opened.
     pub fn take<E>(
         &mut self,
-        mut put: impl FnMut(&[u8]) -> Result<BlobId, E>,
+        put: impl FnMut(&[u8]) -> Result<BlobId, E>,
     ) -> Result<Taken, SnapshotError<E>> {
         let failed = |source| SnapshotError::Folder {
             path: self.workspace.clone(),
@@ -150,97 +169,164 @@ impl Snapshots {
         };
         let root = Root::open(&self.workspace).map_err(failed)?;
         let mut rule = Rule::new(self.workspace.clone(), self.decided.clone());
-        let listed = match list(&root, &mut rule).map_err(failed)? {
+        let mut listed = match list(&root, &mut rule).map_err(failed)? {
             Listing::Within(listed) => listed,
             Listing::TooLarge { files, bytes } => return Ok(Taken::TooLarge { files, bytes }),
         };
-        let mut entries = Entries::new();
-        let mut known = HashMap::new();
-        let mut bytes = 0;
+        // Packs are the same wherever files come in the same order.
+        listed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let last = self.last.as_ref().map(|last| &last.contents);
+        let packs = last.map_or_else(Vec::new, |last| last.packs.clone());
+        let packer = Packer::new(put, packs, last.map(|last| &last.entries));
+        let mut taking = Taking::new(self, root, packer);
         for (path, listed) in listed {
-            let entry = match listed {
-                Listed::Other(entry) => entry,
-                Listed::File(stat) => match self.reuse(&path, &Stamp::of(&stat)) {
-                    Some(file) => file.remember(&mut known, path.clone()),
-                    None => match read_file(&root, &path, &mut put)? {
-                        Read::Gone => continue,
-                        Read::Skipped(why) => Entry::Skipped { why },
-                        Read::File(file) => file.remember(&mut known, path.clone()),
-                        Read::TooLarge(file_bytes) => {
-                            let files = entries.len() as u64 + 1;
-                            return Ok(Taken::TooLarge {
-                                files,
-                                bytes: bytes + file_bytes,
-                            });
-                        }
-                    },
-                },
-            };
-            if let Entry::File { bytes: more, .. } = &entry {
-                bytes += more;
-            }
-            entries.insert(name::encode(&path), entry);
-            if bytes > MAX_BYTES {
-                return Ok(Taken::TooLarge {
-                    files: entries.len() as u64,
-                    bytes,
-                });
+            taking.add(&path, listed).map_err(SnapshotError::Store)?;
+            if taking.bytes > MAX_BYTES {
+                let (files, bytes) = (taking.entries.len() as u64, taking.bytes);
+                return Ok(Taken::TooLarge { files, bytes });
             }
         }
-        let taken = self.store(entries, put)?;
-        self.known = known;
+        let Taking {
+            packer,
+            entries,
+            settled,
+            files,
+            ..
+        } = taking;
+        let (packs, put) = packer.finish().map_err(SnapshotError::Store)?;
+        let taken = self.store(packs, entries.into_iter().collect(), put)?;
+        self.settled = settled;
+        self.files_read = files.read;
         Ok(taken)
     }
 
-    fn reuse(&self, path: &[u8], stamp: &Stamp) -> Option<Known> {
-        self.known
-            .get(path)
-            .filter(|known| known.settled && known.stamp == *stamp)
-            .cloned()
+    /// How many files the last snapshot had to read.
+    pub fn files_read(&self) -> usize {
+        self.files_read
+    }
+
+    fn reuse(&self, path: &str, file: &Digest) -> Option<Entry> {
+        let last = self.last.as_ref()?;
+        let entry = self.settled.contains(file).then_some(path);
+        entry.and_then(|path| last.contents.entries.get(path).cloned())
     }
 
     fn store<E>(
         &mut self,
-        entries: Entries,
+        mut packs: Vec<BlobId>,
+        mut entries: Entries,
         mut put: impl FnMut(&[u8]) -> Result<BlobId, E>,
     ) -> Result<Taken, SnapshotError<E>> {
-        if let Some(last) = self.last.as_ref().filter(|last| last.entries == entries) {
-            return Ok(Taken::Same(last.id));
+        let same = |last: &&Last| last.contents.entries == entries;
+        if let Some(last) = self.last.as_ref().filter(same) {
+            return Ok(Taken::Same(last.contents.id));
         }
         let delta = self
             .last
             .as_ref()
             .filter(|last| last.deltas < MAX_DELTAS)
             .map(|last| {
-                (
-                    Manifest::delta(last.id, &last.entries, &entries),
-                    last.deltas + 1,
-                )
+                let delta = Manifest::delta(&last.contents, &packs, &entries);
+                (delta, last.deltas + 1)
             })
-            .filter(|(delta, _)| delta.len() < entries.len());
-        let (manifest, deltas) = delta.unwrap_or_else(|| (Manifest::full(entries.clone()), 0));
-        let bytes = manifest.to_bytes();
+            .filter(|(delta, _)| delta.len() < entries.len())
+            .map(|(delta, deltas)| (delta.to_bytes(), deltas));
+        let (bytes, deltas) = delta.unwrap_or_else(|| {
+            drop_unused(&mut packs, &mut entries);
+            (Manifest::full(&packs, &entries).to_bytes(), 0)
+        });
         let same = self.previous.take_if(|_| self.last.is_none());
         let taken = match same {
             Some(id) if id == BlobId::of(&bytes) => Taken::Same(id),
             _ => Taken::New(put(&bytes).map_err(SnapshotError::Store)?),
         };
         if let Taken::Same(id) | Taken::New(id) = taken {
-            self.last = Some(Last {
-                id,
-                entries,
-                deltas,
-            });
+            let contents = Contents { id, entries, packs };
+            self.last = Some(Last { contents, deltas });
         }
         Ok(taken)
     }
 }
 
-impl Known {
-    fn remember(self, known: &mut HashMap<Vec<u8>, Known>, path: Vec<u8>) -> Entry {
-        let entry = self.entry.clone();
-        known.insert(path, self);
-        entry
+/// A snapshot while it is taken.
+struct Taking<'a, P> {
+    before: &'a Snapshots,
+    files: Files,
+    packer: Packer<P>,
+    /// In a map that grows one by one they would take up nearly twice the memory.
+    entries: Vec<(String, Entry)>,
+    settled: HashSet<Digest>,
+    bytes: u64,
+}
+
+impl<'a, P, E> Taking<'a, P>
+where
+    P: FnMut(&[u8]) -> Result<BlobId, E>,
+{
+    fn new(before: &'a Snapshots, root: Root, packer: Packer<P>) -> Self {
+        Self {
+            before,
+            files: Files {
+                root,
+                folder: None,
+                read: 0,
+            },
+            packer,
+            entries: Vec::new(),
+            settled: HashSet::new(),
+            bytes: 0,
+        }
+    }
+
+    fn add(&mut self, path: &[u8], listed: Listed) -> Result<(), E> {
+        let encoded = name::encode(path);
+        let entry = match listed {
+            Listed::Other(entry) => Some(entry),
+            Listed::File(stamp) => {
+                let known = stamp.of_path(path);
+                if let Some(entry) = self.before.reuse(&encoded, &known) {
+                    self.settled.insert(known);
+                    Some(entry)
+                } else {
+                    self.file(path)?
+                }
+            }
+        };
+        let Some(entry) = entry else {
+            return Ok(());
+        };
+        if let Entry::File { bytes, .. } = &entry {
+            self.bytes += bytes;
+        }
+        self.entries.push((encoded, entry));
+        Ok(())
+    }
+
+    /// Reads and stores a file; `None` if it is gone.
+    fn file(&mut self, path: &[u8]) -> Result<Option<Entry>, E> {
+        let (content, stamp) = match self.files.read(path) {
+            Read::Gone => return Ok(None),
+            Read::Skipped(why) => return Ok(Some(Entry::Skipped { why })),
+            Read::File(content, stamp) => (content, stamp),
+        };
+        let bytes = content.len() as u64;
+        if bytes > MAX_FILE_BYTES {
+            // It grew since it was listed.
+            self.bytes += bytes.max(MAX_BYTES + 1);
+            let why = Skip::Changing;
+            return Ok(Some(Entry::Skipped { why }));
+        }
+        if stamp.is_settled() {
+            self.settled.insert(stamp.of_path(path));
+        }
+        let (blob, place) = self.packer.add(&content)?;
+        Ok(Some(Entry::File {
+            blob,
+            bytes,
+            place,
+            executable: stamp.mode & 0o100 != 0,
+            mode: Some(stamp.mode & 0o777),
+        }))
     }
 }
 
@@ -292,12 +378,12 @@ pub(super) fn list(root: &Root, rule: &mut Rule) -> io::Result<Listing> {
                 }
                 FileType::Directory => folders.push(below),
                 FileType::RegularFile => {
-                    let size = Stamp::of(&stat).bytes;
-                    bytes += size;
-                    listed.push((below, Listed::File(stat)));
-                    if size > MAX_FILE_BYTES {
+                    let stamp = Stamp::of(&stat);
+                    bytes += stamp.bytes;
+                    if stamp.bytes > MAX_FILE_BYTES {
                         bytes = bytes.max(MAX_BYTES + 1);
                     }
+                    listed.push((below, Listed::File(stamp)));
                 }
                 FileType::Symlink => {
                     let Ok(target) = rustix::fs::readlinkat(&folder, &name[..], Vec::new()) else {
@@ -320,63 +406,60 @@ pub(super) fn list(root: &Root, rule: &mut Rule) -> io::Result<Listing> {
 enum Read {
     Gone,
     Skipped(Skip),
-    File(Known),
-    /// With the bytes that were read.
-    TooLarge(u64),
+    /// Its content, or more than the limit, and its stamp before and after reading.
+    File(Vec<u8>, Stamp),
 }
 
-/// Reads and stores one file as it was at one moment.
-fn read_file<E>(
-    root: &Root,
-    path: &[u8],
-    put: &mut impl FnMut(&[u8]) -> Result<BlobId, E>,
-) -> Result<Read, SnapshotError<E>> {
-    for _ in 0..READ_ATTEMPTS {
-        let (content, stamp) = match read_once(root, path) {
-            Ok(Some(read)) => read,
-            Ok(None) => continue,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Read::Gone),
-            Err(_) => return Ok(Read::Skipped(Skip::Unreadable)),
-        };
-        let bytes = content.len() as u64;
-        if bytes > MAX_FILE_BYTES {
-            return Ok(Read::TooLarge(bytes));
+/// Reads files, those of one folder without looking for the folder again.
+struct Files {
+    root: Root,
+    folder: Option<(Vec<u8>, OwnedFd)>,
+    /// How many were read.
+    read: usize,
+}
+
+impl Files {
+    /// One file as it was at one moment.
+    fn read(&mut self, path: &[u8]) -> Read {
+        self.read += 1;
+        for _ in 0..READ_ATTEMPTS {
+            let (content, stamp) = match self.read_once(path) {
+                Ok(Some(read)) => read,
+                Ok(None) => continue,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return Read::Gone,
+                Err(_) => return Read::Skipped(Skip::Unreadable),
+            };
+            return Read::File(content, stamp);
         }
-        let settled = stamp.modified_ns.max(stamp.changed_ns) + CLOCK_STEP_NS < now_ns();
-        let blob = put(&content).map_err(SnapshotError::Store)?;
-        let executable = stamp.mode & 0o100 != 0;
-        let entry = Entry::File {
-            blob,
-            bytes,
-            executable,
-            mode: Some(stamp.mode & 0o777),
-        };
-        return Ok(Read::File(Known {
-            stamp,
-            entry,
-            settled,
-        }));
+        Read::Skipped(Skip::Changing)
     }
-    Ok(Read::Skipped(Skip::Changing))
+
+    /// The content, if the file stayed the same while it was read.
+    fn read_once(&mut self, path: &[u8]) -> io::Result<Option<(Vec<u8>, Stamp)>> {
+        let (above, name) = match path.iter().rposition(|byte| *byte == b'/') {
+            Some(slash) => (&path[..slash], &path[slash + 1..]),
+            None => (&[][..], path),
+        };
+        let folder = match self.folder.take() {
+            Some((same, folder)) if same == above => folder,
+            _ => self.root.folder(above)?,
+        };
+        let (_, folder) = self.folder.insert((above.to_vec(), folder));
+        let Some(file) = beneath::open_file(folder, name)? else {
+            return Ok(None);
+        };
+        let stamp = |file: &File| rustix::fs::fstat(file).map(|stat| Stamp::of(&stat));
+        let before = stamp(&file)?;
+        let content = beneath::read(&file, MAX_FILE_BYTES)?;
+        let over = content.len() as u64 > MAX_FILE_BYTES;
+        let still = stamp(&file)? == before && content.len() as u64 == before.bytes;
+        Ok((over || still).then_some((content, before)))
+    }
 }
 
-/// The content, if the file stayed the same while it was read.
-fn read_once(root: &Root, path: &[u8]) -> io::Result<Option<(Vec<u8>, Stamp)>> {
-    let (folder, name) = root.parent(path)?;
-    let Some(file) = beneath::open_file(&folder, name)? else {
-        return Ok(None);
-    };
-    let stamp = |file: &File| rustix::fs::fstat(file).map(|stat| Stamp::of(&stat));
-    let before = stamp(&file)?;
-    let content = beneath::read(&file, MAX_FILE_BYTES)?;
-    let over = content.len() as u64 > MAX_FILE_BYTES;
-    let still = stamp(&file)? == before && content.len() as u64 == before.bytes;
-    Ok((over || still).then_some((content, before)))
-}
-
-fn now_ns() -> i128 {
+fn now_ns() -> i64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    i128::try_from(since.as_nanos()).unwrap_or(i128::MAX)
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -189,7 +189,12 @@ fn a_delta_is_as_large_as_the_change_and_reads_nothing_else() {
     loop {
         *store.puts.borrow_mut() = 0;
         assert_eq!(store.take(&mut snapshots), Taken::Same(full));
-        if *store.puts.borrow() == 0 {
+        assert_eq!(
+            *store.puts.borrow(),
+            0,
+            "what is stored is not stored again"
+        );
+        if snapshots.files_read() == 0 {
             break;
         }
     }
@@ -197,6 +202,7 @@ fn a_delta_is_as_large_as_the_change_and_reads_nothing_else() {
     fs::remove_file(at("many/8")).unwrap();
     symlink("7", at("many/9000")).unwrap();
     let delta = store.new_one(&mut snapshots);
+    assert_eq!(snapshots.files_read(), 1);
     assert_eq!(*store.puts.borrow(), 2, "one file and the snapshot itself");
     assert!(store.load(&full).unwrap().len() > 50_000);
     assert!(
@@ -241,9 +247,8 @@ fn a_file_that_is_not_older_than_its_reading_is_read_again() {
         .unwrap();
     let mut snapshots = Snapshots::new(tree.path().into(), None);
     let id = store.new_one(&mut snapshots);
-    *store.puts.borrow_mut() = 0;
     assert_eq!(store.take(&mut snapshots), Taken::Same(id));
-    assert_eq!(*store.puts.borrow(), 1);
+    assert_eq!(snapshots.files_read(), 1);
 }
 
 #[test]
@@ -264,9 +269,8 @@ fn an_edit_that_puts_the_time_back_is_seen() {
     let mut snapshots = Snapshots::new(tree.path().into(), None);
     store.new_one(&mut snapshots);
     loop {
-        *store.puts.borrow_mut() = 0;
         store.take(&mut snapshots);
-        if *store.puts.borrow() == 0 {
+        if snapshots.files_read() == 0 {
             break;
         }
     }
@@ -373,6 +377,8 @@ fn a_hostile_snapshot_is_refused_before_anything_is_written() {
     let blob = store.put(b"evil").unwrap();
     let file = json!({"kind": "file", "blob": blob, "bytes": 4});
     let at = |path: &str| json!({"version": 1, "entries": {path: file}});
+    let packed =
+        |pack: u32, at: u32| json!({"kind": "file", "blob": blob, "bytes": 4, "in": [pack, at]});
     let itself = BlobId::of(b"itself");
     let cases = [
         (at("../evil"), "leaves the folder"),
@@ -407,7 +413,19 @@ fn a_hostile_snapshot_is_refused_before_anything_is_written() {
             json!({"version": 1, "entries": {"a": {"kind": "file", "blob": blob, "bytes": 1_u64 << 60}}}),
             "larger than",
         ),
-        (json!({"version": 3, "entries": {}}), "version 3"),
+        (json!({"version": 4, "entries": {}}), "version 4"),
+        (
+            json!({"version": 3, "packs": [blob], "entries": {"a": packed(1, 0)}}),
+            "no pack 1",
+        ),
+        (
+            json!({"version": 3, "packs": [blob], "entries": {"a": packed(0, 1)}}),
+            "not where it says",
+        ),
+        (
+            json!({"version": 3, "packs": [blob], "entries": {"a": packed(0, u32::MAX)}}),
+            "not where it says",
+        ),
         (
             json!({"version": 1, "entries": {}, "parent": itself}),
             "more than 50 deltas",
@@ -495,6 +513,83 @@ fn only_build_output_that_git_does_without_is_left_out() {
         let later = store.new_one(&mut snapshots);
         let changed = &store.json(&later)["entries"][folder_name];
         assert!(changed.is_null(), "{case:?}: {changed}");
+    }
+}
+
+/// A folder with files of all sizes, so many that they fill several packs.
+fn large_tree() -> tempfile::TempDir {
+    let tree = folder();
+    for number in 0..600_usize {
+        let inside = tree.path().join(format!("folder{}", number % 7));
+        fs::create_dir_all(&inside).unwrap();
+        let byte = u8::try_from(number % 251).unwrap();
+        let content = [&number.to_le_bytes()[..], &vec![byte; number * 17]].concat();
+        fs::write(inside.join(number.to_string()), content).unwrap();
+    }
+    fs::write(tree.path().join("large"), vec![3; 2 << 20]).unwrap();
+    fs::write(tree.path().join("empty"), "").unwrap();
+    fs::write(tree.path().join("empty too"), "").unwrap();
+    fs::copy(tree.path().join("folder1/533"), tree.path().join("copy")).unwrap();
+    tree
+}
+
+#[test]
+fn many_files_are_few_blobs_and_one_change_leaves_most_of_them() {
+    let (tree, store, target) = (large_tree(), Store::default(), folder());
+    let mut snapshots = Snapshots::new(tree.path().into(), None);
+    let first = store.new_one(&mut snapshots);
+    let packs = |id: &BlobId| store.json(id)["packs"].as_array().unwrap().clone();
+    let before = packs(&first);
+    assert!((3..=8).contains(&before.len()), "{before:?}");
+    assert_eq!(*store.puts.borrow(), before.len() + 2, "and one file alone");
+    store
+        .materialise(&first, &target.path().join("first"))
+        .unwrap();
+    assert_eq!(
+        describe(&target.path().join("first")),
+        describe(tree.path())
+    );
+
+    fs::write(tree.path().join("folder3/325"), "changed").unwrap();
+    fs::rename(tree.path().join("folder5"), tree.path().join("moved")).unwrap();
+    let delta = store.new_one(&mut snapshots);
+    assert_eq!(packs(&delta).len(), 1, "what moved is stored already");
+    store
+        .materialise(&delta, &target.path().join("delta"))
+        .unwrap();
+    assert_eq!(
+        describe(&target.path().join("delta")),
+        describe(tree.path())
+    );
+
+    // Another run finds most of what this one stored.
+    fs::rename(tree.path().join("moved"), tree.path().join("folder5")).unwrap();
+    let other = store.new_one(&mut Snapshots::new(tree.path().into(), None));
+    let after = packs(&other);
+    let new = after.iter().filter(|pack| !before.contains(pack)).count();
+    assert!(new <= 2, "{new} of {} are new", after.len());
+}
+
+#[test]
+fn a_full_snapshot_names_no_pack_that_it_does_not_need() {
+    let (tree, store, target) = (folder(), Store::default(), folder());
+    let file = |name: &str| tree.path().join(name);
+    for name in ["a", "b", "c"] {
+        fs::write(file(name), name).unwrap();
+    }
+    let mut snapshots = Snapshots::new(tree.path().into(), None);
+    for round in 0..=MAX_DELTAS + 1 {
+        fs::write(file("b"), round.to_string()).unwrap();
+        let id = store.new_one(&mut snapshots);
+        let manifest = store.json(&id);
+        if round == MAX_DELTAS + 1 {
+            assert!(manifest["parent"].is_null());
+            assert_eq!(manifest["packs"].as_array().unwrap().len(), 2);
+            fs::write(file("d"), "more").unwrap();
+            let id = store.new_one(&mut snapshots);
+            store.materialise(&id, &target.path().join("new")).unwrap();
+            assert_eq!(describe(&target.path().join("new")), describe(tree.path()));
+        }
     }
 }
 

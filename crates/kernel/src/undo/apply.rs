@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     log_name,
-    snapshot::{beneath::Root, manifest::Entry, name},
+    snapshot::{beneath::Root, manifest::Entry, name, pack::Opened},
 };
 
 /// What was taken back in the end.
@@ -58,6 +58,7 @@ impl Plan {
         let mut at_work = AtWork {
             plan: self,
             reader,
+            opened: Opened::default(),
             root,
             refused: self.refused.clone(),
             step,
@@ -91,10 +92,11 @@ impl Plan {
     }
 
     fn check_contents(&self, reader: &Reader) -> Result<(), UndoError> {
+        let opened = Opened::default();
         for change in &self.changes {
-            if let Some(Entry::File { blob, .. }) = self.before.get(&change.path)
+            if let Some(file @ Entry::File { blob, .. }) = self.before.entries.get(&change.path)
                 && change.action != Action::Mode
-                && let Err(source) = reader.blob(blob)
+                && let Err(source) = self.before.read(file, &opened, |id| reader.blob(id))
             {
                 return Err(UndoError::Content {
                     path: change.path.clone(),
@@ -107,8 +109,8 @@ impl Plan {
     }
 
     fn sweep(&self, root: &Root) {
-        let differ = |path: &&String| self.before.get(*path) != self.after.get(*path);
-        for path in self.before.keys().filter(differ) {
+        let differ = |path: &&String| self.before.entries.get(*path) != self.after.get(*path);
+        for path in self.before.entries.keys().filter(differ) {
             let path = decoded(path);
             // Where there is none, nothing is to be removed.
             let _ = root
@@ -121,6 +123,7 @@ impl Plan {
 struct AtWork<'a> {
     plan: &'a Plan,
     reader: Reader,
+    opened: Opened,
     root: Root,
     refused: Vec<Refused>,
     step: &'a mut dyn FnMut(),
@@ -182,7 +185,7 @@ impl AtWork<'_> {
         for change in undone.clone().iter().rev() {
             let made = matches!(change.action, Action::Create | Action::Restore);
             let (true, Some(Entry::Folder { mode: Some(mode) })) =
-                (made, self.plan.before.get(&change.path))
+                (made, self.plan.before.entries.get(&change.path))
             else {
                 continue;
             };
@@ -199,7 +202,7 @@ impl AtWork<'_> {
 
     /// A folder into which something can be put, once its mode is back.
     fn is_open_folder(&self, change: &Change) -> bool {
-        match self.plan.before.get(&change.path) {
+        match self.plan.before.entries.get(&change.path) {
             Some(Entry::Folder { mode: Some(mode) }) => mode & 0o300 == 0o300,
             _ => false,
         }
@@ -208,7 +211,7 @@ impl AtWork<'_> {
     fn one(&mut self, change: &Change) -> io::Result<()> {
         let path = decoded(&change.path);
         let (before, after) = (
-            self.plan.before.get(&change.path),
+            self.plan.before.entries.get(&change.path),
             self.plan.after.get(&change.path),
         );
         match (change.action, before) {
@@ -288,8 +291,12 @@ impl AtWork<'_> {
             Entry::Link { target } => {
                 rustix::fs::symlinkat(&decoded(target)[..], &folder, &beside[..])?;
             }
-            Entry::File { blob, .. } => {
-                let content = self.reader.blob(blob).map_err(io::Error::other)?;
+            Entry::File { .. } => {
+                let content = self
+                    .plan
+                    .before
+                    .read(wanted, &self.opened, |id| self.reader.blob(id))
+                    .map_err(io::Error::other)?;
                 let flags = OFlags::WRONLY
                     | OFlags::CREATE
                     | OFlags::EXCL

@@ -79,6 +79,7 @@ pub(super) fn look(root: &Root, path: &[u8]) -> io::Result<Option<Now>> {
             Entry::File {
                 blob: BlobId::of(&content),
                 bytes: content.len() as u64,
+                place: None,
                 executable: stat.st_mode & 0o100 != 0,
                 mode,
             }

@@ -16,7 +16,7 @@ use crate::{
     Entry as Recorded, Snapshot, Stop, log_name, parse,
     snapshot::{
         beneath::{self, Root},
-        manifest::{Entries, Entry, Skip, load_entries},
+        manifest::{Contents, Entries, Entry, Skip, load_contents},
         name,
     },
 };
@@ -45,7 +45,7 @@ pub struct Plan {
     pub unfinished: Option<u32>,
     /// The run is over for good, so it cannot be gone on with.
     pub is_over: bool,
-    pub(super) before: Entries,
+    pub(super) before: Contents,
     pub(super) after: Entries,
 }
 
@@ -57,14 +57,14 @@ pub fn plan(store: &Store, run: RunId, to: u32) -> Result<Plan, UndoError> {
     let reader = store.reader(&log_name(run))?;
     let moments = Moments::read(run, &reader, to)?;
     let load = |id: &_| reader.blob(id);
-    let before = load_entries(&moments.before, &load)?;
-    let after = load_entries(&moments.after, &load)?;
+    let before = load_contents(&moments.before, &load)?;
+    let after = load_contents(&moments.after, &load)?.entries;
     let root = Root::open(&moments.workspace).map_err(|source| UndoError::Folder {
         path: moments.workspace.clone(),
         source,
     })?;
-    let mut looking = Looking::new(&root, &before, &after);
-    let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let mut looking = Looking::new(&root, &before.entries, &after);
+    let paths: BTreeSet<&String> = before.entries.keys().chain(after.keys()).collect();
     for path in paths {
         looking.path(path);
     }

@@ -146,6 +146,21 @@ pub fn undone(store: &Store, run: RunId) -> Result<Vec<Undone>, UndoError> {
     Ok(found)
 }
 
+/// Removes the record of what was undone of a run. Returns the trash folders that it named, which
+/// stay: what is in them is the person's.
+///
+/// # Errors
+/// When the record is damaged, or another process undoes this run.
+pub fn forget(store: &Store, run: RunId) -> Result<Vec<PathBuf>, UndoError> {
+    let trash = undone(store, run)?.into_iter().map(|undone| undone.trash);
+    let trash = trash.filter(|trash| trash.exists()).collect();
+    let log = name(run);
+    if store.exists(&log) {
+        store.remove(&log)?;
+    }
+    Ok(trash)
+}
+
 /// `None` for what a newer version wrote, or what was erased.
 fn payload<T: DeserializeOwned>(entry: &gyrus_journal::Entry) -> Option<T> {
     match &entry.payload {
