@@ -4,7 +4,7 @@ use anyhow::bail;
 
 #[cfg(feature = "gyrus")]
 use crate::sim;
-use crate::{everyday, oracle, repository, test, tidy};
+use crate::{everyday, fuzz, oracle, repository, test, tidy};
 
 /// A command: what it is called, what it takes, what it does.
 struct Command {
@@ -14,7 +14,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 6] = [
+const COMMANDS: [Command; 7] = [
     Command {
         name: "test",
         takes: "",
@@ -44,6 +44,12 @@ const COMMANDS: [Command; 6] = [
         takes: "[SECTION|LINES|WORDS]",
         about: "run everyday commands inside and outside the sandbox, and compare their ends",
         run: everyday::run,
+    },
+    Command {
+        name: "fuzz",
+        takes: "[TARGET …] [--seconds N] [--seed N]",
+        about: "bytes nobody expected, for command lines, policies and redaction; guided by coverage",
+        run: fuzz::run,
     },
     Command {
         name: "bench",

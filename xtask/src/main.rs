@@ -13,6 +13,7 @@ mod commands;
 mod test;
 mod oracle;
 mod everyday;
+mod fuzz;
 mod programs;
 mod licences;
 mod tidy;

@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CommandReading, Containment, RunId, ToolCall, ToolSpec};
+use crate::{Aim, CommandReading, Containment, RunId, ToolCall, ToolSpec};
 
 /// How bad a call could be. Ordered: the higher wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -126,6 +126,9 @@ pub struct ResolvedCall {
     /// What its command line does, and in what it would run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<ResolvedCommand>,
+    /// What on the screen it would touch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aim: Option<Aim>,
 }
 
 /// A command line, looked at.
@@ -155,6 +158,11 @@ pub enum Grant {
     },
     /// Connections to the registries that packages come from.
     PackageRegistries,
+    /// Putting text and files of the workspace into pages of this origin, and sending them there.
+    Origin {
+        /// As browsers write it: `https://example.com`, `http://localhost:3000`.
+        origin: String,
+    },
     /// Reading this file or folder, with all below.
     Reads {
         /// Real.
@@ -179,6 +187,7 @@ impl fmt::Display for Grant {
             Grant::Command { words } => write!(f, "commands that begin with `{}`", words.join(" ")),
             Grant::Host { host } => write!(f, "connections to {host}"),
             Grant::PackageRegistries => f.write_str("getting packages from the package registries"),
+            Grant::Origin { origin } => write!(f, "typing, uploading and sending on {origin}"),
             Grant::Reads { path } => write!(f, "reading {}", path.display()),
             Grant::Writes { path } => write!(f, "changing {}", path.display()),
             Grant::Tool { tool } => write!(f, "every call of `{tool}`"),
@@ -203,9 +212,14 @@ pub struct Place<'a> {
     pub workspace: &'a Path,
 }
 
+/// Whose trust a run has for which none was named.
+pub const DEFAULT_AGENT: &str = "default";
+
 /// What a verdict depends on besides the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Judgement<'a> {
+    /// Under whose trust the run works.
+    pub agent: &'a str,
     /// The folder that the run works in, real.
     pub workspace: &'a Path,
     /// The mode that the person chose.
@@ -236,6 +250,10 @@ pub struct Verdict {
     /// What a wider yes would grant; empty if each call must be asked about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wider: Vec<Grant>,
+    /// It was not understood whole, and is allowed only because of what contains it: what happens
+    /// if a second look at it finds more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_doubted: Option<Decision>,
 }
 
 /// Judges calls. `resolve` looks at the world and is recorded; `judge` is pure and total, so a

@@ -14,7 +14,7 @@ pub struct ParseIdError {
     pub expected: &'static str,
 }
 
-fn not(given: &str, expected: &'static str) -> ParseIdError {
+pub(crate) fn not(given: &str, expected: &'static str) -> ParseIdError {
     ParseIdError {
         given: given.chars().take(80).collect(),
         expected,

@@ -16,6 +16,7 @@ mod process;
 mod containment;
 mod sandbox;
 mod command;
+mod screen;
 mod gate;
 mod inbox;
 mod outcome;
@@ -29,8 +30,8 @@ pub use budget::{Limits, Microdollars, Price, Spent};
 pub use command::{CommandFact, CommandReading, CommandWord, Does, SimpleCommand};
 pub use containment::{Containment, Layer, Network, ResourceLimits};
 pub use gate::{
-    Decision, Gate, Grant, Judgement, Mode, ModeError, Place, ResolvedCall, ResolvedCommand,
-    ResolvedPath, Risk, Unresolvable, Verdict,
+    DEFAULT_AGENT, Decision, Gate, Grant, Judgement, Mode, ModeError, Place, ResolvedCall,
+    ResolvedCommand, ResolvedPath, Risk, Unresolvable, Verdict,
 };
 pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId};
 pub use inbox::{MessageBody, OnAsk, Principal, Scope, SurfaceMessage};
@@ -43,6 +44,10 @@ pub use model::{
 pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
 pub use process::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError};
 pub use sandbox::{Confine, Confined, Outlet};
+pub use screen::{
+    Aim, Aimed, Bounds, Dialog, Download, DownloadState, Element, ElementId, ElementState, Field,
+    Form, Look, Picture, Rest, Screen, ScreenError, Scroll, Seen, Starts, Tab, View,
+};
 pub use text::{Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};
 pub use tool::{

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    ActionVerdict, BlobId, Boxed, Claim, CommandOutcome, CommandSpec, Digest, EffectId, Image,
-    KeeperError, ResolvedCall,
+    ActionVerdict, Aim, BlobId, Boxed, Claim, CommandOutcome, CommandSpec, Digest, EffectId, Image,
+    KeeperError, ResolvedCall, ToolCall, Unresolvable,
 };
 
 /// What a tool is called, takes and touches. Models see name, description and parameters; the
@@ -40,6 +40,8 @@ pub enum Touch {
     Connects(String),
     /// Reads or changes the clipboard of the person's desktop, by a helper program.
     Clipboard,
+    /// Puts something into a page or an application of the screen.
+    Screen,
     /// Asks a person the question in this argument; the answer's words are the result.
     Asks(String),
 }
@@ -185,6 +187,15 @@ pub trait Tool: Send + Sync {
     /// must leave nothing running (the site's keeper sees to processes).
     fn call<'a>(&'a self, call: Cleared<ResolvedCall>, site: &'a dyn Site)
     -> Boxed<'a, ToolOutput>;
+
+    /// For [`Touch::Screen`]: measures what the call would touch there, changing nothing. What it
+    /// finds is judged, and [`Tool::call`] refuses if it has changed by then.
+    ///
+    /// # Errors
+    /// When the call points at nothing; the words are for the model.
+    fn aim<'a>(&'a self, _call: &'a ToolCall) -> Boxed<'a, Result<Option<Aim>, Unresolvable>> {
+        Box::pin(async { Ok(None) })
+    }
 
     /// For [`Repeat::Probe`]: finds out whether a cut-off call happened, changing nothing.
     fn probe<'a>(&'a self, _call: &'a ResolvedCall, _site: &'a dyn Site) -> Boxed<'a, Probe> {

@@ -9,9 +9,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_contract::{CommandReading, CommandWord, Containment, Does};
+use gyrus_contract::{CommandReading, Containment, Does};
 
-use crate::weigh::{has_git_part, is_rule};
+use crate::{
+    shell,
+    weigh::{has_git_part, is_rule},
+};
 
 /// Where a project keeps its rules.
 const RULES: &str = ".gyrus";
@@ -56,7 +59,7 @@ pub(crate) fn protect(workspace: &Path, reading: &CommandReading, containment: &
         // As a mount of its own it cannot be moved aside and replaced.
         containment.writable.push(git.clone());
         // Git by itself changes its settings for a new branch or remote.
-        let kept = if is_git_alone(reading) {
+        let kept = if shell::only_git_changes(reading) {
             &RUNS[..1]
         } else {
             &RUNS
@@ -66,14 +69,6 @@ pub(crate) fn protect(workspace: &Path, reading: &CommandReading, containment: &
             .read_only
             .extend(kept.filter(|path| is_real(path)));
     }
-}
-
-fn is_git_alone(reading: &CommandReading) -> bool {
-    let programs = reading.commands.iter().map(|simple| simple.words.first());
-    programs.into_iter().all(|program| {
-        let program = program.and_then(CommandWord::literal);
-        matches!(program, Some("git" | "/usr/bin/git"))
-    })
 }
 
 /// The `.git` of the workspace and of folders one and two below it.

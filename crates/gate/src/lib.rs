@@ -15,8 +15,10 @@ mod paths;
 mod workspace;
 pub mod shell;
 mod weigh;
+mod page;
 mod sinks;
 mod modes;
+mod doubt;
 pub mod policy;
 pub mod sandbox;
 #[cfg(feature = "oracle")]

@@ -40,7 +40,7 @@ pub(crate) fn call(
             Touch::Starts(argument) | Touch::Connects(argument) | Touch::Asks(argument) => {
                 text(&arguments, argument)?;
             }
-            Touch::Clipboard => {}
+            Touch::Clipboard | Touch::Screen => {}
             Touch::Reads(argument) | Touch::Writes(argument) => {
                 let writes = matches!(touch, Touch::Writes(_));
                 let given = text(&arguments, argument)?;
@@ -54,6 +54,7 @@ pub(crate) fn call(
         arguments: Value::Object(arguments),
         paths,
         command: None,
+        aim: None,
     })
 }
 

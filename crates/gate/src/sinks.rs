@@ -43,9 +43,11 @@ pub(crate) fn vouched(host: &str, under: &Judgement<'_>, standing: &[Grant]) -> 
     let granted = |grant: &Grant| match grant {
         Grant::Host { host: granted } => granted == host,
         Grant::PackageRegistries => PACKAGE_REGISTRIES.contains(&host),
-        Grant::Command { .. } | Grant::Reads { .. } | Grant::Writes { .. } | Grant::Tool { .. } => {
-            false
-        }
+        Grant::Command { .. }
+        | Grant::Origin { .. }
+        | Grant::Reads { .. }
+        | Grant::Writes { .. }
+        | Grant::Tool { .. } => false,
     };
     if under.grants.iter().chain(standing).any(granted) {
         return Some(format!("you allowed connections to {host}"));
@@ -82,7 +84,7 @@ fn names(text: &str, host: &str) -> bool {
 }
 
 /// Whether a word that is followed by `rest` can mean nothing but a host.
-fn is_only_a_host(host: &str, rest: &str) -> bool {
+pub(crate) fn is_only_a_host(host: &str, rest: &str) -> bool {
     let has_port = rest
         .strip_prefix(':')
         .is_some_and(|port| port.starts_with(|digit: char| digit.is_ascii_digit()));

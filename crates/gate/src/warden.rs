@@ -17,8 +17,9 @@ use gyrus_contract::{
 };
 
 use crate::{
-    guard,
+    doubt, guard,
     modes::{Bounds, decide},
+    page,
     paths::{below_same_folder, real_path},
     policy::{PathUse, Policy, Ruling, Subject, SubjectPath, Trust},
     resolve, shell,
@@ -29,10 +30,9 @@ use crate::{
 /// Whose machine this is.
 #[derive(Debug, Clone)]
 pub struct House {
-    /// Where gyrus keeps its state; it need not exist yet.
-    pub state: PathBuf,
-    /// Where its configuration is, if that is elsewhere.
-    pub configuration: Option<PathBuf>,
+    /// The folders of gyrus's own: its state, and its configuration if that is elsewhere. They
+    /// need not exist yet.
+    pub own: Vec<PathBuf>,
     /// The person's home folder.
     pub person: Option<PathBuf>,
 }
@@ -42,8 +42,7 @@ impl House {
     fn real(self) -> Self {
         let real = |path: PathBuf| real_path(&path).unwrap_or(path);
         Self {
-            state: real(self.state),
-            configuration: self.configuration.map(real),
+            own: self.own.into_iter().map(real).collect(),
             person: self.person.map(real),
         }
     }
@@ -51,10 +50,7 @@ impl House {
     /// A path into gyrus's own state that goes by another name (a bind mount, another letter
     /// case), by its own name.
     pub(crate) fn by_its_own_name(&self, path: PathBuf) -> PathBuf {
-        for own in [Some(&self.state), self.configuration.as_ref()]
-            .into_iter()
-            .flatten()
-        {
+        for own in &self.own {
             if let Some(below) = below_same_folder(&path, own) {
                 return match below.as_os_str().is_empty() {
                     true => own.clone(),
@@ -71,12 +67,14 @@ impl House {
         homes.any(|person| person.starts_with(folder))
     }
 
+    /// Whether it is gyrus's own, or lies there.
     pub(crate) fn is_own(&self, path: &Path) -> bool {
-        path.starts_with(&self.state)
-            || self
-                .configuration
-                .as_ref()
-                .is_some_and(|configuration| path.starts_with(configuration))
+        self.own.iter().any(|own| path.starts_with(own))
+    }
+
+    /// Whether something of gyrus's own lies in this folder.
+    pub(crate) fn holds_own(&self, folder: &Path) -> bool {
+        self.own.iter().any(|own| own.starts_with(folder))
     }
 }
 
@@ -84,16 +82,15 @@ impl House {
 /// Asked once for each run.
 pub type Contain = dyn Fn(RunId, &Path) -> Result<Containment, String> + Send + Sync;
 
-/// Judges the calls of one agent.
+/// Judges calls.
 #[derive(Clone)]
 pub struct Warden {
     house: House,
-    agent: String,
     policy: Policy,
     standing: Vec<Grant>,
     contain: Arc<Contain>,
-    /// The person wants no sandbox, and answers for that.
-    unconfined: bool,
+    /// Why nothing contains what could be contained, if nothing does.
+    why_bare: &'static str,
     contained: Arc<Mutex<BTreeMap<RunId, Result<Containment, String>>>>,
 }
 
@@ -101,7 +98,6 @@ impl fmt::Debug for Warden {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Warden")
             .field("house", &self.house)
-            .field("agent", &self.agent)
             .field("policy", &self.policy)
             .field("standing", &self.standing)
             .finish_non_exhaustive()
@@ -109,33 +105,16 @@ impl fmt::Debug for Warden {
 }
 
 impl Warden {
-    /// A gate without policy, grants and sandbox, for the agent `default`.
+    /// A gate without policy, grants and sandbox.
     pub fn new(house: House) -> Self {
         Self {
             house: house.real(),
-            agent: "default".to_owned(),
             policy: Policy::default(),
             standing: Vec::new(),
             contain: Arc::new(|_, _| Err("no sandbox was asked for".to_owned())),
-            unconfined: false,
+            why_bare: "the sandbox is turned off",
             contained: Arc::default(),
         }
-    }
-
-    /// Without a sandbox by the person's own wish: in the mode `auto`, only what is critical is
-    /// asked about then.
-    #[must_use]
-    pub fn unconfined(self) -> Self {
-        Self {
-            unconfined: true,
-            ..self
-        }
-    }
-
-    /// For another agent.
-    #[must_use]
-    pub fn for_agent(self, agent: String) -> Self {
-        Self { agent, ..self }
     }
 
     /// Under this policy.
@@ -153,7 +132,11 @@ impl Warden {
     /// With commands confined as `contain` says.
     #[must_use]
     pub fn confining(self, contain: Arc<Contain>) -> Self {
-        Self { contain, ..self }
+        Self {
+            contain,
+            why_bare: "the sandbox does not hold here; `gyrus doctor` says why",
+            ..self
+        }
     }
 
     fn containment(&self, place: Place<'_>) -> Result<Containment, String> {
@@ -272,6 +255,7 @@ impl Warden {
         if let Some(host) = call.arguments["url"].as_str().and_then(crate::sinks::host) {
             hosts.push(host);
         }
+        hosts.extend(call.aim.iter().flat_map(page::hosts));
         self.policy.rule(&Subject {
             tool: &call.tool,
             arguments: &call.arguments,
@@ -280,7 +264,7 @@ impl Warden {
             commands,
             unread,
             exposed: under.exposed,
-            agent: &self.agent,
+            agent: under.agent,
         })
     }
 }
@@ -314,6 +298,7 @@ impl Gate for Warden {
             .iter()
             .flat_map(|touch| scales.touch(touch))
             .collect();
+        weights.extend(self.bare_code(call, spec));
         let covered = |weight: &Weight| {
             weight.risk == Risk::High && self.is_granted(call, weight, under.grants)
         };
@@ -331,18 +316,17 @@ impl Gate for Warden {
         let risk = weights.iter().map(|weight| weight.risk).max();
         let risk = risk.unwrap_or(Risk::Safe);
         let bounds = Bounds {
-            contained: self.unconfined
-                || weights
-                    .iter()
-                    .all(|weight| weight.contained || (weight.within && under.throwaway)),
-            undoable: under.undoable || granted,
+            contained: weights
+                .iter()
+                .all(|weight| weight.contained || (weight.within && under.throwaway)),
+            undoable: under.undoable || granted || !weights.iter().any(|weight| weight.changes),
         };
         let forbidden = weights.iter().any(|weight| weight.forbidden);
         let asks = spec
             .touches
             .iter()
             .any(|touch| matches!(touch, Touch::Asks(_)));
-        let mode = self.policy.mode(&self.agent, under.mode);
+        let mode = self.policy.mode(under.agent, under.mode);
         let (decision, why) = match mode {
             _ if forbidden => (Decision::Deny, None),
             Mode::Never if asks => (Decision::Deny, Some("mode `never` asks nobody".to_owned())),
@@ -355,14 +339,19 @@ impl Gate for Warden {
             decision,
             reasons: reasons(weights, risk),
             wider,
+            if_doubted: None,
         };
         if under.exposed && risk >= Risk::High {
             let exposed = "the run has read text that nobody vouches for";
             verdict.reasons.push(exposed.to_owned());
         }
         verdict.reasons.extend(why);
+        let mut vouched = false;
         if !forbidden && !asks {
-            self.lay_down(&mut verdict, call, spec, mode, under);
+            vouched = self.lay_down(&mut verdict, call, spec, mode, under);
+        }
+        if verdict.decision == Decision::Allow && under.exposed && !vouched {
+            verdict.if_doubted = doubt::is_due(call).then(|| when_doubted(mode));
         }
         verdict
     }
@@ -386,8 +375,29 @@ impl Warden {
         }
     }
 
+    /// Code that nothing contains could do whatever the person can, answering for them included:
+    /// so it is asked about each time, in every mode, wherever it runs.
+    fn bare_code(&self, call: &ResolvedCall, spec: &ToolSpec) -> Option<Weight> {
+        let starts = |touch: &&Touch| matches!(touch, Touch::Starts(_));
+        spec.touches.iter().find(starts)?;
+        let command = call.command.as_ref()?;
+        let does = |wanted: fn(&Does) -> bool| {
+            let mut facts = command.reading.facts.iter();
+            facts.any(|fact| wanted(&fact.does))
+        };
+        if command.containment.is_some() || !does(builds) {
+            return None;
+        }
+        let why = match does(needs_the_machine) {
+            true => "another part of the line cannot be done in the sandbox",
+            false => self.why_bare,
+        };
+        let what = format!("nothing contains the code that it runs: {why}");
+        Some(Weight::critical(what))
+    }
+
     /// What the person laid down: rules and trust. Rules may allow what would be asked about, but
-    /// never what is critical.
+    /// never what is critical. Whether they vouch for the call.
     fn lay_down(
         &self,
         verdict: &mut Verdict,
@@ -395,28 +405,40 @@ impl Warden {
         spec: &ToolSpec,
         mode: Mode,
         under: &Judgement<'_>,
-    ) {
+    ) -> bool {
         let ruling = self.ruling(call, spec, under);
-        match self.policy.trust(&self.agent, &call.tool, verdict.risk) {
+        match self.policy.trust(under.agent, &call.tool, verdict.risk) {
             Trust::Blocked { why } => {
                 verdict.decision = Decision::Deny;
                 verdict.reasons.push(why);
                 // No rule gives an agent a tool that it does not have.
-                return;
+                return false;
             }
             Trust::AutoApproved { why } if ruling.decision.is_none() => {
                 allow(verdict, mode, vec![why]);
+                return true;
             }
             Trust::AutoApproved { .. } | Trust::NotNeeded | Trust::Person => {}
         }
         match ruling.decision {
-            Some(Decision::Allow) => allow(verdict, mode, ruling.reasons),
+            Some(Decision::Allow) => {
+                allow(verdict, mode, ruling.reasons);
+                return true;
+            }
             Some(stricter) => {
                 verdict.decision = verdict.decision.max(stricter);
                 verdict.reasons.extend(ruling.reasons);
             }
             None => {}
         }
+        false
+    }
+}
+
+fn when_doubted(mode: Mode) -> Decision {
+    match mode {
+        Mode::ReadOnly | Mode::Never => Decision::Deny,
+        Mode::Ask | Mode::Edits | Mode::Auto => Decision::Ask,
     }
 }
 
@@ -533,7 +555,7 @@ fn needs_the_machine(does: &Does) -> bool {
     }
 }
 
-/// What needs the caches of packages.
+/// What runs code, and needs the caches of packages for it.
 fn builds(does: &Does) -> bool {
     matches!(does, Does::RunsCode | Does::GetsPackages | Does::Hides)
 }

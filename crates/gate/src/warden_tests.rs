@@ -37,6 +37,7 @@ fn starts() -> ToolSpec {
 
 fn under(workspace: &Path, mode: Mode, throwaway: bool) -> Judgement<'_> {
     Judgement {
+        agent: "main",
         workspace,
         mode,
         exposed: false,
@@ -58,7 +59,13 @@ impl World {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
-        for folder in ["work/src", "work/.git/hooks", "state/runs", "elsewhere"] {
+        for folder in [
+            "work/src",
+            "work/.git/hooks",
+            "state/runs",
+            "elsewhere",
+            "beside",
+        ] {
             fs::create_dir_all(at(folder)).unwrap();
         }
         for file in [
@@ -79,8 +86,7 @@ impl World {
         fs::hard_link(at("state/grants"), at("work/twin")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, at("work/fifo"), rustix::fs::Mode::RWXU).unwrap();
         let gate = Warden::new(House {
-            state: at("state"),
-            configuration: None,
+            own: vec![at("state"), at("beside")],
             person: None,
         });
         Self { root, gate }
@@ -237,6 +243,8 @@ fn risk_follows_from_where_a_path_really_lies() {
         (writes(), "sly/new", Risk::Critical, Deny),
         (reads(), "../state", Risk::Critical, Deny),
         (writes(), state, Risk::Critical, Deny),
+        (reads(), "../beside", Risk::Critical, Deny),
+        (writes(), "../beside/stopped", Risk::Critical, Deny),
         (reads(), "../work/../state/runs/", Risk::Critical, Deny),
     ];
     for (spec, path, risk, decision) in cases {
@@ -285,19 +293,13 @@ fn the_mode_decides() {
         (
             &starts(),
             &inside,
-            Risk::High,
-            [Deny, Ask, Ask, Ask, Allow, Deny],
+            Risk::Critical,
+            [Deny, Ask, Ask, Ask, Ask, Deny],
         ),
         (
             &both,
             &inside,
-            Risk::High,
-            [Deny, Ask, Ask, Ask, Allow, Deny],
-        ),
-        (
-            &both,
-            &outside,
-            Risk::High,
+            Risk::Critical,
             [Deny, Ask, Ask, Ask, Ask, Deny],
         ),
         (
@@ -352,6 +354,7 @@ fn a_recorded_call_without_its_lookup_is_not_taken_for_safe() {
         arguments: json!({}),
         paths: [].into(),
         command: None,
+        aim: None,
     };
     let workspace = world.at("work");
     let under = Judgement {
@@ -437,7 +440,7 @@ fn no_rule_gives_an_agent_a_tool_that_it_does_not_have() {
         why = "writing is fine"
         tool = "tool"
 
-        [agent.default]
+        [agent.main]
         tools = ["read"]
     "#;
     let origin = policy::Origin {

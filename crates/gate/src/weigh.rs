@@ -30,7 +30,7 @@ pub(crate) struct Weight {
 }
 
 impl Weight {
-    fn new(risk: Risk, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(risk: Risk, reason: impl Into<String>) -> Self {
         Self {
             risk,
             reason: reason.into(),
@@ -43,11 +43,15 @@ impl Weight {
         }
     }
 
-    fn safe(reason: impl Into<String>) -> Self {
+    pub(crate) fn critical(reason: impl Into<String>) -> Self {
+        Self::new(Risk::Critical, reason)
+    }
+
+    pub(crate) fn safe(reason: impl Into<String>) -> Self {
         Self::new(Risk::Safe, reason).contained()
     }
 
-    fn contained(self) -> Self {
+    pub(crate) fn contained(self) -> Self {
         Self {
             contained: true,
             ..self
@@ -68,21 +72,21 @@ impl Weight {
         }
     }
 
-    fn forbidden(self) -> Self {
+    pub(crate) fn forbidden(self) -> Self {
         Self {
             forbidden: true,
             ..self
         }
     }
 
-    fn each_time(self) -> Self {
+    pub(crate) fn each_time(self) -> Self {
         Self {
             each_time: true,
             ..self
         }
     }
 
-    fn unless(self, grant: Grant) -> Self {
+    pub(crate) fn unless(self, grant: Grant) -> Self {
         Self {
             grant: Some(grant),
             ..self
@@ -112,6 +116,7 @@ impl Scales<'_> {
                 .unless(Grant::Tool {
                     tool: call.tool.clone(),
                 }),
+            Touch::Screen => return self.page(),
             Touch::Asks(_) => Weight::safe("asks you a question"),
             Touch::Reads(argument) => match call.paths.get(argument) {
                 Some(path) => self.reads(&path.real),
@@ -134,7 +139,7 @@ impl Scales<'_> {
             return forbidden;
         }
         let shown = path.display();
-        if self.house.state.starts_with(path) {
+        if self.house.holds_own(path) {
             let what =
                 format!("reads outside the workspace: {shown}, which holds gyrus's own state");
             return Weight::new(Risk::Critical, what);
@@ -188,9 +193,11 @@ impl Scales<'_> {
             let what = format!("writes {shown}, which other programs run by themselves");
             return Weight::new(Risk::High, what).within().changes().each_time();
         }
-        Weight::new(Risk::Moderate, format!("writes {shown} in the workspace"))
-            .contained()
-            .changes()
+        let what = match below.as_os_str().is_empty() {
+            true => "writes in the workspace".to_owned(),
+            false => format!("writes {shown} in the workspace"),
+        };
+        Weight::new(Risk::Moderate, what).contained().changes()
     }
 
     fn removes(&self, path: &Path) -> Weight {
@@ -248,7 +255,7 @@ impl Scales<'_> {
     }
 
     /// Reading from an address.
-    fn address(&self, address: &str) -> Weight {
+    pub(crate) fn address(&self, address: &str) -> Weight {
         let Some(host) = sinks::host(address) else {
             return Weight::new(Risk::High, format!("connects to {address}"));
         };
@@ -425,7 +432,7 @@ fn by_sandbox(weight: Weight, confined: bool) -> Weight {
 }
 
 /// Whether an argument names a secret, to be put in its place.
-fn uses_secret(arguments: &Value) -> bool {
+pub(crate) fn uses_secret(arguments: &Value) -> bool {
     match arguments {
         Value::String(text) => text.contains("⟦secret:"),
         Value::Array(all) => all.iter().any(uses_secret),

@@ -126,6 +126,27 @@ impl<'a> Speaker<'a> {
     }
 }
 
+/// What is shown of a reply whose text arrives in these pieces.
+#[cfg(feature = "sim")]
+pub fn shown(redactor: &Redactor, pieces: &[&str]) -> String {
+    let heard = Arc::new(std::sync::Mutex::new(String::new()));
+    let hearing = heard.clone();
+    let live: Live = Arc::new(move |event: LiveEvent<'_>| {
+        if let Said::Text(text) = event.said {
+            let mut heard = hearing.lock().expect("nothing fails while it is held");
+            heard.push_str(&text);
+        }
+    });
+    let effect = EffectId::cycle(1);
+    let mut speaker = Speaker::new(Some(&live), redactor, RunId::new(), &effect, Purpose::Agent);
+    for piece in pieces {
+        speaker.hear(Delta::Text((*piece).to_owned()));
+    }
+    drop(speaker);
+    let heard = heard.lock().expect("nothing fails while it is held");
+    heard.clone()
+}
+
 /// However the reply ends.
 impl Drop for Speaker<'_> {
     fn drop(&mut self) {

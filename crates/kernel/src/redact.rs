@@ -121,14 +121,19 @@ impl Redactor {
     }
 
     /// The text with markers for secrets; borrowed if there were none. Markers that stand in it
-    /// are left alone, so redacting twice changes nothing.
+    /// are left alone, so redacting twice changes nothing; one that carries a value instead of a
+    /// name is none.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut cuts = Vec::new();
         if text.contains(MARKER_START) {
-            let markers = self.marker.find_iter(text);
-            cuts.extend(markers.map(|found| Cut {
-                at: found.range(),
-                marker: None,
+            let markers = self.marker.captures_iter(text);
+            cuts.extend(markers.filter_map(|captures| {
+                let (whole, name) = (captures.get_match(), &captures[1]);
+                let is_name = self.known.value(name).is_some() || self.known.find(name).is_empty();
+                is_name.then(|| Cut {
+                    at: whole.range(),
+                    marker: None,
+                })
             }));
         }
         let cuts = self.look(text, cuts, |piece| self.known.find(piece.text));

@@ -5,7 +5,7 @@ use crate::repository::{Dependency, Package};
 
 /// Each crate with the crates of this workspace that it may depend on, also for its tests and its
 /// build. A crate that is not here has no floor yet.
-const FLOORS: [(&str, &[&str]); 13] = [
+const FLOORS: [(&str, &[&str]); 14] = [
     ("gyrus-contract", &[]),
     ("gyrus-journal", &["gyrus-contract"]),
     ("gyrus-kernel", &["gyrus-contract", "gyrus-journal"]),
@@ -13,6 +13,7 @@ const FLOORS: [(&str, &[&str]); 13] = [
     ("gyrus-models", ORGAN),
     ("gyrus-tools", ORGAN),
     ("gyrus-gate", ORGAN),
+    ("gyrus-screen", ORGAN),
     ("gyrus-screen", ORGAN),
     ("gyrus-memory", ORGAN),
     ("gyrus-skills", ORGAN),
@@ -33,7 +34,13 @@ const ABOVE_RUNTIME: &[&str] = &[
 ];
 
 /// Wiring: it may depend on everything but the binary, and nothing depends on it.
-const ROOFS: [&str; 4] = ["gyrus", "gyrus-bench", "gyrus-conformance", "xtask"];
+const ROOFS: [&str; 5] = [
+    "gyrus",
+    "gyrus-bench",
+    "gyrus-conformance",
+    "gyrus-fuzz",
+    "xtask",
+];
 
 /// Checks the dependencies between the members of the workspace.
 pub(super) fn check(members: &[Package]) -> Vec<Finding> {
@@ -84,6 +91,7 @@ fn manifest(package: &str) -> String {
         "xtask" => "xtask/Cargo.toml".to_owned(),
         "gyrus-bench" => "benches/Cargo.toml".to_owned(),
         "gyrus-conformance" => "tests/conformance/Cargo.toml".to_owned(),
+        "gyrus-fuzz" => "tests/fuzz/Cargo.toml".to_owned(),
         name => format!(
             "crates/{}/Cargo.toml",
             name.strip_prefix("gyrus-").unwrap_or(name)

@@ -1,5 +1,21 @@
 //! What a mutation may put into a line: everything that was ever used to make a reading wrong.
 
+/// All of it, one by one.
+pub fn words() -> impl Iterator<Item = &'static str> {
+    let options = OPTIONS
+        .iter()
+        .flat_map(|(program, options)| options.iter().chain([program]));
+    let lists: [&[&str]; 6] = [
+        &PAYLOADS,
+        &PREFIXES,
+        &FRAMES,
+        &OPERANDS,
+        &SPACES,
+        &CHARACTERS,
+    ];
+    lists.into_iter().flatten().chain(options).copied()
+}
+
 /// Texts that do harm where the shell evaluates them.
 pub(super) const PAYLOADS: [&str; 44] = [
     "$(touch FLAG)",

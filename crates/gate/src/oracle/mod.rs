@@ -21,6 +21,7 @@ mod inmate;
 mod run;
 
 pub use self::{
+    dictionary::words,
     fixture::Ground,
     inmate::Inmate,
     run::{Failure, Settings, Summary, run},

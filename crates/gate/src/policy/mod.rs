@@ -22,6 +22,7 @@ mod text;
 mod trust;
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -150,6 +151,11 @@ impl Policy {
     pub fn mode(&self, agent: &str, chosen: Mode) -> Mode {
         let limits = self.of(agent).into_iter().filter_map(|of| of.mode);
         limits.fold(chosen, trust::stricter)
+    }
+
+    /// The agents that something is laid down for, in order of name.
+    pub fn agents(&self) -> BTreeSet<&str> {
+        self.agents.iter().map(|of| of.agent.as_str()).collect()
     }
 
     fn of(&self, agent: &str) -> Vec<&AgentTrust> {

@@ -21,7 +21,7 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-use gyrus_contract::CommandReading;
+use gyrus_contract::{CommandReading, Does};
 
 /// Longer lines are not read.
 const MAX_LINE_BYTES: usize = 64 * 1024;
@@ -42,6 +42,16 @@ pub(crate) const PARTLY: [&str; 2] = [
     "git takes back, moves or removes files of the working tree",
     "it removes what has a certain name",
 ];
+
+/// Whether nothing but git changes anything when the line runs, and what git runs.
+pub(crate) fn only_git_changes(reading: &CommandReading) -> bool {
+    reading.facts.iter().all(|fact| match fact.does {
+        Does::Reads { .. } => true,
+        // A written folder may be the repository's.
+        Does::Hides | Does::Writes { .. } => false,
+        _ => fact.part.starts_with("git ") || fact.part.starts_with("/usr/bin/git "),
+    })
+}
 
 /// Reads a command line without running it. Total: whatever the text is, there is a reading.
 pub fn read(line: &str, place: &Place) -> CommandReading {

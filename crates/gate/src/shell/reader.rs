@@ -39,8 +39,12 @@ pub(super) struct Reader<'a> {
     pub links: Vec<PathBuf>,
     /// Whether the next command is given a text that stands in the line.
     pub given_text: bool,
+    /// Whether what comes in through a pipe stands in the line.
+    pub piped_text: bool,
     /// Whether `git` is to be kept from doing more than reading.
     pub calm_git: bool,
+    /// Settings files that git changes by harmless settings, and the part that does it.
+    settings: Vec<(PathBuf, String)>,
     reading: CommandReading,
     seen: BTreeSet<(String, String)>,
     texts: usize,
@@ -65,7 +69,9 @@ impl<'a> Reader<'a> {
             conditions: 0,
             links: Vec::new(),
             given_text: false,
+            piped_text: false,
             calm_git: false,
+            settings: Vec::new(),
             reading: CommandReading::default(),
             seen: BTreeSet::new(),
             texts: 0,
@@ -76,7 +82,23 @@ impl<'a> Reader<'a> {
         if self.calm_git && self.reading.only_reads() {
             self.reading.environment = programs::git_environment();
         }
+        if !super::only_git_changes(&self.reading) {
+            for (path, part) in std::mem::take(&mut self.settings) {
+                let why = "git's settings must change while other code runs, too";
+                self.fact(Does::Writes { path }, &part, why);
+            }
+        }
         self.reading
+    }
+
+    /// Git changes the settings of the repository in this folder, by what names no program and no
+    /// place. Beside other code it could not: for that, the settings are read-only.
+    pub(super) fn sets_git(&mut self, part: &str) {
+        let above = self.folder.iter().flat_map(|folder| folder.ancestors());
+        let git = above.map(|folder| folder.join(".git"));
+        let there = git.map(|git| git.join("config")).find(|file| file.exists());
+        self.settings
+            .extend(there.map(|file| (file, part.to_owned())));
     }
 
     /// Reads a text as the shell would.
@@ -132,8 +154,12 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// Notes a simple command. `false` once there are too many.
+    /// Notes a simple command. `false` if there is none, or once there are too many.
     pub(super) fn command(&mut self, words: &[Word]) -> bool {
+        // `nohup` and its like alone.
+        if words.is_empty() {
+            return false;
+        }
         if self.reading.commands.len() >= MAX_COMMANDS {
             self.hides("", "it has too many commands");
             return false;
@@ -199,6 +225,11 @@ impl<'a> Reader<'a> {
     /// How many simple commands were found so far.
     pub(super) fn count(&self) -> usize {
         self.reading.commands.len()
+    }
+
+    /// How many facts were found so far.
+    pub(super) fn facts(&self) -> usize {
+        self.reading.facts.len()
     }
 
     /// Whether one of the commands found since then may go on for good.

@@ -67,11 +67,42 @@ fn pipeline(reader: &mut Reader<'_>, pipeline: &Pipeline) {
     match pipeline.seq.as_slice() {
         [only] => command(reader, only),
         all => {
+            let mut before = None;
             for one in all {
+                reader.piped_text = before.is_some_and(says_only_this);
                 reader.apart(|reader| command(reader, one));
+                before = Some(one);
             }
+            reader.piped_text = false;
         }
     }
+}
+
+/// Whether what a command prints stands in the line as it is.
+fn says_only_this(command: &Command) -> bool {
+    let Command::Simple(simple) = command else {
+        return false;
+    };
+    let name = simple.word_or_name.as_ref().map(|word| word.value.as_str());
+    let suffix = simple.suffix.as_ref().map_or(&[][..], |suffix| &suffix.0);
+    let is_plain = |item: &CommandPrefixOrSuffixItem| {
+        let CommandPrefixOrSuffixItem::Word(word) = item else {
+            return false;
+        };
+        let quoted = word
+            .value
+            .strip_prefix('\'')
+            .and_then(|rest| rest.strip_suffix('\''));
+        match quoted {
+            Some(inner) => !inner.contains('\''),
+            None => !word
+                .value
+                .contains(['$', '`', '*', '?', '[', '{', '~', '\\']),
+        }
+    };
+    matches!(name, Some("echo" | "printf"))
+        && simple.prefix.is_none()
+        && suffix.iter().all(is_plain)
 }
 
 fn command(reader: &mut Reader<'_>, command: &Command) {
@@ -321,13 +352,15 @@ fn simple(reader: &mut Reader<'_>, command: &SimpleCommand) {
         self::assignment(reader, assignment, alone, words.first(), &part);
     }
     if !alone && reader.command(&words) {
-        reader.given_text = prefix.iter().chain(suffix).any(|item| {
-            use IoRedirect::{HereDocument, HereString};
-            let CommandPrefixOrSuffixItem::IoRedirect(redirect) = item else {
-                return false;
-            };
-            matches!(redirect, HereDocument(..) | HereString(..))
-        });
+        let piped = std::mem::take(&mut reader.piped_text);
+        reader.given_text = piped
+            || prefix.iter().chain(suffix).any(|item| {
+                use IoRedirect::{HereDocument, HereString};
+                let CommandPrefixOrSuffixItem::IoRedirect(redirect) = item else {
+                    return false;
+                };
+                matches!(redirect, HereDocument(..) | HereString(..))
+            });
         programs::read(reader, &words, &part);
     }
 }
@@ -527,7 +560,9 @@ fn redirect_file(
 }
 
 fn written(reader: &mut Reader<'_>, target: &Word) {
-    if target.literal().is_none() {
+    // The name of a temporary file is not known, but where it lies.
+    let temporary = target.below_which().is_some_and(|below| below == "/tmp");
+    if target.literal().is_none() && !temporary {
         return reader.hides(
             &target.raw,
             "which file it writes is known only when it runs",

@@ -1,7 +1,6 @@
 //! What policies say of calls, and what is said of broken ones.
 
 mod documented;
-mod mutations;
 mod world;
 
 use gyrus_contract::{Decision, Does, Mode, Risk};
@@ -68,6 +67,14 @@ fn rule_with(policy: &Policy, call: &str, agent: &str, arguments: &Value) -> Rul
     })
 }
 
+/// Rules of a decision and conditions each.
+fn rules(all: &[(&str, &str)]) -> String {
+    let rule = |(decide, conditions): &(&str, &str)| {
+        format!("[[rule]]\ndecide = \"{decide}\"\nwhy = \"x\"\n{conditions}\n")
+    };
+    all.iter().map(rule).collect()
+}
+
 fn check(policy: &str, cases: &[(&str, Option<Decision>)]) {
     let policy = person(policy);
     for (call, expected) in cases {
@@ -79,20 +86,11 @@ fn check(policy: &str, cases: &[(&str, Option<Decision>)]) {
 #[test]
 fn the_strictest_rule_wins_whatever_the_order() {
     check(
-        r#"
-        [[rule]]
-        decide = "deny"
-        why = "the history of main is ours"
-        command = ["git", "push"]
-        [[rule]]
-        decide = "allow"
-        why = "git is fine"
-        command = ["git"]
-        [[rule]]
-        decide = "ask"
-        why = "look at merges"
-        command = ["git", ["merge", "rebase"]]
-        "#,
+        &rules(&[
+            ("deny", r#"command = ["git", "push"]"#),
+            ("allow", r#"command = ["git"]"#),
+            ("ask", r#"command = ["git", ["merge", "rebase"]]"#),
+        ]),
         &[
             ("$ git status", Some(Allow)),
             ("$ git rebase x", Some(Ask)),
@@ -154,21 +152,11 @@ fn allow_needs_every_part_and_deny_any() {
 #[test]
 fn what_cannot_be_read_is_asked_about_where_a_rule_may_hold() {
     check(
-        r#"
-        [[rule]]
-        decide = "deny"
-        why = "no"
-        command = ["git", "push"]
-        [[rule]]
-        decide = "deny"
-        why = "no"
-        tool = "write"
-        path = "x"
-        [[rule]]
-        decide = "allow"
-        why = "all of it"
-        tool = "shell"
-        "#,
+        &rules(&[
+            ("deny", r#"command = ["git", "push"]"#),
+            ("deny", "tool = \"write\"\npath = \"x\""),
+            ("allow", r#"tool = "shell""#),
+        ]),
         &[
             ("$ ls", Some(Allow)),
             ("$ ls ???", Some(Ask)),
@@ -332,7 +320,7 @@ fn trust_blocks_then_frees_then_approves_then_asks() {
 
 /// A whole rule around one line.
 fn with(line: &str) -> String {
-    format!("[[rule]]\ndecide = \"deny\"\nwhy = \"x\"\n{line}\n")
+    rules(&[("deny", line)])
 }
 
 #[test]

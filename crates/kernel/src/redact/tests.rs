@@ -41,6 +41,21 @@ fn redact(redactor: &Redactor, text: &str) -> String {
 }
 
 #[test]
+fn a_marker_cannot_carry_a_value() {
+    let secrets = vec![
+        secret("A", "first-value-1"),
+        secret("B", "A-first-value-1-b"),
+    ];
+    let redactor = Redactor::new(KEY, secrets);
+    for text in ["⟦secret:first-value-1⟧", "⟦secret:x.first-value-1⟧"] {
+        let once = redactor.redact(text).into_owned();
+        assert!(!once.contains("first-value"), "{once}");
+        assert_eq!(redactor.redact(&once), once);
+    }
+    assert_eq!(redactor.redact("⟦secret:A⟧"), "⟦secret:A⟧");
+}
+
+#[test]
 fn known_values_leave_in_every_form() {
     let redactor = redactor();
     let cases = [

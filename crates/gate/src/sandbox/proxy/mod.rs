@@ -31,7 +31,7 @@ use tokio::{
     time::timeout,
 };
 
-use address::is_public;
+pub(crate) use address::is_public;
 use head::{Head, Wanted};
 
 /// Connections at once; more have to wait.

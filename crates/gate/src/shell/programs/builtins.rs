@@ -288,11 +288,15 @@ fn ends_with(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
     if text.is_empty() || text.starts_with('-') || signals.is_empty() || !signals.iter().all(ends) {
         return false;
     }
-    reader.hides(call.part, "it runs a text when the shell ends");
+    let before = reader.facts();
     reader.apart(|reader| {
         reader.folder = None;
         reader.other_shell(text);
     });
+    // A text that does nothing does nothing later either, unless it says something else then.
+    if reader.facts() > before || text.contains(['$', '`']) {
+        reader.hides(call.part, "it runs a text when the shell ends");
+    }
     true
 }
 

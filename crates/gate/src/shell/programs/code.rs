@@ -25,7 +25,7 @@ const RUNS: &str = "make gmake cmake ctest cpack ninja meson bazel buck just tas
 
 /// They can run any command, and that is not what they are looked at for.
 const RUNS_ANYTHING: &str = "script gdb lldb strace ltrace perf watch entr parallel expect tclsh wish \
-    osascript ed ex vi vim nvim nano emacs emacsclient man info top htop flock run-parts m4 xvfb-run \
+    osascript ed ex vi vim nvim nano emacs emacsclient man info top htop run-parts m4 xvfb-run \
     direnv busybox toybox xdg-open";
 
 /// Words that make a package manager fetch: program, subcommand.
@@ -72,6 +72,12 @@ const GETS: &[(&str, &[&str])] = &[
     (
         "rustup",
         &["install", "update", "toolchain", "target", "component"],
+    ),
+    (
+        "pyenv nvm rbenv asdf mise volta",
+        &[
+            "install", "i", "update", "upgrade", "use", "exec", "x", "plugin", "fetch", "pin",
+        ],
     ),
     ("go", &["get", "install", "mod"]),
     ("gem", &["install", "update", "fetch"]),

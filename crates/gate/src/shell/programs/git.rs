@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use gyrus_contract::Does;
 
-use super::{Call, git_config, network, options::Spec};
+use super::{Call, git_config, git_settings, network, options::Spec};
 use crate::shell::{PARTLY, reader::Reader, words::Word};
 
 /// Options that choose what is shown and how, common to what walks and compares revisions.
@@ -491,8 +491,8 @@ fn subcommand(reader: &mut Reader<'_>, call: &Call<'_>) {
     {
         return calm(reader, call, *reach);
     }
-    if call.name == "config" && config(call) {
-        return config_reads(reader, call);
+    if call.name == "config" && git_settings::reads(call) {
+        return git_settings::prints(reader, call);
     }
     if network::git(reader, call) {
         return;
@@ -501,6 +501,10 @@ fn subcommand(reader: &mut Reader<'_>, call: &Call<'_>) {
         true => changes(reader, call),
         false => {
             let alias = "it may be an alias, or a program `git-…` on the path";
+            if call.name.starts_with("credential") {
+                let why = "it hands out or keeps passwords";
+                reader.fact(Does::UsesCredentials, call.part, why);
+            }
             changes(reader, call);
             reader.runs_code(call.part, alias);
         }
@@ -571,39 +575,6 @@ fn reads_with(call: &Call<'_>, firsts: &[&str], spec: &Spec) -> bool {
     }
 }
 
-fn config(call: &Call<'_>) -> bool {
-    let spec = Spec::strict(
-        "lz",
-        "list get get-all get-regexp get-urlmatch show-origin show-scope name-only type= local global system worktree null default= bool int path includes no-includes all regexp value= fixed-value url= ",
-    );
-    let Ok(parsed) = spec.parse(call.args) else {
-        return false;
-    };
-    let first = parsed.operands.first().and_then(Word::literal);
-    match (first.as_deref(), parsed.operands.len()) {
-        (Some("get" | "list"), 1 | 2) => true,
-        (Some("set" | "unset" | "edit" | "rename-section" | "remove-section"), _) => false,
-        (None, 0) => parsed.has(&["l", "list"]),
-        (Some(_), 1) => true,
-        (Some(_), 2) => parsed.has(&["get", "get-all", "get-regexp", "get-urlmatch"]),
-        _ => false,
-    }
-}
-
-/// It prints settings and runs nothing, so the person's own settings are left visible.
-fn config_reads(reader: &mut Reader<'_>, call: &Call<'_>) {
-    let secret = call.args.iter().any(|word| {
-        let text = word.prefix().to_lowercase();
-        ["token", "password", "extraheader", "cookie"]
-            .iter()
-            .any(|part| text.contains(part))
-    });
-    if secret {
-        reader.fact(Does::UsesCredentials, call.part, "it prints a secret");
-    }
-    reader.reads(".", call.part);
-}
-
 /// A reading command: fine if the repository's configuration is.
 fn calm(reader: &mut Reader<'_>, call: &Call<'_>, reach: Reach) {
     reader.calm_git = true;
@@ -625,6 +596,9 @@ fn changes(reader: &mut Reader<'_>, call: &Call<'_>) {
         "it changes the repository",
     );
     reader.runs_code(call.part, hooks);
+    if is_elsewhere(reader) {
+        reader.writes(&Word::plain("."), call.part);
+    }
     let has = |wanted: &[&str]| {
         call.args
             .iter()
@@ -671,24 +645,17 @@ fn changes(reader: &mut Reader<'_>, call: &Call<'_>) {
     outside(reader, call);
 }
 
+/// Whether it surely runs in a folder outside of that which the line starts in.
+fn is_elsewhere(reader: &Reader<'_>) -> bool {
+    let real = |folder: &std::path::Path| folder.canonicalize().unwrap_or(folder.to_owned());
+    let folder = reader.folder.as_deref().map(real);
+    folder.is_some_and(|folder| !folder.starts_with(real(&reader.place.folder)))
+}
+
 /// Subcommands that also write where they are told, or set what runs later.
 fn outside(reader: &mut Reader<'_>, call: &Call<'_>) {
     match call.name {
-        "config" => {
-            let wide = call.args.iter().any(|word| {
-                matches!(
-                    word.literal().as_deref(),
-                    Some("--global" | "--system" | "--file" | "-f")
-                )
-            });
-            match wide {
-                true => {
-                    reader.hides(call.part, "it changes settings of all repositories");
-                }
-                false if sets_what_runs_nothing(call) => {}
-                false => reader.writes(&Word::plain(".git/config"), call.part),
-            }
-        }
+        "config" => git_settings::config(reader, call),
         "archive" => match Spec::strict("o:lv0", "format= prefix= output=").parse(call.args) {
             Ok(parsed) => {
                 for file in parsed.values(&["o", "output"]) {
@@ -708,64 +675,45 @@ fn outside(reader: &mut Reader<'_>, call: &Call<'_>) {
                 Err(why) => reader.hides(call.part, why),
             }
         }
-        "bundle" => reader.writes(&Word::plain("."), call.part),
+        "bundle" => {
+            let file = call.args.iter().filter(|word| !is_option(word)).nth(1);
+            let folder = Word::plain(".");
+            reader.writes(file.unwrap_or(&folder), call.part);
+        }
         "init" | "worktree" => {
+            if call.name == "init" {
+                git_settings::init(reader, call);
+            }
             for word in call.args.iter().filter(|word| word.prefix().contains('/')) {
                 reader.writes(word, call.part);
             }
         }
-        "submodule" | "remote" if stays_here(call) => {}
-        "submodule" | "lfs" | "remote" => {
-            reader.fact(
-                Does::Connects { hosts: Vec::new() },
-                call.part,
-                "it may connect to remotes",
-            );
+        "branch" | "checkout" | "switch" | "sparse-checkout"
+            if git_settings::names_branches(call) =>
+        {
+            reader.sets_git(call.part);
         }
+        "submodule" if lists_submodules(call) => {}
+        "remote" => git_settings::remote(reader, call),
+        "submodule" | "lfs" => may_connect(reader, call),
         _ => {}
     }
 }
 
-/// `git config KEY VALUE` for settings that name no program and no place.
-fn sets_what_runs_nothing(call: &Call<'_>) -> bool {
-    const KEYS: &[&str] = &[
-        "user.name",
-        "user.email",
-        "init.defaultbranch",
-        "pull.rebase",
-        "push.default",
-        "fetch.prune",
-        "core.autocrlf",
-        "core.filemode",
-        "core.ignorecase",
-        "core.quotepath",
-        "color.ui",
-        "merge.conflictstyle",
-        "rerere.enabled",
-    ];
-    let words: Option<Vec<String>> = call.args.iter().map(Word::literal).collect();
-    let words = words.unwrap_or_default();
-    let words = match words.split_first() {
-        Some((first, rest)) if first == "--local" => rest,
-        _ => &words,
-    };
-    let [key, value] = words else {
-        return false;
-    };
-    KEYS.contains(&key.to_lowercase().as_str()) && !value.starts_with('-')
+pub(super) fn may_connect(reader: &mut Reader<'_>, call: &Call<'_>) {
+    let hosts = Vec::new();
+    let why = "it may connect to remotes";
+    reader.fact(Does::Connects { hosts }, call.part, why);
 }
 
-/// Whether a subcommand that could talk to remotes does not: it lists submodules, or notes a new
-/// remote. Changing a remote is not among these, as others push and fetch by its name.
-fn stays_here(call: &Call<'_>) -> bool {
-    let words: Option<Vec<String>> = call.args.iter().map(Word::literal).collect();
-    let words = words.unwrap_or_default();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match (call.name, &words[..]) {
-        ("submodule", ["status" | "summary", ..]) => true,
-        ("remote", ["add", name, url]) => !name.starts_with('-') && !url.contains("::"),
-        _ => false,
-    }
+pub(super) fn is_option(word: &Word) -> bool {
+    word.prefix().starts_with('-')
+}
+
+/// Whether it only lists submodules, although others of its kind talk to remotes.
+fn lists_submodules(call: &Call<'_>) -> bool {
+    let first = call.args.first().and_then(Word::literal);
+    matches!(first.as_deref(), Some("status" | "summary"))
 }
 
 #[cfg(test)]

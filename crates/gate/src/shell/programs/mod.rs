@@ -6,6 +6,7 @@ mod code;
 mod find;
 mod git;
 mod git_config;
+mod git_settings;
 mod network;
 mod options;
 mod reading;

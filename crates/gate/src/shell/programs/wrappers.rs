@@ -44,6 +44,7 @@ pub(super) fn read(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
     }
     match call.name {
         "env" => env(reader, call),
+        "flock" => flock(reader, call),
         "command" => command(reader, call),
         "exec" => exec(reader, call),
         "xargs" => xargs(reader, call),
@@ -88,6 +89,26 @@ fn wrapped(reader: &mut Reader<'_>, call: &Call<'_>, spec: &Spec, skip: usize) {
         ),
         Err(why) => reader.hides(call.part, why),
     }
+}
+
+/// `flock FILE COMMAND …`; with a descriptor or a text it is not looked into.
+fn flock(reader: &mut Reader<'_>, call: &Call<'_>) {
+    let spec = Spec::first(
+        "sxneuow:E:F",
+        "shared exclusive nonblock unlock wait= timeout= conflict-exit-code= close no-fork verbose",
+    );
+    let parsed = spec.parse(call.args);
+    let Ok([file, words @ ..]) = parsed.as_ref().map(|parsed| parsed.operands.as_slice()) else {
+        return reader.hides(call.part, "it can run any command");
+    };
+    let is_command = words
+        .first()
+        .is_some_and(|word| word.literal().is_some_and(|name| !name.starts_with('-')));
+    if !is_command || file.literal().is_none() {
+        return reader.hides(call.part, "it can run any command");
+    }
+    reader.writes(file, call.part);
+    inner(reader, words, call.part);
 }
 
 fn env(reader: &mut Reader<'_>, call: &Call<'_>) {

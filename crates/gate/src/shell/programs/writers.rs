@@ -144,15 +144,7 @@ pub(super) fn read(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
         "split" | "csplit" | "patch" | "cpio" | "ar" | "rename"
             if super::reading::asks_about_itself(call) => {}
         "split" | "csplit" | "patch" | "cpio" | "ar" | "rename" => {
-            reader.writes(&Word::plain("."), call.part);
-            if call
-                .args
-                .iter()
-                .any(|word| word.prefix().starts_with("--f"))
-            {
-                reader.hides(call.part, "it hands what it reads to a command");
-            }
-            reader.runs_code(call.part, "which files it changes is not read");
+            somewhere(reader, call);
         }
         name if name.starts_with("mkfs") => destroys_device(reader, call),
         "wipe" | "wipefs" | "fdisk" | "sfdisk" | "parted" | "mkswap" | "cryptsetup" => {
@@ -232,6 +224,27 @@ fn packed(reader: &mut Reader<'_>, call: &Call<'_>, parsed: &Parsed) {
             reader.removes(word, call.part);
         }
     }
+}
+
+/// Programs whose files are not told apart: whatever they are given may be changed.
+fn somewhere(reader: &mut Reader<'_>, call: &Call<'_>) {
+    reader.writes(&Word::plain("."), call.part);
+    for word in call.args {
+        let text = word.prefix();
+        if text.starts_with("--f") {
+            reader.hides(call.part, "it hands what it reads to a command");
+        }
+        let value = match (text.find('='), text.starts_with('-')) {
+            (Some(at), true) if text.starts_with("--") => word.after(at + 1),
+            (_, true) => word.after(text.len().min(2)),
+            (_, false) => word.clone(),
+        };
+        let path = value.prefix();
+        if path == ".." || path.contains('/') {
+            reader.writes(&value, call.part);
+        }
+    }
+    reader.runs_code(call.part, "which files it changes is not read");
 }
 
 fn parent(path: &str) -> String {

@@ -1,0 +1,544 @@
+//! What an input on a page weighs, by what the screen measured just before.
+//!
+//! A page belongs to others. What a run may do there without asking depends on whether the person
+//! named its origin, on where typed data would go, and on what the control is for. Names and roles
+//! are the page's own words: they can make an input weigh more, and are shown as quotations only.
+
+mod origin;
+mod words;
+
+use gyrus_contract::{Aim, ElementState, Field, Form, Grant, Risk, Starts};
+use url::Url;
+
+use self::{
+    origin::{Origin, is_near},
+    words::{Class, Label},
+};
+use crate::{
+    shell, sinks,
+    weigh::{Scales, Weight, uses_secret},
+};
+
+/// Longest quotation from a page, in characters.
+const QUOTED: usize = 60;
+
+/// Longest address or origin that is shown whole, in characters.
+const SHOWN: usize = 120;
+
+/// Fields and files that a reason names.
+const NAMED: usize = 3;
+
+/// Fields that nobody types into.
+const NOT_TYPED: [&str; 8] = [
+    "hidden", "checkbox", "radio", "select", "range", "submit", "button", "image",
+];
+
+/// What fields for a search are called.
+const SEARCHES: [&str; 14] = [
+    "q",
+    "s",
+    "query",
+    "search",
+    "keyword",
+    "keywords",
+    "find",
+    "suche",
+    "recherche",
+    "buscar",
+    "cerca",
+    "zoeken",
+    "szukaj",
+    "pesquisa",
+];
+
+/// The hosts that an input has to do with, for rules about hosts; an empty one may be any.
+pub(crate) fn hosts(aim: &Aim) -> Vec<String> {
+    let mut addresses = Vec::new();
+    for starts in &aim.starts {
+        match starts {
+            // Nothing comes to the page that is left.
+            Starts::Opens { address } => addresses.push(address),
+            Starts::Follows { address } => addresses.extend([address, &aim.address]),
+            Starts::Submits => {
+                addresses.push(&aim.address);
+                addresses.extend(aim.form.as_ref().map(|form| &form.action));
+            }
+            Starts::Looking
+            | Starts::Types
+            | Starts::Chooses
+            | Starts::Acts
+            | Starts::Uploads { .. }
+            | Starts::Answers { .. } => addresses.push(&aim.address),
+        }
+    }
+    let host = |address: &String| {
+        let url = Url::parse(address).ok();
+        url.and_then(|url| sinks::host(url.as_str()))
+            .unwrap_or_default()
+    };
+    addresses.into_iter().map(host).collect()
+}
+
+impl Scales<'_> {
+    /// All weights of an input on a page.
+    pub(crate) fn page(&self) -> Vec<Weight> {
+        let Some(aim) = &self.call.aim else {
+            let what = "uses a page, and what it would touch there was not measured";
+            return vec![Weight::critical(what)];
+        };
+        let page = Page::new(self, aim);
+        let mut weights: Vec<Weight> = aim
+            .starts
+            .iter()
+            .flat_map(|starts| page.starts(starts))
+            .collect();
+        if weights.is_empty() {
+            let what = format!("uses {}, and what that starts is not known", page.control);
+            weights.push(Weight::new(Risk::High, what).each_time());
+        }
+        if uses_secret(&self.call.arguments) {
+            let what = format!(
+                "puts a secret, which is kept from the model, into {}",
+                page.place
+            );
+            weights.push(Weight::critical(what));
+        }
+        weights
+    }
+}
+
+/// The page that an input goes to, and the control.
+struct Page<'a> {
+    scales: &'a Scales<'a>,
+    aim: &'a Aim,
+    /// `None` if it has none that can be named.
+    origin: Option<Origin>,
+    /// Why typing there needs no question.
+    listed: Option<&'static str>,
+    /// Where it is, in words.
+    place: String,
+    /// The control, in words.
+    control: String,
+    label: Label,
+    role: &'a str,
+}
+
+impl<'a> Page<'a> {
+    fn new(scales: &'a Scales<'a>, aim: &'a Aim) -> Self {
+        let origin = Origin::measured(&aim.origin, &aim.address);
+        let listed = origin
+            .as_ref()
+            .and_then(|origin| origin.listed(scales.under, scales.standing));
+        let place = match &origin {
+            Some(origin) => middle_out(origin.as_str()),
+            None => format!("a page without an origin ({})", address_shown(&aim.address)),
+        };
+        let (name, role) = match &aim.element {
+            Some(element) => (element.name.as_str(), element.role.as_str()),
+            None => ("", ""),
+        };
+        Self {
+            scales,
+            aim,
+            origin,
+            listed,
+            place,
+            control: match name.trim().is_empty() {
+                true => "a control without a name".to_owned(),
+                false => quoted(name),
+            },
+            label: Label::new(name),
+            role,
+        }
+    }
+
+    fn starts(&self, starts: &Starts) -> Vec<Weight> {
+        if *starts == Starts::Looking {
+            return vec![Weight::safe(format!("looks at {}", self.place))];
+        }
+        let leaves = matches!(starts, Starts::Opens { .. });
+        if !leaves && let Some(forbidden) = self.on_the_browsers_own() {
+            return vec![forbidden];
+        }
+        match starts {
+            Starts::Looking => Vec::new(),
+            Starts::Follows { address } => self.goes(address, true),
+            Starts::Opens { address } => self.goes(address, false),
+            Starts::Types => vec![self.types()],
+            Starts::Chooses => self.chooses(),
+            Starts::Submits => self.submits(),
+            Starts::Acts => self.acts(),
+            Starts::Uploads { names } => self.uploads(names),
+            Starts::Answers { accepts } => vec![self.answers(*accepts)],
+        }
+    }
+
+    /// Pages of the browser itself, whose controls change the browser.
+    fn on_the_browsers_own(&self) -> Option<Weight> {
+        let scheme = Url::parse(&self.aim.address).ok()?;
+        let of_pages = ["http", "https", "about", "blob", "data", "file"];
+        (!of_pages.contains(&scheme.scheme())).then(|| {
+            let what = format!("uses {}, which belongs to the browser itself", self.place);
+            Weight::critical(what).forbidden()
+        })
+    }
+
+    /// Moderate, and the person need not be asked: they named the place, or nothing that the run
+    /// knows goes there.
+    fn plain(&self, what: &str) -> Weight {
+        let why = self.listed.map(|why| format!(", {why}"));
+        let what = format!("{what} on {}{}", self.place, why.unwrap_or_default());
+        Weight::new(Risk::Moderate, what).contained()
+    }
+
+    /// Asked once for this origin.
+    fn asks(&self, what: &str) -> Weight {
+        let why = match self.listed {
+            Some(_) => "",
+            None => ", which you did not name",
+        };
+        let weight = Weight::new(Risk::High, format!("{what} on {}{why}", self.place));
+        match &self.origin {
+            Some(origin) => weight.unless(origin.grant()),
+            None => weight.each_time(),
+        }
+    }
+
+    fn critical(&self, what: &str) -> Weight {
+        Weight::critical(format!("{what} on {}", self.place))
+    }
+
+    /// What the name of the control adds, if it says anything.
+    fn said(&self, does: &str, class: Option<Class>) -> Option<Weight> {
+        let control = &self.control;
+        let what = |says: &str| format!("{does} {control}, whose name says that it {says},");
+        Some(match class? {
+            Class::Commits => self.asks(&what("sends, publishes, orders or takes part")),
+            Class::Deletes => self.critical(&what("deletes")),
+            Class::Authorises => self.critical(&what("gives others power or approves something")),
+            Class::Pays => self.critical(&what("moves money")),
+        })
+    }
+
+    /// Goes to another address.
+    fn goes(&self, address: &str, by_link: bool) -> Vec<Weight> {
+        let Ok(url) = Url::parse(address) else {
+            let what = format!("goes to {}, which is no address", quoted(address));
+            return vec![Weight::new(Risk::High, what).each_time()];
+        };
+        let Some(target) = Origin::of(&url) else {
+            if url.as_str() == "about:blank" {
+                return vec![Weight::safe("opens an empty page")];
+            }
+            let what = format!(
+                "goes to {}; pages have addresses with http:// or https://",
+                address_shown(address)
+            );
+            return vec![Weight::critical(what).forbidden()];
+        };
+        let shown = middle_out(target.as_str());
+        let listed = target.listed(self.scales.under, self.scales.standing);
+        let stays = self.origin.as_ref() == Some(&target);
+        let mut weights = vec![if let Some(why) = listed {
+            Weight::safe(format!("goes to {shown}, {why}"))
+        } else if is_near(&url) && !(by_link && stays) {
+            let what = format!(
+                "goes to {shown}, which is on this machine or its network, and which you did not name"
+            );
+            let host = sinks::host(url.as_str());
+            match host {
+                Some(host) => Weight::new(Risk::High, what).unless(Grant::Host { host }),
+                None => Weight::new(Risk::High, what).each_time(),
+            }
+        } else if by_link {
+            Weight::safe(format!("follows a link to {shown}, as the page has it"))
+        } else {
+            self.scales.address(url.as_str())
+        }];
+        if !url.username().is_empty() || url.password().is_some() {
+            let what = format!("goes to {shown} with a name or a password in the address");
+            weights.push(Weight::new(Risk::High, what).each_time());
+        }
+        if by_link {
+            // The words of a link say what it is about; those of a button, what it does.
+            let class = match self.role {
+                "link" | "" => self
+                    .label
+                    .class_of_the_whole
+                    .filter(|class| matches!(class, Class::Deletes | Class::Authorises)),
+                _ => self.label.class,
+            };
+            weights.extend(self.said("follows", class));
+        }
+        let what = format!("goes to an address of {shown} that says that it deletes something");
+        if is_ordered_to_delete(&url) {
+            weights.push(Weight::critical(what));
+        } else if is_called_delete(&url) {
+            weights.push(Weight::new(Risk::High, what).unless(target.grant()));
+        }
+        weights
+    }
+
+    fn types(&self) -> Weight {
+        if self.is_secret_field() {
+            return self.critical(&format!(
+                "types into {}, a field for a password, a code or a card,",
+                self.control
+            ));
+        }
+        let what = format!("types into {}", self.control);
+        match self.listed {
+            Some(_) => self.plain(&what),
+            None => self.asks(&what),
+        }
+    }
+
+    fn is_secret_field(&self) -> bool {
+        let Some(element) = &self.aim.element else {
+            return false;
+        };
+        let mut fields = self.aim.form.iter().flat_map(|form| &form.fields);
+        element.states.contains(&ElementState::Masked)
+            || self.label.is_secret
+            || fields.any(|field| field.name == element.name && is_secret(field))
+    }
+
+    fn chooses(&self) -> Vec<Weight> {
+        let what = format!("changes {}", self.control);
+        let mut weights = vec![if self.is_secret_field() {
+            self.critical(&format!("{what}, a field for a secret,"))
+        } else if self.listed.is_some() {
+            self.plain(&what)
+        } else {
+            self.asks(&what)
+        }];
+        // A switch does at once what it says; the rest waits for its form.
+        if self.role == "switch" {
+            weights.extend(self.said("changes", self.label.class));
+        }
+        weights
+    }
+
+    fn submits(&self) -> Vec<Weight> {
+        let Some(form) = &self.aim.form else {
+            let what = format!("sends a form by {}", self.control);
+            let mut weights = vec![self.asks(&what)];
+            weights.extend(self.said("uses", self.label.class));
+            return weights;
+        };
+        let target = Url::parse(&form.action).ok();
+        let target = target.as_ref().and_then(Origin::of);
+        let carries = carried(form);
+        let mut weights = Vec::new();
+        if form.fields.iter().any(is_secret) {
+            weights.push(self.critical(&format!(
+                "sends a form with a password, a code or a card by {}{carries}",
+                self.control
+            )));
+        }
+        let stays = self.origin.is_some() && target == self.origin;
+        weights.push(if stays && self.listed.is_some() && only_looks_up(form) {
+            self.plain(&format!("looks something up by {}{carries}", self.control))
+        } else {
+            self.asks(&format!("sends a form by {}{carries}", self.control))
+        });
+        if !stays {
+            weights.push(self.sends_elsewhere(form, target));
+        }
+        let is_button = |field: &&Field| matches!(&*field.kind, "submit" | "image");
+        let buttons = form.fields.iter().filter(is_button);
+        let by_buttons = buttons.filter_map(|field| Label::new(&field.name).class);
+        // What a field is called says what it holds.
+        let by_itself = self.label.class.filter(|_| !self.is_text_field());
+        weights.extend(self.said("uses", by_buttons.chain(by_itself).max()));
+        weights
+    }
+
+    fn sends_elsewhere(&self, form: &Form, target: Option<Origin>) -> Weight {
+        let Some(target) = target else {
+            let what = format!(
+                "sends a form from {} to {}, of which nobody can tell where that is",
+                self.place,
+                address_shown(&form.action)
+            );
+            return Weight::new(Risk::High, what).each_time();
+        };
+        let what = format!(
+            "sends a form from {} to another place: {}",
+            self.place,
+            middle_out(target.as_str())
+        );
+        Weight::new(Risk::High, what).unless(target.grant())
+    }
+
+    fn is_text_field(&self) -> bool {
+        matches!(
+            self.role,
+            "textbox" | "searchbox" | "combobox" | "spinbutton"
+        )
+    }
+
+    /// Whatever the page does when the control is used.
+    fn acts(&self) -> Vec<Weight> {
+        let uses = format!("uses {}", self.control);
+        let form = self.aim.form.as_ref();
+        let filled = form.filter(|form| form.fields.iter().any(|field| field.filled));
+        let unread = match (filled, self.listed) {
+            (Some(_), _) if !self.label.is_readable => Some("nobody can tell what it does"),
+            (None, None) if self.label.is_foreign => Some("its language is not read here"),
+            _ => None,
+        };
+        let mut weights = vec![match (filled, self.listed, unread) {
+            (Some(form), _, Some(why)) => self.asks(&format!("{uses} ({why}){}", carried(form))),
+            (None, _, Some(why)) => self.asks(&format!("{uses} ({why})")),
+            (Some(form), None, None) => self.asks(&format!("{uses}{}", carried(form))),
+            (Some(_), Some(_), None) | (None, _, None) => self.plain(&uses),
+        }];
+        weights.extend(self.said("uses", self.label.class));
+        if let Some(form) = filled {
+            let mut filled = form.fields.iter().filter(|field| field.filled);
+            if filled.any(is_secret) {
+                let what =
+                    format!("{uses}, beside a filled field for a password, a code or a card,");
+                weights.push(self.critical(&what));
+            }
+            let target = Url::parse(&form.action).ok();
+            let target = target.as_ref().and_then(Origin::of);
+            if !form.method.is_empty() && (target.is_none() || target != self.origin) {
+                weights.push(self.sends_elsewhere(form, target));
+            }
+        }
+        weights
+    }
+
+    fn uploads(&self, names: &[String]) -> Vec<Weight> {
+        let files = enumerated(names.iter().map(String::as_str));
+        let what = format!("hands {files} over by {}", self.control);
+        let paths = &self.scales.call.paths;
+        let mut weights = vec![self.asks(&what)];
+        if paths.is_empty() || paths.values().any(|path| path.in_workspace.is_none()) {
+            let outside = format!("{what}, from outside the workspace,");
+            weights.push(self.critical(&outside));
+        }
+        let person = self.scales.house.person.as_deref();
+        if paths
+            .values()
+            .any(|path| shell::is_secret(&path.real, person))
+        {
+            weights.push(self.critical(&format!("{what}, where keys or passwords are kept,")));
+        }
+        weights
+    }
+
+    /// A dialog: its kind is the element's role, its message the name.
+    fn answers(&self, accepts: bool) -> Weight {
+        let says = |word: &str| format!("answers {word} to {}", self.control);
+        match (self.role, accepts) {
+            ("alert", _) | ("beforeunload", false) => {
+                Weight::safe(format!("closes a message of {}", self.place))
+            }
+            ("beforeunload", true) => self.plain("leaves what was not saved"),
+            (_, false) => self.plain(&says("no")),
+            (_, true) => match self.label.class {
+                None | Some(Class::Commits) => self.asks(&says("yes")),
+                class => self
+                    .said("answers yes to", class)
+                    .unwrap_or_else(|| self.critical(&says("yes"))),
+            },
+        }
+    }
+}
+
+fn is_secret(field: &Field) -> bool {
+    field.secret || field.kind == "password" || Label::new(&field.name).is_secret
+}
+
+/// A form that asks for a page, with one text at most, which is for a search.
+fn only_looks_up(form: &Form) -> bool {
+    let mut typed = form
+        .fields
+        .iter()
+        .filter(|field| !NOT_TYPED.contains(&&*field.kind));
+    let is_search = |field: &Field| {
+        let name = field.name.to_lowercase();
+        let mut words = name.split(|c: char| !c.is_alphanumeric());
+        field.kind == "search" || words.any(|word| SEARCHES.contains(&word))
+    };
+    let fits = typed.next().is_none_or(is_search) && typed.next().is_none();
+    form.method == "get" && fits && !form.fields.iter().any(|field| field.kind == "file")
+}
+
+/// What was typed into a form, for a reason.
+fn carried(form: &Form) -> String {
+    let filled = form.fields.iter().filter(|field| field.filled);
+    let names: Vec<&str> = filled.map(|field| field.name.as_str()).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(", with what stands in {}", enumerated(names.into_iter())),
+    }
+}
+
+/// Whether an address asks for something to be deleted: `?action=delete`.
+fn is_ordered_to_delete(url: &Url) -> bool {
+    const ORDERS: [&str; 9] = [
+        "action", "act", "do", "op", "cmd", "method", "_method", "mode", "task",
+    ];
+    url.query_pairs()
+        .any(|(key, value)| says_delete(&key) || (ORDERS.contains(&&*key) && says_delete(&value)))
+}
+
+/// Whether an address has a step of that name: `/items/5/delete`, or a page about the word.
+fn is_called_delete(url: &Url) -> bool {
+    url.path_segments().into_iter().flatten().any(says_delete)
+}
+
+fn says_delete(text: &str) -> bool {
+    Label::new(text).class_of_the_whole == Some(Class::Deletes)
+}
+
+/// Names from a page, the first ones.
+fn enumerated<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let mut all: Vec<String> = names.take(NAMED).map(quoted).collect();
+    if more > 0 {
+        all.push(format!("{more} more"));
+    }
+    all.join(", ")
+}
+
+/// Words of a page, so that they cannot pass for ours: in quotation marks, on one line, bounded,
+/// with what is not painted shown.
+fn quoted(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    format!("“{}”", bounded(&words.join(" "), QUOTED))
+}
+
+/// An address: bounded, with what is not painted shown.
+fn address_shown(address: &str) -> String {
+    format!("“{}”", bounded(address, SHOWN))
+}
+
+fn bounded(text: &str, most: usize) -> String {
+    let mut shown = String::new();
+    for (count, letter) in text.chars().enumerate() {
+        if count == most {
+            shown.push('…');
+            break;
+        }
+        match letter {
+            '“' | '”' | '"' | '„' | '«' | '»' => shown.push('\''),
+            c if c.is_control() || words::is_unseen(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// An origin, which is plain ASCII. Of one that is too long both ends are shown: who it belongs to
+/// is said at the end.
+fn middle_out(origin: &str) -> String {
+    match origin.len() > SHOWN {
+        true => format!("{}…{}", &origin[..30], &origin[origin.len() - 80..]),
+        false => origin.to_owned(),
+    }
+}

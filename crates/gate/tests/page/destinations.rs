@@ -1,0 +1,262 @@
+//! Where an input is made, and where it leads.
+
+use std::path::Path;
+
+use gyrus_contract::{
+    Decision, Grant, Mode,
+    Starts::{self, Looking, Opens, Types},
+};
+use gyrus_gate::{House, Warden, policy};
+
+use crate::world::{
+    Comes::{self, EachTime, Free, Never, Once, Plain},
+    Under, aim, call, comes, form, within,
+};
+
+const GOOD: &str = "https://good.com/room";
+
+fn typed_at(goal: &str, page: &str) -> Comes {
+    let under = Under {
+        goal,
+        ..Under::default()
+    };
+    under.comes(&call(Some(aim(page, "textbox", "Name", Types))))
+}
+
+#[test]
+fn typing_is_free_only_where_the_person_named_the_origin() {
+    for (goal, page, expected) in [
+        ("at good.com", "https://good.com/", Plain),
+        ("at GOOD.com.", "https://good.com/a/b?c", Plain),
+        ("at https://good.com:443/x", "https://good.com/", Plain),
+        ("at http://good.com/", "https://good.com/", Plain),
+        ("at http://good.com/", "http://good.com/", Plain),
+        ("at good.com:8443", "https://good.com:8443/", Plain),
+        ("at http://localhost:3000", "http://localhost:3000/x", Plain),
+        ("at localhost:3000", "http://localhost:3000/x", Plain),
+        ("at http://[::1]:9/", "http://[::1]:9/", Plain),
+        ("at bücher.de", "https://xn--bcher-kva.de/", Plain),
+        // Another scheme, port or host is another place.
+        ("at good.com", "http://good.com/", Once),
+        ("at https://good.com", "http://good.com/", Once),
+        ("at good.com", "https://good.com:8443/", Once),
+        ("at http://localhost:3000", "http://localhost:3001/", Once),
+        ("at http://localhost", "http://localhost:3000/", Once),
+        ("at localhost", "http://localhost/", Once),
+        ("at good.com", "https://good.com./", Once),
+        ("at good.com", "https://www.good.com/", Once),
+        ("at good.com", "https://good.com.evil.com/", Once),
+        ("at good.com.evil.com", "https://good.com/", Once),
+        ("at good.com", "https://notgood.com/", Once),
+        ("at notgood.com", "https://good.com/", Once),
+        ("at my-good.com", "https://good.com/", Once),
+        ("at a.good.com", "https://good.com/", Once),
+        ("at good.community", "https://good.com/", Once),
+        ("at http://good.com@evil.com/", "http://good.com/", Once),
+        ("at http://good.com@evil.com/", "http://evil.com/", Once),
+        ("mail joe@good.com", "https://good.com/", Once),
+        (
+            "at https://a.com/?to=https://good.com",
+            "https://good.com/",
+            Once,
+        ),
+        ("at gооd.com", "https://good.com/", Once), // with two Cyrillic о
+        ("at good.com", "https://xn--gd-jbca.com/", Once),
+        ("open main.rs", "https://main.rs/", Once),
+        ("nothing", "https://good.com/", Once),
+    ] {
+        assert_eq!(typed_at(goal, page), expected, "{goal}: {page}");
+    }
+}
+
+#[test]
+fn what_has_no_origin_is_asked_about_each_time() {
+    for (origin, address) in [
+        ("null", "https://good.com/"),
+        ("https://good.com", "https://evil.com/"),
+        ("https://good.com/", "https://good.com/"),
+        ("HTTPS://GOOD.COM", "https://good.com/"),
+        ("null", "about:blank"),
+        ("null", "data:text/html,x"),
+        ("file://", "file:///etc/passwd"),
+        ("", "https://good.com/"),
+    ] {
+        let mut aim = aim(GOOD, "textbox", "Name", Types);
+        (aim.origin, aim.address) = (origin.to_owned(), address.to_owned());
+        assert_eq!(comes(aim), EachTime, "{origin} {address}");
+    }
+    for address in [
+        "chrome://settings",
+        "chrome-extension://x/",
+        "devtools://x",
+        "view-source:x",
+    ] {
+        let mut aim = aim(GOOD, "textbox", "Name", Types);
+        aim.address = address.to_owned();
+        assert_eq!(comes(aim.clone()), Never, "{address}");
+        aim.starts = vec![Looking];
+        assert_eq!(comes(aim), Free, "{address}");
+    }
+}
+
+#[test]
+fn a_grant_is_for_one_origin() {
+    let granted = [Grant::Origin {
+        origin: "https://other.example".to_owned(),
+    }];
+    let under = Under {
+        grants: &granted,
+        ..Under::default()
+    };
+    let at = |page, name, starts| under.comes(&call(Some(aim(page, "button", name, starts))));
+    let send = |page| at(page, "Send", Starts::Acts);
+    assert_eq!(at("https://other.example/", "Name", Types), Plain);
+    assert_eq!(send("https://other.example/"), Plain);
+    assert_eq!(at("https://other.example/", "", Starts::Submits), Plain);
+    assert_eq!(send("https://other.example:1/"), Once);
+    assert_eq!(send("http://other.example/"), Once);
+    assert_eq!(send("https://a.other.example/"), Once);
+    assert_eq!(
+        at("https://other.example/", "Pay", Starts::Acts),
+        Comes::Critical
+    );
+    assert_eq!(
+        at("https://other.example/", "Delete", Starts::Acts),
+        Comes::Critical
+    );
+    // One for connections is none for typing.
+    let granted = [Grant::Host {
+        host: "other.example".to_owned(),
+    }];
+    let under = Under {
+        grants: &granted,
+        ..Under::default()
+    };
+    let typed = aim("https://other.example/", "textbox", "Name", Types);
+    assert_eq!(under.comes(&call(Some(typed))), Once);
+}
+
+#[test]
+fn addresses_that_are_opened() {
+    let opens = |address: &str, link_was_seen| {
+        let under = Under {
+            link_was_seen,
+            ..Under::default()
+        };
+        let starts = Opens {
+            address: address.to_owned(),
+        };
+        under.comes(&call(Some(aim("about:blank", "", "", starts))))
+    };
+    for (address, seen, expected) in [
+        ("https://good.com/any?q=1", false, Free),
+        ("http://good.com/", false, Free), // named as a host, for reading
+        ("https://other.example/x", true, Free),
+        ("https://other.example/x?leak=1", false, Once),
+        ("https://good.com@evil.example/", false, EachTime),
+        ("https://good.com@evil.example/", true, EachTime),
+        ("https://good.com.evil.example/", false, Once),
+        ("https://good.com\\.evil.example/", false, Free), // a path, to any browser
+        ("https://xn--gd-jbca.com/", false, Once),
+        ("http://127.0.0.1:9222/json", true, Once),
+        ("http://2130706433/", true, Once),
+        ("http://[::ffff:169.254.169.254]/latest", true, Once),
+        ("http://router/", true, Once),
+        ("about:blank", false, Free),
+        ("about:config", false, Never),
+        ("javascript:alert(1)", true, Never),
+        ("java\nscript:alert(1)", true, Never),
+        (" JavaScript:alert(1)", true, Never),
+        ("data:text/html,x", true, Never),
+        ("file:///etc/passwd", true, Never),
+        ("chrome://settings", true, Never),
+        ("view-source:https://good.com", true, Never),
+        ("blob:https://good.com/1", true, Never),
+        ("mailto:a@b.example", true, Never),
+        ("good.com", false, EachTime),
+        ("", false, EachTime),
+    ] {
+        assert_eq!(opens(address, seen), expected, "{address} {seen}");
+    }
+}
+
+#[test]
+fn links_that_are_followed() {
+    let follows = |page: &str, address: &str| {
+        let starts = Starts::Follows {
+            address: address.to_owned(),
+        };
+        comes(aim(page, "link", "Here", starts))
+    };
+    for (page, address, expected) in [
+        (GOOD, "https://good.com/2", Free),
+        (GOOD, "https://other.example/?q=1", Free),
+        ("https://other.example/", "http://third.example/", Free),
+        ("https://other.example/", "http://localhost:8080/", Once),
+        ("https://other.example/", "http://192.168.0.1/reboot", Once),
+        ("http://localhost:8080/", "http://localhost:8080/2", Free),
+        ("http://localhost:8080/", "http://localhost:8081/2", Once),
+        (GOOD, "javascript:void(0)", Never),
+        (GOOD, "data:text/html,x", Never),
+        (GOOD, "file:///etc/passwd", Never),
+        (GOOD, "chrome://settings", Never),
+        (GOOD, "tel:123", Never),
+        (GOOD, "https://user:pw@other.example/", EachTime),
+        (GOOD, "//other.example", EachTime),
+    ] {
+        assert_eq!(follows(page, address), expected, "{page} {address}");
+    }
+}
+
+#[test]
+fn rules_about_hosts_are_about_pages_too() {
+    let text = r#"
+        [[rule]]
+        decide = "deny"
+        host = "*.evil.example"
+        why = "not there"
+        [[rule]]
+        decide = "allow"
+        tool = "click"
+        host = ["shop.example", "other.example"]
+        why = "mine"
+    "#;
+    let origin = policy::Origin {
+        file: "policy.toml".into(),
+        may_loosen: true,
+        home: None,
+    };
+    let lines = policy::LineReader {
+        workspace: Path::new("/srv/work"),
+        read: &|_| Default::default(),
+    };
+    let laid_down = policy::Policy::parse(text, &origin, lines).unwrap();
+    let house = House {
+        own: vec![],
+        person: None,
+    };
+    let gate = Warden::new(house).under(laid_down);
+    let follows = |address: &str| Starts::Follows {
+        address: address.to_owned(),
+    };
+    let sends = |action: &str| {
+        let aim = aim("https://other.example/", "button", "Go", Starts::Submits);
+        within(aim, form("post", action, &["+Name:text"]))
+    };
+    let pays = aim("https://other.example/", "button", "Pay", Starts::Acts);
+    let to = |address| aim("https://other.example/", "link", "Here", follows(address));
+    for (aim, expected) in [
+        (to("https://a.evil.example/"), Decision::Deny),
+        (to("https://third.example/"), Decision::Allow),
+        (sends("https://other.example/"), Decision::Allow),
+        (sends("https://shop.example/"), Decision::Allow),
+        (sends("https://third.example/"), Decision::Ask),
+        (sends("https://a.evil.example/"), Decision::Deny),
+        (sends("mailto:a@b.example"), Decision::Deny), // any host, so that one
+        (pays, Decision::Ask),
+    ] {
+        let shown = format!("{aim:?}");
+        let verdict = Under::default().verdict_of(&gate, &call(Some(aim)), Mode::Ask);
+        assert_eq!(verdict.decision, expected, "{shown} {verdict:?}");
+    }
+}

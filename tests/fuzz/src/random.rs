@@ -1,0 +1,33 @@
+//! Chance that repeats itself.
+
+/// SplitMix64.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % bound as u64).expect("it is smaller than the bound")
+    }
+
+    /// A byte.
+    pub(crate) fn byte(&mut self) -> u8 {
+        self.next().to_le_bytes()[0]
+    }
+
+    /// One of the list, which is not empty.
+    pub(crate) fn one<'a, T>(&mut self, list: &'a [T]) -> &'a T {
+        &list[self.below(list.len())]
+    }
+}
