@@ -58,8 +58,7 @@ fn kernel(home: &Path, base_url: String) -> anyhow::Result<Kernel> {
         Arc::new(Only(Arc::new(model))),
         tools,
         Arc::new(Warden::new(House {
-            state: home.to_owned(),
-            configuration: None,
+            own: vec![home.to_owned()],
             person: None,
         })),
         Arc::new(Redactor::new([7; 32], Vec::new())),

@@ -8,7 +8,9 @@ use std::{
 };
 
 use anyhow::Context;
-use gyrus_contract::{Gate, Judgement, Mode, Place, Repeat, RunId, ToolCall, ToolSpec, Touch};
+use gyrus_contract::{
+    DEFAULT_AGENT, Gate, Judgement, Mode, Place, Repeat, RunId, ToolCall, ToolSpec, Touch,
+};
 use gyrus_gate::{House, Warden};
 use serde_json::json;
 
@@ -76,8 +78,7 @@ struct Bench {
 impl Bench {
     fn new(workspace: &Path) -> Self {
         let warden = Warden::new(House {
-            state: workspace.with_extension("state"),
-            configuration: None,
+            own: vec![workspace.with_extension("state")],
             person: Some(workspace.with_extension("home")),
         });
         let spec = ToolSpec {
@@ -103,6 +104,7 @@ impl Bench {
         };
         if let Ok(resolved) = self.warden.resolve(&call, &self.spec, place) {
             let under = Judgement {
+                agent: DEFAULT_AGENT,
                 workspace: &self.workspace,
                 mode: Mode::Ask,
                 exposed: true,

@@ -3,9 +3,10 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
-    Boxed, Claim, Cleared, Decision, Delta, Gate, Judgement, Limits, Mode, Model, ModelError,
-    OnAsk, Origin, Part, Place, Price, Prompt, Repeat, Reply, ResolvedCall, Risk, RunId, Site,
-    StopReason, Text, Tool, ToolCall, ToolOutput, ToolSpec, Touch, Unresolvable, Usage, Verdict,
+    Boxed, Claim, Cleared, DEFAULT_AGENT, Decision, Delta, Gate, Judgement, Limits, Mode, Model,
+    ModelError, OnAsk, Origin, Part, Place, Price, Prompt, Repeat, Reply, ResolvedCall, Risk,
+    RunId, Site, StopReason, Text, Tool, ToolCall, ToolOutput, ToolSpec, Touch, Unresolvable,
+    Usage, Verdict,
 };
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, NewRun, Only, Organs, redact::Redactor};
@@ -52,6 +53,9 @@ pub(crate) fn new_run(workspace: &Path) -> anyhow::Result<NewRun> {
         parent: None,
         exposed: false,
         grants: Vec::new(),
+        trusted: Vec::new(),
+        screen: None,
+        agent: DEFAULT_AGENT.to_owned(),
     })
 }
 
@@ -197,6 +201,7 @@ impl Gate for Open {
             arguments: call.arguments.clone(),
             paths: Default::default(),
             command: None,
+            aim: None,
         })
     }
 
@@ -211,6 +216,7 @@ impl Gate for Open {
             decision,
             reasons: Vec::new(),
             wider: Vec::new(),
+            if_doubted: None,
         }
     }
 }

@@ -8,8 +8,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    EffectId, Grant, Judgement, Part, Principal, Purpose, ResolvedCall, RunId, SurfaceMessage,
-    Text, ToolCall, ToolSpec, Verdict,
+    EffectId, Grant, Judgement, Part, Principal, Purpose, ResolvedCall, RunId, Starts,
+    SurfaceMessage, Text, ToolCall, ToolSpec, Verdict,
 };
 use gyrus_journal::Inbox;
 
@@ -54,6 +54,10 @@ pub(crate) struct Shared {
     pub(crate) not_undoable: Option<String>,
     /// How many tokens the model takes that was asked last.
     pub(crate) window: Option<u64>,
+    /// This process has looked at a screen.
+    pub(crate) looked: bool,
+    /// Documents counted on screens so far.
+    pub(crate) documents: u32,
     /// Messages of memory below this number stand in the journal.
     pub(crate) journaled_items: u64,
     /// A live call of this cycle may have changed the workspace.
@@ -120,6 +124,8 @@ impl Core {
             grants: state.grants,
             not_undoable: state.not_undoable,
             window: state.window,
+            looked: false,
+            documents: state.documents,
             journaled_items: parts.journaled_items,
             world_changed: false,
             open_calls: Vec::new(),
@@ -164,17 +170,20 @@ impl Core {
             grants: shared.grants.clone(),
             not_undoable: shared.not_undoable.clone(),
             window: shared.window,
+            documents: shared.documents,
             settings: (self.settings != self.started.settings).then(|| self.settings.clone()),
         }
     }
 
-    /// What the person typed: the goal and its amendments.
+    /// What the person typed: the goal and its amendments, and what stands in the run's first
+    /// entry.
     pub(crate) fn trusted(&self) -> Vec<String> {
         let amendments = self.shared().amendments.clone();
         iter::once(&self.goal)
             .chain(&amendments)
             .filter(|text| text.origin.is_trusted())
             .map(|text| text.text.clone())
+            .chain(self.started.trusted.iter().cloned())
             .collect()
     }
 
@@ -185,7 +194,12 @@ impl Core {
         resolved: &ResolvedCall,
         spec: &ToolSpec,
     ) -> Result<Verdict, Stop> {
-        let link_was_seen = match links::connects(self, call) {
+        let opened = resolved.aim.iter().flat_map(|aim| &aim.starts);
+        let opened = opened.filter_map(|starts| match starts {
+            Starts::Opens { address } => Some(address.as_str()),
+            _ => None,
+        });
+        let link_was_seen = match links::connects(self, call).or(opened.last()) {
             None => false,
             Some(address) => {
                 let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
@@ -203,6 +217,7 @@ impl Core {
             resolved,
             spec,
             &Judgement {
+                agent: &self.started.agent,
                 workspace: &self.started.workspace,
                 mode: self.settings.mode,
                 exposed,

@@ -4,11 +4,12 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use gyrus_contract::{
-    Gate, Grant, Image, KeeperError, Limits, Mode, OnAsk, Outlet, Part, Router, RunId, Text, Tool,
-    ToolSpec,
+    Gate, Grant, Image, KeeperError, Limits, Mode, OnAsk, Outlet, Part, Router, RunId, Screen,
+    Text, Tool, ToolSpec,
 };
 use gyrus_journal::{LogName, Store, Take, os::process::ProcessIdentity};
 use serde_json::Value;
@@ -32,6 +33,9 @@ pub const RUNS: &str = "runs";
 pub struct Organs {
     /// Whom runs ask.
     pub router: Arc<dyn Router>,
+    /// Whom the run asks for a second look at calls that the gate does not understand whole;
+    /// `None`: nobody.
+    pub assessor: Option<Arc<dyn Router>>,
     /// What runs can do, by name.
     pub tools: BTreeMap<String, Arc<dyn Tool>>,
     /// The tools' specifications, in order of name.
@@ -50,9 +54,16 @@ pub struct Organs {
     pub live: Option<Live>,
     /// Serves the way out of sandboxes.
     pub outlet: Option<Arc<dyn Outlet>>,
+    /// What runs look at; `None`: they see no screen.
+    pub screen: Option<Arc<dyn Screen>>,
     /// What stops all runs while it stands.
     pub latch: Option<Latch>,
+    /// How long an answer to a question counts; the time that a run is parked is part of it.
+    pub questions_last: Duration,
 }
+
+/// How long an answer to a question counts if nobody says otherwise.
+pub const QUESTIONS_LAST: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Organs {
     /// Organs with these parts; tools may come in any order. One model is [`Only`](crate::Only).
@@ -73,6 +84,7 @@ impl Organs {
             .collect();
         Self {
             router,
+            assessor: None,
             tools,
             specs,
             gate,
@@ -82,7 +94,9 @@ impl Organs {
             pins: Pins::new(),
             live: None,
             outlet: None,
+            screen: None,
             latch: None,
+            questions_last: QUESTIONS_LAST,
         }
     }
 
@@ -146,6 +160,13 @@ pub struct NewRun {
     /// What the person allowed beforehand. What they allowed in the run before it in the session
     /// is added.
     pub grants: Vec<Grant>,
+    /// How its screen is to be, opaque here.
+    pub screen: Option<Value>,
+    /// What the person typed beside the goal: an address to begin at, and for a child what they
+    /// typed for its parent.
+    pub trusted: Vec<String>,
+    /// Under whose trust it works.
+    pub agent: String,
 }
 
 /// What a person changes when a run is resumed; `None` leaves it.
@@ -327,6 +348,9 @@ impl Kernel {
             memory,
             exposed,
             grants,
+            trusted: new.trusted,
+            screen: new.screen,
+            agent: new.agent,
             loop_config: self.inner.loop_config.share(new.loop_config),
             workspace: new.workspace,
             throwaway: new.throwaway,
@@ -357,7 +381,13 @@ impl Kernel {
         if limits.cost.is_none() || limits.tokens.is_some() {
             return Ok(());
         }
-        match self.organs().router.unpriced() {
+        let organs = self.organs();
+        let all = [Some(&organs.router), organs.assessor.as_ref()];
+        match all
+            .into_iter()
+            .flatten()
+            .find_map(|router| router.unpriced())
+        {
             Some(model) => Err(KernelError::UnknownPrice { model }),
             None => Ok(()),
         }

@@ -51,17 +51,21 @@ pub use effects::approval::Answer;
 pub use effects::ask::MAX_ATTEMPTS;
 pub use effects::delegate::{Delegated, Delegation, MAX_CHILDREN, MAX_DEPTH};
 pub use entry::{
-    Appended, ApprovalAnswered, ApprovalAsked, BranchesStarted, BudgetWarning, Came, Card, Charge,
-    ChildEnded, ChildStarted, CycleDropped, CycleEnded, Ending, Entry, Fact, ForkedFrom, Form,
-    GateVerdict, KernelState, ModelCall, ModelReply, Parent, Pins, RaceWon, RunEnded,
-    RunHandedOver, RunParked, RunResumed, RunStarted, Settings, Settled, Snapshot, Steered, Taken,
-    ToolCalled, ToolResulted, ToolStarted, UnreadableEntry, ValueTaken, WaitEnded, WaitStarted,
+    APPROVAL_REFUSED, Appended, ApprovalAnswered, ApprovalAsked, ApprovalRefused, BranchesStarted,
+    BudgetWarning, Came, Card, Charge, ChildEnded, ChildStarted, CycleDropped, CycleEnded, Ending,
+    Entry, Fact, ForkedFrom, Form, GateVerdict, KernelState, ModelCall, ModelReply, Parent, Pins,
+    RaceWon, RunEnded, RunHandedOver, RunParked, RunResumed, RunStarted, ScreenViewed, Settings,
+    Settled, Snapshot, Steered, Taken, ToolCalled, ToolResulted, ToolStarted, UnreadableEntry,
+    Validity, ValueTaken, WaitEnded, WaitStarted,
 };
 pub use fork::{ForkInto, Forked};
 pub use inline::{BadBlob, INLINE_LIMIT, Inline};
 pub use kernel::{
-    Changes, Given, Kernel, KernelError, NewRun, Organs, RUNS, entries, log_name, summary,
+    Changes, Given, Kernel, KernelError, NewRun, Organs, QUESTIONS_LAST, RUNS, entries, log_name,
+    summary,
 };
+#[cfg(feature = "sim")]
+pub use live::shown;
 pub use live::{Live, LiveEvent, Said};
 pub use log::parse;
 pub use only::Only;

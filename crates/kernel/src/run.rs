@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{
     Boxed, EffectId, MemoryBuffer, Message, Observation, Perception, Purpose, Reply, RunId,
-    SystemPart, Text, ToolCall, ToolSpec,
+    SystemPart, Text, ToolCall, ToolSpec, View,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -41,12 +41,14 @@ pub struct Ask<'a> {
 }
 
 /// Which tools a model is offered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Tools {
     /// None.
     Withheld,
     /// All that the run has.
     Offered,
+    /// These: some of the run's, and what the loop makes of calls by itself.
+    Those(Vec<Arc<ToolSpec>>),
 }
 
 /// One run, or one branch of it. Every effect takes `&mut self`, so two at once do not compile
@@ -141,6 +143,16 @@ impl Run {
         let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
         let done = Box::pin(effects::ask::perform(&self.core, begun, ask)).await;
         self.end(done).map(Result::ok)
+    }
+
+    /// Looks at the screen, with a picture if `frame`; in words why it could not.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub async fn look(&mut self, frame: bool) -> Result<Result<View, String>, Stop> {
+        let begun = self.begin(|| "looking at the screen".to_owned())?;
+        let done = Box::pin(effects::look::perform(&self.core, begun, frame)).await;
+        self.end(done)
     }
 
     /// Calls a tool, if the gate lets it. Failures, refusals and interruptions are observations.

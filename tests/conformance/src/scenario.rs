@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gyrus_contract::{CommandReading, MessageBody};
+use gyrus_contract::{CommandReading, DEFAULT_AGENT, MessageBody};
 use gyrus_contract::{Limits, Mode, OnAsk, Origin, Price, Principal, RunId, SurfaceMessage, Text};
 use gyrus_gate::{
     House, Warden,
@@ -14,7 +14,8 @@ use gyrus_gate::{
 };
 use gyrus_journal::{Error, Store, Take};
 use gyrus_kernel::{
-    Changes, Finished, Kernel, KernelError, LoopFactory, NewRun, Only, Organs, Ready, log_name,
+    Changes, Finished, Kernel, KernelError, LoopFactory, NewRun, Only, Organs, QUESTIONS_LAST,
+    Ready, log_name,
     redact::{Redactor, Secret},
 };
 use serde_json::{Value, json};
@@ -46,6 +47,8 @@ pub struct Scenario {
     pub price: Option<Price>,
     /// How many tokens the model takes.
     pub window: Option<u64>,
+    /// How long an answer to a question counts.
+    pub questions_last: Duration,
     /// The rules that the person laid down, as TOML.
     pub policy: &'static str,
     /// What keeps secrets out.
@@ -79,10 +82,14 @@ impl Scenario {
                 parent: None,
                 exposed: false,
                 grants: Vec::new(),
+                trusted: Vec::new(),
+                screen: None,
+                agent: DEFAULT_AGENT.to_owned(),
             },
             script,
             price: None,
             window: None,
+            questions_last: QUESTIONS_LAST,
             policy: "",
             redactor: without_secrets(),
             loops: workflow::factory(),
@@ -160,8 +167,7 @@ fn warden(scenario: &Scenario, home: &Path) -> Warden {
     };
     let policy = Policy::parse(scenario.policy, &origin, lines).expect("the policy is good");
     Warden::new(House {
-        state: home.join("state"),
-        configuration: None,
+        own: vec![home.join("state")],
         person: None,
     })
     .under(policy)
@@ -208,13 +214,14 @@ impl Bench {
             scenario.price,
             scenario.window,
         ));
-        let organs = Organs::new(
+        let mut organs = Organs::new(
             Arc::new(Only(model.clone())),
             world.tools(),
             Arc::new(warden(&scenario, home.path())),
             scenario.redactor.clone(),
             scenario.loops.clone(),
         );
+        organs.questions_last = scenario.questions_last;
         let kernel = Kernel::new(store.clone(), organs);
         Self {
             scenario,

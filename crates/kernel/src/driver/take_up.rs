@@ -52,7 +52,10 @@ impl Driver {
             self.cognitive_loop.hand_over(&HandOver { reason, done });
         }
         let unfinished = !position.recorded.is_empty();
-        if unfinished && self.cognitive_loop.unfinished() == Unfinished::Abandon {
+        // What it looked at went with its process.
+        let looked = |entry: &Entry| matches!(entry, Entry::ScreenViewed(_));
+        let abandons = self.cognitive_loop.unfinished() == Unfinished::Abandon;
+        if unfinished && (abandons || position.recorded.iter().any(looked)) {
             let reason = "the process ended in the middle of a step";
             hand_over.get_or_insert_with(|| reason.to_owned());
         }

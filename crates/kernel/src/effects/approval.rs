@@ -1,10 +1,25 @@
 //! Asking a person. The question is an entry, so every surface shows the same card, and a crash
 //! brings it back with the same id; the answer is an inbox message, used up exactly once.
+//!
+//! An answer counts for one card, until the card expires. A yes lets one start happen: what was
+//! asked about is asked anew when the yes expired before it, when the call has come to mean
+//! something else, or when a crash cut the call off after its start. Answers that do not count are
+//! noted and taken out of the inbox.
 
-use gyrus_contract::{Digest, EffectId, Grant, MessageBody, OnAsk, Principal, Scope};
+use std::time::Duration;
+
+use gyrus_contract::{Digest, EffectId, MessageBody, OnAsk, Principal, Scope, SurfaceMessage};
 
 use super::diverges;
-use crate::{ApprovalAnswered, ApprovalAsked, Card, Ending, Entry, Stop, core::Core, run::Begun};
+use crate::{
+    APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, ApprovalRefused, Card, Ending, Entry, Fact,
+    Stop, Validity,
+    core::{Core, now_ms},
+    run::Begun,
+};
+
+/// The longest that a wait looks at no clock: the wall clock may be set meanwhile.
+const LOOK_AT_THE_CLOCK: Duration = Duration::from_secs(60);
 
 /// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,156 +42,286 @@ impl From<ApprovalAnswered> for Answer {
     }
 }
 
-/// A question that a loop asks by itself.
+/// A question that a loop asks by itself. Its answer is the effect's outcome and does not expire
+/// once it is recorded.
 pub(crate) async fn perform(core: &Core, begun: Begun, card: Card) -> Result<Answer, Stop> {
     let digest = Digest::of_json(&card);
     let mut past = Past::default();
     for entry in begun.past {
         past.read(core, &begun.effect, entry, &digest)?;
     }
-    ask(core, &begun.effect, digest, card, past).await
+    match past.answered {
+        Some(answered) => Ok(answered.into()),
+        None => ask(core, &begun.effect, digest, card, &mut past).await,
+    }
 }
 
-/// What the journal holds of a question.
+/// What the journal holds of an effect's questions.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
-    asked: Option<String>,
+    /// How often it has asked, about whatever.
+    askings: u32,
+    /// The question that was asked last, unless it is void.
+    asked: Option<ApprovalAsked>,
+    /// Its answer.
     answered: Option<ApprovalAnswered>,
 }
 
 impl Past {
-    /// Takes in a recorded entry of the question about `digest`.
+    /// Takes in a recorded entry of a question about `what`.
     pub(crate) fn read(
         &mut self,
         core: &Core,
         effect: &EffectId,
         entry: Entry,
-        digest: &Digest,
+        what: &Digest,
     ) -> Result<(), Stop> {
         match entry {
-            Entry::ApprovalAsked(past) if past.digest == *digest => {
-                self.asked = Some(past.card.sentence);
+            Entry::ApprovalAsked(past)
+                if past.digest == ApprovalAsked::digest_of(what, past.asking) =>
+            {
+                self.askings = self.askings.max(past.asking);
+                self.asked = Some(past);
+                self.answered = None;
             }
-            Entry::ApprovalAnswered(past) if past.digest == *digest && self.asked.is_some() => {
+            Entry::ApprovalAnswered(past) if self.is_about(&past.digest) => {
                 if past.by.is_none() {
-                    core.shared().denied.extend(self.asked.clone());
+                    let asked = self.asked.iter().map(|asked| asked.card.sentence.clone());
+                    core.shared().denied.extend(asked);
                 }
                 core.grant(&past.grants);
                 self.answered = Some(past);
             }
-            other => return Err(diverges(effect, &other, format!("asking about {digest}"))),
+            Entry::Noted { kind, .. } if kind == APPROVAL_REFUSED => {}
+            other => return Err(diverges(effect, &other, format!("asking about {what}"))),
         }
         Ok(())
     }
+
+    fn is_about(&self, digest: &Digest) -> bool {
+        let asked = self.asked.as_ref();
+        asked.is_some_and(|asked| asked.digest == *digest)
+    }
+
+    /// What was asked is about something else: neither the question nor an answer counts.
+    pub(crate) fn forget(&mut self) {
+        self.asked = None;
+        self.answered = None;
+    }
+
+    /// What was allowed has begun. Words that answer a question can be told again.
+    pub(crate) fn use_up(&mut self) {
+        let asks_for_words = |asked: &ApprovalAsked| asked.card.question;
+        if !self.asked.as_ref().is_some_and(asks_for_words) {
+            self.forget();
+        }
+    }
+
+    /// The answer, if it still counts: a yes lets nothing begin after its time.
+    pub(crate) fn answer(&self, core: &Core) -> Option<Answer> {
+        let (asked, answered) = (self.asked.as_ref()?, self.answered.as_ref()?);
+        let leave = answered.approved && !asked.card.question;
+        let expired = leave && core.log.is_live() && asked.valid.is_over(now_ms());
+        (!expired).then(|| answered.clone().into())
+    }
+
+    /// The question, if it waits for its answer.
+    fn open(&self, core: &Core) -> Option<ApprovalAsked> {
+        let asked = self.asked.as_ref().filter(|_| self.answered.is_none())?;
+        let expired = core.log.is_live() && asked.valid.is_over(now_ms());
+        (!expired).then(|| asked.clone())
+    }
 }
 
-/// Asks, unless it was answered already.
+/// Asks, or goes on waiting for the answer to what was asked before.
 pub(crate) async fn ask(
     core: &Core,
     effect: &EffectId,
-    digest: Digest,
+    what: Digest,
     card: Card,
-    past: Past,
+    past: &mut Past,
 ) -> Result<Answer, Stop> {
-    let question = card.sentence.clone();
-    let wider = card.wider.clone();
-    if let Some(answered) = past.answered {
-        return Ok(answered.into());
-    }
-    if past.asked.is_none() {
-        core.log.append(ApprovalAsked {
-            effect: effect.clone(),
-            card,
-            digest,
-        })?;
-        core.log.barrier().await?;
-    }
+    let asked = match past.open(core) {
+        Some(asked) => asked,
+        None => put(core, effect, what, card, past).await?,
+    };
     let Some(inbox) = &core.inbox else {
         return Err(Stop::EndOfRecord);
     };
     let mut watch = inbox.watch()?;
     loop {
         core.obey_messages()?;
-        if let Some(answered) = answer_in_inbox(core, effect, digest, &wider)? {
-            return record(core, answered).await;
+        let left = asked.valid.left_ms(now_ms());
+        if let Some(answered) = answer_in_inbox(core, &asked, left > 0).await? {
+            return record(core, answered, past).await;
         }
-        match core.settings.on_ask {
-            OnAsk::Wait => {}
-            OnAsk::Park => {
-                return Err(Ending::Waiting {
-                    run: None,
-                    effect: effect.clone(),
-                    question,
-                }
-                .into());
+        let on_ask = match core.settings.on_ask {
+            // What it looks at would be gone with this process, and the answer be about nothing.
+            OnAsk::Park if core.shared().looked => OnAsk::Wait,
+            on_ask => on_ask,
+        };
+        if on_ask == OnAsk::Park || (left == 0 && on_ask == OnAsk::Wait) {
+            return Err(Ending::Waiting {
+                run: None,
+                effect: effect.clone(),
+                asking: asked.asking,
+                question: asked.card.sentence,
             }
-            OnAsk::Deny => {
-                core.shared().denied.push(question);
-                let nobody = ApprovalAnswered {
-                    effect: effect.clone(),
-                    digest,
-                    approved: false,
-                    by: None,
-                    reason: None,
-                    grants: Vec::new(),
-                    message: None,
-                };
-                return record(core, nobody).await;
-            }
+            .into());
+        }
+        if on_ask == OnAsk::Deny {
+            core.shared().denied.push(asked.card.sentence);
+            let nobody = ApprovalAnswered {
+                effect: effect.clone(),
+                digest: asked.digest,
+                approved: false,
+                by: None,
+                reason: None,
+                grants: Vec::new(),
+                message: None,
+            };
+            return record(core, nobody, past).await;
         }
         tokio::select! {
             _ = watch.changed() => {}
+            () = tokio::time::sleep(Duration::from_millis(left).min(LOOK_AT_THE_CLOCK)) => {}
             ending = core.controls.paused() => return Err(ending.into()),
         }
     }
 }
 
-async fn record(core: &Core, answered: ApprovalAnswered) -> Result<Answer, Stop> {
+/// Puts the question. When this returns, it is on disk.
+async fn put(
+    core: &Core,
+    effect: &EffectId,
+    what: Digest,
+    card: Card,
+    past: &mut Past,
+) -> Result<ApprovalAsked, Stop> {
+    past.askings = past.askings.saturating_add(1);
+    let asked = ApprovalAsked {
+        effect: effect.clone(),
+        card,
+        digest: ApprovalAsked::digest_of(&what, past.askings),
+        asking: past.askings,
+        valid: Validity::starting(now_ms(), core.kernel.organs().questions_last),
+    };
+    core.log.append(asked.clone())?;
+    core.log.barrier().await?;
+    past.asked = Some(asked.clone());
+    past.answered = None;
+    Ok(asked)
+}
+
+async fn record(core: &Core, answered: ApprovalAnswered, past: &mut Past) -> Result<Answer, Stop> {
     core.log.append(answered.clone())?;
     core.log.barrier().await?;
     core.grant(&answered.grants);
     if let Some(id) = &answered.message {
         core.forget_message(id)?;
     }
+    past.answered = Some(answered.clone());
     Ok(answered.into())
 }
 
-/// The oldest answer to this card. An answer to another digest stays where it is: it may be
-/// meant for a card of another branch.
-fn answer_in_inbox(
+/// The oldest answer to this card. Other answers to the same effect, and all if the time is over,
+/// are refused. Answers to other effects stay: they are meant for cards of other branches.
+async fn answer_in_inbox(
     core: &Core,
-    asking: &EffectId,
-    about: Digest,
-    wider: &[Grant],
+    asked: &ApprovalAsked,
+    in_time: bool,
 ) -> Result<Option<ApprovalAnswered>, Stop> {
-    for message in core.messages()? {
-        let (approved, reason, scope) = match message.body {
+    for said in said(core, &asked.effect)? {
+        if said.digest != asked.digest {
+            let why = "it answers an earlier card: that one expired, its yes was used up, or the \
+                       call means something else by now";
+            refuse(core, &asked.effect, said, why).await?;
+            continue;
+        }
+        if !in_time {
+            let why = "the question had expired; it is asked anew when the run is resumed";
+            refuse(core, &asked.effect, said, why).await?;
+            continue;
+        }
+        let redactor = &core.kernel.organs().redactor;
+        return Ok(Some(ApprovalAnswered {
+            effect: asked.effect.clone(),
+            digest: asked.digest,
+            approved: said.approved,
+            by: Some(said.message.from),
+            reason: said.words.map(|words| redactor.redact(&words).into_owned()),
+            grants: match said.scope {
+                Scope::Once => Vec::new(),
+                Scope::Session => asked.card.wider.clone(),
+            },
+            message: Some(said.message.id),
+        }));
+    }
+    Ok(None)
+}
+
+/// Refuses whatever answers an effect that no answer can let happen any more.
+pub(crate) async fn refuse_all(core: &Core, effect: &EffectId, why: &str) -> Result<(), Stop> {
+    for said in said(core, effect)? {
+        refuse(core, effect, said, why).await?;
+    }
+    Ok(())
+}
+
+/// An answer in the inbox.
+struct Said {
+    approved: bool,
+    digest: Digest,
+    words: Option<String>,
+    scope: Scope,
+    message: SurfaceMessage,
+}
+
+/// The answers to an effect that wait, oldest first.
+fn said(core: &Core, asking: &EffectId) -> Result<Vec<Said>, Stop> {
+    let answers = core.messages()?.into_iter().filter_map(|message| {
+        let (effect, digest, approved, words, scope) = match message.body.clone() {
             MessageBody::Approve {
                 effect,
                 digest,
                 words,
                 scope,
-            } if effect == *asking && digest == about => (true, words, scope),
+            } => (effect, digest, true, words, scope),
             MessageBody::Deny {
                 effect,
                 digest,
                 reason,
-            } if effect == *asking && digest == about => (false, reason, Scope::Once),
-            _ => continue,
+            } => (effect, digest, false, reason, Scope::Once),
+            _ => return None,
         };
-        let redactor = &core.kernel.organs().redactor;
-        return Ok(Some(ApprovalAnswered {
-            effect: asking.clone(),
-            digest: about,
+        (effect == *asking).then_some(Said {
             approved,
-            by: Some(message.from),
-            reason: reason.map(|words| redactor.redact(&words).into_owned()),
-            grants: match scope {
-                Scope::Once => Vec::new(),
-                Scope::Session => wider.to_vec(),
-            },
-            message: Some(message.id),
-        }));
-    }
-    Ok(None)
+            digest,
+            words,
+            scope,
+            message,
+        })
+    });
+    Ok(answers.collect())
+}
+
+/// Notes an answer that does not count, and takes it out of the inbox.
+async fn refuse(core: &Core, effect: &EffectId, said: Said, why: &str) -> Result<(), Stop> {
+    let refused = ApprovalRefused {
+        approved: said.approved,
+        by: said.message.from,
+        text: why.to_owned(),
+        message: said.message.id.clone(),
+    };
+    let fact = serde_json::to_value(refused).map_err(|error| Stop::Failed(error.to_string()))?;
+    core.log.append(Entry::Noted {
+        kind: APPROVAL_REFUSED.to_owned(),
+        version: 1,
+        fact: Fact {
+            effect: effect.clone(),
+            fact,
+        },
+    })?;
+    core.log.barrier().await?;
+    core.forget_message(&said.message.id)
 }

@@ -1,10 +1,13 @@
 //! Asking a model: reserve, record, send; settle, record. Only here is a request repeated.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use gyrus_contract::{
     Choice, EffectId, Item, MemoryBuffer, Message, MessageBody, Model, ModelError, Origin, Part,
-    Purpose, Reply, Text,
+    Purpose, Reply, Router, Text,
 };
 
 use super::{diverges, request::Request};
@@ -96,6 +99,50 @@ pub(crate) async fn perform(
         Some(error @ ModelError::ContextTooLong { .. }) if goes_on => Ok(Err(TooLong(error))),
         _ => attempts.live().await,
     }
+}
+
+/// Asks whom `router` chooses, once: without a person's messages, and without patience. What an
+/// earlier process heard counts; what was cut off is asked again.
+pub(super) async fn once(
+    core: &Core,
+    effect: EffectId,
+    past: Vec<Entry>,
+    ask: Ask<'_>,
+    router: Arc<dyn Router>,
+) -> Result<Result<Reply, ModelError>, Stop> {
+    let past = Past::read(&effect, past, ask.purpose)?;
+    let request = Request::new(core, &ask, &[])?;
+    let ordinal = match past.calls.first() {
+        Some((call, _)) => call.ordinal,
+        None => core.next_question(ask.purpose),
+    };
+    core.count_question(ask.purpose, ordinal);
+    let mut attempts = Attempts {
+        core,
+        effect,
+        ask,
+        request,
+        ordinal,
+        made: 0,
+    };
+    for (call, reply) in past.calls {
+        match attempts.again(call, reply)? {
+            Again::Reply(reply) => return Ok(Ok(*reply)),
+            Again::Failed(Some(error)) => return Ok(Err(error)),
+            Again::Failed(None) => {}
+        }
+    }
+    if !core.log.is_live() {
+        return Err(Stop::EndOfRecord);
+    }
+    let choice = match router.choose(&attempts.request.wanted(attempts.ask.purpose, &[])) {
+        Ok(choice) => choice,
+        Err(error) => return Ok(Err(error)),
+    };
+    let name = choice.model.name().to_owned();
+    let came = attempts.attempt(choice).await?;
+    router.heard(&name, came.as_ref().map(|_| ()));
+    Ok(came)
 }
 
 /// What a person said since the last question, as messages of this one. It amends the goal.

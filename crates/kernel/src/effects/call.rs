@@ -7,14 +7,17 @@ use gyrus_contract::{
     Text, Tool, ToolCall, ToolSpec, Touch, Verdict,
 };
 
-use super::{approval, diverges, execute};
+use super::{approval, assess::Looks, diverges, execute};
 use crate::{
-    Card, Entry, GateVerdict, Inline, Settled, Stop, ToolCalled, ToolResulted, ToolStarted,
-    core::Core, run::Begun,
+    APPROVAL_REFUSED, Card, Entry, GateVerdict, Inline, Settled, Stop, ToolCalled, ToolResulted,
+    ToolStarted, core::Core, run::Begun,
 };
 
 /// How many characters of arguments a description shows.
 const SHOWN: usize = 200;
+
+/// Why a person is asked about a call that they said yes to before a crash.
+const BEGUN_BEFORE: &str = "it was begun before, and cut off by a crash";
 
 /// A call in one line, for a person who compares two.
 pub(crate) fn describe(call: &ToolCall) -> String {
@@ -33,6 +36,7 @@ pub(crate) fn describe(call: &ToolCall) -> String {
 struct Past {
     called: bool,
     judged: Option<GateVerdict>,
+    looks: Looks,
     approval: approval::Past,
     started: Option<ToolStarted>,
     resulted: Option<ToolResulted>,
@@ -40,8 +44,11 @@ struct Past {
 
 impl Past {
     fn read(core: &Core, begun: Begun, call: &ToolCall) -> Result<(EffectId, Self), Stop> {
-        let mut past = Self::default();
         let effect = begun.effect;
+        let mut past = Self {
+            looks: Looks::recorded(core.recorded().take_within(&effect)),
+            ..Self::default()
+        };
         for entry in begun.past {
             match entry {
                 Entry::ToolCalled(called) if called.call == *call => past.called = true,
@@ -49,10 +56,14 @@ impl Past {
                 Entry::GateVerdict(judged) => {
                     // It was resolved differently this time: what was asked and answered before
                     // was about something else.
-                    past.approval = approval::Past::default();
+                    past.approval.forget();
                     past.judged = Some(judged);
+                    past.looks.judged();
                 }
-                Entry::ToolStarted(started) => past.started = Some(started),
+                Entry::ToolStarted(started) => {
+                    past.approval.use_up();
+                    past.started = Some(started);
+                }
                 Entry::ToolResulted(resulted) => past.resulted = Some(resulted),
                 // A verdict is judged again by every process; answers to what an earlier one
                 // resolved differently do not count.
@@ -62,6 +73,7 @@ impl Past {
                         past.approval.read(core, &effect, entry, &digest)?;
                     }
                 }
+                Entry::Noted { kind, .. } if kind == APPROVAL_REFUSED => {}
                 other => return Err(diverges(&effect, &other, describe(call))),
             }
         }
@@ -76,8 +88,11 @@ pub(crate) async fn perform(
 ) -> Result<Observation, Stop> {
     let (effect, mut past) = Past::read(core, begun, call)?;
     if let Some(resulted) = past.resulted.take() {
+        past.looks.pay(core)?;
         let tool = core.kernel.organs().tools.get(&call.tool);
-        if past.started.is_some() && tool.is_some_and(|tool| execute::changes_the_world(&**tool)) {
+        if past.started.is_some()
+            && tool.is_some_and(|tool| execute::changes_the_workspace(&**tool))
+        {
             core.shared().world_changed = true;
         }
         return observe(core, call, resulted);
@@ -91,7 +106,8 @@ pub(crate) async fn perform(
         core.log.append(called)?;
     }
     core.shared().open_calls.push(effect.clone());
-    let resulted = live(core, &effect, call, past).await?;
+    let resulted = live(core, &effect, call, &mut past).await?;
+    past.looks.pay(core)?;
     core.shared().open_calls.retain(|open| *open != effect);
     core.log.append(resulted.clone())?;
     observe(core, call, resulted)
@@ -101,59 +117,19 @@ async fn live(
     core: &Core,
     effect: &EffectId,
     call: &ToolCall,
-    past: Past,
+    past: &mut Past,
 ) -> Result<ToolResulted, Stop> {
     let organs = core.kernel.organs();
     let Some(tool) = organs.tools.get(&call.tool) else {
         return Ok(refused(core, effect, no_such_tool(core, call)));
     };
-    if let Some(resulted) = settled(core, effect, call, tool, &past).await? {
+    if let Some(resulted) = settled(core, effect, call, tool, past).await? {
         return Ok(resulted);
     }
     let attempt = past.started.as_ref().map_or(1, |past| past.attempt + 1);
-    let spec = tool.spec();
-    let place = Place {
-        run: core.started.run,
-        workspace: &core.started.workspace,
-    };
-    let resolved = match organs.gate.resolve(call, spec, place) {
-        Ok(resolved) => resolved,
-        Err(error) => return Ok(refused(core, effect, error.reason)),
-    };
-    let (verdict, known) = judge(
-        core,
-        effect,
-        Judged {
-            call,
-            spec,
-            resolved: &resolved,
-        },
-        past.judged,
-    )?;
-    let reasons = verdict.reasons.join("; ");
-    let answer = match verdict.decision {
-        Decision::Allow => None,
-        Decision::Deny => {
-            return Ok(refused(
-                core,
-                effect,
-                format!("this call is not allowed: {reasons}"),
-            ));
-        }
-        Decision::Ask => {
-            let asked = if known {
-                past.approval
-            } else {
-                approval::Past::default()
-            };
-            let digest = Digest::of_json(&resolved);
-            let card = card(spec, call, &resolved, verdict);
-            let answer = approval::ask(core, effect, digest, card, asked).await?;
-            if !answer.approved {
-                return Ok(refused(core, effect, denial(&answer, &reasons)));
-            }
-            answer.reason
-        }
+    let (resolved, answer) = match let_through(core, effect, call, &**tool, past).await? {
+        Ok(allowed) => allowed,
+        Err(refusal) => return Ok(refused(core, effect, refusal)),
     };
     let allowed = execute::Allowed {
         resolved,
@@ -162,6 +138,66 @@ async fn live(
     };
     // Boxed for the same reason as asking a model: most waiting is done before.
     Box::pin(execute::start(core, effect, tool, allowed)).await
+}
+
+/// What a call is resolved to, with the words of the person who was asked, once it is let through;
+/// else why not, for the model. After every answer it is looked up and judged again: a person may
+/// take hours, and neither the world nor the policy waits for them.
+async fn let_through(
+    core: &Core,
+    effect: &EffectId,
+    call: &ToolCall,
+    tool: &dyn Tool,
+    past: &mut Past,
+) -> Result<Result<(ResolvedCall, Option<String>), String>, Stop> {
+    let spec = tool.spec();
+    let place = Place {
+        run: core.started.run,
+        workspace: &core.started.workspace,
+    };
+    loop {
+        let mut resolved = match core.kernel.organs().gate.resolve(call, spec, place) {
+            Ok(resolved) => resolved,
+            Err(error) => return Ok(Err(error.reason)),
+        };
+        if spec.touches.contains(&Touch::Screen) {
+            resolved.aim = match tool.aim(call).await {
+                Ok(aim) => aim,
+                Err(error) => return Ok(Err(error.reason)),
+            };
+        }
+        let judged = Judged {
+            call,
+            spec,
+            resolved: &resolved,
+        };
+        let mut verdict = judge(core, effect, judged, past)?;
+        let again = past.looks.again(core, effect, &resolved, &mut verdict);
+        let says = Box::pin(again).await?;
+        let reasons = verdict.reasons.join("; ");
+        match verdict.decision {
+            Decision::Allow => return Ok(Ok((resolved, None))),
+            Decision::Deny => {
+                let why = format!("what it allows is denied: {reasons}");
+                approval::refuse_all(core, effect, &why).await?;
+                return Ok(Err(format!("this call is not allowed: {reasons}")));
+            }
+            Decision::Ask => {}
+        }
+        if let Some(answer) = past.approval.answer(core) {
+            return Ok(match answer.approved {
+                true => Ok((resolved, answer.reason)),
+                false => Err(denial(&answer, &reasons)),
+            });
+        }
+        let digest = Digest::of_json(&resolved);
+        let mut card = card(spec, call, &resolved, verdict);
+        card.details.extend(says);
+        if past.started.is_some() {
+            card.reasons.push(BEGUN_BEFORE.to_owned());
+        }
+        approval::ask(core, effect, digest, card, &mut past.approval).await?;
+    }
 }
 
 fn no_such_tool(core: &Core, call: &ToolCall) -> String {
@@ -200,26 +236,30 @@ struct Judged<'a> {
     resolved: &'a ResolvedCall,
 }
 
-/// Judges under today's policy; a recorded verdict only counts if it is stricter. Also says
-/// whether the journal holds a verdict on exactly this.
+/// Judges under today's policy; a recorded verdict on the same only counts if it is stricter. What
+/// was asked about something else is forgotten.
 fn judge(
     core: &Core,
     effect: &EffectId,
     what: Judged<'_>,
-    past: Option<GateVerdict>,
-) -> Result<(Verdict, bool), Stop> {
+    past: &mut Past,
+) -> Result<Verdict, Stop> {
     let Judged {
         call,
         spec,
         resolved,
     } = what;
     let mut verdict = core.judge(call, resolved, spec)?;
-    if let Some(past) = past
-        && past.digest(call) == Digest::of_json(resolved)
-    {
-        verdict.decision = verdict.decision.max(past.verdict.decision);
-        verdict.risk = verdict.risk.max(past.verdict.risk);
-        return Ok((verdict, true));
+    match &past.judged {
+        Some(before) if before.digest(call) == Digest::of_json(resolved) => {
+            let before = &before.verdict;
+            verdict.decision = verdict.decision.max(before.decision);
+            verdict.risk = verdict.risk.max(before.risk);
+            if verdict.decision == before.decision {
+                return Ok(verdict);
+            }
+        }
+        _ => past.approval.forget(),
     }
     let containment = match resolved
         .command
@@ -233,15 +273,17 @@ fn judge(
             Some(core.log.put_blob(&json)?)
         }
     };
-    let effect = effect.clone();
-    core.log.append(GateVerdict::on(
-        effect,
+    let judged = GateVerdict::on(
+        effect.clone(),
         call,
         resolved.clone(),
         containment,
         verdict.clone(),
-    ))?;
-    Ok((verdict, false))
+    );
+    core.log.append(judged.clone())?;
+    past.judged = Some(judged);
+    past.looks.judged();
+    Ok(verdict)
 }
 
 fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verdict) -> Card {

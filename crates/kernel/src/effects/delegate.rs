@@ -132,10 +132,12 @@ fn of_child(child: RunId, ending: Ending) -> Ending {
     match ending {
         Ending::Waiting {
             effect,
+            asking,
             question,
             run,
         } => Ending::Waiting {
             effect,
+            asking,
             question,
             run: run.or(Some(child)),
         },
@@ -232,6 +234,9 @@ fn child_run(
         parent: Some(parent),
         exposed,
         grants,
+        trusted: core.trusted(),
+        screen: core.started.screen.clone(),
+        agent: core.started.agent.clone(),
     }
 }
 

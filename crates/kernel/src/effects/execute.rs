@@ -125,12 +125,20 @@ fn starts_processes(tool: &dyn Tool) -> bool {
         .any(|touch| matches!(touch, Touch::Starts(_) | Touch::Clipboard))
 }
 
+/// Whether files in the workspace may be others afterwards.
+pub(super) fn changes_the_workspace(tool: &dyn Tool) -> bool {
+    let spec = tool.spec();
+    spec.touches
+        .iter()
+        .any(|touch| matches!(touch, Touch::Starts(_) | Touch::Writes(_)))
+}
+
 pub(super) fn changes_the_world(tool: &dyn Tool) -> bool {
     let spec = tool.spec();
     spec.touches.iter().any(|touch| {
         matches!(
             touch,
-            Touch::Starts(_) | Touch::Writes(_) | Touch::Clipboard
+            Touch::Starts(_) | Touch::Writes(_) | Touch::Clipboard | Touch::Screen
         )
     })
 }
@@ -175,8 +183,10 @@ pub(super) async fn start(
         attempt,
         keeper: identity.clone(),
     })?;
-    if changes_the_world(&**tool) {
+    if changes_the_workspace(&**tool) {
         core.shared().world_changed = true;
+    }
+    if changes_the_world(&**tool) {
         core.log.barrier().await?;
     }
     let site = CallSite::new(core, keeper, answer, resolved.command.clone());
@@ -288,7 +298,7 @@ pub(super) async fn settle(
         return Err(Stop::EndOfRecord);
     }
     wait_for_tree(started).await?;
-    core.shared().world_changed |= changes_the_world(&**tool);
+    core.shared().world_changed |= changes_the_workspace(&**tool);
     let again = match tool.spec().repeat {
         Repeat::Freely => true,
         Repeat::Never => false,

@@ -3,10 +3,12 @@
 
 pub(crate) mod approval;
 pub(crate) mod ask;
+mod assess;
 pub(crate) mod branches;
 pub(crate) mod call;
 pub(crate) mod delegate;
 pub(crate) mod execute;
+pub(crate) mod look;
 pub(crate) mod used;
 mod request;
 pub(crate) mod value;

@@ -32,9 +32,10 @@ pub(super) struct Request<'a> {
 
 impl<'a> Request<'a> {
     pub(super) fn new(core: &Core, ask: &Ask<'a>, steered: &[Message]) -> Result<Self, Stop> {
-        let tools = match ask.tools {
+        let tools = match &ask.tools {
             Tools::Withheld => Vec::new(),
             Tools::Offered => core.kernel.organs().specs.clone(),
+            Tools::Those(specs) => specs.clone(),
         };
         let frame = serde_json::to_vec(&Frame {
             system: Cow::Borrowed(&ask.system),

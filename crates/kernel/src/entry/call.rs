@@ -1,9 +1,9 @@
 //! Entries about calling a tool: asked for, judged, approved, started, settled.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use gyrus_contract::{
-    ActionVerdict, Artifact, BlobId, Claim, Digest, EffectId, Grant, Image, Principal,
+    ActionVerdict, Aim, Artifact, BlobId, Claim, Digest, EffectId, Grant, Image, Principal,
     ResolvedCall, ResolvedPath, Text, ToolCall, Verdict,
 };
 use gyrus_journal::os::process::ProcessIdentity;
@@ -33,6 +33,9 @@ pub struct GateVerdict {
     /// The paths among them, looked up.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub paths: BTreeMap<String, ResolvedPath>,
+    /// What on the screen it would touch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aim: Option<Aim>,
     /// What its command would run in: a `Containment` as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containment: Option<BlobId>,
@@ -58,6 +61,7 @@ impl GateVerdict {
             effect,
             arguments,
             paths: resolved.paths,
+            aim: resolved.aim,
             containment,
             digest,
             verdict,
@@ -74,6 +78,7 @@ impl GateVerdict {
                 .unwrap_or_else(|| call.arguments.clone()),
             paths: self.paths.clone(),
             command: None,
+            aim: self.aim.clone(),
         }
     }
 
@@ -91,8 +96,85 @@ pub struct ApprovalAsked {
     pub effect: EffectId,
     /// What is shown.
     pub card: Card,
-    /// Of what would be done. An answer to another digest does not count.
+    /// Of what would be done and, from the second asking on, of which asking it is. An answer to
+    /// another digest does not count.
     pub digest: Digest,
+    /// How often the effect has asked by now: 1 for the first time.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    pub asking: u32,
+    /// When an answer counts. Questions of journals that do not say have expired.
+    #[serde(default)]
+    pub valid: Validity,
+}
+
+impl ApprovalAsked {
+    /// The digest of the card about `what`, asked for the `asking`th time.
+    pub fn digest_of(what: &Digest, asking: u32) -> Digest {
+        match asking {
+            1 => *what,
+            _ => Digest::of_json(&(what, asking)),
+        }
+    }
+}
+
+pub(super) fn first() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+pub(super) fn is_first(asking: &u32) -> bool {
+    *asking == first()
+}
+
+/// The time in which an answer counts, on the wall clock: the process may be another by then.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validity {
+    /// When it was asked, in UTC milliseconds.
+    pub from_ms: i64,
+    /// From when on no answer counts, in UTC milliseconds.
+    pub until_ms: i64,
+}
+
+impl Validity {
+    /// From now on, for so long.
+    pub(crate) fn starting(now_ms: i64, lasts: Duration) -> Self {
+        let lasts_ms = i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX);
+        Self {
+            from_ms: now_ms,
+            until_ms: now_ms.saturating_add(lasts_ms),
+        }
+    }
+
+    /// How much of it is left, in milliseconds. A clock that was set back by more than the whole
+    /// leaves nothing, so no clock makes an answer count for ever.
+    pub fn left_ms(self, now_ms: i64) -> u64 {
+        let lasts_ms = self.until_ms.saturating_sub(self.from_ms);
+        if now_ms < self.from_ms.saturating_sub(lasts_ms) {
+            return 0;
+        }
+        u64::try_from(self.until_ms.saturating_sub(now_ms)).unwrap_or(0)
+    }
+
+    /// Whether no answer counts any more.
+    pub fn is_over(self, now_ms: i64) -> bool {
+        self.left_ms(now_ms) == 0
+    }
+}
+
+/// The kind of the fact that an answer did not count.
+pub const APPROVAL_REFUSED: &str = "approval.refused";
+
+/// An answer did not count. It stands in the journal as a fact under [`APPROVAL_REFUSED`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ApprovalRefused {
+    /// What it said.
+    pub approved: bool,
+    /// Who said it.
+    pub by: Principal,
+    /// Why it did not count, in a sentence.
+    pub text: String,
+    /// The inbox message.
+    pub message: String,
 }
 
 /// What a person sees before deciding.
@@ -185,4 +267,44 @@ pub struct ToolResulted {
     pub claim: Option<Claim>,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_clock_makes_an_answer_count_for_ever() {
+        let day = Duration::from_secs(86_400);
+        let day_ms = 86_400_000;
+        let asked = 1_000 * day_ms;
+        for (lasts, now, left) in [
+            (day, asked, 86_400_000),
+            (day, asked + 1, 86_399_999),
+            (day, asked + day_ms - 1, 1),
+            (day, asked + day_ms, 0),
+            (day, i64::MAX, 0),
+            // Set back a little, and so far that the old time says nothing.
+            (day, asked - 1, 86_400_001),
+            (day, asked - day_ms, 172_800_000),
+            (day, asked - day_ms - 1, 0),
+            (day, 0, 0),
+            (day, i64::MIN, 0),
+            (Duration::ZERO, asked, 0),
+            (
+                Duration::MAX,
+                asked + day_ms,
+                (i64::MAX - asked - day_ms) as u64,
+            ),
+        ] {
+            let valid = Validity::starting(asked, lasts);
+            assert_eq!(valid.left_ms(now), left, "{lasts:?} at {now}");
+        }
+        assert!(Validity::default().is_over(asked));
+        let wrong = Validity {
+            from_ms: i64::MAX,
+            until_ms: i64::MIN,
+        };
+        assert!(wrong.is_over(asked));
+    }
 }

@@ -82,6 +82,9 @@ pub struct KernelState {
     /// How many tokens the model takes that was asked last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
+    /// Documents counted on screens so far.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub documents: u32,
     /// What the run was resumed with, if that is not what it was started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,

@@ -13,14 +13,14 @@ mod other;
 use gyrus_contract::EffectId;
 
 pub use call::{
-    ApprovalAnswered, ApprovalAsked, Card, GateVerdict, Settled, ToolCalled, ToolResulted,
-    ToolStarted,
+    APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, ApprovalRefused, Card, GateVerdict, Settled,
+    ToolCalled, ToolResulted, ToolStarted, Validity,
 };
 pub use cycle::{Appended, CycleDropped, CycleEnded, KernelState};
 pub use model::{Came, Charge, ModelCall, ModelReply};
 pub use other::{
-    BranchesStarted, ChildEnded, ChildStarted, Fact, Form, RaceWon, Taken, ValueTaken, WaitEnded,
-    WaitStarted,
+    BranchesStarted, ChildEnded, ChildStarted, Fact, Form, RaceWon, ScreenViewed, Taken,
+    ValueTaken, WaitEnded, WaitStarted,
 };
 pub(crate) use run::is_steering;
 pub use run::{
@@ -138,6 +138,7 @@ entries! {
     ToolStarted(ToolStarted) = "tool.started",
     ToolResulted(ToolResulted) = "tool.result",
     ValueTaken(ValueTaken) = "value",
+    ScreenViewed(ScreenViewed) = "screen.view",
     WaitStarted(WaitStarted) = "wait.started",
     WaitEnded(WaitEnded) = "wait.ended",
     BranchesStarted(BranchesStarted) = "branches.started",
@@ -161,6 +162,7 @@ impl Entry {
             Entry::ToolStarted(body) => Some(&body.effect),
             Entry::ToolResulted(body) => Some(&body.effect),
             Entry::ValueTaken(body) => Some(&body.effect),
+            Entry::ScreenViewed(body) => Some(&body.effect),
             Entry::WaitStarted(body) => Some(&body.effect),
             Entry::WaitEnded(body) => Some(&body.effect),
             Entry::BranchesStarted(body) => Some(&body.effect),

@@ -1,10 +1,11 @@
 //! Entries about the remaining effects: readings, waits, branches, child runs and noted facts.
 
-use gyrus_contract::{Digest, EffectId, Limits, RunId, Spent, Text};
+use gyrus_contract::{Digest, EffectId, Image, Limits, RunId, Spent, Text};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Ending, cycle::is_zero};
+use crate::Inline;
 
 /// A reading that differs at every call, recorded so that it does not on replay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +31,25 @@ pub enum Taken {
         /// The number.
         number: u64,
     },
+}
+
+/// The run looked at its screen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScreenViewed {
+    /// The effect.
+    pub effect: EffectId,
+    /// The session of the screen; empty when there was none to look at.
+    pub session: String,
+    /// How many documents were counted by then, over the whole run.
+    pub documents: u32,
+    /// What was seen: a [`View`](gyrus_contract::View) as JSON text, or why nothing was.
+    pub view: Inline<String>,
+    /// Nothing was seen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+    /// The picture, which the view names too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<Image>,
 }
 
 /// The run waits for a time or a signal.

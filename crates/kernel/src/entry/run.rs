@@ -3,14 +3,18 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{
-    BlobId, Claim, Digest, EffectId, Grant, Item, Limits, MessageBody, Mode, ModelError, OnAsk,
-    Part, Principal, RunId, Spent, SurfaceMessage, Text,
+    BlobId, Claim, DEFAULT_AGENT, Digest, EffectId, Grant, Item, Limits, MessageBody, Mode,
+    ModelError, OnAsk, Part, Principal, RunId, Spent, SurfaceMessage, Text,
 };
 use gyrus_journal::{Reader, os::process::ProcessIdentity};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Appended, cycle::nothing_appended};
+use super::{
+    Appended,
+    call::{first, is_first},
+    cycle::nothing_appended,
+};
 use crate::{Inline, Stop};
 
 /// What a run was started with.
@@ -35,6 +39,15 @@ pub struct RunStarted {
     /// What the person allowed earlier in the session, or the delegating run may do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
+    /// How its screen is, opaque here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screen: Option<Value>,
+    /// What the person typed beside the goal, for this run or for its parents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusted: Vec<String>,
+    /// Under whose trust it works.
+    #[serde(default = "default_agent", skip_serializing_if = "is_default_agent")]
+    pub agent: String,
     /// The loop that thinks.
     #[serde(rename = "loop")]
     pub cognitive_loop: String,
@@ -60,6 +73,14 @@ pub struct RunStarted {
     pub forked_from: Option<ForkedFrom>,
     /// The workspace at the start.
     pub snapshot: Snapshot,
+}
+
+fn default_agent() -> String {
+    DEFAULT_AGENT.to_owned()
+}
+
+fn is_default_agent(agent: &str) -> bool {
+    agent == DEFAULT_AGENT
 }
 
 impl RunStarted {
@@ -182,6 +203,9 @@ pub enum Ending {
         run: Option<RunId>,
         /// The effect that asks.
         effect: EffectId,
+        /// How often it has asked by now.
+        #[serde(default = "first", skip_serializing_if = "is_first")]
+        asking: u32,
         /// The question in one sentence.
         question: String,
     },

@@ -1,5 +1,7 @@
 //! Asking a person: waiting, parking, denying, and answers that count once.
 
+use std::time::{Duration, SystemTime};
+
 use gyrus_conformance::{
     recording::Cut,
     scenario::{ASKS, Bench, Scenario},
@@ -7,7 +9,9 @@ use gyrus_conformance::{
     world::{FINISH, PUT, value},
 };
 use gyrus_contract::{Digest, EffectId, MessageBody, Mode, OnAsk};
-use gyrus_kernel::{Changes, Ending, Entry, Settled, log_name};
+use gyrus_kernel::{
+    APPROVAL_REFUSED, ApprovalAsked, Changes, Ending, Entry, QUESTIONS_LAST, Settled, log_name,
+};
 use serde_json::json;
 
 /// A task whose one change needs a person's yes. It says honestly whether it got it.
@@ -218,4 +222,75 @@ async fn a_recorded_verdict_allows_nothing_later() {
         });
         assert!(refused, "after `{kind}`");
     }
+}
+
+/// The process dies between a yes and what it allows, or just after that began.
+#[tokio::test]
+async fn a_yes_lets_one_start_happen_and_none_after_its_time() {
+    for (kind, lasts) in [
+        ("approval.answered", Duration::from_secs(1)),
+        ("tool.started", QUESTIONS_LAST),
+    ] {
+        let mut scenario = asking(OnAsk::Park);
+        scenario.questions_last = lasts;
+        let bench = scenario.bench();
+        bench.start().await.unwrap();
+        bench.send(yes(&bench));
+        bench.again().resume().await.unwrap();
+        let whole = bench.recording();
+        let first = whole.kinds().iter().position(|found| *found == kind);
+        let cut = Cut {
+            entries: 1 + first.unwrap(),
+            of_child: None,
+        };
+        scenario.questions_last = QUESTIONS_LAST;
+        let next = scenario.bench_after(Vec::new());
+        whole.cut(cut).plant(&bench.store, &next.store);
+        let valid = asked_last(&next).valid;
+        while kind == "approval.answered" && !valid.is_over(now_ms()) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        for _ in 0..2 {
+            let parked = next.again().resume().await.unwrap();
+            assert!(
+                matches!(parked.ending, Ending::Waiting { asking: 2, .. }),
+                "after `{kind}`: {parked:?}"
+            );
+            assert!(next.world.deeds().is_empty(), "done on an old yes");
+        }
+        // A yes to the first asking is none to the second.
+        let (effect, _) = asked(&bench).unwrap();
+        let MessageBody::Approve { digest, .. } = yes(&bench) else {
+            panic!("it is a yes");
+        };
+        next.send(MessageBody::Approve {
+            effect,
+            digest,
+            words: None,
+            scope: Default::default(),
+        });
+        next.again().resume().await.unwrap();
+        assert!(next.world.deeds().is_empty(), "done on an old yes");
+        assert_eq!(next.recording().count(APPROVAL_REFUSED), 1);
+        assert_eq!(next.waiting(), 0);
+
+        next.send(yes(&next));
+        let ended = next.again().resume().await.unwrap();
+        assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
+        assert_eq!(next.world.deeds().len(), 2, "the one change, and the end");
+    }
+}
+
+fn asked_last(bench: &Bench) -> ApprovalAsked {
+    let recording = bench.recording();
+    let asked = recording.entries().rev().find_map(|entry| match entry {
+        Entry::ApprovalAsked(asked) => Some(asked.clone()),
+        _ => None,
+    });
+    asked.unwrap()
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    i64::try_from(since.as_millis()).unwrap()
 }

@@ -11,6 +11,7 @@ mod budget;
 mod compaction;
 mod control;
 mod children;
+mod reactive;
 mod growth;
 mod secrets;
 mod sessions;

@@ -1,0 +1,403 @@
+//! A second look at a call that the gate allows without understanding it whole: a model is asked,
+//! if one is configured for that.
+//!
+//! It can only make the run ask a person where nobody would have been asked. Whatever is not
+//! plainly its `same` counts as `higher`: an error, silence, words around the answer. The call's
+//! text is shown to it in a box that the text cannot leave, and its own words stand in a box on
+//! the card.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use gyrus_contract::{
+    Boxed, Choice, Containment, Decision, Delta, EffectId, Image, Message, Model, ModelError,
+    Network, Origin, Part, Price, Prompt, Purpose, Reply, ResolvedCall, Risk, Router, StopReason,
+    SystemPart, Text, Verdict, Wanted,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::ask;
+use crate::{Ask, Entry, Stop, Tools, core::Core, given_up::take_in};
+
+const WORDS: &str = include_str!("assess.md");
+
+/// It answers within this time, or a person is asked.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The most it may write, in tokens: some models think before they answer.
+const OUTPUT: u64 = 2_000;
+
+/// Of its reason, in characters.
+const REASON: usize = 200;
+
+/// Of a call, in bytes. A model that sees only a part of it cannot say what it does.
+const CALL: usize = 16 * 1024;
+
+/// Of the goal with its amendments, in characters; the rest is left out.
+const GOAL: usize = 4_000;
+
+/// Second looks at one call: one for each verdict that was recorded of it.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    verdicts: u32,
+    recorded: Vec<Entry>,
+    /// On what was judged last.
+    opinion: Option<Opinion>,
+}
+
+impl Looks {
+    /// With what the journal holds of them.
+    pub(super) fn recorded(recorded: Vec<Entry>) -> Self {
+        Self {
+            recorded,
+            ..Self::default()
+        }
+    }
+
+    /// Another verdict was recorded: what was thought of the one before is about something else.
+    pub(super) fn judged(&mut self) {
+        self.verdicts += 1;
+        self.opinion = None;
+    }
+
+    /// Makes the verdict stricter where the gate wants a second look and it finds more; returns
+    /// the model's words, for the card.
+    pub(super) async fn again(
+        &mut self,
+        core: &Core,
+        effect: &EffectId,
+        call: &ResolvedCall,
+        verdict: &mut Verdict,
+    ) -> Result<Option<Text>, Stop> {
+        let (Decision::Allow, Some(if_doubted)) = (verdict.decision, verdict.if_doubted) else {
+            return Ok(None);
+        };
+        let opinion = match self.opinion.take() {
+            Some(opinion) => opinion,
+            None => {
+                let look = effect.then(self.verdicts).then(1);
+                let of_it = |entry: &mut Entry| entry.effect() == Some(&look);
+                let past = self.recorded.extract_if(.., of_it).collect();
+                look_again(core, look, past, call).await?
+            }
+        };
+        let says = match &opinion {
+            Opinion::Same => None,
+            Opinion::Doubt { why, says } => {
+                verdict.decision = verdict.decision.max(if_doubted);
+                verdict.risk = verdict.risk.max(Risk::High);
+                verdict.reasons.push(why.clone());
+                says.clone()
+            }
+        };
+        self.opinion = Some(opinion);
+        Ok(says)
+    }
+
+    /// Counts what was recorded and is of no use now: it was paid for.
+    pub(super) fn pay(&mut self, core: &Core) -> Result<(), Stop> {
+        take_in(core, &std::mem::take(&mut self.recorded))
+    }
+}
+
+/// What came of a second look.
+#[derive(Debug)]
+enum Opinion {
+    /// Nothing more was found, or nobody is there to look.
+    Same,
+    /// A person is asked.
+    Doubt {
+        /// Why, in our words.
+        why: String,
+        /// The model's own words.
+        says: Option<Text>,
+    },
+}
+
+impl Opinion {
+    fn failed(why: impl fmt::Display) -> Self {
+        Opinion::Doubt {
+            why: format!("a second look at it failed: {why}"),
+            says: None,
+        }
+    }
+}
+
+/// Looks at a call as the effect `look`. `past` is what the journal holds of that.
+async fn look_again(
+    core: &Core,
+    look: EffectId,
+    past: Vec<Entry>,
+    call: &ResolvedCall,
+) -> Result<Opinion, Stop> {
+    let Some(router) = &core.kernel.organs().assessor else {
+        // Somebody was asked before, and nobody can be now.
+        return Ok(match past.is_empty() {
+            true => Opinion::Same,
+            false => Opinion::failed("no model is configured for it any more"),
+        });
+    };
+    let shown = shown(call);
+    if shown.len() > CALL {
+        return Ok(Opinion::failed(format!(
+            "the call is longer than {CALL} bytes"
+        )));
+    }
+    let question = Ask {
+        purpose: Purpose::Safety,
+        system: vec![SystemPart {
+            text: WORDS.trim_end().to_owned(),
+            cacheable: true,
+        }],
+        lead: vec![question(core, &shown, call)],
+        memory: None,
+        tail: Vec::new(),
+        tools: Tools::Withheld,
+        output_schema: Some(schema()),
+        max_output_tokens: OUTPUT,
+    };
+    let router: Arc<dyn Router> = Arc::new(Hurried(router.clone()));
+    // Boxed, so that a call that waits for a person does not hold room for asking a model.
+    let came = Box::pin(ask::once(core, look, past, question, router)).await?;
+    Ok(match came {
+        Ok(reply) => opinion(&reply),
+        Err(error) => Opinion::failed(error),
+    })
+}
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "risk": {"type": "string", "enum": ["same", "higher"]},
+            "reason": {"type": "string", "description": "at most 200 characters"},
+        },
+        "required": ["risk", "reason"],
+        "additionalProperties": false,
+    })
+}
+
+fn question(core: &Core, shown: &str, call: &ResolvedCall) -> Message {
+    let mut goal = vec![core.goal.clone()];
+    goal.extend(core.shared().amendments.iter().cloned());
+    let mut text = String::new();
+    let mut left = GOAL;
+    for words in goal {
+        let cut: String = words.text.chars().take(left).collect();
+        left -= cut.chars().count();
+        match words.origin.is_trusted() {
+            true => text.push_str(&format!("The person's goal:\n{cut}\n\n")),
+            false => text.push_str(&format!(
+                "The goal, as another program gave it:\n{}\n",
+                boxed(&cut)
+            )),
+        }
+    }
+    text.push_str(&format!("The call:\n{}\n", boxed(shown)));
+    let contained = call.command.as_ref().and_then(|command| {
+        let containment = command.containment.as_ref()?;
+        Some(contains(containment, &command.hosts))
+    });
+    text.push_str("What contains it: ");
+    text.push_str(&contained.unwrap_or_else(|| "nothing".to_owned()));
+    // What stands in it came from the run, whoever wrote the frame.
+    Message::user(Text::new(text, Origin::Model))
+}
+
+/// The call's arguments, each as it would be passed.
+fn shown(call: &ResolvedCall) -> String {
+    let mut text = format!("tool: {}", call.tool);
+    for (name, value) in call.arguments.as_object().into_iter().flatten() {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        text.push_str(&format!("\n{name}: {value}"));
+    }
+    text
+}
+
+/// Every line marked, whatever a line ends with, so that nothing in it can look like our words.
+fn boxed(text: &str) -> String {
+    let ends = |c: char| {
+        matches!(
+            c,
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
+    let lines = text.split(ends).map(|line| format!("┃ {line}\n"));
+    lines.collect()
+}
+
+fn contains(containment: &Containment, hosts: &[String]) -> String {
+    let folders: Vec<_> = containment
+        .writable
+        .iter()
+        .map(|folder| format!("{folder:?}"))
+        .collect();
+    let changes = match folders.is_empty() {
+        true => "changes nothing".to_owned(),
+        false => format!("changes only what is in {}", folders.join(", ")),
+    };
+    let network = match containment.network {
+        Network::None => "reaches no network".to_owned(),
+        Network::Open => "reaches the network".to_owned(),
+        Network::Proxy => format!("reaches only these hosts: {hosts:?}"),
+    };
+    format!("a sandbox. It {changes}, {network}, and sees no keys and no other processes.\n")
+}
+
+/// What the model is to answer, and nothing else.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    risk: Level,
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Level {
+    Same,
+    Higher,
+}
+
+fn opinion(reply: &Reply) -> Opinion {
+    let bad = |what: &str| Opinion::failed(format!("the model {what}"));
+    let only_words = |part: &Part| matches!(part, Part::Text(_) | Part::Thinking(_));
+    if reply.stop != StopReason::EndOfTurn || !reply.parts.iter().all(only_words) {
+        return bad("did not finish its answer");
+    }
+    // Nothing is searched for in it: what stands around an answer may have come from the call.
+    match serde_json::from_str::<Answer>(reply.text().trim()) {
+        Err(_) => bad("did not answer as it was asked to"),
+        Ok(answer) if answer.reason.chars().count() > REASON => bad("said too much"),
+        Ok(Answer {
+            risk: Level::Same, ..
+        }) => Opinion::Same,
+        Ok(Answer {
+            risk: Level::Higher,
+            reason,
+        }) => Opinion::Doubt {
+            why: "a model took a second look and has doubts".to_owned(),
+            says: Some(Text::new(
+                format!("the model that took a second look says: {reason}"),
+                Origin::Model,
+            )),
+        },
+    }
+}
+
+/// Whoever the router chooses, for a limited time.
+struct Hurried(Arc<dyn Router>);
+
+impl Router for Hurried {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn choose(&self, wanted: &Wanted<'_>) -> Result<Choice, ModelError> {
+        let choice = self.0.choose(wanted)?;
+        Ok(Choice {
+            model: Arc::new(HurriedModel(choice.model)),
+            ..choice
+        })
+    }
+
+    fn heard(&self, model: &str, came: Result<(), &ModelError>) {
+        self.0.heard(model, came);
+    }
+
+    fn unpriced(&self) -> Option<String> {
+        self.0.unpriced()
+    }
+}
+
+struct HurriedModel(Arc<dyn Model>);
+
+impl Model for HurriedModel {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.0.price()
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.0.window()
+    }
+
+    fn image_tokens(&self, image: &Image) -> u64 {
+        self.0.image_tokens(image)
+    }
+
+    fn reply<'a>(
+        &'a self,
+        prompt: &'a Prompt,
+        deltas: &'a mut (dyn FnMut(Delta) + Send),
+    ) -> Boxed<'a, Result<Reply, ModelError>> {
+        Box::pin(async move {
+            let reply = tokio::time::timeout(PATIENCE, self.0.reply(prompt, deltas)).await;
+            // It may have begun to answer, and charge for that.
+            reply.unwrap_or_else(|_| {
+                Err(ModelError::BadOutput {
+                    message: format!("no whole answer within {} seconds", PATIENCE.as_secs()),
+                })
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future;
+
+    use super::*;
+
+    struct Silent;
+
+    impl Model for Silent {
+        fn name(&self) -> &str {
+            "silent"
+        }
+
+        fn price(&self) -> Option<Price> {
+            None
+        }
+
+        fn reply<'a>(
+            &'a self,
+            _prompt: &'a Prompt,
+            _deltas: &'a mut (dyn FnMut(Delta) + Send),
+        ) -> Boxed<'a, Result<Reply, ModelError>> {
+            Box::pin(future::pending())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_an_error_that_may_be_charged() {
+        let prompt = Prompt {
+            purpose: Purpose::Safety,
+            ordinal: 0,
+            system: Vec::new(),
+            messages: Vec::new(),
+            tools: Vec::new(),
+            output_schema: None,
+            max_output_tokens: 1,
+        };
+        let model = HurriedModel(Arc::new(Silent));
+        let came = model.reply(&prompt, &mut |_| {}).await;
+        assert!(
+            matches!(came, Err(ModelError::BadOutput { .. })),
+            "{came:?}"
+        );
+    }
+
+    #[test]
+    fn nothing_leaves_its_box() {
+        let text = "a\nb\r\nc\u{85}d\u{2028}e\u{b}f\u{c}g";
+        let lines = boxed(text);
+        assert!(lines.lines().all(|line| line.starts_with("┃ ")), "{lines}");
+        assert_eq!(lines.lines().count(), 8, "{lines}");
+    }
+}
