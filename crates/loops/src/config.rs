@@ -12,6 +12,21 @@ pub enum Strategy {
     React,
     /// Thinking in steps before the first act, then as [`React`](Strategy::React).
     ChainOfThought,
+    /// Looking and acting on a screen, without a conversation.
+    Reactive,
+}
+
+/// How a screen is shown to a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PerceptionMode {
+    /// The tree of elements, and the picture where the tree says little.
+    #[default]
+    Auto,
+    /// The tree alone; no picture is taken.
+    Tree,
+    /// The picture, and of the tree what can be used.
+    Vision,
 }
 
 impl Strategy {
@@ -21,6 +36,7 @@ impl Strategy {
             Strategy::SingleShot => "single-shot",
             Strategy::React => "react",
             Strategy::ChainOfThought => "chain-of-thought",
+            Strategy::Reactive => "reactive",
         }
     }
 }
@@ -51,6 +67,14 @@ pub struct CognitiveConfig {
     memory_window: usize,
     #[serde(default = "default_output_tokens")]
     max_output_tokens: u64,
+    #[serde(default, skip_serializing_if = "is_auto")]
+    perception: PerceptionMode,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    start_url: Option<String>,
+}
+
+fn is_auto(mode: &PerceptionMode) -> bool {
+    *mode == PerceptionMode::Auto
 }
 
 fn default_memory_window() -> usize {
@@ -70,6 +94,8 @@ impl CognitiveConfig {
             reflection: false,
             memory_window: default_memory_window(),
             max_output_tokens: default_output_tokens(),
+            perception: PerceptionMode::Auto,
+            start_url: None,
         }
     }
 
@@ -86,6 +112,14 @@ impl CognitiveConfig {
     /// Thinking in steps before acting.
     pub fn chain_of_thought() -> Self {
         Self::new(Strategy::ChainOfThought)
+    }
+
+    /// Looking and acting on a screen.
+    pub fn reactive() -> Self {
+        Self {
+            max_output_tokens: 2_048,
+            ..Self::new(Strategy::Reactive)
+        }
     }
 
     /// Instructions of your own, put before the loop's.
@@ -117,10 +151,24 @@ impl CognitiveConfig {
         self
     }
 
-    /// The most a reply may have, in tokens; 8192 if not set.
+    /// The most a reply may have, in tokens; 8192 if not set, 2048 on a screen.
     #[must_use]
     pub fn with_max_output_tokens(mut self, tokens: u64) -> Self {
         self.max_output_tokens = tokens;
+        self
+    }
+
+    /// How a screen is shown; `Auto` if not set.
+    #[must_use]
+    pub fn with_perception(mut self, mode: PerceptionMode) -> Self {
+        self.perception = mode;
+        self
+    }
+
+    /// The address that a screen begins with.
+    #[must_use]
+    pub fn with_start_url(mut self, url: impl Into<String>) -> Self {
+        self.start_url = Some(url.into());
         self
     }
 
@@ -152,5 +200,15 @@ impl CognitiveConfig {
     /// The most a reply may have, in tokens.
     pub fn max_output_tokens(&self) -> u64 {
         self.max_output_tokens
+    }
+
+    /// How a screen is shown.
+    pub fn perception(&self) -> PerceptionMode {
+        self.perception
+    }
+
+    /// The address that a screen begins with, if there is one.
+    pub fn start_url(&self) -> Option<&str> {
+        self.start_url.as_deref()
     }
 }

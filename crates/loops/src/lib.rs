@@ -4,14 +4,17 @@
 //! network or task but through its run, so the journal explains everything it did and any process
 //! can take it up. Which model answers and who judges its calls is none of its business.
 //!
-//! Start with `react`, the one that most runs use; `chain_of_thought` thinks before it acts, and
-//! `single_shot` only answers. `repetition` tells work from going round in circles, and `compaction` keeps a long
-//! conversation within its model.
+//! Start with `react`, the one that most runs use; `chain_of_thought` thinks before it acts,
+//! `single_shot` only answers, and `reactive` works on a screen, to which `browse` sends the others.
+//! `repetition` tells work from going round in circles, and `compaction` keeps a long conversation
+//! within its model.
 
 mod config;
 mod react;
 mod chain_of_thought;
 mod single_shot;
+mod reactive;
+mod browse;
 mod repetition;
 mod compaction;
 mod prompt;
@@ -22,8 +25,9 @@ use gyrus_contract::Digest;
 use gyrus_kernel::{ErasedLoop, LoopFactory};
 
 pub use chain_of_thought::ChainOfThought;
-pub use config::{CognitiveConfig, Strategy};
+pub use config::{CognitiveConfig, PerceptionMode, Strategy};
 pub use react::{React, ReactState};
+pub use reactive::{Reactive, ReactiveState};
 pub use repetition::{Advice, DEMAND_AT, NUDGE_AT, PARK_AT, Repetition};
 pub use single_shot::SingleShot;
 
@@ -37,6 +41,7 @@ pub fn factory() -> LoopFactory {
             "react" => Box::new(React::new(config)),
             "chain-of-thought" => Box::new(ChainOfThought::new(config)),
             "single-shot" => Box::new(SingleShot::new(config)),
+            "reactive" => Box::new(Reactive::new(config)),
             _ => {
                 return Err(format!(
                     "there is no loop `{name}`; there are {}",
@@ -56,8 +61,9 @@ pub fn prompts() -> Digest {
         prompt::SINGLE_SHOT,
         prompt::REFLECT,
         prompt::SUMMARISE,
+        prompt::REACTIVE,
     ])
 }
 
 /// The loops that [`factory`] makes.
-pub const NAMES: &[&str] = &["react", "chain-of-thought", "single-shot"];
+pub const NAMES: &[&str] = &["react", "chain-of-thought", "single-shot", "reactive"];

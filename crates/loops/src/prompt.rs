@@ -8,6 +8,7 @@ use crate::CognitiveConfig;
 pub(crate) const REACT: &str = include_str!("prompts/react.md");
 pub(crate) const CHAIN_OF_THOUGHT: &str = include_str!("prompts/chain_of_thought.md");
 pub(crate) const SINGLE_SHOT: &str = include_str!("prompts/single_shot.md");
+pub(crate) const REACTIVE: &str = include_str!("prompts/reactive.md");
 pub(crate) const REFLECT: &str = include_str!("prompts/reflect.md");
 pub(crate) const SUMMARISE: &str = include_str!("prompts/summarise.md");
 

@@ -4,12 +4,12 @@ use gyrus_contract::{
     Action, ExecutionResult, MemoryBuffer, Message, Observation, Origin, Perception, Plan, Purpose,
     Repeat, StopReason, Text, ThoughtStep, ToolCall,
 };
-use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
+use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
-    Advice, CognitiveConfig, Repetition,
+    Advice, CognitiveConfig, Repetition, browse,
     compaction::{self, Aim},
     prompt,
 };
@@ -65,9 +65,9 @@ impl React {
         Ok(reply.text())
     }
 
-    fn next_step(&self, perception: &Perception) -> Ask<'_> {
+    fn next_step<'a>(&'a self, run: &Run, perception: &Perception) -> Ask<'a> {
         Ask {
-            tools: Tools::Offered,
+            tools: browse::tools(run),
             ..prompt::question(
                 &self.config,
                 prompt::REACT,
@@ -171,7 +171,10 @@ impl React {
         }
         let mut observations = Vec::new();
         for call in plan.tool_calls() {
-            let observation = run.call(call).await?;
+            let observation = match browse::is_for(run, call) {
+                true => browse::browse(run, call).await?,
+                false => run.call(call).await?,
+            };
             let ends = observation.claim.is_some();
             observations.push(observation);
             if ends {
@@ -240,12 +243,14 @@ impl CognitiveLoop for React {
         {
             self.compact(run, perception, aim).await?;
         }
-        let reply = match run.ask_if_it_fits(self.next_step(perception)).await? {
+        let question = self.next_step(run, perception);
+        let reply = match run.ask_if_it_fits(question).await? {
             Some(reply) => reply,
             None => {
                 let aim = Aim::half(&self.memory);
                 self.compact(run, perception, aim).await?;
-                run.ask(self.next_step(perception)).await?
+                let question = self.next_step(run, perception);
+                run.ask(question).await?
             }
         };
         self.state.prompt_tokens = reply.usage.map_or(0, |usage| {

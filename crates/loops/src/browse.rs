@@ -1,0 +1,118 @@
+//! `browse`: how a loop that sees no screen works on one. It is no tool: the loop turns it into a
+//! child run that thinks reactively, on the same screen, and the child's answer is the result.
+
+use std::sync::Arc;
+
+use gyrus_contract::{
+    ActionVerdict, EffectId, Limits, Observation, Origin, Repeat, Text, ToolCall, ToolSpec,
+};
+use gyrus_kernel::{Delegation, Ending, Run, Stop, Tools};
+use serde_json::{Value, json};
+
+use crate::{CognitiveConfig, reactive};
+
+/// What it is called.
+pub(crate) const BROWSE: &str = "browse";
+
+/// A child has so many turns, if its parent has.
+const TURNS: u64 = 60;
+
+/// Whether the run has a screen.
+fn has_screen(run: &Run) -> bool {
+    run.tools()
+        .iter()
+        .any(|spec| spec.name == reactive::OPENS_A_SCREEN)
+}
+
+/// What a loop without eyes is offered: its tools, and `browse` in place of those that need a
+/// look at the screen before each use.
+pub(crate) fn tools(run: &Run) -> Tools {
+    if !has_screen(run) {
+        return Tools::Offered;
+    }
+    let of_screen = |spec: &&Arc<ToolSpec>| reactive::is_of_screen(&spec.name);
+    let mut specs: Vec<_> = run
+        .tools()
+        .iter()
+        .filter(|spec| !of_screen(spec))
+        .cloned()
+        .collect();
+    specs.push(Arc::new(spec()));
+    Tools::Those(specs)
+}
+
+fn spec() -> ToolSpec {
+    ToolSpec {
+        name: BROWSE.to_owned(),
+        description: "Lets a helper reach a goal in the session's browser: it sees pages, clicks \
+                      and types. It knows nothing but the goal, so say in it what to look for, \
+                      what to fill in, and what to answer. It stays on the page where it ended."
+            .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "goal": {"type": "string", "description": "what is to be reached or found out"},
+                "url": {"type": "string", "description": "where to begin; without it, where the browser is"},
+            },
+            "required": ["goal"],
+            "additionalProperties": false,
+        }),
+        touches: Vec::new(),
+        repeat: Repeat::Never,
+    }
+}
+
+/// Whether the loop makes this call itself.
+pub(crate) fn is_for(run: &Run, call: &ToolCall) -> bool {
+    call.tool == BROWSE && has_screen(run)
+}
+
+/// Gives the goal to a child and waits for its answer.
+pub(crate) async fn browse(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
+    let text = |name: &str| {
+        call.arguments[name]
+            .as_str()
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+    };
+    let effect = EffectId::cycle(run.cycle());
+    let observation = |text, is_error, verdict| Observation {
+        effect,
+        call_id: call.id.clone(),
+        tool: BROWSE.to_owned(),
+        text,
+        images: Vec::new(),
+        is_error,
+        verdict,
+        claim: None,
+    };
+    let Some(goal) = text("goal") else {
+        let words = "`browse` needs a `goal`, in words";
+        let words = Text::new(words, Origin::Kernel);
+        return Ok(observation(words, true, ActionVerdict::Refused));
+    };
+    let mut config = CognitiveConfig::reactive();
+    if let Some(url) = text("url") {
+        config = config.with_start_url(url);
+    }
+    let loop_config: Value = serde_json::to_value(&config).map_err(|error| {
+        Stop::Failed(format!("the configuration of a child is no JSON: {error}"))
+    })?;
+    let delegated = run
+        .delegate(Delegation {
+            goal: goal.to_owned(),
+            cognitive_loop: config.strategy().loop_name().to_owned(),
+            loop_config,
+            limits: Limits {
+                steps: Some(TURNS),
+                ..Limits::default()
+            },
+        })
+        .await?;
+    let reached = matches!(&delegated.ending, Ending::Reached { .. });
+    Ok(observation(
+        delegated.answer,
+        !reached,
+        ActionVerdict::CannotTell,
+    ))
+}

@@ -1,0 +1,109 @@
+//! One element as one line of a prompt.
+
+use gyrus_contract::{Element, ElementState, View};
+
+use super::{render::Budget, words::quoted};
+
+/// Characters of the name of something that can be used.
+pub(super) const OPERABLE: usize = 80;
+
+/// A line for something that can be used. It begins with its id.
+pub(super) fn operable(view: &View, index: usize, budget: Budget) -> String {
+    let element = &view.elements[index];
+    let most = if budget.with_picture { 24 } else { OPERABLE };
+    let mut line = format!("{} {}", element.id, role(element));
+    if !element.name.trim().is_empty() {
+        line.push_str(&format!(" {}", quoted(&element.name, most)));
+    }
+    let masked = element.states.contains(&ElementState::Masked);
+    if let Some(value) = element.value.as_ref().filter(|_| !masked) {
+        line.push_str(&format!(" = {}", quoted(value, most)));
+    }
+    let states: Vec<_> = element
+        .states
+        .iter()
+        .filter_map(|state| word(*state))
+        .collect();
+    if !states.is_empty() {
+        line.push_str(&format!(" ({})", states.join(", ")));
+    }
+    if !budget.with_picture {
+        line.push_str(&choices(view, index));
+    }
+    line
+}
+
+/// A role of the page's own making cannot say more than a role.
+pub(super) fn role(element: &Element) -> String {
+    let known = element
+        .role
+        .bytes()
+        .all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
+    match known && element.role.len() <= 24 {
+        true => element.role.clone(),
+        false => "element".to_owned(),
+    }
+}
+
+/// What a closed list offers.
+fn choices(view: &View, index: usize) -> String {
+    let list = &view.elements[index];
+    let inner = view.elements[index + 1..]
+        .iter()
+        .take_while(|it| it.depth > list.depth);
+    let closed = inner.filter(|it| it.role == "option" && it.bounds.is_none());
+    let names: Vec<_> = closed.map(|option| option.name.as_str()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let shown: Vec<_> = names.iter().take(6).map(|name| quoted(name, 24)).collect();
+    let more = match names.len().saturating_sub(6) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(" of {}{more}", shown.join(", "))
+}
+
+pub(super) fn boxed(element: &Element) -> String {
+    match element.name.trim().is_empty() {
+        true => format!("{}:", role(element)),
+        false => format!("{} {}:", role(element), quoted(&element.name, 60)),
+    }
+}
+
+pub(super) fn said(element: &Element, most: usize) -> String {
+    let mut line = match element.role.as_str() {
+        "text" | "paragraph" | "StaticText" | "cell" | "generic" => String::new(),
+        _ => format!("{} ", role(element)),
+    };
+    line.push_str(&quoted(&element.name, most));
+    if let Some(value) = &element.value {
+        line.push_str(&format!(" = {}", quoted(value, 60)));
+    }
+    line
+}
+
+/// A state in a word, where a model can use it.
+fn word(state: ElementState) -> Option<&'static str> {
+    Some(match state {
+        ElementState::Focused => "focused",
+        ElementState::Checked => "on",
+        ElementState::Mixed => "partly on",
+        ElementState::Selected => "selected",
+        ElementState::Pressed => "pressed",
+        ElementState::Expanded => "open",
+        ElementState::Collapsed => "closed",
+        ElementState::Disabled => "disabled",
+        ElementState::ReadOnly => "read only",
+        ElementState::Required => "required",
+        ElementState::Invalid => "invalid",
+        ElementState::Opens => "opens more",
+        ElementState::Masked => "masked",
+        ElementState::Scrolls => "scrolls by itself",
+        ElementState::Covered => "covered",
+        ElementState::Draggable => "draggable",
+        ElementState::Multiple => "takes several",
+        ElementState::Busy => "busy",
+        ElementState::OutOfView | ElementState::Clickable => return None,
+    })
+}

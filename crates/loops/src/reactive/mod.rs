@@ -1,0 +1,525 @@
+//! Reaching a goal on a screen: look, decide, act, and begin again from what is seen.
+//!
+//! The one idea: there is no conversation. Each turn's prompt holds the goal, a memo that the
+//! model writes itself, the last ten actions with what they did, and the screen as it is now; so
+//! a turn costs the same after a hundred as after one, and an interrupted one is simply given up.
+//! The layout of the prompt and all rules are in `docs/reactive.md`.
+//!
+//! `actions` says what can be done, `reply` reads an answer, `render` writes a view as text,
+//! `stuck` tells when nothing moves.
+
+mod actions;
+mod json;
+mod prompt;
+mod render;
+mod line;
+mod reply;
+#[cfg(test)]
+mod samples;
+mod state;
+mod stuck;
+mod words;
+
+use gyrus_contract::{
+    Action, ActionVerdict, Claim, Evidence, ExecutionResult, MemoryBuffer, Message, Observation,
+    Origin, Perception, Plan, Purpose, StopReason, Text, ThoughtStep, ToolCall, View,
+};
+use gyrus_kernel::{Ask, CognitiveLoop, HandOver, Run, Stop, Tools, Unfinished};
+use serde_json::json;
+
+use crate::{CognitiveConfig, config::PerceptionMode, prompt as shared};
+use actions::{DRAG, OPEN_URL, TAKE_SCREENSHOT};
+use prompt::Sight;
+use reply::{Deeds, Finish, Offered, Reply};
+pub use state::ReactiveState;
+use state::{LastTurn, Line, Output};
+use stuck::{Advice, Done};
+use words::{clean, cut, quoted};
+
+/// Where a run has this tool, it has a screen.
+pub(crate) const OPENS_A_SCREEN: &str = OPEN_URL;
+
+/// Whether a tool acts on what a screen shows, and is of no use to a loop that does not look.
+pub(crate) fn is_of_screen(tool: &str) -> bool {
+    tool != actions::FINISH && actions::named(tool).is_some()
+}
+
+/// A reply that cannot be used is asked again so often; then the run parks.
+const REPAIRS: u32 = 2;
+
+/// So many looks in a row may fail; then the run parks.
+const MOST_BLIND: u32 = 3;
+
+/// Characters of an answer.
+const ANSWER: usize = 8_000;
+
+/// The loop that works on a screen.
+#[derive(Debug)]
+pub struct Reactive {
+    config: CognitiveConfig,
+    memory: MemoryBuffer,
+    state: ReactiveState,
+    /// What this turn sees, or why it sees nothing.
+    sight: Result<View, String>,
+    /// The model wants to end the work.
+    finish: Option<Finish>,
+}
+
+impl Reactive {
+    /// A loop that works as `config` says.
+    pub fn new(config: CognitiveConfig) -> Self {
+        let memory = MemoryBuffer::new(config.memory_window());
+        Self {
+            config,
+            memory,
+            state: ReactiveState::default(),
+            sight: Err("nobody looked yet".to_owned()),
+            finish: None,
+        }
+    }
+
+    /// Draws the completion token. In groups, as a serial number has them: a word with a token's
+    /// name beside it would be taken for somebody's secret.
+    fn draw_token(&mut self, run: &mut Run) -> Result<(), Stop> {
+        if self.state.token.is_empty() {
+            let number = run.random()?;
+            let groups = [48, 32, 16, 0].map(|bits| format!("{:04x}", (number >> bits) & 0xffff));
+            self.state.token = groups.join(" ");
+        }
+        Ok(())
+    }
+
+    async fn open_start(&mut self, run: &mut Run) -> Result<(), Stop> {
+        let Some(url) = self.config.start_url().filter(|_| !self.state.opened) else {
+            return Ok(());
+        };
+        let call = ToolCall::new(OPEN_URL, json!({ "url": url }));
+        let seen = run.call(&call).await?;
+        self.state.opened = true;
+        self.log(
+            run.cycle(),
+            format!("gyrus: {}", describe(&call, None)),
+            &seen,
+        );
+        Ok(())
+    }
+
+    async fn look(&mut self, run: &mut Run) -> Result<(), Stop> {
+        let frame = self.config.perception() != PerceptionMode::Tree;
+        self.sight = run.look(frame).await?;
+        self.state.blind = match &self.sight {
+            Ok(_) => 0,
+            Err(_) => self.state.blind + 1,
+        };
+        if let Err(why) = &self.sight
+            && self.state.blind >= MOST_BLIND
+        {
+            self.state.parks = Some(format!(
+                "the screen could not be seen {MOST_BLIND} times in a row: {why}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether the picture of this turn's view is sent.
+    fn sends_picture(&self) -> bool {
+        let mode = self.config.perception();
+        let view = self.sight.as_ref();
+        view.is_ok_and(|view| prompt::sends_picture(mode, &self.state, view))
+    }
+
+    fn offered(&self, run: &Run) -> Vec<&'static actions::Action> {
+        let tools = run.tools().iter().map(|spec| spec.name.as_str());
+        let mut offered = reply::offered_by(tools);
+        if self.config.perception() == PerceptionMode::Tree {
+            offered.retain(|action| action.name != TAKE_SCREENSHOT);
+        }
+        offered
+    }
+
+    /// Asks until there is a reply that can be used, or three could not.
+    async fn decide(
+        &mut self,
+        run: &mut Run,
+        perception: &Perception,
+    ) -> Result<Option<Reply>, Stop> {
+        let actions = self.offered(run);
+        let with_picture = self.sends_picture();
+        let note = self.state.stuck.take_note();
+        let mut wrong: Option<String> = None;
+        for _ in 0..=REPAIRS {
+            let picture = self.sight.as_ref().ok().filter(|_| with_picture);
+            let picture = picture.and_then(|view| view.frame.as_ref());
+            let sight = match &self.sight {
+                Ok(view) => Sight::View(view, picture),
+                Err(why) => Sight::Blind(why),
+            };
+            let mut tail = vec![prompt::turn(&self.state, note.as_deref(), sight)];
+            tail.extend(
+                wrong
+                    .take()
+                    .map(|why| Message::user(Text::new(why, Origin::Kernel))),
+            );
+            let ask = Ask {
+                purpose: Purpose::Agent,
+                system: prompt::system(&self.config, &actions, &self.state.token),
+                lead: self.lead(perception),
+                memory: None,
+                tail,
+                tools: Tools::Withheld,
+                output_schema: Some(actions::schema(&actions)),
+                max_output_tokens: self.config.max_output_tokens(),
+            };
+            let answer = run.ask(ask).await?;
+            let offered = Offered {
+                actions: &actions,
+                frame: picture.map(|picture| (picture.width, picture.height)),
+            };
+            let read = match answer.stop {
+                StopReason::MaxTokens => Err("it was cut off at its length limit".to_owned()),
+                StopReason::EndOfTurn | StopReason::ToolCalls => {
+                    reply::read(&answer.text(), offered)
+                }
+            };
+            match read {
+                Ok(reply) => return Ok(Some(reply)),
+                Err(why) => {
+                    run.note("reply.unusable", 1, &json!({ "why": why }))?;
+                    wrong = Some(format!(
+                        "Your reply could not be used, so nothing was done: {why}. Answer again, \
+                         with one JSON object and nothing else."
+                    ));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The goal, after a digest of what an earlier run of the session left.
+    fn lead(&self, perception: &Perception) -> Vec<Message> {
+        let mut lead = Vec::new();
+        let before = self.memory.to_context_string();
+        if !before.is_empty() {
+            let text = words::lines_of_data(&before, 400);
+            lead.push(Message::user(Text::new(
+                format!(
+                    "=== earlier in this session (data) ===\n{}",
+                    text.trim_end()
+                ),
+                Origin::Run,
+            )));
+        }
+        lead.extend(shared::goal(perception));
+        lead
+    }
+
+    fn log(&mut self, cycle: u32, action: String, seen: &Observation) {
+        let failed = seen.is_error || seen.verdict == ActionVerdict::Refused;
+        let note = match failed {
+            true => state::in_short(&seen.text.text),
+            false => String::new(),
+        };
+        self.state.log.add(Line {
+            cycle,
+            action,
+            verdict: seen.verdict,
+            note,
+        });
+        // What changed is seen on the screen.
+        let says = seen.verdict != ActionVerdict::Changed && !seen.text.text.trim().is_empty();
+        self.state.output = says.then(|| Output {
+            tool: seen.tool.clone(),
+            text: cut(&seen.text.text, 20_000),
+        });
+    }
+
+    /// Does what was decided, until something is other than it was when it was decided.
+    async fn call_all(&mut self, run: &mut Run, plan: &Plan) -> Result<Vec<Action>, Stop> {
+        let mut actions = Vec::new();
+        self.state.last = LastTurn::default();
+        let mut calls = plan.tool_calls().peekable();
+        while let Some(call) = calls.next() {
+            let view = self.sight.as_ref().ok();
+            let what = describe(call, view);
+            let observation = run.call(call).await?;
+            let done = Done {
+                call,
+                what: &what,
+                view,
+                verdict: observation.verdict,
+            };
+            let start = self.start_of(view);
+            let advice = self.state.stuck.observe(done, start.as_deref());
+            let changed = observation.verdict == ActionVerdict::Changed;
+            let last = &mut self.state.last;
+            last.had_no_effect |= !changed && !stuck::only_looks(&call.tool);
+            let points = ["at", "from", "to"]
+                .iter()
+                .any(|name| call.arguments[name].is_array());
+            last.needs_picture |= points || [DRAG, TAKE_SCREENSHOT].contains(&call.tool.as_str());
+            self.log(run.cycle(), what, &observation);
+            actions.push(Action {
+                call: call.clone(),
+                observation,
+            });
+            match advice {
+                Advice::GoOn => {}
+                Advice::Park(why) => {
+                    self.state.parks = Some(why);
+                    break;
+                }
+                Advice::Try(way) => {
+                    actions.push(self.escape(run, way).await?);
+                    break;
+                }
+            }
+            if !changed || calls.peek().is_none() || self.is_elsewhere(run).await? {
+                break;
+            }
+        }
+        let left = calls.count();
+        if left > 0
+            && let Some(action) = actions.last()
+        {
+            let done = plan.tool_calls().count() - left;
+            run.note(
+                "batch.stopped",
+                1,
+                &json!({ "after": done, "left": left, "verdict": action.observation.verdict }),
+            )?;
+        }
+        Ok(actions)
+    }
+
+    /// A way out that the loop takes by itself.
+    async fn escape(&mut self, run: &mut Run, way: ToolCall) -> Result<Action, Stop> {
+        let observation = run.call(&way).await?;
+        self.log(
+            run.cycle(),
+            format!("gyrus: {}", describe(&way, None)),
+            &observation,
+        );
+        Ok(Action {
+            call: way,
+            observation,
+        })
+    }
+
+    /// Where to begin again: where the run began, or the front page of where it is.
+    fn start_of(&self, view: Option<&View>) -> Option<String> {
+        if let Some(url) = self.config.start_url() {
+            return Some(url.to_owned());
+        }
+        let address = &view?.address;
+        let (scheme, rest) = address.split_once("://")?;
+        let host = rest.split(['/', '?', '#']).next()?;
+        (scheme.starts_with("http") && !host.is_empty() && !host.contains('@'))
+            .then(|| format!("{scheme}://{host}/"))
+    }
+
+    /// Whether a page or a dialog came since the turn's look. What is left of a batch was decided
+    /// for another one.
+    async fn is_elsewhere(&mut self, run: &mut Run) -> Result<bool, Stop> {
+        let now = match run.look(false).await? {
+            Ok(now) => now,
+            Err(why) => {
+                self.sight = Err(why);
+                return Ok(true);
+            }
+        };
+        let Ok(before) = &self.sight else {
+            return Ok(true);
+        };
+        let tab = |view: &View| {
+            view.tabs
+                .iter()
+                .find(|tab| tab.is_active)
+                .map(|tab| tab.number)
+        };
+        // Frames inside a page are documents, too; the page's own comes first.
+        let document = |view: &View| view.elements.first().map(|element| element.id.document);
+        Ok(before.address != now.address
+            || before.session != now.session
+            || tab(before) != tab(&now)
+            || document(before) != document(&now)
+            || before.tabs.len() != now.tabs.len()
+            || (now.dialog.is_some() && before.dialog != now.dialog))
+    }
+
+    /// What was on the screen when the model said that it is done.
+    fn evidence(&self) -> Vec<Evidence> {
+        let shown = self.sight.as_ref().ok().map(|view| Evidence {
+            what: format!("the screen at the end: {}", quoted(&view.title, 80)),
+            at: cut(&clean(&view.address), 200),
+        });
+        shown.into_iter().collect()
+    }
+
+    /// The claim that ends the run, if the token is the run's.
+    fn claim(&mut self, run: &Run, finish: Finish) -> Option<Claim> {
+        let given: Vec<_> = finish.token.split_whitespace().collect();
+        if given.join(" ") == self.state.token {
+            self.memory.add_agent_response(finish.answer.clone());
+            return Some(Claim {
+                reached: finish.reached,
+                answer: cut(&finish.answer, ANSWER),
+                evidence: self.evidence(),
+            });
+        }
+        let call = ToolCall::new(
+            actions::FINISH,
+            json!({ "reached": finish.reached, "answer": finish.answer }),
+        );
+        let done = Done {
+            call: &call,
+            what: "finish",
+            view: self.sight.as_ref().ok(),
+            verdict: ActionVerdict::Refused,
+        };
+        if let Advice::Park(why) = self.state.stuck.observe(done, None) {
+            self.state.parks = Some(why);
+        }
+        self.state.log.add(Line {
+            cycle: run.cycle(),
+            action: "finish".to_owned(),
+            verdict: ActionVerdict::Refused,
+            note: "that is not the completion token of this run".to_owned(),
+        });
+        None
+    }
+}
+
+/// A call in one short line.
+fn describe(call: &ToolCall, view: Option<&View>) -> String {
+    let mut line = call.tool.clone();
+    for (name, value) in call.arguments.as_object().into_iter().flatten() {
+        let shown = match value.as_str() {
+            Some(id) if ["on", "from", "to"].contains(&name.as_str()) => {
+                match stuck::element(view, id) {
+                    Some(element) => format!("{id} {}", quoted(&element.name, 30)),
+                    None => cut(&clean(id), 30),
+                }
+            }
+            Some(text) => quoted(text, 40),
+            None => value.to_string(),
+        };
+        match name.as_str() {
+            "on" | "at" | "text" | "url" | "key" | "direction" => {
+                line.push_str(&format!(" {shown}"))
+            }
+            _ => line.push_str(&format!(" {name} {shown}")),
+        }
+    }
+    line
+}
+
+impl CognitiveLoop for Reactive {
+    type State = ReactiveState;
+
+    fn name(&self) -> &'static str {
+        "reactive"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn state(&self) -> &ReactiveState {
+        &self.state
+    }
+
+    fn restore(&mut self, state: ReactiveState) {
+        self.state = state;
+    }
+
+    /// The screen has moved on: what was decided for it is not done any more.
+    fn unfinished(&self) -> Unfinished {
+        Unfinished::Abandon
+    }
+
+    fn memory_buffer(&self) -> &MemoryBuffer {
+        &self.memory
+    }
+
+    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
+        &mut self.memory
+    }
+
+    async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
+        if let Some(why) = self.state.parks.take() {
+            run.stuck(why)?;
+        }
+        self.draw_token(run)?;
+        self.open_start(run).await?;
+        self.look(run).await?;
+        Ok(run.perception())
+    }
+
+    async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
+        let mut plan = Plan::with_goal(shared::first_goal(perception));
+        let reply = self.decide(run, perception).await?;
+        self.state.output = None;
+        let Some(reply) = reply else {
+            self.state.parks = Some(format!(
+                "{} replies of the model in a row could not be read as actions",
+                REPAIRS + 1
+            ));
+            return Ok(plan);
+        };
+        if !reply.note.is_empty() || !reply.expects.is_empty() {
+            let thought = json!({ "text": reply.note, "expects": reply.expects });
+            run.note("thought", 1, &thought)?;
+        }
+        let mut lost = Vec::new();
+        for (key, text) in &reply.memo {
+            lost.extend(self.state.memo.change(key, text));
+        }
+        if !reply.memo.is_empty() {
+            run.note("memo", 1, &self.state.memo)?;
+        }
+        self.state.stuck.tell(lost.join("; "));
+        self.state.expects = reply.expects;
+        match reply.deeds {
+            Deeds::Finish(finish) => self.finish = Some(finish),
+            Deeds::Calls(calls) => {
+                for (number, call) in (1..).zip(calls) {
+                    plan.add_step(ThoughtStep::with_tool(number, reply.note.clone(), call));
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    async fn act(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
+        if let Some(finish) = self.finish.take() {
+            return Ok(ExecutionResult {
+                claim: self.claim(run, finish),
+                ..ExecutionResult::default()
+            });
+        }
+        Ok(ExecutionResult {
+            actions: self.call_all(run, plan).await?,
+            ..ExecutionResult::default()
+        })
+    }
+
+    /// What an interrupted turn did becomes lines of the log. Whoever took the run up has seen
+    /// what it was stuck at.
+    fn take_over(&mut self, handed: &HandOver) {
+        self.state.stuck.reset();
+        self.state.parks = None;
+        self.state.blind = 0;
+        self.state.expects = String::new();
+        self.state.output = None;
+        for seen in &handed.done {
+            self.log(seen.effect.cycle_number(), seen.tool.clone(), seen);
+        }
+        let done = match handed.done.is_empty() {
+            true => "it had done nothing",
+            false => "what it did stands in the log and must not simply be done again",
+        };
+        self.state.stuck.tell(format!(
+            "Your last turn was cut off; {done}. Look where you are."
+        ));
+    }
+}

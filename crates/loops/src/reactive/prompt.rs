@@ -1,0 +1,166 @@
+//! The prompt of one turn. There is no conversation: the same few parts are written anew each
+//! time, the unchanging ones first.
+
+use gyrus_contract::{Image, Message, Origin, Part, Role, SystemPart, Text, View};
+
+use super::{
+    actions::{self, Action},
+    render::{self, Budget},
+    state::{Output, ReactiveState},
+    words::{lines_of_data, tokens},
+};
+use crate::{CognitiveConfig, config::PerceptionMode, prompt};
+
+/// Tokens of a turn's own text, with a tree alone and beside a picture. The second leaves room for
+/// a picture of 1280 by 800 where such pictures cost most.
+const FRESH: usize = 940;
+const FRESH_WITH_PICTURE: usize = 310;
+
+/// A view gets so many at least, beside what is operable.
+const LEAST: usize = 120;
+
+/// Of what an action returned: what was read on purpose, and any other words.
+const READ: usize = 700;
+const SAID: usize = 120;
+
+/// What the loop's instructions leave to the run.
+pub(super) fn system(
+    config: &CognitiveConfig,
+    actions: &[&Action],
+    token: &str,
+) -> Vec<SystemPart> {
+    let listed: Vec<_> = actions
+        .iter()
+        .map(|action| format!("- {} {}", action.name, action.usage))
+        .collect();
+    let words = prompt::REACTIVE.replace("{{actions}}", &listed.join("\n"));
+    let mut parts = prompt::system(config, &words);
+    parts.push(SystemPart {
+        text: format!("The completion token of this run is: {token}"),
+        cacheable: true,
+    });
+    parts
+}
+
+/// Whether the picture is sent.
+pub(super) fn sends_picture(mode: PerceptionMode, state: &ReactiveState, view: &View) -> bool {
+    let has_picture = view.frame.is_some();
+    match mode {
+        PerceptionMode::Tree => false,
+        PerceptionMode::Vision => has_picture,
+        PerceptionMode::Auto => {
+            has_picture
+                && (state.last.had_no_effect
+                    || state.last.needs_picture
+                    || state.stuck.has_note()
+                    || render::says_little(view))
+        }
+    }
+}
+
+/// What a turn sees.
+pub(super) enum Sight<'a> {
+    /// A view, with its picture if that is sent.
+    View(&'a View, Option<&'a Image>),
+    /// Nothing, and why.
+    Blind(&'a str),
+}
+
+/// Everything that changes from turn to turn, as one message.
+pub(super) fn turn(state: &ReactiveState, note: Option<&str>, sight: Sight<'_>) -> Message {
+    let mut texts: Vec<_> = kept(state).collect();
+    // What was read on purpose comes on top of the budget: it is what the turn is about.
+    let mut spent: usize = texts.iter().map(|text| tokens(&text.text)).sum();
+    if let Some(output) = &state.output {
+        let (text, counts) = returned(output);
+        spent += if counts { tokens(&text.text) } else { 0 };
+        texts.push(text);
+    }
+    if let Some(note) = note {
+        let text = Text::new(format!("=== mind ===\n{note}"), Origin::Kernel);
+        spent += tokens(&text.text);
+        texts.push(text);
+    }
+    let picture = match &sight {
+        Sight::View(_, picture) => *picture,
+        Sight::Blind(_) => None,
+    };
+    texts.push(match sight {
+        Sight::View(view, picture) => screen(view, picture, spent),
+        Sight::Blind(why) => Text::new(
+            format!(
+                "=== the screen ===\nIt cannot be seen: {}",
+                lines_of_data(why, SAID)
+            ),
+            Origin::Kernel,
+        ),
+    });
+    let mut parts: Vec<_> = texts.into_iter().map(Part::Text).collect();
+    parts.extend(picture.cloned().map(Part::Image));
+    Message {
+        role: Role::User,
+        parts,
+    }
+}
+
+/// The memo and the log. The words in both are the model's, and through it anybody's.
+fn kept(state: &ReactiveState) -> impl Iterator<Item = Text> {
+    let memo: Vec<_> = state.memo.lines().collect();
+    let mut log: Vec<_> = state.log.lines().collect();
+    if !log.is_empty() && !state.expects.is_empty() {
+        log.push(format!("You expected then: {}", state.expects));
+    }
+    let section = |title: &str, lines: Vec<String>| {
+        let text = format!("=== {title} ===\n{}", lines.join("\n"));
+        (!lines.is_empty()).then(|| Text::new(text, Origin::Model))
+    };
+    [
+        section("your memo", memo),
+        section("your last actions", log),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// What the last action returned, and whether it counts against the budget.
+fn returned(output: &Output) -> (Text, bool) {
+    let read = [actions::EXTRACT, actions::FIND].contains(&output.tool.as_str());
+    let lines = lines_of_data(&output.text, if read { READ } else { SAID });
+    let text = format!(
+        "=== `{}` returned (data) ===\n{}",
+        output.tool,
+        lines.trim_end()
+    );
+    let origin = Origin::Tool {
+        name: output.tool.clone(),
+    };
+    (Text::new(text, origin), !read)
+}
+
+/// The screen, in what is left of a turn's tokens.
+fn screen(view: &View, picture: Option<&Image>, spent: usize) -> Text {
+    let fresh = if picture.is_some() {
+        FRESH_WITH_PICTURE
+    } else {
+        FRESH
+    };
+    let budget = Budget {
+        tokens: fresh.saturating_sub(spent).max(LEAST),
+        with_picture: picture.is_some(),
+    };
+    let tree = render::render(view, budget);
+    let size = match picture {
+        Some(picture) => format!(", {} by {} pixels", picture.width, picture.height),
+        None => String::new(),
+    };
+    Text::new(
+        format!("=== the screen{size} (data) ===\n{tree}\n=== end of the screen ==="),
+        Origin::Tool {
+            name: "screen".to_owned(),
+        },
+    )
+}
+
+#[cfg(test)]
+#[path = "prompt_tests.rs"]
+mod tests;

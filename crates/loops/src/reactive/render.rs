@@ -1,0 +1,528 @@
+//! A view as text for a model: what can be used first of all, then what can be read, within a
+//! budget of tokens.
+//!
+//! Everything operable that is in view has a line, whatever it costs; text fills what is left, in
+//! reading order, headings and alarms first. What lies out of view is counted by kind. Rows beyond
+//! the first eight are folded, unless something in them can be used. All page words stand in
+//! quotation marks (see `words`).
+
+use gyrus_contract::{Download, DownloadState, Element, ElementState, Rest, View};
+
+use super::{
+    line::{OPERABLE, boxed, operable, role, said},
+    words::{quoted, tokens},
+};
+
+/// Rows of one list or table whose text is shown.
+const ROWS: usize = 8;
+
+/// Operable elements that have a line; beyond that a page is a grid of hundreds of cells.
+const MOST: usize = 200;
+
+/// Characters of a text.
+const SAID: usize = 200;
+
+/// How a view is shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    /// For everything but what is operable, in tokens.
+    pub(super) tokens: usize,
+    /// The model sees the picture as well, and can read the text there.
+    pub(super) with_picture: bool,
+}
+
+/// What an element is to a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// It can be used.
+    Operable,
+    /// It says something; the first is said before the others.
+    Loud,
+    Plain,
+    /// It holds others, and that it does tells something.
+    Box,
+    /// One of many alike.
+    Row,
+    Nothing,
+}
+
+fn class(element: &Element) -> Class {
+    let uses = [
+        ElementState::Clickable,
+        ElementState::Draggable,
+        ElementState::Opens,
+        ElementState::Scrolls,
+    ];
+    match element.role.as_str() {
+        "button" | "link" | "textbox" | "searchbox" | "combobox" | "checkbox" | "radio"
+        | "switch" | "slider" | "spinbutton" | "menuitem" | "menuitemcheckbox"
+        | "menuitemradio" | "tab" | "treeitem" | "option" | "file" | "canvas" | "application"
+        | "scrollbar" => Class::Operable,
+        _ if uses.iter().any(|state| element.states.contains(state)) => Class::Operable,
+        "heading" | "alert" | "status" | "log" | "timer" | "progressbar" | "meter" => Class::Loud,
+        "dialog" | "alertdialog" | "table" | "grid" | "treegrid" | "menu" | "menubar"
+        | "toolbar" | "tablist" | "radiogroup" | "listbox" | "tree" | "iframe" => Class::Box,
+        "form" | "navigation" | "region" | "search" | "group" | "article" | "complementary"
+            if !element.name.is_empty() =>
+        {
+            Class::Box
+        }
+        "row" | "listitem" => Class::Row,
+        _ if element.name.is_empty() && element.value.is_none() => Class::Nothing,
+        "list" | "main" | "banner" | "contentinfo" | "generic" | "none" | "presentation"
+        | "rowgroup" | "document" => Class::Nothing,
+        _ => Class::Plain,
+    }
+}
+
+fn is_in_view(element: &Element) -> bool {
+    element.bounds.is_some() && !element.states.contains(&ElementState::OutOfView)
+}
+
+/// A line that could be shown.
+struct Line {
+    text: String,
+    depth: usize,
+    rank: Rank,
+}
+
+/// What is shown first when not everything can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Always,
+    First,
+    Then,
+    /// A box is shown if something in it is.
+    WithContent,
+}
+
+/// The whole view in lines.
+pub(super) fn render(view: &View, budget: Budget) -> String {
+    let mut head = header(view, budget);
+    let mut walk = Walk::new(view, budget);
+    walk.elements();
+    let (lines, more) = (walk.lines, walk.more);
+    let away = out_of_view(view, budget);
+    let fixed: usize = head.iter().chain(&away).map(|line| tokens(line) + 1).sum();
+    let (chosen, left_out) = choose(&lines, budget.tokens.saturating_sub(fixed));
+    for (line, _) in lines.iter().zip(&chosen).filter(|(_, chosen)| **chosen) {
+        head.push(format!("{}{}", " ".repeat(line.depth), line.text));
+    }
+    if more > 0 {
+        head.push(format!(
+            "({more} more controls in view; `find` shows them by name)"
+        ));
+    }
+    if left_out > 0 && !budget.with_picture {
+        head.push(format!(
+            "({left_out} more texts in view; `extract` reads them)"
+        ));
+    }
+    head.extend(away);
+    head.join("\n")
+}
+
+/// Which lines are shown, and how many texts are not.
+fn choose(lines: &[Line], budget: usize) -> (Vec<bool>, usize) {
+    let mut chosen: Vec<bool> = lines.iter().map(|line| line.rank == Rank::Always).collect();
+    let mut left = budget;
+    let mut left_out = 0;
+    for rank in [Rank::First, Rank::Then] {
+        for (index, line) in lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| line.rank == rank)
+        {
+            let cost = tokens(&line.text) + 1;
+            match left.checked_sub(cost) {
+                Some(rest) => (left, chosen[index]) = (rest, true),
+                None => left_out += 1,
+            }
+        }
+    }
+    for index in (0..lines.len()).rev() {
+        if lines[index].rank == Rank::WithContent {
+            let inner =
+                (index + 1..lines.len()).take_while(|at| lines[*at].depth > lines[index].depth);
+            chosen[index] = inner.into_iter().any(|at| chosen[at]);
+        }
+    }
+    (chosen, left_out)
+}
+
+/// What is true of the page as a whole.
+fn header(view: &View, budget: Budget) -> Vec<String> {
+    let (title, address) = if budget.with_picture {
+        (40, 80)
+    } else {
+        (80, 160)
+    };
+    let (title, address) = (quoted(&view.title, title), quoted(&view.address, address));
+    let mut lines = vec![format!("page {title} at {address}")];
+    if let Some(dialog) = &view.dialog {
+        let kind = quoted(&dialog.kind, 20);
+        let offered = match dialog.offered.is_empty() {
+            true => String::new(),
+            false => format!(", offering {}", quoted(&dialog.offered, 80)),
+        };
+        let message = quoted(&dialog.message, 300);
+        lines.push(format!(
+            "dialog {kind} holds the page up: {message}{offered}; use answer_dialog"
+        ));
+    }
+    if view.tabs.len() > 1 {
+        let tabs: Vec<_> = view
+            .tabs
+            .iter()
+            .map(|tab| {
+                let here = if tab.is_active { " (this)" } else { "" };
+                format!("{} {}{here}", tab.number, quoted(&tab.title, 30))
+            })
+            .collect();
+        lines.push(format!("tabs {}", tabs.join(", ")));
+    }
+    lines.extend(scrolled(view));
+    lines.extend(view.downloads.iter().rev().take(3).map(download));
+    match &view.rest {
+        Rest::GaveUp { waiting_for } => {
+            lines.push(format!("still busy: {}", quoted(waiting_for, 80)))
+        }
+        Rest::Gone => lines.push("the page went away while it was read".to_owned()),
+        Rest::Quiet | Rest::Dialog => {}
+    }
+    lines.extend(
+        view.unread
+            .iter()
+            .take(3)
+            .map(|what| format!("not readable: {}", quoted(what, 80))),
+    );
+    lines
+}
+
+fn scrolled(view: &View) -> Option<String> {
+    let page = view.height.max(1);
+    let above = view.scroll.y;
+    let below = view
+        .scroll
+        .height
+        .saturating_sub(above.saturating_add(view.height));
+    let pages = |pixels: u32| f64::from(pixels) / f64::from(page);
+    (above > 0 || below > page / 20).then(|| {
+        format!(
+            "scrolled: {:.1} pages above, {:.1} below",
+            pages(above),
+            pages(below)
+        )
+    })
+}
+
+fn download(download: &Download) -> String {
+    let name = quoted(&download.name, 60);
+    match (&download.path, download.state) {
+        (Some(path), DownloadState::Done) => format!("downloaded {name} to {}", quoted(path, 100)),
+        (None, DownloadState::Done) => format!("downloaded {name}"),
+        (_, DownloadState::Running) => format!("downloading {name}"),
+        (_, DownloadState::Failed) => format!("download failed: {name}"),
+    }
+}
+
+/// An element that the walk is inside of.
+struct Above<'a> {
+    depth: u16,
+    /// Of an element that has a line and says this text already.
+    says: Option<&'a str>,
+    is_shown_box: bool,
+    /// Rows that were seen directly below.
+    rows: usize,
+}
+
+/// The part of a name that a line shows.
+fn start(name: &str, most: usize) -> &str {
+    let end = name
+        .char_indices()
+        .nth(most)
+        .map_or(name.len(), |(end, _)| end);
+    &name[..end]
+}
+
+/// Goes through the elements that are in view.
+struct Walk<'a> {
+    view: &'a View,
+    budget: Budget,
+    above: Vec<Above<'a>>,
+    lines: Vec<Line>,
+    operable: usize,
+    more: usize,
+    /// Elements of the row in hand.
+    rest_of_row: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(view: &'a View, budget: Budget) -> Self {
+        Self {
+            view,
+            budget,
+            above: Vec::new(),
+            lines: Vec::new(),
+            operable: 0,
+            more: 0,
+            rest_of_row: 0,
+        }
+    }
+
+    fn elements(&mut self) {
+        for index in 0..self.view.elements.len() {
+            let depth = self.view.elements[index].depth;
+            while self.above.last().is_some_and(|above| above.depth >= depth) {
+                self.leave();
+            }
+            self.element(index);
+        }
+        while !self.above.is_empty() {
+            self.leave();
+        }
+    }
+
+    /// Ends the innermost element, and says how many of its rows were folded.
+    fn leave(&mut self) {
+        let folded = self
+            .above
+            .pop()
+            .map_or(0, |above| above.rows.saturating_sub(ROWS));
+        if folded > 0 && !self.budget.with_picture {
+            let text = format!("({folded} more rows in view; `extract` or `find` shows them)");
+            self.push(text, self.depth(), Rank::First);
+        }
+    }
+
+    fn depth(&self) -> usize {
+        let boxes = self.above.iter().filter(|above| above.is_shown_box);
+        boxes.count().min(3)
+    }
+
+    fn element(&mut self, index: usize) {
+        let element = &self.view.elements[index];
+        let class = class(element);
+        let depth = self.depth();
+        let mut here = Above {
+            depth: element.depth,
+            says: None,
+            is_shown_box: false,
+            rows: 0,
+        };
+        let in_row = self.rest_of_row > 0;
+        self.rest_of_row = self.rest_of_row.saturating_sub(1);
+        match class {
+            Class::Nothing => {}
+            _ if !is_in_view(element) && class != Class::Box => {}
+            Class::Operable => {
+                here.says = Some(start(&element.name, OPERABLE));
+                self.operable += 1;
+                match self.operable > MOST {
+                    true => self.more += 1,
+                    false => {
+                        self.push(operable(self.view, index, self.budget), depth, Rank::Always)
+                    }
+                }
+            }
+            Class::Box => {
+                here.is_shown_box = true;
+                self.push(boxed(element), depth, Rank::WithContent);
+            }
+            Class::Row => self.row(index, depth),
+            Class::Loud if self.budget.with_picture && element.role == "heading" => {}
+            Class::Loud if !self.is_said(element) && !in_row => {
+                here.says = Some(start(&element.name, SAID));
+                self.push(said(element, SAID), depth, Rank::First);
+            }
+            Class::Plain if !self.is_said(element) && !in_row && !self.budget.with_picture => {
+                here.says = Some(start(&element.name, SAID));
+                self.push(said(element, SAID), depth, Rank::Then);
+            }
+            Class::Loud | Class::Plain => {}
+        }
+        self.above.push(here);
+    }
+
+    fn push(&mut self, text: String, depth: usize, rank: Rank) {
+        self.lines.push(Line { text, depth, rank });
+    }
+
+    /// Whether something above it says so already, as a link does whose text this is.
+    fn is_said(&self, element: &Element) -> bool {
+        let name = element.name.trim();
+        self.above
+            .iter()
+            .any(|above| above.says.is_some_and(|says| says.contains(name)))
+    }
+
+    /// A row in one line; what can be used in it follows by itself.
+    fn row(&mut self, index: usize, depth: usize) {
+        let row = &self.view.elements[index];
+        let inner = &self.view.elements[index + 1..];
+        let inner = &inner[..inner.iter().take_while(|it| it.depth > row.depth).count()];
+        // A list item that holds a list is no row.
+        if inner
+            .iter()
+            .any(|it| matches!(class(it), Class::Row | Class::Box))
+        {
+            return;
+        }
+        let used = inner
+            .iter()
+            .any(|it| class(it) == Class::Operable && is_in_view(it));
+        let mut words: Vec<&str> = Vec::new();
+        let texts = inner
+            .iter()
+            .filter(|it| matches!(class(it), Class::Plain | Class::Loud));
+        for text in texts.map(|it| it.name.trim()) {
+            let known = inner
+                .iter()
+                .filter(|it| class(it) == Class::Operable)
+                .any(|it| it.name.contains(text));
+            if !text.is_empty() && !known && !words.iter().any(|word| word.contains(text)) {
+                words.push(text);
+            }
+        }
+        if words.is_empty() && !used && !row.name.is_empty() {
+            words.push(&row.name);
+        }
+        self.rest_of_row = inner.len();
+        let rows = match self.above.last_mut() {
+            Some(above) => {
+                above.rows += usize::from(!used);
+                above.rows
+            }
+            None => 1,
+        };
+        if words.is_empty() || (rows > ROWS && !used) {
+            return;
+        }
+        // What a button in a row is about stands in the row.
+        let (most, rank) = match (used, self.budget.with_picture) {
+            (true, false) => (80, Rank::Always),
+            (true, true) => (30, Rank::Always),
+            (false, false) => (160, Rank::Then),
+            (false, true) => return,
+        };
+        self.push(
+            format!("row {}", quoted(&words.join(" | "), most)),
+            depth,
+            rank,
+        );
+    }
+}
+
+/// What can be used elsewhere on the page, by side and kind.
+fn out_of_view(view: &View, budget: Budget) -> Vec<String> {
+    let height = i64::from(view.height);
+    let side = |element: &Element| {
+        let bounds = element
+            .bounds
+            .filter(|_| element.states.contains(&ElementState::OutOfView))?;
+        let (top, bottom) = (
+            i64::from(bounds.y),
+            i64::from(bounds.y) + i64::from(bounds.height),
+        );
+        Some(match (bottom <= 0, top >= height) {
+            (true, _) => "above",
+            (_, true) => "below",
+            (false, false) => "beside",
+        })
+    };
+    let mut lines = Vec::new();
+    for place in ["above", "beside", "below"] {
+        let mut kinds: Vec<(&str, Vec<&Element>)> = Vec::new();
+        let there = view
+            .elements
+            .iter()
+            .filter(|it| class(it) == Class::Operable);
+        for element in there.filter(|element| side(element) == Some(place)) {
+            match kinds.iter_mut().find(|(role, _)| *role == element.role) {
+                Some((_, found)) => found.push(element),
+                None => kinds.push((&element.role, vec![element])),
+            }
+        }
+        let kinds: Vec<_> = kinds
+            .iter()
+            .map(|(_, found)| group(found, budget))
+            .collect();
+        if !kinds.is_empty() {
+            lines.push(format!("{place}: {}", kinds.join("; ")));
+        }
+    }
+    lines
+}
+
+/// A few of many, named.
+fn group(found: &[&Element], budget: Budget) -> String {
+    let kind = found
+        .first()
+        .map(|element| role(element))
+        .unwrap_or_default();
+    let shown = if budget.with_picture { 0 } else { 3 };
+    let mut examples: Vec<String> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for element in found
+        .iter()
+        .filter(|element| !element.name.trim().is_empty())
+    {
+        if examples.len() < shown && !names.contains(&element.name.as_str()) {
+            names.push(&element.name);
+            examples.push(format!("{} {}", element.id, quoted(&element.name, 24)));
+        }
+    }
+    let such = match (examples.is_empty(), examples.len() < found.len()) {
+        (true, _) => String::new(),
+        (false, true) => format!(", e.g. {}", examples.join(", ")),
+        (false, false) => format!(": {}", examples.join(", ")),
+    };
+    format!("{} {kind}{such}", found.len())
+}
+
+/// Whether the tree says so little of this view that a picture is worth its price.
+pub(super) fn says_little(view: &View) -> bool {
+    let operable = || {
+        let in_view = view.elements.iter().filter(|element| is_in_view(element));
+        in_view.filter(|element| class(element) == Class::Operable)
+    };
+    let named = operable()
+        .filter(|element| !element.name.trim().is_empty())
+        .count();
+    let unnamed = operable().count() - named;
+    let covered = operable()
+        .filter(|element| element.states.contains(&ElementState::Covered))
+        .count();
+    let frame = i64::from(view.width) * i64::from(view.height);
+    let paints = |element: &Element| {
+        let drawn = [
+            "canvas",
+            "application",
+            "graphics-document",
+            "video",
+            "embed",
+            "object",
+        ];
+        let bounds = element
+            .bounds
+            .filter(|_| drawn.contains(&element.role.as_str()));
+        bounds.is_some_and(|at| i64::from(at.width) * i64::from(at.height) * 10 >= frame)
+    };
+    let text = || {
+        let shown = view.elements.iter().filter(|element| is_in_view(element));
+        shown.map(|element| element.name.len()).sum::<usize>()
+    };
+    let is_blank = view.elements.is_empty() && ["", "about:blank"].contains(&view.address.as_str());
+    if is_blank {
+        return false;
+    }
+    !view.unread.is_empty()
+        || view.elements.iter().any(paints)
+        || (named < 3 && text() < 200)
+        || unnamed > named
+        || covered * 4 > named + unnamed
+}
+
+#[cfg(test)]
+#[path = "render_tests.rs"]
+mod tests;

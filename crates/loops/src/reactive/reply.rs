@@ -1,0 +1,319 @@
+//! Reading what a model answered.
+//!
+//! Tolerance is for syntax, never for choice: prose around the object, a number in quotation
+//! marks or an unknown field do no harm; two objects, an argument that could mean two things or a
+//! point outside of the frame are asked about again.
+
+use gyrus_contract::{ElementId, ToolCall};
+use serde_json::{Map, Value, json};
+
+use super::{
+    actions::{self, Action, Argument, FINISH, Kind},
+    json::the_object,
+    words::{clean, cut},
+};
+
+/// A reply has at most so many actions.
+pub(super) const MOST_ACTIONS: usize = 5;
+
+/// Characters of a note, and of what is expected.
+const NOTE: usize = 120;
+
+/// Pages that are scrolled at once.
+const MOST_PAGES: f64 = 20.0;
+
+/// What a reply is read against.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Offered<'a> {
+    /// What may be done.
+    pub(super) actions: &'a [&'static Action],
+    /// Width and height of the frame that was shown; without one there are no points.
+    pub(super) frame: Option<(u32, u32)>,
+}
+
+/// A reply that can be acted on.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Reply {
+    /// What the model thinks.
+    pub(super) note: String,
+    /// What it wants to remember: an empty text forgets.
+    pub(super) memo: Vec<(String, String)>,
+    /// What it does.
+    pub(super) deeds: Deeds,
+    /// What it expects to see then.
+    pub(super) expects: String,
+}
+
+/// What a model does.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Deeds {
+    /// One to five calls, in this order.
+    Calls(Vec<ToolCall>),
+    /// It says that it is done.
+    Finish(Finish),
+}
+
+/// A model's word that the work is over. Nobody has looked at its token yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finish {
+    pub(super) token: String,
+    pub(super) reached: bool,
+    pub(super) answer: String,
+}
+
+/// Reads a reply; the error says to the model what is wrong.
+pub(super) fn read(text: &str, offered: Offered<'_>) -> Result<Reply, String> {
+    let mut object = the_object(text, "actions")?;
+    let listed = match object.remove("actions") {
+        Some(Value::Array(listed)) => listed,
+        Some(one @ Value::Object(_)) => vec![one],
+        _ => return Err("`actions` is no list".to_owned()),
+    };
+    if listed.is_empty() || listed.len() > MOST_ACTIONS {
+        return Err(format!(
+            "`actions` has {} actions; give one to {MOST_ACTIONS}",
+            listed.len()
+        ));
+    }
+    let several = listed.len() > 1;
+    let mut calls = Vec::new();
+    let mut finish = None;
+    for (number, action) in (1..).zip(listed) {
+        let wrong = |why: String| format!("action {number}: {why}");
+        let call = call(action, offered).map_err(wrong)?;
+        match call.tool == FINISH {
+            true if several => {
+                let why = "`finish` stands alone: act first, look at what came of it, then finish";
+                return Err(wrong(why.to_owned()));
+            }
+            true => finish = Some(finished(&call)),
+            false => calls.push(call),
+        }
+    }
+    Ok(Reply {
+        note: words(&object, "note"),
+        memo: memo(object.get("memo"))?,
+        deeds: finish.map_or(Deeds::Calls(calls), Deeds::Finish),
+        expects: words(&object, "expects"),
+    })
+}
+
+fn words(object: &Map<String, Value>, name: &str) -> String {
+    let text = object.get(name).and_then(Value::as_str);
+    cut(&clean(text.unwrap_or_default()), NOTE)
+}
+
+/// Changes to the memo: a list of keys and texts, or an object of them.
+fn memo(given: Option<&Value>) -> Result<Vec<(String, String)>, String> {
+    let text = |value: Option<&Value>| match value {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Number(number)) => Ok(number.to_string()),
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(_) => Err("what stands in `memo` must be text".to_owned()),
+    };
+    match given {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Object(changes)) => changes
+            .iter()
+            .map(|(key, value)| Ok((key.clone(), text(Some(value))?)))
+            .collect(),
+        Some(Value::Array(changes)) => changes
+            .iter()
+            .map(|change| match change.get("key").and_then(Value::as_str) {
+                Some(key) => Ok((key.to_owned(), text(change.get("text"))?)),
+                None => Err("each change in `memo` needs a `key` and a `text`".to_owned()),
+            })
+            .collect(),
+        Some(_) => Err("`memo` is no list of changes".to_owned()),
+    }
+}
+
+fn finished(call: &ToolCall) -> Finish {
+    let text = |name: &str| call.arguments[name].as_str().unwrap_or_default().to_owned();
+    Finish {
+        token: text("token"),
+        reached: call.arguments["reached"] == true,
+        answer: text("answer"),
+    }
+}
+
+/// One action as the call that it is. What the tool does not take is left out.
+fn call(action: Value, offered: Offered<'_>) -> Result<ToolCall, String> {
+    let Value::Object(given) = action else {
+        return Err("it is no object".to_owned());
+    };
+    let name = given
+        .get("do")
+        .and_then(Value::as_str)
+        .ok_or("it does not say what to `do`")?;
+    let known = offered.actions.iter().find(|action| action.name == name);
+    let action = known.ok_or_else(|| {
+        let names: Vec<_> = offered.actions.iter().map(|action| action.name).collect();
+        let name = cut(&clean(name), 40);
+        format!(
+            "there is no action `{name}`; there are {}",
+            names.join(", ")
+        )
+    })?;
+    let mut arguments = Map::new();
+    for argument in action.arguments {
+        // Some models fill in every field of a schema.
+        let value = given
+            .get(argument.name)
+            .filter(|value| !is_nothing(value, argument));
+        match value {
+            Some(value) => {
+                let read = argument_of(argument, value, offered)?;
+                arguments.insert(argument.name.to_owned(), read);
+            }
+            None if argument.is_required => {
+                return Err(format!(
+                    "`{name}` needs `{}`: {name}{}",
+                    argument.name, action.usage
+                ));
+            }
+            None => {}
+        }
+    }
+    let both = arguments.contains_key("on") && arguments.contains_key("at");
+    let neither = !arguments.contains_key("on") && !arguments.contains_key("at");
+    if both {
+        return Err("it has both `on` and `at`; give the one that is meant".to_owned());
+    }
+    if action.is_pointed && neither {
+        return Err(format!("`{name}` needs `on` or `at`"));
+    }
+    Ok(ToolCall::new(name, arguments.into()))
+}
+
+fn is_nothing(value: &Value, argument: &Argument) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => {
+            text.is_empty() && !(argument.is_required && argument.kind == Kind::Text)
+        }
+        Value::Array(items) => items.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+    }
+}
+
+fn argument_of(argument: &Argument, value: &Value, offered: Offered<'_>) -> Result<Value, String> {
+    let name = argument.name;
+    let wrong = |what: &str| Err(format!("`{name}` must be {what}"));
+    match argument.kind {
+        Kind::Element => match element(value) {
+            Some(id) => Ok(id),
+            None => wrong("the id of an element, as `b17`"),
+        },
+        Kind::Point => point(name, value, offered.frame),
+        Kind::Place => match element(value) {
+            Some(id) => Ok(id),
+            None => point(name, value, offered.frame),
+        },
+        Kind::Text => match value {
+            Value::String(_) => Ok(value.clone()),
+            Value::Number(number) => Ok(number.to_string().into()),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => wrong("text"),
+        },
+        Kind::Flag => match value {
+            Value::Bool(_) => Ok(value.clone()),
+            Value::String(word) if word == "true" => Ok(true.into()),
+            Value::String(word) if word == "false" => Ok(false.into()),
+            _ => wrong("true or false"),
+        },
+        Kind::Amount => match number(value) {
+            Some(pages) if pages > 0.0 && pages <= MOST_PAGES => Ok(pages.into()),
+            _ => wrong("a number above 0 and at most 20"),
+        },
+        Kind::Number => match number(value) {
+            Some(tab) if (1.0..=1e6).contains(&tab) && tab.fract() == 0.0 => Ok(json!(tab as u32)),
+            _ => wrong("a whole number from 1 on"),
+        },
+        Kind::OneOf(words) => match one_of(words, value) {
+            Some(word) => Ok(word.into()),
+            None => wrong(&format!("one of {}", words.join(", "))),
+        },
+        Kind::SomeOf(words) => {
+            let given = match value {
+                Value::Array(items) => items.iter().collect(),
+                one => vec![one],
+            };
+            let read: Option<Vec<_>> = given.into_iter().map(|one| one_of(words, one)).collect();
+            match read {
+                Some(read) => Ok(read.into()),
+                None => wrong(&format!("a list of {}", words.join(", "))),
+            }
+        }
+    }
+}
+
+fn one_of(words: &[&'static str], value: &Value) -> Option<&'static str> {
+    let given = value.as_str()?.trim();
+    words
+        .iter()
+        .find(|word| given.eq_ignore_ascii_case(word))
+        .copied()
+}
+
+fn element(value: &Value) -> Option<Value> {
+    let id: ElementId = value.as_str()?.trim().parse().ok()?;
+    Some(id.to_string().into())
+}
+
+/// A number, or one in quotation marks; never infinite, never none.
+fn number(value: &Value) -> Option<f64> {
+    let number = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => {
+            let text = text.trim();
+            // What `parse` takes beside figures are words for what is no number.
+            let figures = text
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || b".-".contains(&byte));
+            figures.then(|| text.parse().ok())??
+        }
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    };
+    number.is_finite().then_some(number)
+}
+
+fn point(name: &str, value: &Value, frame: Option<(u32, u32)>) -> Result<Value, String> {
+    let pair = match value {
+        Value::Array(pair) => match pair.as_slice() {
+            [x, y] => number(x).zip(number(y)),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some((x, y)) = pair else {
+        return Err(format!(
+            "`{name}` must be [x, y] in pixels of the picture, or an id"
+        ));
+    };
+    let Some((width, height)) = frame else {
+        return Err(format!(
+            "`{name}` is a point, but you were shown no picture: use the id of an element"
+        ));
+    };
+    // Minus nothing is nothing.
+    let within = |at: f64, length: u32| (0.0..f64::from(length)).contains(&at);
+    if !within(x, width) || !within(y, height) {
+        return Err(format!(
+            "`{name}` lies outside of the picture, which is {width} by {height} pixels"
+        ));
+    }
+    Ok(json!([x as u32, y as u32]))
+}
+
+/// The names of everything that can be done where the run has these tools.
+pub(super) fn offered_by<'a>(tools: impl Iterator<Item = &'a str> + Clone) -> Vec<&'static Action> {
+    let has = |name: &str| name == FINISH || tools.clone().any(|tool| tool == name);
+    actions::ACTIONS
+        .iter()
+        .filter(|action| has(action.name))
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "reply_tests.rs"]
+mod tests;

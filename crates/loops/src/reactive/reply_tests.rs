@@ -1,0 +1,318 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn all() -> Vec<&'static Action> {
+    actions::ACTIONS.iter().collect()
+}
+
+fn read_it(text: &str) -> Result<Reply, String> {
+    let actions = all();
+    let offered = Offered {
+        actions: &actions,
+        frame: Some((1280, 800)),
+    };
+    read(text, offered)
+}
+
+fn calls(text: &str) -> Vec<ToolCall> {
+    match read_it(text).unwrap().deeds {
+        Deeds::Calls(calls) => calls,
+        Deeds::Finish(finish) => panic!("{finish:?}"),
+    }
+}
+
+const CLICK: &str =
+    r#"{"note": "n", "memo": [], "actions": [{"do": "click", "on": "b17"}], "expects": "e"}"#;
+
+#[test]
+fn syntax_is_tolerated() {
+    let expected = vec![ToolCall::new("click", json!({"on": "b17"}))];
+    for text in [
+        CLICK.to_owned(),
+        format!("\u{feff}\n{CLICK}  "),
+        format!("I will click {{b17}} now.\n```json\n{CLICK}\n```\nDone."),
+        format!("Sure! {CLICK} I hope that \"helps\"."),
+        r#"{"actions": {"do": "click", "on": " b17 "}, "mood": "good"}"#.to_owned(),
+        r#"{"actions": [{"do": "click", "on": "b17", "at": [], "kind": "", "with": null, "url": "", "why": 1}]}"#.to_owned(),
+    ] {
+        assert_eq!(calls(&text), expected, "{text}");
+    }
+    let typed = calls(
+        r#"{"memo": {"price": 42, "old": null}, "actions": [
+            {"do": "type_text", "on": "b3", "text": 42, "submit": "true"},
+            {"do": "scroll", "direction": "DOWN", "pages": "1.5"},
+            {"do": "click", "at": ["12", 7.9], "with": "shift"},
+            {"do": "drag", "from": "b3", "to": [-0.0, 799]},
+            {"do": "switch_tab", "tab": "2"}]}"#,
+    );
+    assert_eq!(
+        typed,
+        [
+            ToolCall::new(
+                "type_text",
+                json!({"on": "b3", "text": "42", "submit": true})
+            ),
+            ToolCall::new("scroll", json!({"direction": "down", "pages": 1.5})),
+            ToolCall::new("click", json!({"at": [12, 7], "with": ["shift"]})),
+            ToolCall::new("drag", json!({"from": "b3", "to": [0, 799]})),
+            ToolCall::new("switch_tab", json!({"tab": 2})),
+        ]
+    );
+    let cleared =
+        calls(r#"{"actions": [{"do": "type_text", "on": "b3", "text": "", "replace": true}]}"#);
+    assert_eq!(cleared[0].arguments["text"], "");
+}
+
+fn refused(text: &str, why: &str) {
+    let error = read_it(text).expect_err(text);
+    assert!(error.contains(why), "{text:.200}: {error}");
+}
+
+#[test]
+fn which_object_is_meant_is_never_guessed() {
+    let twice = r#"{"actions": [{"do":"click","on":"b1"}], "actions": [{"do":"reload"}]}"#;
+    refused(&format!("{CLICK}\n{CLICK}"), "two JSON objects");
+    let fences = format!("```json\n{CLICK}\n```\nor\n```json\n{CLICK}\n```");
+    refused(&fences, "two JSON objects");
+    refused(&format!("{CLICK} {{\"actions\": [}}"), "two JSON objects");
+    refused("", "no JSON object");
+    refused("I click b17.", "no JSON object");
+    refused(r#"{"do": "click", "on": "b17"}"#, "no `actions`");
+    refused(r#"[{"do": "click", "on": "b17"}]"#, "no JSON object");
+    refused(&CLICK[..CLICK.len() - 1], "does not end");
+    refused(twice, "given twice");
+    refused(r#"{"actions": []}"#, "one to 5");
+    let deep = |before: &str, after: &str| {
+        let (open, close) = ("[".repeat(30_000), "]".repeat(30_000));
+        format!("{before}{open}{close}{after}")
+    };
+    refused(&deep("", ""), "no JSON object");
+    refused(&deep("{\"actions\": ", "}"), "JSON is wrong");
+    refused(&"{".repeat(100_000), "longer than");
+}
+
+#[test]
+fn what_an_action_means_is_never_guessed() {
+    for (action, why) in [
+        (&*[r#"{"do": "reload"}"#; 6].join(","), "one to 5"),
+        (r#"{"do": "click", "on": "b1", "on": "b2"}"#, "given twice"),
+        (
+            r#"{"do": "click", "on": "b1", "at": [1, 2]}"#,
+            "both `on` and `at`",
+        ),
+        (r#"{"do": "click"}"#, "needs `on` or `at`"),
+        (r#"{"do": "cl\u0456ck", "on": "b1"}"#, "no action"),
+        (r#"{"do": "click\u200b", "on": "b1"}"#, "no action"),
+        (r#"{"do": "click", "on": "17"}"#, "id of an element"),
+        (r#"{"do": "click", "at": [NaN, 1]}"#, "JSON is wrong"),
+        (r#"{"do": "click", "at": [1e999, 1]}"#, "JSON is wrong"),
+        (r#"{"do": "click", "at": [9007199254740993, 1]}"#, "outside"),
+        (r#"{"do": "click", "at": [-1, 1]}"#, "outside"),
+        (r#"{"do": "click", "at": [1280, 1]}"#, "outside"),
+        (r#"{"do": "click", "at": ["inf", 1]}"#, "must be [x, y]"),
+        (r#"{"do": "click", "at": ["NaN", 1]}"#, "must be [x, y]"),
+        (r#"{"do": "click", "at": [1, 2, 3]}"#, "must be [x, y]"),
+        (
+            r#"{"do": "scroll", "direction": "down", "pages": 1e300}"#,
+            "at most 20",
+        ),
+        (r#"{"do": "answer_dialog"}"#, "needs `accept`"),
+        (
+            r#"{"do": "finish", "token": "t", "answer": "a"}"#,
+            "needs `reached`",
+        ),
+        (
+            r#"{"do": "reload"}, {"do": "finish", "token": "t", "reached": true, "answer": "a"}"#,
+            "stands alone",
+        ),
+    ] {
+        refused(&format!(r#"{{"actions": [{action}]}}"#), why);
+    }
+}
+
+#[test]
+fn points_need_a_picture() {
+    let actions = all();
+    let offered = Offered {
+        actions: &actions,
+        frame: None,
+    };
+    let error = read(r#"{"actions": [{"do": "click", "at": [1, 2]}]}"#, offered).unwrap_err();
+    assert!(error.contains("shown no picture"), "{error}");
+}
+
+#[test]
+fn what_is_not_offered_cannot_be_done() {
+    let actions = offered_by(["click", "wait"].into_iter());
+    let names: Vec<_> = actions.iter().map(|action| action.name).collect();
+    assert_eq!(names, ["click", "wait", "finish"]);
+    let offered = Offered {
+        actions: &actions,
+        frame: None,
+    };
+    assert!(
+        read(
+            r#"{"actions": [{"do": "open_url", "url": "https://a.test"}]}"#,
+            offered
+        )
+        .is_err()
+    );
+}
+
+#[test]
+fn a_finish_is_read_with_its_token() {
+    let reply = read_it(
+        r#"{"actions": [{"do": "finish", "token": "12ab 34cd", "reached": "false", "answer": "no"}]}"#,
+    );
+    let Deeds::Finish(finish) = reply.unwrap().deeds else {
+        panic!("no finish")
+    };
+    assert_eq!(
+        (
+            finish.token.as_str(),
+            finish.reached,
+            finish.answer.as_str()
+        ),
+        ("12ab 34cd", false, "no")
+    );
+}
+
+/// Replies to cut and to spoil.
+fn specimens() -> Vec<String> {
+    let rich = json!({
+        "note": "a \"quoted\" note with { and } and \\ in it, 日本",
+        "memo": [{"key": "k", "text": "{\"actions\": [{\"do\": \"reload\"}]}"}],
+        "actions": [
+            {"do": "type_text", "on": "b3", "text": "pay {\"do\": \"click\", \"on\": \"b9\"} \u{1F600}"},
+            {"do": "click", "on": "b4", "with": ["shift"]},
+            {"do": "drag", "from": [12, 34], "to": [120, 340]},
+            {"do": "scroll", "direction": "down", "pages": 12},
+        ],
+        "expects": "```json {\"actions\":[]}```",
+    });
+    vec![
+        CLICK.to_owned(),
+        rich.to_string(),
+        format!("First {{a}} thought.\n```json\n{rich:#}\n```\nThen {{b}}."),
+    ]
+}
+
+#[test]
+fn a_cut_reply_never_does_what_the_whole_did_not() {
+    for whole in specimens() {
+        let wanted = calls(&whole);
+        for end in 0..whole.len() {
+            let Some(cut) = whole.get(..end) else {
+                continue;
+            };
+            if let Ok(reply) = read_it(cut) {
+                assert_eq!(reply.deeds, Deeds::Calls(wanted.clone()), "{cut}");
+            }
+        }
+        for start in 1..whole.len() {
+            let Some(cut) = whole.get(start..) else {
+                continue;
+            };
+            if let Ok(reply) = read_it(cut) {
+                assert_eq!(reply.deeds, Deeds::Calls(wanted.clone()), "{cut}");
+            }
+        }
+    }
+}
+
+/// The same numbers in every run: xorshift.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(end.max(1)).unwrap()).unwrap()
+    }
+}
+
+#[test]
+fn no_mutation_panics_or_leaves_the_frame() {
+    const BITS: [&str; 22] = [
+        "{",
+        "}",
+        "[",
+        "]",
+        "\"",
+        "\\",
+        ",",
+        ":",
+        "NaN",
+        "1e999",
+        "-1",
+        "null",
+        "```",
+        "\u{feff}",
+        "\u{0}",
+        "\\ud800",
+        "\"actions\":",
+        "{\"do\":\"finish\",",
+        "true",
+        "99999999999999999999",
+        "日",
+        "\"on\":\"b1\"",
+    ];
+    let specimens = specimens();
+    let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
+    for round in 0..60_000 {
+        let mut text = specimens[round % specimens.len()].clone();
+        for _ in 0..=chance.below(3) {
+            let at = loop {
+                let at = chance.below(text.len() + 1);
+                if text.is_char_boundary(at) {
+                    break at;
+                }
+            };
+            let end = (at..=text.len())
+                .skip(chance.below(6))
+                .find(|end| text.is_char_boundary(*end));
+            match chance.below(3) {
+                0 => text.insert_str(at, BITS[chance.below(BITS.len())]),
+                1 => text.replace_range(at..end.unwrap_or(at), ""),
+                _ => text.replace_range(at..end.unwrap_or(at), BITS[chance.below(BITS.len())]),
+            }
+        }
+        let Ok(reply) = read_it(&text) else { continue };
+        let Deeds::Calls(calls) = reply.deeds else {
+            continue;
+        };
+        assert!((1..=MOST_ACTIONS).contains(&calls.len()), "{text}");
+        for call in calls {
+            for place in ["at", "from", "to"].map(|name| &call.arguments[name]) {
+                if let Value::Array(point) = place {
+                    assert!(
+                        point[0].as_u64().unwrap() < 1280 && point[1].as_u64().unwrap() < 800,
+                        "{text}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_schema_names_every_argument_once() {
+    let schema = actions::schema(&all());
+    let action = &schema["properties"]["actions"]["items"];
+    assert_eq!(
+        action["properties"]["do"]["enum"].as_array().unwrap().len(),
+        20
+    );
+    let optional = action["properties"].as_object().unwrap().len() - 1;
+    // A provider takes 24 of them at most.
+    assert!(optional <= 24, "{optional}");
+    for argument in all().iter().flat_map(|action| action.arguments) {
+        assert!(
+            !action["properties"][argument.name].is_null(),
+            "{}",
+            argument.name
+        );
+    }
+}

@@ -1,0 +1,349 @@
+//! Tells going on from doing the same on the same screen.
+//!
+//! What counts is where an action goes (tool, role, name, and a cell of ten pixels), what the
+//! screen looked like before it, and that it changed nothing. The second time the model is told;
+//! from the third on the loop itself tries a way out, each kind once: back, load again, another
+//! route. Then a person is told the truth.
+
+use gyrus_contract::{ActionVerdict, Digest, Element, ToolCall, View};
+use serde::{Deserialize, Serialize};
+
+use super::actions::{self, FINISH, GO_BACK, OPEN_URL, RELOAD, WAIT};
+
+/// How many actions are remembered.
+pub(super) const RING: usize = 8;
+
+/// The side of a cell, in pixels of the frame.
+const CELL: i32 = 10;
+
+/// What repeats, and what was done about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stuck {
+    /// The last actions, newest last.
+    ring: Vec<Seen>,
+    /// The ways out that were tried.
+    #[serde(default)]
+    tried: u8,
+    /// What the model is told in its next prompt.
+    #[serde(default)]
+    note: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Seen {
+    print: u64,
+    screen: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    changed: bool,
+}
+
+/// What to do about an action.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Advice {
+    /// Nothing, or the model is told.
+    GoOn,
+    /// The loop tries this way out.
+    Try(ToolCall),
+    /// Every way out was tried, or there is none: a person is told this.
+    Park(String),
+}
+
+/// An action, where it was meant to happen.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Done<'a> {
+    pub(super) call: &'a ToolCall,
+    /// In words.
+    pub(super) what: &'a str,
+    /// What was seen before it.
+    pub(super) view: Option<&'a View>,
+    pub(super) verdict: ActionVerdict,
+}
+
+impl Stuck {
+    /// Takes in what was done. `start` is an address to begin again from.
+    pub(super) fn observe(&mut self, done: Done<'_>, start: Option<&str>) -> Advice {
+        let changed = done.verdict == ActionVerdict::Changed;
+        let seen = Seen {
+            print: fingerprint(done.call, done.view),
+            screen: done.view.map_or(0, screen),
+            changed,
+        };
+        let same = self.ring.iter().filter(|past| **past == seen).count() + 1;
+        self.ring.push(seen);
+        if self.ring.len() > RING {
+            self.ring.remove(0);
+        }
+        if changed {
+            if self.ring.len() == RING && self.ring.iter().all(|past| past.changed) {
+                self.tried = 0;
+            }
+            return Advice::GoOn;
+        }
+        // Waiting is not pressing a button again.
+        let patience = if done.call.tool == WAIT { 2 } else { 1 };
+        match same.div_ceil(patience) {
+            0 | 1 => Advice::GoOn,
+            2 => {
+                self.note = Some(format!(
+                    "You did `{}` {same} times on this very screen and nothing changed. Do \
+                     something else: another element, the keyboard, scrolling, another page.",
+                    done.what
+                ));
+                Advice::GoOn
+            }
+            _ => self.way_out(done, start, same),
+        }
+    }
+
+    fn way_out(&mut self, done: Done<'_>, start: Option<&str>, same: usize) -> Advice {
+        let gone = || {
+            Advice::Park(format!(
+                "`{}` was tried {same} times on the same screen without any effect, and going \
+                 back, loading the page again and starting from another address did not help",
+                done.what
+            ))
+        };
+        if done.call.tool == FINISH || done.call.tool == WAIT {
+            return Advice::Park(format!(
+                "the model keeps asking for `{}`, and nothing comes of it",
+                done.what
+            ));
+        }
+        let empty = || serde_json::json!({});
+        let way = loop {
+            self.tried += 1;
+            match self.tried {
+                1 => break ToolCall::new(GO_BACK, empty()),
+                2 => break ToolCall::new(RELOAD, empty()),
+                3 => {
+                    if let Some(url) = start {
+                        break ToolCall::new(OPEN_URL, serde_json::json!({ "url": url }));
+                    }
+                }
+                _ => return gone(),
+            }
+        };
+        self.ring.clear();
+        self.note = Some(format!(
+            "You did `{}` {same} times on one screen without any effect, so `{}` was done for \
+             you. Take another way to the goal, or finish and say what is in the way.",
+            done.what, way.tool
+        ));
+        Advice::Try(way)
+    }
+
+    /// Also tells the model this, if it is anything.
+    pub(super) fn tell(&mut self, words: String) {
+        if !words.is_empty() {
+            let before = self.note.take().map(|note| format!("{note}\n"));
+            self.note = Some(before.unwrap_or_default() + &words);
+        }
+    }
+
+    /// What the model is told, once.
+    pub(super) fn take_note(&mut self) -> Option<String> {
+        self.note.take()
+    }
+
+    /// Whether the model is about to be told that it repeats itself.
+    pub(super) fn has_note(&self) -> bool {
+        self.note.is_some()
+    }
+
+    /// Forgets everything: a person has looked at it, or the screen is another one.
+    pub(super) fn reset(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// Where an action goes. Ids are left out: the same button of a page that was loaded again has
+/// another one.
+fn fingerprint(call: &ToolCall, view: Option<&View>) -> u64 {
+    let aimed = ["on", "from", "to", "at"].map(|name| &call.arguments[name]);
+    let places = aimed.map(|place| match place {
+        serde_json::Value::String(id) => match element(view, id) {
+            Some(element) => {
+                let cell = element.bounds.map(|bounds| {
+                    let middle = |from: i32, length: i32| from.saturating_add(length / 2);
+                    cell(
+                        middle(bounds.x, bounds.width),
+                        middle(bounds.y, bounds.height),
+                    )
+                });
+                format!("{} {} {cell:?}", element.role, element.name)
+            }
+            None => id.clone(),
+        },
+        serde_json::Value::Array(point) => {
+            let pixel = |index: usize| {
+                let number = point.get(index).and_then(serde_json::Value::as_i64);
+                number
+                    .and_then(|number| i32::try_from(number).ok())
+                    .unwrap_or_default()
+            };
+            format!("{:?}", cell(pixel(0), pixel(1)))
+        }
+        _ => String::new(),
+    });
+    let others = call.arguments.as_object().into_iter().flatten();
+    let others: Vec<_> = others
+        .filter(|(name, _)| !["on", "from", "to", "at", "token"].contains(&name.as_str()))
+        .collect();
+    short(Digest::of_json(&(&call.tool, places, others)))
+}
+
+pub(super) fn element<'a>(view: Option<&'a View>, id: &str) -> Option<&'a Element> {
+    let id = id.parse().ok()?;
+    view?.elements.iter().find(|element| element.id == id)
+}
+
+fn cell(x: i32, y: i32) -> (i32, i32) {
+    (x.div_euclid(CELL), y.div_euclid(CELL))
+}
+
+/// What a screen looked like: its picture's hash, or without a picture, what was on it.
+fn screen(view: &View) -> u64 {
+    view.hash.unwrap_or_else(|| {
+        let shown: Vec<_> = view
+            .elements
+            .iter()
+            .map(|element| {
+                (
+                    &element.role,
+                    &element.name,
+                    &element.value,
+                    &element.states,
+                )
+            })
+            .collect();
+        short(Digest::of_json(&(
+            &view.address,
+            &view.scroll,
+            &view.dialog,
+            shown,
+        )))
+    })
+}
+
+/// Enough of a digest to tell a handful of things apart, and short in the journal.
+fn short(digest: Digest) -> u64 {
+    let bytes = digest.as_bytes();
+    let (first, _) = bytes
+        .split_first_chunk::<8>()
+        .expect("a digest has 32 bytes");
+    // As a number of JSON that every reader takes whole.
+    u64::from_le_bytes(*first) >> 12
+}
+
+/// Whether an action only looks.
+pub(super) fn only_looks(tool: &str) -> bool {
+    actions::named(tool).is_some_and(|action| action.only_looks)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{super::samples, *};
+
+    fn done(stuck: &mut Stuck, tool: &str, arguments: Value, verdict: ActionVerdict) -> Advice {
+        let view = samples::form();
+        let call = ToolCall::new(tool, arguments);
+        let done = Done {
+            call: &call,
+            what: "it",
+            view: Some(&view),
+            verdict,
+        };
+        stuck.observe(done, Some("https://start.test/"))
+    }
+
+    fn way(advice: Advice) -> String {
+        match advice {
+            Advice::GoOn => "go on".to_owned(),
+            Advice::Try(call) => call.tool,
+            Advice::Park(why) => why,
+        }
+    }
+
+    #[test]
+    fn the_same_without_effect_is_told_then_left_then_parked() {
+        let mut stuck = Stuck::default();
+        let mut ways = Vec::new();
+        for _ in 0..12 {
+            let advice = done(
+                &mut stuck,
+                "click",
+                json!({"on": "b4"}),
+                ActionVerdict::NoEffect,
+            );
+            ways.push(way(advice));
+            if ways.len() == 2 {
+                assert!(stuck.take_note().unwrap().contains("2 times"));
+            }
+        }
+        assert_eq!(ways[..3], ["go on", "go on", "go_back"]);
+        assert_eq!(ways[3..6], ["go on", "go on", "reload"]);
+        assert_eq!(ways[6..9], ["go on", "go on", "open_url"]);
+        assert!(ways[11].contains("going back"), "{ways:?}");
+    }
+
+    #[test]
+    fn ten_pixels_are_the_same_place_and_what_changes_is_no_circle() {
+        let mut stuck = Stuck::default();
+        for (x, y) in [(101, 52), (109, 58), (100, 50)] {
+            done(
+                &mut stuck,
+                "click",
+                json!({"at": [x, y]}),
+                ActionVerdict::CannotTell,
+            );
+        }
+        assert!(stuck.has_note());
+        stuck.reset();
+        for x in [5, 15, 25, 35] {
+            done(
+                &mut stuck,
+                "click",
+                json!({"at": [x, 5]}),
+                ActionVerdict::NoEffect,
+            );
+        }
+        for _ in 0..20 {
+            let advice = done(
+                &mut stuck,
+                "scroll",
+                json!({"direction": "down"}),
+                ActionVerdict::Changed,
+            );
+            assert_eq!(advice, Advice::GoOn);
+        }
+        assert!(!stuck.has_note());
+    }
+
+    #[test]
+    fn waiting_has_more_patience_and_no_way_out() {
+        let mut stuck = Stuck::default();
+        let waits: Vec<_> = (0..5)
+            .map(|_| way(done(&mut stuck, "wait", json!({}), ActionVerdict::NoEffect)))
+            .collect();
+        assert_eq!(waits[..4], ["go on"; 4]);
+        assert!(waits[4].contains("keeps asking"), "{waits:?}");
+    }
+
+    #[test]
+    fn eight_changes_in_a_row_give_the_ways_out_back() {
+        let mut stuck = Stuck::default();
+        let click = |stuck: &mut Stuck, verdict| done(stuck, "click", json!({"on": "b4"}), verdict);
+        for _ in 0..3 {
+            click(&mut stuck, ActionVerdict::NoEffect);
+        }
+        for _ in 0..RING {
+            click(&mut stuck, ActionVerdict::Changed);
+        }
+        for _ in 0..2 {
+            click(&mut stuck, ActionVerdict::NoEffect);
+        }
+        assert_eq!(way(click(&mut stuck, ActionVerdict::NoEffect)), "go_back");
+    }
+}

@@ -1,0 +1,192 @@
+//! Words of a page in a prompt: on one line, bounded, with nothing hidden in them, and how many
+//! tokens they take.
+//!
+//! What a page says always stands between quotation marks that it cannot close, on a line that
+//! begins with our own words. So it can look like nothing else in the prompt.
+
+/// `text` on one line, without what a person would not see. What is left out and could be meant
+/// to mislead leaves a mark.
+pub(super) fn clean(text: &str) -> String {
+    let mut cleaned = String::with_capacity(text.len());
+    let mut hidden = 0_usize;
+    let mut space = false;
+    for letter in text.chars() {
+        if is_tag(letter) {
+            hidden += 1;
+            continue;
+        }
+        if is_invisible(letter) {
+            continue;
+        }
+        if letter.is_whitespace() || letter.is_control() {
+            space = true;
+            continue;
+        }
+        if std::mem::take(&mut space) && !cleaned.is_empty() {
+            cleaned.push(' ');
+        }
+        match letter {
+            _ if turns_text(letter) => cleaned.push_str(&format!("⟨U+{:04X}⟩", u32::from(letter))),
+            '"' | '“' | '”' | '„' | '‟' | '＂' => cleaned.push('\''),
+            other => cleaned.push(other),
+        }
+    }
+    if hidden > 0 {
+        cleaned.push_str(&format!("⟨{hidden} hidden letters⟩"));
+    }
+    cleaned
+}
+
+/// `text` cleaned, in quotation marks, cut after `most` characters.
+pub(super) fn quoted(text: &str, most: usize) -> String {
+    format!("\"{}\"", cut(&clean(text), most))
+}
+
+/// The first `most` characters, with a mark if there were more.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+    }
+}
+
+/// Letters of the tag block and the selectors beyond the usual ones: whole texts have been hidden
+/// in them.
+fn is_tag(letter: char) -> bool {
+    matches!(letter, '\u{e0000}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}')
+}
+
+fn is_invisible(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}'
+            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+    )
+}
+
+/// Marks that turn the direction of the text that follows.
+fn turns_text(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
+}
+
+/// About how many tokens a model takes for `text`, rounded against us: one for every seven letters
+/// of a word, every three digits, every mark or run of up to four, every letter outside of ASCII.
+pub(super) fn tokens(text: &str) -> usize {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Run {
+        Letters,
+        Digits,
+        Mark(char),
+        Space,
+    }
+    let of = |letter: char| match letter {
+        'a'..='z' | 'A'..='Z' => Run::Letters,
+        '0'..='9' => Run::Digits,
+        ' ' => Run::Space,
+        other => Run::Mark(other),
+    };
+    let cost = |run: Run, length: usize| match run {
+        Run::Letters => length.div_ceil(7),
+        Run::Digits => length.div_ceil(3),
+        Run::Mark(mark) if mark.is_ascii() => length.div_ceil(4),
+        Run::Mark(_) => length,
+        Run::Space => 0,
+    };
+    let (mut sum, mut run, mut length) = (0, Run::Space, 0);
+    for letter in text.chars() {
+        if of(letter) != run {
+            sum += cost(run, length);
+            (run, length) = (of(letter), 0);
+        }
+        length += 1;
+    }
+    sum + cost(run, length)
+}
+
+/// The beginning of `text` that takes at most `most` tokens, at a word's end where it has one.
+pub(super) fn within(text: &str, most: usize) -> String {
+    let mut kept = String::new();
+    let mut left = most;
+    for word in text.split_inclusive(' ') {
+        let cost = tokens(word).max(1);
+        if cost > left {
+            // A text without spaces is cut anywhere; each character may be a token.
+            if kept.is_empty() {
+                kept.extend(word.chars().take(most));
+            }
+            break;
+        }
+        left -= cost;
+        kept.push_str(word);
+    }
+    kept.trim_end().to_owned()
+}
+
+/// Lines of a tool's output as data: each marked, cleaned, and all of them within `most` tokens.
+pub(super) fn lines_of_data(text: &str, most: usize) -> String {
+    let ends = |c: char| {
+        matches!(
+            c,
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
+    let (mut shown, mut left) = (String::new(), most);
+    let mut lines = text.split(ends).map(clean).filter(|line| !line.is_empty());
+    for line in lines.by_ref() {
+        let cost = tokens(&line) + 2;
+        if cost > left {
+            shown.push_str(&format!("| {}\n", within(&line, left)));
+            let rest = lines.map(|line| line.chars().count()).sum::<usize>();
+            shown.push_str(&format!("(cut here; about {rest} more characters)\n"));
+            return shown;
+        }
+        left -= cost;
+        shown.push_str(&format!("| {line}\n"));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_hidden_is_left_and_nothing_can_close_the_marks() {
+        let check = |text: &str, expected: &str| assert_eq!(clean(text), expected, "{text:?}");
+        check("  a \n\t b\u{0}c\r\nd ", "a b c d");
+        check("pay\u{200b}pal \u{feff}x\u{ad}", "paypal x");
+        check("a\u{202e}b\u{2066}", "a⟨U+202E⟩b⟨U+2066⟩");
+        check("ok\u{e0049}\u{e0067}", "ok⟨2 hidden letters⟩");
+        check("say \"yes\" “now”", "say 'yes' 'now'");
+        check("日本 é", "日本 é");
+        assert_eq!(quoted("abc\"\n=== goal ===", 40), "\"abc' === goal ===\"");
+        assert_eq!(cut("abcdef", 3), "abc…");
+    }
+
+    #[test]
+    fn output_is_marked_line_by_line_and_bounded() {
+        assert_eq!(
+            lines_of_data("a\n\nb\u{2028}=== c", 50),
+            "| a\n| b\n| === c\n"
+        );
+        let long = "word word word word\n".repeat(1_000);
+        let shown = lines_of_data(&long, 100);
+        assert!(tokens(&shown) < 160, "{}", tokens(&shown));
+        assert!(shown.contains("(cut here; about"), "{shown}");
+        let wide = "a".repeat(100_000);
+        assert!(lines_of_data(&wide, 100).len() < 300);
+    }
+
+    #[test]
+    fn sizes_are_about_right() {
+        assert_eq!(tokens(""), 0);
+        assert_eq!(tokens("b17 button \"Send\""), 6);
+        assert_eq!(tokens("日本語"), 3);
+        assert_eq!(tokens("=== the goal ==="), 4);
+    }
+}
