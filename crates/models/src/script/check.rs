@@ -29,14 +29,29 @@ pub(super) fn check(request: &Value) -> Result<(), String> {
 /// The text of the last message, results of tools included.
 pub(super) fn last_text(request: &Value) -> String {
     let last = list(&request["messages"]).last().unwrap_or(&Value::Null);
-    let mut texts = Vec::new();
-    for block in list(&last["content"]) {
+    texts(&last["content"]).join("\n")
+}
+
+/// All that a request says: the instructions, then message after message.
+pub(super) fn all_text(request: &Value) -> String {
+    let messages = list(&request["messages"]).iter();
+    let messages = messages.flat_map(|message| texts(&message["content"]));
+    texts(&request["system"])
+        .into_iter()
+        .chain(messages)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn texts(content: &Value) -> Vec<&str> {
+    let mut texts: Vec<&str> = content.as_str().into_iter().collect();
+    for block in list(content) {
         texts.extend(block["text"].as_str());
         texts.extend(block["content"].as_str());
         let parts = list(&block["content"]).iter();
         texts.extend(parts.filter_map(|part| part["text"].as_str()));
     }
-    texts.join("\n")
+    texts
 }
 
 fn list(value: &Value) -> &[Value] {

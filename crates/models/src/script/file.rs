@@ -4,7 +4,7 @@
 //! for it. A mistake is reported with its line and what would be right, and an unknown word with
 //! the nearest known one.
 
-use std::num::NonZero;
+use std::{collections::BTreeMap, num::NonZero};
 
 use gyrus_contract::{Price, Purpose, StopReason};
 use regex::Regex;
@@ -52,6 +52,10 @@ pub(super) struct ScriptedReply {
     /// What the text of the last message must match.
     #[serde(default, deserialize_with = "regex")]
     pub(super) when: Option<Regex>,
+    /// What is to be found in the request, instructions included: `{{name}}` in the reply becomes
+    /// the first group of its pattern, where that matched last.
+    #[serde(default, deserialize_with = "regexes")]
+    find: BTreeMap<String, Regex>,
     pub(super) thinking: Option<String>,
     pub(super) text: Option<String>,
     #[serde(default)]
@@ -64,6 +68,16 @@ pub(super) struct ScriptedReply {
     pub(super) stop: Option<StopReason>,
     #[serde(default = "once")]
     repeat: NonZero<u64>,
+}
+
+/// What is served of a reply.
+#[derive(Debug)]
+pub(super) struct Filled {
+    pub(super) thinking: Option<String>,
+    pub(super) text: Option<String>,
+    pub(super) calls: Vec<Call>,
+    pub(super) usage: Option<ReportedUsage>,
+    pub(super) stop: Option<StopReason>,
 }
 
 /// A tool call.
@@ -186,6 +200,37 @@ impl Script {
 }
 
 impl ScriptedReply {
+    /// The reply with what was to be found in `request`; else what was not.
+    pub(super) fn filled(&self, request: &str) -> Result<Filled, String> {
+        let mut found = Vec::new();
+        for (name, pattern) in &self.find {
+            let last = pattern.captures_iter(request).last();
+            match last.and_then(|captures| captures.get(1)) {
+                Some(group) => found.push((format!("{{{{{name}}}}}"), group.as_str())),
+                None => return Err(format!("`{name}`, which is to match `{pattern}`")),
+            }
+        }
+        let fill = |text: &str| {
+            found
+                .iter()
+                .fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+        };
+        Ok(Filled {
+            thinking: self.thinking.as_deref().map(fill),
+            text: self.text.as_deref().map(fill),
+            calls: self
+                .calls
+                .iter()
+                .map(|call| Call {
+                    tool: call.tool.clone(),
+                    arguments: fill(&call.arguments),
+                })
+                .collect(),
+            usage: self.usage,
+            stop: self.stop,
+        })
+    }
+
     /// Whether there is anything to serve besides `raw`.
     pub(super) fn has_content(&self) -> bool {
         self.text.is_some() || self.thinking.is_some() || !self.calls.is_empty()
@@ -216,6 +261,19 @@ fn regex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Regex>, D:
             .trim_start_matches("error: ");
         D::Error::custom(format!("`{pattern}` is no regular expression: {reason}"))
     })
+}
+
+fn regexes<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, Regex>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct One(#[serde(deserialize_with = "regex")] Option<Regex>);
+    let named = BTreeMap::<String, One>::deserialize(deserializer)?;
+    let named = named.into_iter();
+    Ok(named
+        .filter_map(|(name, One(pattern))| Some((name, pattern?)))
+        .collect())
 }
 
 fn json_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
@@ -338,7 +396,7 @@ mod tests {
     #[test]
     fn mistakes_are_reported_with_line_and_remedy() {
         insta::assert_snapshot!(error_of(""), @"demo.toml, line 1: a script needs at least one [[reply]]");
-        insta::assert_snapshot!(error_of("\n[[reply]]\ntext = \"a\"\ntxet = 1\n"), @"demo.toml, line 4: unknown key `txet`, expected one of `purpose`, `when`, `thinking`, `text`, `calls`, `usage`, `fault`, `raw`, `stop`, `repeat`; did you mean `text`?");
+        insta::assert_snapshot!(error_of("\n[[reply]]\ntext = \"a\"\ntxet = 1\n"), @"demo.toml, line 4: unknown key `txet`, expected one of `purpose`, `when`, `find`, `thinking`, `text`, `calls`, `usage`, `fault`, `raw`, `stop`, `repeat`; did you mean `text`?");
         insta::assert_snapshot!(error_of("[[replies]]\ntext = \"a\"\n"), @"demo.toml, line 1: unknown key `replies`, expected `model` or `reply`; did you mean `reply`?");
         insta::assert_snapshot!(error_of("[[reply]]\npurpose = \"agnet\"\n"), @"demo.toml, line 2: unknown word `agnet`, expected one of `agent`, `plan`, `reflect`, `verify`, `safety`, `summarise`; did you mean `agent`?");
         insta::assert_snapshot!(error_of("[[reply]]\ntext = \"a\"\nfault = \"timeout\"\n"), @"demo.toml, line 3: unknown word `timeout`, expected one of `overloaded`, `rate-limited`, `cut`, `error-event`, `garbage`, `slow-bytes`");

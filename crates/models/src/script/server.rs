@@ -172,6 +172,12 @@ impl Stage {
                  that matches `{when}`, but it is: {saw}"
             )));
         }
+        let filled = reply.filled(&check::all_text(request)).map_err(|missing| {
+            let line = reply.line;
+            invalid(format!(
+                "{file}, line {line}: reply {number} for purpose {word} finds no {missing}"
+            ))
+        })?;
         let serving = Serving {
             model: request["model"].as_str().unwrap_or_default(),
             key: format!("{word}_{ordinal}"),
@@ -198,14 +204,14 @@ impl Stage {
                 Ok(([("retry-after-ms", RATE_LIMIT_DELAY_MS)], refusal).into_response())
             }
             (_, Some(Fault::SlowBytes)) if is_first => {
-                let bytes = wire::stream(reply, &serving).into_bytes();
+                let bytes = wire::stream(&filled, &serving).into_bytes();
                 let single = bytes.into_iter().map(|byte| Ok::<_, io::Error>(vec![byte]));
                 Ok(streamed(Body::from_stream(stream::iter(single))))
             }
             (_, Some(fault)) if is_first => {
-                Ok(streamed(wire::faulty_stream(fault, reply, &serving)))
+                Ok(streamed(wire::faulty_stream(fault, &filled, &serving)))
             }
-            _ => Ok(streamed(wire::stream(reply, &serving))),
+            _ => Ok(streamed(wire::stream(&filled, &serving))),
         }
     }
 }

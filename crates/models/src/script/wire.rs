@@ -7,7 +7,7 @@
 use gyrus_contract::{Digest, StopReason};
 use serde_json::{Value, json};
 
-use super::file::{Fault, ReportedUsage, ScriptedReply};
+use super::file::{Fault, ReportedUsage, Filled};
 
 /// The longest piece of text in one event, in characters.
 const PIECE: usize = 24;
@@ -31,7 +31,7 @@ pub(super) struct Serving<'a> {
 }
 
 /// The whole stream of `reply`.
-pub(super) fn stream(reply: &ScriptedReply, serving: &Serving) -> String {
+pub(super) fn stream(reply: &Filled, serving: &Serving) -> String {
     let (input, output) = match reply.usage {
         Some(ReportedUsage::Tokens { input, output }) => (Some(input), Some(output)),
         Some(ReportedUsage::Nothing(_)) => (None, None),
@@ -95,7 +95,7 @@ pub(super) fn stream(reply: &ScriptedReply, serving: &Serving) -> String {
 }
 
 /// What is streamed instead of `reply` when `fault` is of the kind that streams.
-pub(super) fn faulty_stream(fault: Fault, reply: &ScriptedReply, serving: &Serving) -> Vec<u8> {
+pub(super) fn faulty_stream(fault: Fault, reply: &Filled, serving: &Serving) -> Vec<u8> {
     match fault {
         Fault::Cut => {
             let mut stream = stream(reply, serving).into_bytes();
@@ -167,7 +167,7 @@ fn stop_word(stop: StopReason) -> &'static str {
     }
 }
 
-fn content_bytes(reply: &ScriptedReply) -> usize {
+fn content_bytes(reply: &Filled) -> usize {
     let texts = reply.thinking.iter().chain(&reply.text).map(String::len);
     let calls = reply
         .calls
