@@ -2,27 +2,93 @@
 //!
 //! All of it is read from journals; an answer is a message in the inbox of the run that asks.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    fs::{File, TryLockError},
+    path::PathBuf,
+    str::FromStr,
+    thread,
+    time::{Duration, Instant},
+};
 
 use gyrus_contract::{Digest, EffectId, MessageBody, Principal, RunId, Scope, SurfaceMessage};
 use gyrus_journal::Store;
-use gyrus_kernel::{Card, Entry, log_name};
+use gyrus_kernel::{ApprovalAnswered, ApprovalAsked, Card, Entry, Validity, log_name};
 
-use crate::{failure::Failure, grants};
+use crate::{failure::Failure, grants, select::short, time};
+
+/// How long an answer waits for another that is being given.
+const TURN_WITHIN: Duration = Duration::from_secs(5);
+
+/// How often it looks whether its turn has come.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// How a person names a question: `2.3`, and `2.3-2` when it was asked for the second time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct QuestionId {
+    /// The effect that asks.
+    pub(crate) effect: EffectId,
+    /// 1 for the first time.
+    pub(crate) asking: u32,
+}
+
+impl fmt::Display for QuestionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.asking {
+            1 => self.effect.fmt(f),
+            asking => write!(f, "{}-{asking}", self.effect),
+        }
+    }
+}
+
+impl FromStr for QuestionId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` names no question; the card does, like 2.3 or 2.3-2");
+        let (effect, asking) = text.split_once('-').unwrap_or((text, "1"));
+        Ok(Self {
+            effect: effect.parse().map_err(|_| wrong())?,
+            asking: asking.parse().map_err(|_| wrong())?,
+        })
+    }
+}
 
 /// A question.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Open {
     /// The run that asks: the one that was looked at, or a child of it.
     pub(crate) run: RunId,
-    /// Its effect.
-    pub(crate) effect: EffectId,
+    /// What it is called.
+    pub(crate) id: QuestionId,
     /// What is shown.
     pub(crate) card: Card,
     /// What an answer must name.
     pub(crate) digest: Digest,
-    /// When it was asked, in UTC milliseconds.
-    pub(crate) at_ms: i64,
+    /// When an answer counts.
+    pub(crate) valid: Validity,
+}
+
+impl Open {
+    /// What `run` asks.
+    pub(crate) fn new(run: RunId, asked: ApprovalAsked) -> Self {
+        Self {
+            run,
+            id: QuestionId {
+                effect: asked.effect,
+                asking: asked.asking,
+            },
+            card: asked.card,
+            digest: asked.digest,
+            valid: asked.valid,
+        }
+    }
+
+    /// Whether no answer counts any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.valid.is_over(time::now_ms())
+    }
 }
 
 /// The questions of a run and its children, oldest first.
@@ -50,13 +116,7 @@ pub(crate) fn open(store: &Store, run: RunId) -> Result<Vec<Open>, Failure> {
                 settled.insert(child.effect);
             }
             Ok(Entry::ApprovalAsked(asked)) if settled.insert(asked.effect.clone()) => {
-                found.push(vec![Open {
-                    run,
-                    effect: asked.effect,
-                    card: asked.card,
-                    digest: asked.digest,
-                    at_ms: entry.at_ms,
-                }]);
+                found.push(vec![Open::new(run, asked)]);
             }
             Ok(Entry::ChildStarted(child))
                 if settled.insert(child.effect.clone()) && store.exists(&log_name(child.child)) =>
@@ -70,27 +130,48 @@ pub(crate) fn open(store: &Store, run: RunId) -> Result<Vec<Open>, Failure> {
     Ok(found.into_iter().rev().flatten().collect())
 }
 
-/// Whether an answer waits in the inbox already; the run takes it up when it goes on.
-pub(crate) fn is_answered(store: &Store, open: &Open) -> Result<bool, Failure> {
-    let messages = store.inbox(&log_name(open.run))?.messages()?;
-    Ok(messages.iter().any(|(_, body)| {
-        let message: Option<SurfaceMessage> = serde_json::from_str(body).ok();
-        matches!(
-            message.map(|message| message.body),
-            Some(MessageBody::Approve { effect, digest, .. } | MessageBody::Deny { effect, digest, .. })
-                if effect == open.effect && digest == open.digest
-        )
-    }))
+/// The answer that waits in the inbox, if there is one; the run takes it up when it goes on.
+pub(crate) fn waiting_answer(store: &Store, open: &Open) -> Result<Option<String>, Failure> {
+    for (_, body) in store.inbox(&log_name(open.run))?.messages()? {
+        let Ok(message) = serde_json::from_str::<SurfaceMessage>(&body) else {
+            continue;
+        };
+        let (effect, digest, said) = match &message.body {
+            MessageBody::Approve { effect, digest, .. } => (effect, digest, "approved"),
+            MessageBody::Deny { effect, digest, .. } => (effect, digest, "denied"),
+            _ => continue,
+        };
+        if *effect == open.id.effect && *digest == open.digest {
+            let Principal { surface, id } = message.from;
+            return Ok(Some(format!("{said} by {id} ({surface})")));
+        }
+    }
+    Ok(None)
 }
 
-/// Answers a question. When this returns, the answer is on disk.
+/// What became of an answer.
+#[derive(Debug)]
+#[must_use]
+pub(crate) enum Became {
+    /// It is on disk, and no other answer to this card can come before it.
+    Given,
+    /// It does not count, and was not sent.
+    Void(Failure),
+}
+
+/// Answers a question. Of several answers that are given at once, by whatever processes, the
+/// first is sent and the others are told of it.
 pub(crate) fn answer(
     store: &Store,
     open: &Open,
     from: Principal,
     answer: Answer,
-) -> Result<(), Failure> {
-    let (effect, digest) = (open.effect.clone(), open.digest);
+) -> Result<Became, Failure> {
+    let turn = my_turn(store, open.run)?;
+    if let Some(void) = void(store, open)? {
+        return Ok(Became::Void(void));
+    }
+    let (effect, digest) = (open.id.effect.clone(), open.digest);
     let body = match answer {
         Answer::Yes { words, reach } => {
             let scope = match reach {
@@ -115,7 +196,100 @@ pub(crate) fn answer(
             reason,
         },
     };
-    send(store, open.run, from, body)
+    send(store, open.run, from, body)?;
+    drop(turn);
+    Ok(Became::Given)
+}
+
+/// Waits until no other process answers a question of this run; the turn is over when the file is
+/// dropped.
+fn my_turn(store: &Store, run: RunId) -> Result<File, Failure> {
+    let folder = store.folder(&log_name(run));
+    let since = Instant::now();
+    let failed = |error: &std::io::Error| {
+        Failure::failed(format!("{} cannot be locked", folder.display())).because(error)
+    };
+    let file = File::open(&folder).map_err(|error| failed(&error))?;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if since.elapsed() < TURN_WITHIN => {
+                thread::sleep(LOOK_EVERY);
+            }
+            Err(TryLockError::WouldBlock) => {
+                let name = short(&run.to_string()).to_owned();
+                return Err(Failure::failed(format!(
+                    "another process has been answering run {name} for {TURN_WITHIN:?}; nothing \
+                     was sent"
+                ))
+                .hint("see what became of it: gyrus approvals"));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(&error)),
+        }
+    }
+}
+
+/// Why an answer to this card does not count, if it does not.
+fn void(store: &Store, card: &Open) -> Result<Option<Failure>, Failure> {
+    let name = short(&card.run.to_string()).to_owned();
+    let resume = format!("to go on: gyrus resume {name}");
+    let id = &card.id;
+    let answered = |said: &str| {
+        Failure::usage(format!("{id} of run {name} has its answer already: {said}"))
+            .hint(resume.clone())
+    };
+    // In this order: an answer leaves the inbox when the journal has it.
+    if let Some(said) = waiting_answer(store, card)? {
+        return Ok(Some(answered(&said)));
+    }
+    let same_effect = |open: &Open| open.run == card.run && open.id.effect == id.effect;
+    let Some(now) = open(store, card.run)?.into_iter().find(same_effect) else {
+        return Ok(Some(match recorded_answer(store, card)? {
+            Some(said) => answered(&said),
+            None => Failure::usage(format!("run {name} asks nothing at {id} any more"))
+                .hint("see what is asked: gyrus approvals"),
+        }));
+    };
+    if now.digest != card.digest {
+        return Ok(Some(asked_anew(&name, id, &now.id)));
+    }
+    Ok(now.is_over().then(|| {
+        Failure::usage(format!("the question {id} of run {name} has expired"))
+            .hint(format!("to be asked anew: gyrus resume {name}"))
+    }))
+}
+
+/// What to say to whoever answers a card in whose place there is another.
+pub(crate) fn asked_anew(run: &str, given: &QuestionId, now: &QuestionId) -> Failure {
+    Failure::usage(format!(
+        "the card {given} of run {run} is void: it was asked anew, as {now}"
+    ))
+    .hint("see what it asks now: gyrus approvals")
+}
+
+/// What the journal says was answered to this card.
+fn recorded_answer(store: &Store, card: &Open) -> Result<Option<String>, Failure> {
+    for entry in store.reader(&log_name(card.run))?.entries_back()? {
+        if let Ok(Entry::ApprovalAnswered(answered)) = gyrus_kernel::parse(&entry?)
+            && answered.effect == card.id.effect
+            && answered.digest == card.digest
+        {
+            return Ok(Some(in_words(&answered)));
+        }
+    }
+    Ok(None)
+}
+
+fn in_words(answered: &ApprovalAnswered) -> String {
+    let said = if answered.approved {
+        "approved"
+    } else {
+        "denied"
+    };
+    match &answered.by {
+        Some(by) => format!("{said} by {} ({})", by.id, by.surface),
+        None => format!("{said}, as nobody could be asked"),
+    }
 }
 
 /// How far a yes reaches.

@@ -3,9 +3,10 @@
 //! Every key is typed and documented here; a mistake names the file, the line and what was
 //! probably meant. Nothing in it can make a run less careful than a flag could.
 
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::{collections::BTreeMap, fs, io, path::Path, time::Duration};
 
 use gyrus_contract::{Limits, Microdollars, Mode, OnAsk};
+use gyrus_kernel::QUESTIONS_LAST;
 use gyrus_models::Policy;
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -18,6 +19,10 @@ pub(crate) struct Config {
     /// As `--model`: one name, or a list of them.
     #[serde(deserialize_with = "names")]
     pub(crate) model: Vec<String>,
+    /// Whom to ask for a second look at calls that only the sandbox bounds, named as in `model`;
+    /// nobody, if it is absent.
+    #[serde(deserialize_with = "names")]
+    pub(crate) assess: Vec<String>,
     /// What decides among models of the same strength: order, cost, latency or local-only.
     pub(crate) policy: Policy,
     /// Where the values of key variables come from that the environment does not set.
@@ -32,6 +37,25 @@ pub(crate) struct Config {
     pub(crate) on_ask: Option<OnAsk>,
     /// Limits for runs that set none.
     pub(crate) limits: LimitsSection,
+    /// How a person is asked.
+    pub(crate) approvals: ApprovalsSection,
+}
+
+/// The section `[approvals]`.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ApprovalsSection {
+    /// How long an answer to a question counts, in milliseconds.
+    #[serde(deserialize_with = "milliseconds")]
+    expires: Option<u64>,
+    /// A command line that is told when a run waits for the person.
+    pub(crate) notify: Option<String>,
+}
+
+impl ApprovalsSection {
+    pub(crate) fn expires(&self) -> Duration {
+        self.expires.map_or(QUESTIONS_LAST, Duration::from_millis)
+    }
 }
 
 /// The section `[limits]`.
@@ -111,7 +135,7 @@ fn suggestion(message: &str) -> Option<&str> {
 
 fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "`model` is a name, or a list of names")]
+    #[serde(untagged, expecting = "a model is a name, or a list of names")]
     enum OneOrMore {
         One(String),
         More(Vec<String>),
@@ -205,6 +229,10 @@ mod tests {
         assert_eq!(config.model, ["anthropic", "ollama"]);
         assert_eq!(config.policy, Policy::LocalOnly);
         assert_eq!(config.keys.len(), 2);
+        assert_eq!(config.approvals.expires(), QUESTIONS_LAST);
+        let config = parse("[approvals]\nexpires = \"90m\"\nnotify = \"tell me\"\n").unwrap();
+        assert_eq!(config.approvals.expires(), Duration::from_secs(5_400));
+        assert_eq!(config.approvals.notify.as_deref(), Some("tell me"));
         assert_eq!(parse("").unwrap(), Config::default());
     }
 
@@ -219,8 +247,11 @@ mod tests {
             ("approve = \"yes\"", "`yes` is not a mode"),
             ("[limits]\ncost = -1", "`-1` is no amount"),
             ("[limits]\ntime = \"10\"", "`10` is no duration"),
+            ("[approvals]\nexpires = \"never\"", "is no duration"),
+            ("[approvals]\nnotfy = \"x\"", "did you mean `notify`?"),
             ("model = ", "line 1"),
             ("model = 3", "a name, or a list"),
+            ("assess = true", "a name, or a list"),
             ("policy = \"locl-only\"", "did you mean `local-only`?"),
         ] {
             let error = parse(text).unwrap_err();

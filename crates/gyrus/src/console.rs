@@ -15,7 +15,7 @@ use gyrus_journal::{Entry, Reader, Store};
 use gyrus_kernel::Card;
 
 use crate::{
-    approvals::{self, Answer, Open, Reach},
+    approvals::{self, Answer, Became, Open, Reach},
     failure::Failure,
     select::short,
     show::{
@@ -112,16 +112,10 @@ impl Console {
             return Ok(());
         }
         match parsed {
-            Ok(gyrus_kernel::Entry::ApprovalAsked(asked)) => self.asked(Open {
-                run,
-                effect: asked.effect,
-                card: asked.card,
-                digest: asked.digest,
-                at_ms: entry.at_ms,
-            }),
+            Ok(gyrus_kernel::Entry::ApprovalAsked(asked)) => self.asked(Open::new(run, asked)),
             Ok(gyrus_kernel::Entry::ApprovalAnswered(answered)) => {
                 self.show(run, &line::of(entry, reader))?;
-                let over = |open: &Open| open.run == run && open.effect == answered.effect;
+                let over = |open: &Open| open.run == run && open.id.effect == answered.effect;
                 self.open.retain(|open| !over(open));
                 self.ask()
             }
@@ -129,12 +123,16 @@ impl Console {
         }
     }
 
-    /// A question is open.
+    /// A question is open. A card of the same effect that was asked before is void.
     pub(crate) fn asked(&mut self, open: Open) -> Result<(), Failure> {
-        self.open.push_back(open);
-        if self.open.len() == 1 {
+        let void = |card: &Open| card.run == open.run && card.id.effect == open.id.effect;
+        let is_next = self.open.front().is_none_or(void);
+        self.open.retain(|card| !void(card));
+        if is_next {
+            self.open.push_front(open);
             self.ask()
         } else {
+            self.open.push_back(open);
             Ok(())
         }
     }
@@ -147,7 +145,7 @@ impl Console {
         };
         let run = short(&open.run.to_string()).to_owned();
         let mut text = String::new();
-        for line in card::lines(&open.effect, &open.card, &run, &self.painter) {
+        for line in card::lines(&open.id, &open.card, &run, &self.painter) {
             text.push_str(&line);
             text.push('\n');
         }
@@ -159,10 +157,9 @@ impl Console {
             crate::terminal::forget_what_was_typed();
             self.asking = true;
         } else if self.on_ask == OnAsk::Wait {
-            let effect = &open.effect;
+            let id = &open.id;
             text.push_str(&format!(
-                "answer from elsewhere: gyrus approve {run} {effect} (or: gyrus deny {run} \
-                 {effect})\n"
+                "answer from elsewhere: gyrus approve {run} {id} (or: gyrus deny {run} {id})\n"
             ));
         }
         put(&text)
@@ -196,7 +193,10 @@ impl Console {
         match understand(typed, &open.card) {
             Some(answer) => {
                 self.asking = false;
-                approvals::answer(&self.store, open, person.clone(), answer)
+                match approvals::answer(&self.store, open, person.clone(), answer)? {
+                    Became::Given => Ok(()),
+                    Became::Void(failure) => put(&format!("{failure}\n")),
+                }
             }
             None if open.card.question => put("your answer, in words: "),
             None if open.card.wider.is_empty() => put("please type y or n: "),

@@ -11,7 +11,9 @@ use tokio::{
 };
 
 use crate::{
-    Gyrus, approvals,
+    Gyrus,
+    announce::Announcer,
+    approvals,
     console::{Console, put},
     env,
     exit::{Code, say},
@@ -105,6 +107,7 @@ impl Drive<'_> {
             }
         }
         let open = approvals::open(&self.store, run)?;
+        let announcer = Announcer::new(self.gyrus, self.on_ask)?;
         let person = if self.output.json() {
             Person::Program
         } else {
@@ -118,13 +121,20 @@ impl Drive<'_> {
             }))
         };
         // What is asked from here on comes with the entries.
-        let open = open.into_iter().filter(|_| from > 1).collect();
+        let open = open
+            .into_iter()
+            .filter(|open| from > 1 && !open.is_over())
+            .collect();
         Ok(Watching::start(
             self.store,
             run,
             from,
             open,
-            Views { person, trace },
+            Views {
+                person,
+                announcer: announcer,
+                trace,
+            },
             self.ears,
         ))
     }

@@ -3,7 +3,7 @@
 //! They are read once, at the start, and everything else takes them from here. What a tool's
 //! commands see of the environment is the tools' business.
 
-use std::{env, ffi::OsString, path::PathBuf};
+use std::{collections::BTreeMap, env, ffi::OsString, path::PathBuf};
 
 use gyrus_kernel::redact::Secret;
 
@@ -78,6 +78,13 @@ fn set(name: &str) -> Option<OsString> {
 /// A variable that a provider's entry in the catalogue names: a key, or an address.
 pub(crate) fn variable(name: &str) -> Option<String> {
     set(name).and_then(|value| value.into_string().ok())
+}
+
+/// All of it, but for what is no text: for a command of the person's own.
+pub(crate) fn all() -> BTreeMap<String, String> {
+    env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
 }
 
 /// The secrets in the environment: they must not reach a journal or a model.

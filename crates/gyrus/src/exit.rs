@@ -5,7 +5,7 @@
 use gyrus_contract::ModelError;
 use gyrus_kernel::Ending;
 
-use crate::select::short;
+use crate::{approvals::QuestionId, select::short};
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,14 +104,19 @@ pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
         Ending::Waiting {
             run: child,
             effect,
+            asking,
             question,
         } => {
+            let id = QuestionId {
+                effect: effect.clone(),
+                asking: *asking,
+            };
             let child = child.map(|child| short(&child.to_string()).to_owned());
             let asks = child.as_deref().unwrap_or(run);
             (
                 format!("the run waits for an answer: {question}"),
                 format!(
-                    "answer with `gyrus approve {asks} {effect}` or `gyrus deny {asks} {effect}`, \
+                    "answer with `gyrus approve {asks} {id}` or `gyrus deny {asks} {id}`, \
                      then `{resume}`"
                 ),
             )

@@ -1,12 +1,12 @@
 //! Flags that several commands share, and what they mean.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, ValueEnum};
-use gyrus_contract::{Limits, Microdollars, Mode, OnAsk};
+use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk};
 use gyrus_kernel::Changes;
 
-use crate::{config::parse_cost, time::parse_duration};
+use crate::{browser, config::parse_cost, console::put, failure::Failure, time::parse_duration};
 
 /// How a run thinks and where it works, whatever its goal.
 #[derive(Debug, Clone, Default, Args)]
@@ -18,13 +18,78 @@ pub(crate) struct RunFlags {
     /// How it thinks: auto, react, chain-of-thought or single-shot
     #[arg(long = "loop", value_name = "LOOP")]
     pub(crate) cognitive_loop: Option<String>,
+    /// Under whose trust it works: an agent of your policy (default: `default`)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
     /// The folder that it may work in (default: the current one)
     #[arg(long, value_name = "FOLDER")]
     pub(crate) workdir: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) screen: ScreenFlags,
+    #[command(flatten)]
     pub(crate) approvals: ApprovalFlags,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
+}
+
+/// What a run looks at.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Screen")]
+pub(crate) struct ScreenFlags {
+    /// What the run sees: browser or none (default: a browser, if one is installed)
+    ///
+    /// Given, or with --url, the run works on the screen itself; else it hands such work to a child
+    /// run, when its goal needs a page. Nothing is started before it is needed.
+    #[arg(long, value_name = "WHAT")]
+    screen: Option<ScreenWord>,
+    /// The page to begin on; the run may type and send there as in its goal's own places
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// The browser profile, with its logins (default: one that is gone afterwards)
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Show the browser's window
+    #[arg(long, alias = "headed")]
+    visible: bool,
+    /// Start the browser without its own sandbox, where the system does not let it have one
+    ///
+    /// A page that breaks out of its renderer then has all that the browser has.
+    #[arg(long)]
+    browser_without_its_sandbox: bool,
+}
+
+/// What a run can see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ScreenWord {
+    Browser,
+    None,
+}
+
+impl ScreenFlags {
+    /// Whether the run is to work on the screen itself.
+    pub(crate) fn leads(&self) -> bool {
+        self.screen == Some(ScreenWord::Browser) || self.url.is_some()
+    }
+
+    /// The browser that it has, if it has one.
+    pub(crate) fn wish(&self) -> Result<Option<browser::Wish>, Failure> {
+        let wanted = self.leads() || self.profile.is_some() || self.visible;
+        match self.screen {
+            Some(ScreenWord::None) if wanted => Err(Failure::usage(
+                "--screen none does not go with --url, --profile or --visible",
+            )),
+            Some(ScreenWord::None) => Ok(None),
+            None if !wanted && browser::missing().is_some() => Ok(None),
+            _ => match browser::missing() {
+                Some(why) => Err(Failure::usage(why)),
+                None => Ok(Some(browser::Wish {
+                    profile: self.profile.clone(),
+                    visible: self.visible,
+                    without_sandbox: self.browser_without_its_sandbox,
+                })),
+            },
+        }
+    }
 }
 
 /// What comes with a goal.
@@ -82,10 +147,11 @@ pub(crate) struct ApprovalFlags {
     ///
     /// read-only: only what changes nothing. ask: changes what can be undone in the workspace, and
     /// runs code in the sandbox; asks for everything else. edits: the same where there is no undo.
-    /// auto: asks for what nothing contains. never: denies what it would have to ask for. What is critical is asked
-    /// or denied in every mode.
+    /// auto: asks for what nothing contains. never: denies what it would have to ask for. What is
+    /// critical is asked or denied in every mode. bypass: auto with --sandbox off, so code is asked
+    /// about each time.
     #[arg(long, alias = "permission-mode", value_name = "MODE")]
-    pub(crate) approve: Option<Mode>,
+    pub(crate) approve: Option<Approve>,
     /// When a person must be asked: wait, park or deny (default: wait at a terminal, else deny)
     ///
     /// wait: here, or for `gyrus approve` from elsewhere. park: end with exit code 5; the run goes
@@ -94,9 +160,45 @@ pub(crate) struct ApprovalFlags {
     on_ask: Option<OnAskWord>,
     /// Confine commands to the workspace, without a network: on or off (default: on)
     ///
-    /// Without the sandbox, whatever runs code is asked about.
+    /// Without the sandbox, whatever runs code is asked about each time, in every mode.
     #[arg(long, value_name = "WHAT")]
     sandbox: Option<SandboxWord>,
+}
+
+/// How much may be done without asking, as it is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Approve {
+    /// As the mode says.
+    Mode(Mode),
+    /// Other tools' word for asking nothing: mode `auto` without a sandbox.
+    Bypass,
+}
+
+impl FromStr for Approve {
+    type Err = ModeError;
+    fn from_str(word: &str) -> Result<Self, ModeError> {
+        match word {
+            "bypass" | "bypassPermissions" | "yolo" => Ok(Approve::Bypass),
+            word => word.parse().map(Approve::Mode),
+        }
+    }
+}
+
+impl Approve {
+    pub(crate) fn mode(self) -> Mode {
+        match self {
+            Approve::Mode(mode) => mode,
+            Approve::Bypass => Mode::Auto,
+        }
+    }
+
+    /// Whether commands are confined where nothing else says so.
+    pub(crate) fn sandbox(self) -> SandboxWord {
+        match self {
+            Approve::Mode(_) => SandboxWord::On,
+            Approve::Bypass => SandboxWord::Off,
+        }
+    }
 }
 
 /// Whether commands are confined.
@@ -119,9 +221,26 @@ enum OnAskWord {
 }
 
 impl ApprovalFlags {
+    /// The mode, if one was given.
+    pub(crate) fn mode(&self) -> Option<Mode> {
+        self.approve.map(Approve::mode)
+    }
+
     /// Whether commands are confined.
     pub(crate) fn sandbox(&self) -> SandboxWord {
-        self.sandbox.unwrap_or_default()
+        let implied = self.approve.map(Approve::sandbox).unwrap_or_default();
+        self.sandbox.unwrap_or(implied)
+    }
+
+    /// Says what a word of other tools does not mean here.
+    pub(crate) fn announce(&self) -> Result<(), Failure> {
+        match self.approve {
+            Some(Approve::Bypass) => put(
+                "bypass means mode `auto` without a sandbox: what is critical, and whatever runs \
+                 code that nothing contains, is still asked about each time\n",
+            ),
+            Some(Approve::Mode(_)) | None => Ok(()),
+        }
     }
 
     /// The flag, if it was given.
@@ -191,7 +310,7 @@ impl ChangeFlags {
             });
         Changes {
             limits: self.limits.limits(),
-            mode: self.approvals.approve,
+            mode: self.approvals.mode(),
             on_ask: Some(on_ask),
             pins: None,
         }

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gyrus_contract::DEFAULT_AGENT;
 use gyrus_gate::{
     policy::{LineReader, Origin, Policy},
     shell,
@@ -29,6 +30,23 @@ pub(crate) fn policy(home: &Home, workspace: &Path) -> Result<Policy, Failure> {
         }
     }
     Ok(policy)
+}
+
+/// Refuses an agent that nothing is laid down for: it would be trusted with everything.
+pub(crate) fn knows(policy: &Policy, agent: &str) -> Result<(), Failure> {
+    let mut known = policy.agents();
+    known.insert(DEFAULT_AGENT);
+    if known.contains(agent) {
+        return Ok(());
+    }
+    let known: Vec<_> = known.into_iter().collect();
+    Err(Failure::usage(format!(
+        "there is no agent `{agent}`; there are {}",
+        known.join(", ")
+    ))
+    .hint(format!(
+        "lay down in policy.toml what it may do: [agent.{agent}]"
+    )))
 }
 
 /// One file; `None` if it is absent.

@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use gyrus_contract::{Limits, OnAsk, RunId, Text};
+use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, RunId, Text};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
 use gyrus_kernel::{Entry, Given, NewRun, Pins, log_name};
+use serde_json::json;
 
 use crate::{
-    config::Config, failure::Failure, flags::RunFlags, home::Home, organs, select, select::short,
+    commands::settings, config::Config, failure::Failure, flags::RunFlags, home::Home, organs,
+    select, select::short,
 };
 
 /// A run for `goal`, as flags say, and where they say nothing, the configuration.
@@ -34,14 +36,22 @@ impl Wish<'_> {
             .cognitive_loop
             .as_deref()
             .or(config.cognitive_loop.as_deref());
-        let (cognitive_loop, loop_config) = organs::cognitive_loop(name)?;
+        let name = name.or(flags.screen.leads().then_some("reactive"));
+        let url = flags.screen.url.as_deref().map(address).transpose()?;
+        let (cognitive_loop, loop_config) = organs::cognitive_loop(name, url.as_deref())?;
         let workspace = workspace(self.home, flags.workdir.as_deref())?;
         let throwaway = flags.workdir.is_some() && is_throwaway(&workspace);
         let mode = flags
             .approvals
-            .approve
+            .mode()
             .or(config.approve)
             .unwrap_or_default();
+        let agent = match (&flags.agent, self.continues) {
+            (Some(named), _) => named.clone(),
+            (None, None) => DEFAULT_AGENT.to_owned(),
+            // A session goes on under the trust that it began with.
+            (None, Some(run)) => settings(&self.home.store()?, run)?.started.agent,
+        };
         let by_place = if self.at_terminal {
             OnAsk::Wait
         } else {
@@ -64,7 +74,29 @@ impl Wish<'_> {
             parent: None,
             exposed: false,
             grants: Vec::new(),
+            screen: flags.screen.wish()?.map(|wish| json!(wish)),
+            trusted: url.into_iter().collect(),
+            agent,
         })
+    }
+}
+
+/// What a person means by an address that they typed.
+pub(crate) fn address(given: &str) -> Result<String, Failure> {
+    let near = ["localhost", "127.", "[::1]"];
+    let whole = match given.split_once("://") {
+        Some(_) => given.to_owned(),
+        None if near.iter().any(|start| given.starts_with(start)) => format!("http://{given}"),
+        None => format!("https://{given}"),
+    };
+    let is_page = ["http://", "https://"]
+        .iter()
+        .any(|start| whole.len() > start.len() && whole.starts_with(start));
+    match is_page && !whole.contains(char::is_whitespace) {
+        true => Ok(whole),
+        false => Err(Failure::usage(format!(
+            "`{given}` is no address of a page; it begins with http:// or https://"
+        ))),
     }
 }
 

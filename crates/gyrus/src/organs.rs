@@ -5,19 +5,24 @@ use std::{
     sync::Arc,
 };
 
+use gyrus_contract::{Gate, Screen};
 use gyrus_gate::{House, Warden};
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, Live, Only, Organs, Pins};
 use gyrus_loops::{CognitiveConfig, NAMES};
+use gyrus_screen::Browser;
 use gyrus_tools::Registry;
 use serde_json::Value;
 
 use crate::{
+    browser,
+    config::Config,
     failure::Failure,
     flags::SandboxWord,
     grants,
     home::Home,
     laid_down, sandbox,
+    todays_policy::TodaysPolicy,
     whom::{NoModel, Ready},
 };
 
@@ -28,18 +33,29 @@ const AUTO: &str = "auto";
 pub(crate) fn silent_kernel(home: &Home, store: Store) -> Result<Kernel, Failure> {
     let nobody = Ready {
         router: Arc::new(Only(Arc::new(NoModel))),
+        assessor: None,
         secrets: Vec::new(),
     };
-    kernel_with(home, store, nobody, Warden::new(house(home)), None)
+    let gate = Arc::new(Warden::new(house(home)));
+    // It is never looked at: what was seen stands in the journals.
+    let screen = browser::Wish::default().browser(home);
+    Ok(Kernel::new(
+        store,
+        organs(home, nobody, gate, Some(&screen))?,
+    ))
 }
 
 /// Where and how runs of a kernel work.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Ground<'a> {
     /// The folder that they work in, real.
     pub(crate) workspace: &'a Path,
     /// Whether their commands are confined.
     pub(crate) sandbox: SandboxWord,
+    /// Under whose trust they work.
+    pub(crate) agent: &'a str,
+    /// What they look at.
+    pub(crate) screen: Option<&'a Arc<Browser>>,
 }
 
 /// A kernel over the home's journals for runs on `ground`. `live` hears its models while they
@@ -51,67 +67,78 @@ pub(crate) fn kernel(
     live: Live,
     ground: Ground<'_>,
 ) -> Result<Kernel, Failure> {
-    let warden = warden(home, &store, ground)?;
-    kernel_with(home, store, whom, warden, Some(live))
+    let workspace = ground.workspace;
+    let gate = TodaysPolicy::over(home, workspace, || warden(home, &store, ground))?;
+    let mut organs = organs(home, whom, Arc::new(gate), ground.screen)?;
+    organs.live = Some(live);
+    organs.questions_last = Config::read(&home.config)?.approvals.expires();
+    Ok(Kernel::new(store, organs))
 }
 
 /// What judges the calls of runs on `ground`.
 pub(crate) fn warden(home: &Home, store: &Store, ground: Ground<'_>) -> Result<Warden, Failure> {
     let standing = grants::in_folder(store, ground.workspace)?;
-    let warden = Warden::new(house(home))
-        .under(laid_down::policy(home, ground.workspace)?)
-        .with_grants(
-            standing
-                .into_iter()
-                .map(|standing| standing.grant)
-                .collect(),
-        );
+    let policy = laid_down::policy(home, ground.workspace)?;
+    laid_down::knows(&policy, ground.agent)?;
+    let warden = Warden::new(house(home)).under(policy).with_grants(
+        standing
+            .into_iter()
+            .map(|standing| standing.grant)
+            .collect(),
+    );
     Ok(match ground.sandbox {
         SandboxWord::On => warden.confining(sandbox::contain(home)),
-        SandboxWord::Off => warden.unconfined(),
+        SandboxWord::Off => warden,
     })
 }
 
 fn house(home: &Home) -> House {
     House {
-        state: home.state.clone(),
-        configuration: home.configuration(),
+        own: home.own(),
         person: home.person.clone(),
     }
 }
 
-fn kernel_with(
+fn organs(
     home: &Home,
-    store: Store,
     whom: Ready,
-    warden: Warden,
-    live: Option<Live>,
-) -> Result<Kernel, Failure> {
+    gate: Arc<dyn Gate>,
+    screen: Option<&Arc<Browser>>,
+) -> Result<Organs, Failure> {
     let registry = Registry::builtin();
-    let tools: Vec<_> = registry
+    let mut tools: Vec<_> = registry
         .specs()
         .iter()
         .filter_map(|spec| registry.get(&spec.name).cloned())
         .collect();
+    tools.extend(
+        screen
+            .into_iter()
+            .flat_map(|browser| gyrus_screen::tools(browser)),
+    );
     let redactor = Arc::new(home.redactor(whom.secrets)?);
-    let gate = Arc::new(warden);
     let mut organs = Organs::new(whom.router, tools, gate, redactor, gyrus_loops::factory());
+    organs.assessor = whom.assessor;
+    organs.screen = screen.map(|browser| Arc::clone(browser) as Arc<dyn Screen>);
     organs.pins = Pins::from([
         ("gyrus".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         ("prompts".to_owned(), gyrus_loops::prompts().to_string()),
     ]);
-    organs.live = live;
     organs.latch = Some(home.latch());
     organs.outlet = Some(Arc::new(sandbox::Proxy));
-    Ok(Kernel::new(store, organs))
+    Ok(organs)
 }
 
 /// The loop of this name, with its configuration.
-pub(crate) fn cognitive_loop(name: Option<&str>) -> Result<(&'static str, Value), Failure> {
-    let config = match name.unwrap_or(AUTO) {
+pub(crate) fn cognitive_loop(
+    name: Option<&str>,
+    url: Option<&str>,
+) -> Result<(&'static str, Value), Failure> {
+    let mut config = match name.unwrap_or(AUTO) {
         AUTO | "react" => CognitiveConfig::react(),
         "chain-of-thought" => CognitiveConfig::chain_of_thought(),
         "single-shot" => CognitiveConfig::single_shot(),
+        "reactive" => CognitiveConfig::reactive(),
         given => {
             let names = [&[AUTO], NAMES].concat();
             let near = names
@@ -129,6 +156,9 @@ pub(crate) fn cognitive_loop(name: Option<&str>) -> Result<(&'static str, Value)
             });
         }
     };
+    if let Some(url) = url {
+        config = config.with_start_url(url);
+    }
     let value = serde_json::to_value(&config)
         .map_err(|error| Failure::failed("the loop's configuration is no JSON").because(&error))?;
     Ok((config.strategy().loop_name(), value))

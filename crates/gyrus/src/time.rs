@@ -12,9 +12,14 @@ pub(crate) fn utc(at_ms: i64) -> String {
     )
 }
 
+/// The wall clock in UTC milliseconds.
+pub(crate) fn now_ms() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
 /// How long ago a time was, roughly.
 pub(crate) fn ago(at_ms: i64) -> String {
-    let seconds = Timestamp::now().as_millisecond().saturating_sub(at_ms) / 1000;
+    let seconds = now_ms().saturating_sub(at_ms) / 1000;
     match seconds {
         ..5 => "now".to_owned(),
         5..100 => format!("{seconds} s ago"),

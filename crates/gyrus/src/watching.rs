@@ -19,6 +19,7 @@ use tokio::{
 };
 
 use crate::{
+    announce::Announcer,
     approvals::Open,
     console::{Console, clear_status},
     failure::Failure,
@@ -65,6 +66,8 @@ pub(crate) fn ears() -> (Live, Ears) {
 pub(crate) struct Views {
     /// Where a person looks.
     pub(crate) person: Person,
+    /// Who calls a person that looks elsewhere.
+    pub(crate) announcer: Announcer,
     /// The file that gets a line a step.
     pub(crate) trace: Option<TraceFile>,
 }
@@ -192,6 +195,7 @@ impl Watcher {
                 None => false,
             };
             if done {
+                self.views.announcer.finish().await;
                 return clear_status();
             }
         }
@@ -249,8 +253,15 @@ impl Watcher {
         if let Some(trace) = self.views.trace.as_mut().filter(|_| run == self.run) {
             trace.entry(entry, reader)?;
         }
-        if let Ok(gyrus_kernel::Entry::ChildStarted(child)) = gyrus_kernel::parse(entry) {
-            self.follow(child.child, 1);
+        match gyrus_kernel::parse(entry) {
+            Ok(gyrus_kernel::Entry::ChildStarted(child)) => self.follow(child.child, 1),
+            Ok(gyrus_kernel::Entry::ApprovalAsked(asked)) => {
+                self.views.announcer.asked(&Open::new(run, asked), reader);
+            }
+            Ok(gyrus_kernel::Entry::RunParked(parked)) if run == self.run => {
+                self.views.announcer.parked(run, &parked.ending);
+            }
+            _ => {}
         }
         self.read_terminal_if_asking()
     }

@@ -44,6 +44,8 @@ pub(crate) struct Whom {
 pub(crate) struct Ready {
     /// Chooses among them.
     pub(crate) router: Arc<dyn Router>,
+    /// Whom it asks for a second look at calls, if the configuration names somebody.
+    pub(crate) assessor: Option<Arc<dyn Router>>,
     /// Keys that were read on the way: no run may see them.
     pub(crate) secrets: Vec<Secret>,
 }
@@ -138,18 +140,31 @@ impl Whom {
         Self::parse(names.split(BETWEEN))
     }
 
-    /// Makes them ready to be asked; pictures come from the runs in `store`.
+    /// Makes them ready to be asked, and whoever is to take a second look at calls; pictures come
+    /// from the runs in `store`.
     pub(crate) async fn start(
         &self,
         gyrus: &Gyrus,
         config: &Config,
         store: &Store,
     ) -> Result<Ready, Failure> {
+        let mut ready = self.alone(gyrus, config, store).await?;
+        if !config.assess.is_empty() {
+            let assessor = Self::parse(config.assess.iter().map(String::as_str))?;
+            let assessor = assessor.alone(gyrus, config, store).await?;
+            ready.assessor = Some(assessor.router);
+            ready.secrets.extend(assessor.secrets);
+        }
+        Ok(ready)
+    }
+
+    async fn alone(&self, gyrus: &Gyrus, config: &Config, store: &Store) -> Result<Ready, Failure> {
         let blobs: Arc<dyn Blobs> = Arc::new(Pictures(store.clone()));
         if let [Name::Script(file)] = self.names.as_slice() {
             let router = Arc::new(Only(scripted(file, blobs).await?));
             return Ok(Ready {
                 router,
+                assessor: None,
                 secrets: Vec::new(),
             });
         }
@@ -177,6 +192,7 @@ impl Whom {
         }
         Ok(Ready {
             router: Arc::new(ModelRouter::new(candidates, policy)),
+            assessor: None,
             secrets: keys.secrets(),
         })
     }

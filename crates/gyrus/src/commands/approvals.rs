@@ -7,7 +7,7 @@ use gyrus_journal::Store;
 
 use crate::{
     Gyrus,
-    approvals::{self, Open},
+    approvals::{self, Became, Open},
     console::{choices, put, understand},
     exit::Code,
     failure::Failure,
@@ -69,17 +69,25 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
     let open = all_open(&store)?;
     for open in &open {
         let name = short(&open.run.to_string()).to_owned();
-        let effect = &open.effect;
-        for line in card::lines(effect, &open.card, &name, &painter) {
+        let id = &open.id;
+        for line in card::lines(id, &open.card, &name, &painter) {
             writeln!(out, "{line}")?;
         }
-        let asked = time::ago(open.at_ms);
-        if approvals::is_answered(&store, open)? {
-            writeln!(out, "  asked {asked}; answered: gyrus resume {name}\n")?;
-        } else {
+        let asked = time::ago(open.valid.from_ms);
+        let left = open.valid.left_ms(time::now_ms());
+        if left == 0 {
             writeln!(
                 out,
-                "  asked {asked}: gyrus approve {name} {effect}, or gyrus deny {name} {effect}\n"
+                "  asked {asked}, and expired; to be asked anew: gyrus resume {name}\n"
+            )?;
+        } else if let Some(said) = approvals::waiting_answer(&store, open)? {
+            writeln!(out, "  asked {asked}; {said}: gyrus resume {name}\n")?;
+        } else {
+            let left = time::span(left);
+            writeln!(
+                out,
+                "  asked {asked}, expires in {left}: gyrus approve {name} {id}, or gyrus deny \
+                 {name} {id}\n"
             )?;
         }
     }
@@ -116,11 +124,11 @@ fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
     let mut lines = stdin().lock().lines();
     let mut answered = 0;
     for open in all_open(&store)? {
-        if approvals::is_answered(&store, &open)? {
+        if open.is_over() || approvals::waiting_answer(&store, &open)?.is_some() {
             continue;
         }
         let name = short(&open.run.to_string()).to_owned();
-        for line in card::lines(&open.effect, &open.card, &name, &painter) {
+        for line in card::lines(&open.id, &open.card, &name, &painter) {
             put(&format!("{line}\n"))?;
         }
         let said = loop {
@@ -135,8 +143,10 @@ fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
                 break said;
             }
         };
-        approvals::answer(&store, &open, person.clone(), said)?;
-        answered += 1;
+        match approvals::answer(&store, &open, person.clone(), said)? {
+            Became::Given => answered += 1,
+            Became::Void(failure) => put(&format!("{failure}\n"))?,
+        }
     }
     put(&format!(
         "{answered} answered; parked runs go on with: gyrus resume RUN\n"

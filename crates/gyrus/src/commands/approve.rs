@@ -1,32 +1,32 @@
 //! `gyrus approve`, and what it shares with `gyrus deny`
 
 use clap::Args;
-use gyrus_contract::{EffectId, RunId};
+use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
 
 use super::resume;
 use crate::{
     Gyrus,
-    approvals::{self, Answer, Open, Reach},
+    approvals::{self, Answer, Became, Open, QuestionId, Reach},
     console::put,
     exit::Code,
     failure::Failure,
     own_child,
     select::{self, short},
-    terminal,
+    terminal, time,
 };
 
 /// Say yes to what a run asks
 ///
-/// The yes holds for exactly the call that the card shows. Without EFFECT the run must have one
-/// open question.
+/// The yes holds for exactly the call that the card shows, and until the card expires. Without CARD
+/// the run must have one open question.
 #[derive(Args)]
 pub(crate) struct Approve {
     /// The run: `last`, its id, or the start or end of it
     run: String,
-    /// The effect that asks, like 2.3
-    effect: Option<EffectId>,
+    /// The card, like 2.3
+    card: Option<QuestionId>,
     /// The answer, where the agent asks a question
     #[arg(long, value_name = "WORDS")]
     answer: Option<String>,
@@ -49,7 +49,7 @@ impl Approve {
             words: self.answer,
             reach,
         };
-        answer(gyrus, &self.run, self.effect.as_ref(), yes)
+        answer(gyrus, &self.run, self.card.as_ref(), yes)
     }
 }
 
@@ -57,16 +57,16 @@ impl Approve {
 pub(super) fn answer(
     gyrus: &Gyrus,
     given: &str,
-    effect: Option<&EffectId>,
+    card: Option<&QuestionId>,
     answer: Answer,
 ) -> Result<Code, Failure> {
     own_child::refuse("answer for a person")?;
     let store = gyrus.store()?;
     let run = select::find(&store, given)?;
-    let open = the_question(&store, run, effect)?;
+    let open = the_question(&store, run, card)?;
     let verdict = match (&answer, open.card.question) {
         (Answer::Yes { words: None, .. }, true) => {
-            return Err(Failure::usage(format!("{} asks a question", open.effect))
+            return Err(Failure::usage(format!("{} asks a question", open.id))
                 .hint("answer it: gyrus approve RUN --answer WORDS"));
         }
         (
@@ -77,13 +77,13 @@ pub(super) fn answer(
             false,
         ) if open.card.wider.is_empty() => {
             return Err(
-                Failure::usage(format!("{} can only be allowed once", open.effect))
+                Failure::usage(format!("{} can only be allowed once", open.id))
                     .hint("approve it without --session and --always"),
             );
         }
         (Answer::Yes { words: Some(_), .. }, false) => {
             return Err(
-                Failure::usage(format!("{} asks for leave, not for words", open.effect))
+                Failure::usage(format!("{} asks for leave, not for words", open.id))
                     .hint("a yes has no conditions; to say what to do instead: gyrus deny"),
             );
         }
@@ -92,7 +92,10 @@ pub(super) fn answer(
         (Answer::No { .. }, _) => "denied",
     };
     let person = terminal::person(&gyrus.environment, "command line");
-    approvals::answer(&store, &open, person, answer)?;
+    let leave = matches!(answer, Answer::Yes { words: None, .. });
+    if let Became::Void(failure) = approvals::answer(&store, &open, person, answer)? {
+        return Err(failure);
+    }
     // A child goes on when the run that a person started does.
     let mut root = run;
     while let Some(parent) = resume::settings(&store, root)?.started.parent {
@@ -101,28 +104,36 @@ pub(super) fn answer(
     let name = short(&root.to_string()).to_owned();
     let then = match store.holder(&log_name(root))? {
         Some(_) => "the run goes on".to_owned(),
-        None => format!("the run is parked; to go on: gyrus resume {name}"),
+        None => {
+            let until = match leave {
+                true => {
+                    let left = time::span(open.valid.left_ms(time::now_ms()));
+                    format!(" (the yes counts for another {left})")
+                }
+                false => String::new(),
+            };
+            format!("the run is parked; to go on: gyrus resume {name}{until}")
+        }
     };
-    put(&format!(
-        "{verdict} {} of run {name}; {then}\n",
-        open.effect
-    ))?;
+    put(&format!("{verdict} {} of run {name}; {then}\n", open.id))?;
     Ok(Code::Reached)
 }
 
-fn the_question(store: &Store, run: RunId, effect: Option<&EffectId>) -> Result<Open, Failure> {
+/// The question that is meant, and not yet answered.
+fn the_question(store: &Store, run: RunId, card: Option<&QuestionId>) -> Result<Open, Failure> {
     let name = short(&run.to_string()).to_owned();
-    let mut open = approvals::open(store, run)?;
-    let mut answered = false;
+    let mut answered = None;
     let mut unanswered = Vec::new();
-    for question in open
-        .drain(..)
-        .filter(|open| effect.is_none_or(|wanted| *wanted == open.effect))
-    {
-        if approvals::is_answered(store, &question)? {
-            answered = true;
-        } else {
-            unanswered.push(question);
+    for question in approvals::open(store, run)? {
+        if card.is_some_and(|card| card.effect != question.id.effect) {
+            continue;
+        }
+        if let Some(card) = card.filter(|card| **card != question.id) {
+            return Err(approvals::asked_anew(&name, card, &question.id));
+        }
+        match approvals::waiting_answer(store, &question)? {
+            Some(said) => answered = Some(said),
+            None => unanswered.push(question),
         }
     }
     if unanswered.len() > 1 {
@@ -130,20 +141,23 @@ fn the_question(store: &Store, run: RunId, effect: Option<&EffectId>) -> Result<
             .iter()
             .map(|open| {
                 let of = short(&open.run.to_string()).to_owned();
-                format!("\n    {of} {}: {}", open.effect, open.card.sentence)
+                format!("\n    {of} {}: {}", open.id, open.card.sentence)
             })
             .collect();
         return Err(
             Failure::usage(format!("run {name} asks {} things", unanswered.len()))
-                .hint(format!("say which, by run and effect:{}", list.concat())),
+                .hint(format!("say which, by run and card:{}", list.concat())),
         );
     }
-    unanswered.pop().ok_or_else(|| match effect {
-        _ if answered => Failure::usage(format!("run {name} has its answer already"))
+    if let Some(question) = unanswered.pop() {
+        return Ok(question);
+    }
+    Err(match (answered, card) {
+        (Some(said), _) => Failure::usage(format!("run {name} has its answer already: {said}"))
             .hint(format!("to go on: gyrus resume {name}")),
-        Some(effect) => Failure::usage(format!("run {name} asks nothing at {effect}"))
+        (None, Some(card)) => Failure::usage(format!("run {name} asks nothing at {card}"))
             .hint("see what is asked: gyrus approvals"),
-        None => Failure::usage(format!("run {name} asks nothing"))
+        (None, None) => Failure::usage(format!("run {name} asks nothing"))
             .hint("see what is asked: gyrus approvals"),
     })
 }

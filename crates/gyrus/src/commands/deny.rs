@@ -1,17 +1,20 @@
 //! `gyrus deny`
 
+use crate::{
+    Gyrus,
+    approvals::{Answer, QuestionId},
+    exit::Code,
+    failure::Failure,
+};
 use clap::Args;
-use gyrus_contract::EffectId;
-
-use crate::{Gyrus, approvals::Answer, exit::Code, failure::Failure};
 
 /// Say no to what a run asks
 #[derive(Args)]
 pub(crate) struct Deny {
     /// The run: `last`, its id, or the start or end of it
     run: String,
-    /// The effect that asks, like 2.3
-    effect: Option<EffectId>,
+    /// The card, like 2.3
+    card: Option<QuestionId>,
     /// Words for the model: why, or what to do instead
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -22,6 +25,6 @@ impl Deny {
         let answer = Answer::No {
             reason: self.reason,
         };
-        super::approve::answer(gyrus, &self.run, self.effect.as_ref(), answer)
+        super::approve::answer(gyrus, &self.run, self.card.as_ref(), answer)
     }
 }

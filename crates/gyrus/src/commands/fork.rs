@@ -13,7 +13,7 @@ use gyrus_kernel::{
 
 use super::resume;
 use crate::{
-    Gyrus,
+    Gyrus, browser,
     console::put,
     drive::{self, Drive},
     exit::Code,
@@ -59,6 +59,7 @@ impl Fork {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         own_child::refuse("fork a run")?;
         stopped::check(gyrus)?;
+        self.changes.approvals.announce()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;
@@ -77,12 +78,16 @@ impl Fork {
                 Some(folder) => ForkInto::Folder(new_folder(&home, folder)?),
                 None => ForkInto::InPlace,
             };
+            let wish = browser::Wish::of(before.started.screen.as_ref());
+            let screen = wish.map(|wish| wish.browser(&home));
             let ground = Ground {
                 workspace: match &into {
                     ForkInto::Folder(folder) => folder,
                     ForkInto::InPlace => &before.started.workspace,
                 },
                 sandbox: self.changes.approvals.sandbox(),
+                agent: &before.started.agent,
+                screen: screen.as_ref(),
             };
             let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
             let forked = kernel.fork(run, self.at, into, changes)?;

@@ -12,6 +12,7 @@ mod deny;
 mod approvals;
 mod runs;
 mod policy;
+mod look;
 mod show;
 mod trace;
 mod replay;
@@ -62,6 +63,7 @@ commands! {
     Deny(deny::Deny),
     Approvals(approvals::Approvals),
     Policy(policy::Policy),
+    Look(look::Look),
     Runs(runs::Runs),
     Show(show::Show),
     Trace(trace::Trace),

@@ -2,12 +2,13 @@
 
 use std::{
     io::{Write, stdout},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::{Args, Subcommand};
 use gyrus_contract::{
-    Containment, Decision, Does, Gate, Judgement, Mode, Network, Place, Risk, RunId, ToolCall,
+    Containment, DEFAULT_AGENT, Decision, Does, Gate, Judgement, Network, Place, Risk, RunId,
+    ToolCall,
 };
 use gyrus_tools::Registry;
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ use crate::{
     Gyrus,
     exit::Code,
     failure::Failure,
-    flags::SandboxWord,
+    flags::{Approve, SandboxWord},
     laid_down,
     new_run::workspace,
     organs::{self, Ground},
@@ -85,27 +86,51 @@ struct Explain {
     /// The command line, as one argument
     line: String,
     /// The mode that a run would have
-    #[arg(long, alias = "permission-mode", value_name = "MODE", default_value_t = Mode::Ask)]
-    approve: Mode,
+    #[arg(
+        long,
+        alias = "permission-mode",
+        value_name = "MODE",
+        default_value = "ask"
+    )]
+    approve: Approve,
+    /// Under whose trust a run would work
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_AGENT)]
+    agent: String,
     /// The folder that a run would work in (default: the current one)
     #[arg(long, value_name = "FOLDER")]
     workdir: Option<PathBuf>,
     /// As if commands were confined, or not
-    #[arg(long, value_name = "WHAT", default_value = "on")]
-    sandbox: SandboxWord,
+    #[arg(long, value_name = "WHAT")]
+    sandbox: Option<SandboxWord>,
     /// Print JSON: risk, decision, reasons, containment, parse
     #[arg(long)]
     json: bool,
 }
 
 impl Explain {
+    fn under<'a>(&'a self, workspace: &'a Path) -> Judgement<'a> {
+        Judgement {
+            agent: &self.agent,
+            workspace,
+            mode: self.approve.mode(),
+            exposed: true,
+            throwaway: false,
+            undoable: true,
+            grants: &[],
+            trusted: &[],
+            link_was_seen: false,
+        }
+    }
+
     fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let home = gyrus.home()?;
         let workspace = workspace(&home, self.workdir.as_deref())?;
         let store = home.store()?;
         let ground = Ground {
             workspace: &workspace,
-            sandbox: self.sandbox,
+            sandbox: self.sandbox.unwrap_or(self.approve.sandbox()),
+            agent: &self.agent,
+            screen: None,
         };
         let warden = organs::warden(&home, &store, ground)?;
         let registry = Registry::builtin();
@@ -120,20 +145,7 @@ impl Explain {
         let resolved = warden
             .resolve(&call, shell.spec(), place)
             .map_err(|error| Failure::usage(error.reason))?;
-        let verdict = warden.judge(
-            &resolved,
-            shell.spec(),
-            &Judgement {
-                workspace: &workspace,
-                mode: self.approve,
-                exposed: true,
-                throwaway: false,
-                undoable: true,
-                grants: &[],
-                trusted: &[],
-                link_was_seen: false,
-            },
-        );
+        let verdict = warden.judge(&resolved, shell.spec(), &self.under(&workspace));
         let command = resolved
             .command
             .ok_or_else(|| Failure::failed("the command line was not read"))?;

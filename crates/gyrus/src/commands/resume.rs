@@ -6,7 +6,7 @@ use gyrus_journal::{Store, Take};
 use gyrus_kernel::{Entry, Pins, RunStarted, log_name};
 
 use crate::{
-    Gyrus,
+    Gyrus, browser,
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
@@ -39,6 +39,7 @@ impl Resume {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         own_child::refuse("resume a run")?;
         stopped::check(gyrus)?;
+        self.changes.approvals.announce()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;
@@ -58,9 +59,13 @@ impl Resume {
         let code = runtime.block_on(async {
             let ready = model.start(gyrus, &config, &store).await?;
             let (live, ears) = ears();
+            let wish = browser::Wish::of(before.started.screen.as_ref());
+            let screen = wish.map(|wish| wish.browser(&home));
             let ground = Ground {
                 workspace: &before.started.workspace,
                 sandbox: self.changes.approvals.sandbox(),
+                agent: &before.started.agent,
+                screen: screen.as_ref(),
             };
             let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
             let ready = kernel.take(run, how, changes)?;

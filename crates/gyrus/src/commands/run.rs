@@ -6,7 +6,7 @@ use clap::Args;
 use gyrus_contract::{Origin, Text};
 
 use crate::{
-    Gyrus,
+    Gyrus, browser,
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
@@ -52,6 +52,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         stopped::check(gyrus)?;
+        self.flags.approvals.announce()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let goal = self.goal()?;
         let context = given::read(&self.context, self.goal == "-")?;
@@ -86,9 +87,12 @@ impl Run {
         let code = runtime.block_on(async {
             let ready = whom.start(gyrus, &config, &store).await?;
             let (live, ears) = ears();
+            let screen = browser::Wish::of(new.screen.as_ref()).map(|wish| wish.browser(&home));
             let ground = Ground {
                 workspace: &new.workspace,
                 sandbox: self.flags.approvals.sandbox(),
+                agent: &new.agent,
+                screen: screen.as_ref(),
             };
             let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
             let on_ask = new.on_ask;

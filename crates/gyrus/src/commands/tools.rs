@@ -7,7 +7,7 @@ use gyrus_contract::{Repeat, Touch};
 use gyrus_tools::Registry;
 
 use crate::{
-    Gyrus,
+    Gyrus, browser,
     exit::Code,
     failure::Failure,
     show::{
@@ -27,7 +27,11 @@ impl Tools {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let mut out = stdout().lock();
         let painter = Painter::new(&out, gyrus.environment.plain);
-        for spec in Registry::builtin().specs() {
+        let screen = browser::Wish::default().browser(&gyrus.home()?);
+        let of_screen = gyrus_screen::tools(&screen);
+        let mut specs = Registry::builtin().specs();
+        specs.extend(of_screen.iter().map(|tool| tool.spec().clone().into()));
+        for spec in specs {
             let touches: Vec<&str> = spec
                 .touches
                 .iter()
@@ -37,6 +41,7 @@ impl Tools {
                     Touch::Starts(_) => "starts processes",
                     Touch::Connects(_) => "connects to a host",
                     Touch::Clipboard => "uses the clipboard",
+                    Touch::Screen => "uses the screen",
                     Touch::Asks(_) => "asks you",
                 })
                 .collect();

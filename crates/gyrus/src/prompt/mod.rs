@@ -7,11 +7,12 @@
 mod editor;
 mod words;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use gyrus_contract::{Origin, RunId, Text};
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{Changes, Given, Kernel};
+use gyrus_screen::Browser;
 use tokio::runtime::Runtime;
 
 use self::{
@@ -47,6 +48,8 @@ struct Prompt<'a> {
     workspace: PathBuf,
     /// Found when it is needed first.
     whom: Option<Whom>,
+    /// The browser of the session; pages stay open from one goal to the next.
+    screen: Option<Arc<Browser>>,
     /// What comes with the next goal.
     context: Vec<Given>,
     /// The last run of the session.
@@ -57,8 +60,10 @@ struct Prompt<'a> {
 pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
     let (home, config) = (gyrus.home()?, gyrus.config()?);
     let store = home.store()?;
+    let screen = flags.screen.wish()?.map(|wish| wish.browser(&home));
     let mut prompt = Prompt {
         gyrus,
+        screen,
         workspace: new_run::workspace(&home, flags.workdir.as_deref())?,
         whom: Whom::named(gyrus, &config, &flags.model)?,
         runtime: drive::runtime()?,
@@ -70,6 +75,7 @@ pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
         last: None,
     };
     put(&prompt.greeting())?;
+    prompt.flags.approvals.announce()?;
     let mut editor = Editor::open(&prompt.home.state.join("history"), gyrus.environment.plain)?;
     loop {
         let typed = match editor.line()? {
@@ -120,9 +126,10 @@ impl Prompt<'_> {
                 self.whom = Some(Whom::parse([name.as_str()])?);
                 put("the next run asks it\n")?;
             }
-            Some(Word::Approve(mode)) => {
-                self.flags.approvals.approve = Some(mode);
-                put(&format!("the next run works in mode `{mode}`\n"))?;
+            Some(Word::Approve(word)) => {
+                self.flags.approvals.approve = Some(word);
+                put(&format!("the next run works in mode `{}`\n", word.mode()))?;
+                self.flags.approvals.announce()?;
             }
             Some(Word::Resume) => self.resume()?,
         }
@@ -143,7 +150,7 @@ impl Prompt<'_> {
         }
         .new_run()?;
         let on_ask = new.on_ask;
-        let (kernel, ears) = self.kernel(&whom)?;
+        let (kernel, ears) = self.kernel(&whom, &new.agent)?;
         let ready = kernel.create(new)?;
         // From here on the run has what came with its goal.
         self.context.clear();
@@ -158,10 +165,10 @@ impl Prompt<'_> {
         };
         let before = crate::commands::settings(&self.store, run)?;
         let whom = self.whom()?;
-        let (kernel, ears) = self.kernel(&whom)?;
+        let (kernel, ears) = self.kernel(&whom, &before.started.agent)?;
         let changes = Changes {
             limits: self.flags.limits.limits(),
-            mode: self.flags.approvals.approve,
+            mode: self.flags.approvals.mode(),
             pins: Some(whom.pins()),
             ..Changes::default()
         };
@@ -181,7 +188,7 @@ impl Prompt<'_> {
         Ok(found)
     }
 
-    fn kernel(&self, whom: &Whom) -> Result<(Kernel, Ears), Failure> {
+    fn kernel(&self, whom: &Whom, agent: &str) -> Result<(Kernel, Ears), Failure> {
         let started = whom.start(self.gyrus, &self.config, &self.store);
         let ready = self.runtime.block_on(started)?;
         let (live, ears) = ears();
@@ -193,6 +200,8 @@ impl Prompt<'_> {
             Ground {
                 workspace: &new_run::workspace(&self.home, self.flags.workdir.as_deref())?,
                 sandbox: self.flags.approvals.sandbox(),
+                agent,
+                screen: self.screen.as_ref(),
             },
         )?;
         Ok((kernel, ears))

@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use gyrus_contract::Mode;
-
-use crate::failure::Failure;
+use crate::{failure::Failure, flags::Approve};
 
 /// A line, understood.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +13,7 @@ pub(super) enum Word {
     File(PathBuf),
     Image(PathBuf),
     Model(String),
-    Approve(Mode),
+    Approve(Approve),
     Resume,
     Quit,
 }
@@ -129,7 +127,10 @@ mod tests {
             word("/file my\\ notes.txt"),
             Some(Word::File("my notes.txt".into()))
         );
-        assert_eq!(word("/approve edits"), Some(Word::Approve(Mode::Edits)));
+        assert_eq!(
+            word("/approve edits"),
+            Some(Word::Approve(Approve::Mode(gyrus_contract::Mode::Edits)))
+        );
         assert_eq!(word("/quit"), Some(Word::Quit));
         let error = |line: &str| understand(line).unwrap_err().to_string();
         assert!(error("/qiut").contains("did you mean `/quit`?"));

@@ -1,12 +1,12 @@
 //! An approval card in a terminal: our own sentence first, the model's words in a marked box.
 
-use gyrus_contract::EffectId;
 use gyrus_kernel::Card;
 
 use super::{
     paint::{Paint, Painter},
     visible,
 };
+use crate::approvals::QuestionId;
 
 /// Lines of details on one card. Who wants to see more looks at the run.
 const DETAIL_LINES: usize = 60;
@@ -16,7 +16,7 @@ const RULE: usize = 72;
 
 /// The card's lines. Every line of untrusted text begins with `┃`, so nothing in it can look like
 /// the card's end or like a word of ours.
-pub(crate) fn lines(effect: &EffectId, card: &Card, run: &str, painter: &Painter) -> Vec<String> {
+pub(crate) fn lines(id: &QuestionId, card: &Card, run: &str, painter: &Painter) -> Vec<String> {
     let inner = painter.columns.saturating_sub(4);
     let columns = painter.columns.min(RULE);
     let what = if card.question {
@@ -24,7 +24,7 @@ pub(crate) fn lines(effect: &EffectId, card: &Card, run: &str, painter: &Painter
     } else {
         "approval"
     };
-    let head = format!("┌ {what} {effect} ");
+    let head = format!("┌ {what} {id} ");
     let rule = "─".repeat(columns.saturating_sub(visible::width(&head)));
     let mut lines = vec![painter.paint(Paint::Ask, &format!("{head}{rule}"))];
     let frame = painter.paint(Paint::Ask, "│");
@@ -95,8 +95,8 @@ mod tests {
             )],
             wider: vec![gyrus_contract::Grant::PackageRegistries],
         };
-        let effect = "2.3".parse().unwrap();
-        let shown = lines(&effect, &card, "1a2b", &Painter::plain(44)).join("\n");
+        let id = "2.3".parse().unwrap();
+        let shown = lines(&id, &card, "1a2b", &Painter::plain(44)).join("\n");
         insta::assert_snapshot!(shown, @r"
         ┌ approval 2.3 ─────────────────────────────
         │ The tool `shell` wants to do something
@@ -113,7 +113,7 @@ mod tests {
         └───────────────────────────────────────────
         ");
         for columns in [20, 30, 200, 2_000] {
-            for line in lines(&effect, &card, "1a2b", &Painter::plain(columns)) {
+            for line in lines(&id, &card, "1a2b", &Painter::plain(columns)) {
                 assert!(visible::width(&line) <= columns, "{columns}: {line}");
             }
         }
@@ -129,8 +129,8 @@ mod tests {
             details,
             wider: Vec::new(),
         };
-        let effect = "1.1".parse().unwrap();
-        let shown = lines(&effect, &card, "1a2b", &Painter::plain(80));
+        let id = "1.1".parse().unwrap();
+        let shown = lines(&id, &card, "1a2b", &Painter::plain(80));
         assert!(
             shown
                 .iter()

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use gyrus_contract::{EffectId, MessageBody, ResolvedPath, Text, ToolCall};
+use gyrus_contract::{EffectId, MessageBody, ResolvedPath, Text, ToolCall, View};
 use gyrus_journal::{Payload, Reader};
-use gyrus_kernel::{Came, Ending, Entry, Inline, Settled, Stop, ToolResulted, summary};
+use gyrus_kernel::{
+    APPROVAL_REFUSED, Came, Ending, Entry, Inline, ScreenViewed, Settled, Stop, ToolResulted,
+    summary,
+};
 use serde_json::Value;
 
 use super::paint::Paint;
@@ -103,6 +106,7 @@ fn known(entry: &Entry, reader: &Reader) -> Line {
         ),
         Entry::ToolStarted(_) => Line::detail('·', "started"),
         Entry::ToolResulted(result) => observation(result, reader),
+        Entry::ScreenViewed(viewed) => looked(viewed, reader),
         Entry::Steered(_) | Entry::ApprovalAsked(_) | Entry::ApprovalAnswered(_) => people(entry),
         Entry::ValueTaken(_)
         | Entry::WaitStarted(_)
@@ -205,12 +209,27 @@ fn mind(entry: &Entry) -> Line {
             let words = fact.fact.as_str().or_else(|| fact.fact["text"].as_str());
             match (kind.as_str(), words) {
                 ("thought" | "reflection", Some(words)) => Line::main(Paint::Thought, '•', words),
+                (APPROVAL_REFUSED, Some(words)) => refused(&fact.fact, words),
                 (_, Some(words)) => Line::detail('·', format!("{kind}: {words}")),
                 (_, None) => Line::detail('·', format!("{kind} {}", fact.fact)),
             }
         }
         _ => other(entry),
     }
+}
+
+/// An answer that did not count.
+fn refused(fact: &Value, why: &str) -> Line {
+    let said = match fact["approved"].as_bool() {
+        Some(true) => "yes",
+        _ => "no",
+    };
+    let who = fact["by"]["id"].as_str().unwrap_or("somebody");
+    Line::main(
+        Paint::Ask,
+        '»',
+        format!("a {said} of {who} does not count: {why}"),
+    )
 }
 
 /// What people are asked and say.
@@ -253,6 +272,28 @@ fn people(entry: &Entry) -> Line {
         }
         _ => other(entry),
     }
+}
+
+/// A look at the screen in one line.
+fn looked(viewed: &ScreenViewed, reader: &Reader) -> Line {
+    let text = match read(&viewed.view, reader) {
+        Ok(text) => text,
+        Err(gone) => return Line::main(Paint::Aside, '◉', gone),
+    };
+    match of_view(&text) {
+        Some(words) => Line::main(Paint::Observation, '◉', words),
+        None => Line::main(Paint::Aside, '◉', text),
+    }
+}
+
+/// A recorded view in a few words; `None` if it is none.
+pub(super) fn of_view(text: &str) -> Option<String> {
+    let view: View = serde_json::from_str(text).ok()?;
+    let count = view.elements.len();
+    Some(format!(
+        "{} · {} · {count} elements",
+        view.title, view.address
+    ))
 }
 
 fn other(entry: &Entry) -> Line {

@@ -145,7 +145,12 @@ fn a_runs_own_command_cannot_answer_for_a_person() {
     );
     std::fs::write(world.path("script.toml"), script).unwrap();
     // In the sandbox it would not even see the state that it wants to answer in.
-    let said = world.run(&["--sandbox", "off"]).exits(0);
+    let unconfined = ["--sandbox", "off", "--on-ask", "park"];
+    world.run(&unconfined).exits(5);
+    world.gyrus(&["approve", "last"]).exits(0);
+    let said = world
+        .gyrus(&["resume", "last", "--sandbox", "off"])
+        .exits(0);
     assert!(
         said.err
             .contains("a command of a run cannot answer for a person"),

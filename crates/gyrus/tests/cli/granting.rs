@@ -138,3 +138,91 @@ fn the_gate_explains_itself() {
         assert!(!reasons.is_empty(), "{line}");
     }
 }
+
+/// Tries to write, then says how it went.
+const WRITES: &str = r#"
+[[reply]]
+calls = [{ tool = "write", arguments = { path = "out.txt", content = "hello" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "tried" } }]
+"#;
+
+#[test]
+fn a_run_works_under_the_trust_of_its_agent() {
+    let world = World::new(WRITES);
+    std::fs::create_dir(world.path("home")).unwrap();
+    let policy = world.path("home/policy.toml");
+    std::fs::write(
+        &policy,
+        "[agent.researcher]\ntools = [\"read\", \"finish\"]\n",
+    )
+    .unwrap();
+    world
+        .gyrus(&["run", "go", "--agent", "nobody"])
+        .exits(2)
+        .says("there is no agent `nobody`; there are default, researcher");
+    world
+        .gyrus(&["run", "go", "--agent", "researcher", "--max-steps", "1"])
+        .exits(3)
+        .says("not among the tools of the agent `researcher`");
+    let started =
+        |entry: &Entry| matches!(entry, Entry::RunStarted(it) if it.agent == "researcher");
+    assert!(world.entries().iter().any(started));
+    // As it stands today, and never without: an agent that is gone would be trusted with all.
+    let resume = ["resume", "last", "--max-steps", "9"];
+    std::fs::write(&policy, "").unwrap();
+    world.gyrus(&resume).exits(2).says("no agent `researcher`");
+    std::fs::write(&policy, "[agent.researcher]\nmode = \"read-only\"\n").unwrap();
+    world.gyrus(&resume).exits(0);
+    // The session goes on so; another one does not.
+    world
+        .gyrus(&["run", "-c", "again"])
+        .exits(0)
+        .says("mode `read-only` allows only");
+    assert_eq!(world.file("out.txt"), "");
+    world.gyrus(&["run", "anew"]).exits(0);
+    assert_eq!(world.file("out.txt"), "hello");
+    let explain = ["policy", "explain", "make", "--agent"];
+    let said = world
+        .gyrus(&[&explain[..], &["researcher"]].concat())
+        .exits(0);
+    assert!(said.out.contains("denied"), "{said:?}");
+    world.gyrus(&[&explain[..], &["nobody"]].concat()).exits(2);
+}
+
+#[test]
+fn without_a_sandbox_code_is_asked_about_in_every_mode() {
+    let script = WRITES.replace("\"write\"", "\"shell\"").replace(
+        "path = \"out.txt\", content = \"hello\"",
+        "command = \"sh made.sh\"",
+    );
+    let world = World::new(&script);
+    std::fs::write(world.work().join("made.sh"), "echo hello > out.txt\n").unwrap();
+    let bypass = [
+        "run",
+        "go",
+        "--workdir",
+        ".",
+        "--on-ask",
+        "park",
+        "--approve",
+        "bypass",
+    ];
+    let said = world.gyrus(&bypass).exits(5);
+    assert!(
+        said.err.contains("is still asked about each time"),
+        "{said:?}"
+    );
+    assert!(
+        said.err
+            .contains("nothing contains the code that it runs: the sandbox is turned off"),
+        "{said:?}"
+    );
+    assert!(!said.err.contains("you could allow"), "{said:?}");
+    let denied = [&bypass[..5], &["deny", "--approve", "yolo"]].concat();
+    world.gyrus(&denied);
+    assert_eq!(world.file("out.txt"), "");
+    world
+        .gyrus(&["policy", "explain", "cargo test", "--approve", "bypass"])
+        .exits(0);
+}

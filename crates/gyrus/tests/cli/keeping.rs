@@ -58,6 +58,30 @@ fn a_removed_run_is_gone_and_the_others_are_not() {
 }
 
 #[test]
+fn what_was_taken_back_of_a_removed_run_stays_the_persons() {
+    let world = World::new(THREE_STEPS);
+    world.run(&[]).exits(0);
+    let run = world.runs()[0].to_string();
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
+    assert_eq!(world.file("out.txt"), "");
+    let said = world.gyrus(&["runs", "rm", &run]).exits(0);
+    let kept = world.path("home/trash").join(&run);
+    let place = said
+        .err
+        .lines()
+        .find_map(|line| line.strip_prefix("  what undoing it took away stays in "));
+    let place = std::path::Path::new(place.expect("it is said"));
+    assert!(place.starts_with(kept.canonicalize().unwrap()), "{place:?}");
+    assert!(
+        !std::fs::read_dir(place)
+            .unwrap()
+            .collect::<Vec<_>>()
+            .is_empty()
+    );
+    assert!(world.store().names("undos").unwrap().is_empty());
+}
+
+#[test]
 fn pruning_keeps_what_replaying_needs() {
     // A goal that is too large for its entry stands in a blob.
     let world = World::new(THREE_STEPS);

@@ -138,6 +138,29 @@ fn standard_input_that_never_ends_is_not_read() {
 }
 
 #[test]
+fn an_ephemeral_run_sees_nothing_of_the_state_that_stays() {
+    let world = World::new(
+        r#"
+[[reply]]
+calls = [{ tool = "read", arguments = { path = "../state/gyrus/redaction.key" } }]
+[[reply]]
+calls = [{ tool = "write", arguments = { path = "../state/gyrus/stopped", content = "x" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "tried" } }]
+"#,
+    );
+    let mut gyrus = world.command(&["run", "go", "--ephemeral", "--approve", "auto"]);
+    gyrus
+        .env_remove("GYRUS_HOME")
+        .env("XDG_STATE_HOME", world.path("state"))
+        .env("XDG_CONFIG_HOME", world.path("config"));
+    let said = crate::support::said(gyrus.output().unwrap()).exits(0);
+    let refused = said.err.matches("touches gyrus's own state").count();
+    assert_eq!(refused, 2, "{said:#?}");
+    assert!(!world.path("state/gyrus/stopped").exists());
+}
+
+#[test]
 fn ephemeral_leaves_the_work_and_no_journal() {
     let world = World::new(THREE_STEPS);
     world.run(&["--ephemeral"]).exits(0);

@@ -261,12 +261,14 @@ fn commands(line: &str) -> String {
     tries("shell", &format!("command = \"{line}\""))
 }
 
-/// Has a run carry a command out without any sandbox, as is allowed in a folder that may be lost.
-/// It waits for a file `go`.
+/// Has a run carry a command out without any sandbox, as a person allows. It waits for a file `go`.
 fn unconfined(world: &World, line: &str, meanwhile: impl FnOnce()) {
     let line = format!("echo > begun; until [ -e go ]; do sleep 0.01; done; {line}; echo > tried");
     fs::write(world.path("script.toml"), commands(&line)).unwrap();
-    let running = world.start(&world.run_arguments(&["--sandbox", "off"]));
+    let arguments = ["--sandbox", "off", "--on-ask", "wait"];
+    let running = world.start(&world.run_arguments(&arguments));
+    world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
+    world.gyrus(&["approve", "last"]).exits(0);
     world.wait_for_file("begun", "\n");
     meanwhile();
     fs::write(world.work().join("go"), "").unwrap();

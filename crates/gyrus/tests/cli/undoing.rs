@@ -332,7 +332,7 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "committed" }
         fs::write(world.work().join("file"), "one\n").unwrap();
         git("add file");
         git("commit -qm one");
-        world.run(&["--sandbox", "off"]).exits(0);
+        world.run(&[]).exits(0);
         assert!(git("log --oneline").contains("two"));
         if touched {
             fs::write(world.work().join("more"), "").unwrap();
@@ -357,6 +357,47 @@ fn without_a_snapshot_nothing_is_undone() {
         .exits(2)
         .says("nobody knows how the folder looked before the run: the folder is too large");
     assert_eq!(world.file("out.txt"), "hello\n");
+}
+
+#[test]
+fn a_folder_of_thousands_of_files_is_edited_unasked_and_taken_back() {
+    let world = World::new(
+        r#"
+[[reply]]
+calls = [{ tool = "read", arguments = { path = "part7/file.307" } }]
+[[reply]]
+calls = [{ tool = "edit", arguments = { path = "part7/file.307", old_text = "number 307", new_text = "changed" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "edited" } }]
+"#,
+    );
+    for number in 0..6_000 {
+        let folder = world.work().join(format!("part{}", number % 100));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join(format!("file.{number}"));
+        fs::write(path, format!("number {number}\n")).unwrap();
+    }
+    let before = describe(&world.work());
+    // There is nobody to ask.
+    let run = || world.gyrus(&["run", "change one"]);
+    run().exits(0);
+    assert_eq!(world.file("part7/file.307"), "changed\n");
+    assert!(
+        !world
+            .entries()
+            .iter()
+            .any(|entry| entry.kind() == "approval.asked")
+    );
+    world
+        .gyrus(&["undo", "last", "--yes"])
+        .exits(0)
+        .says("part7/file.307");
+    assert_eq!(describe(&world.work()), before);
+    // It is the snapshot that makes the difference.
+    let large = fs::File::create(world.work().join("large")).unwrap();
+    large.set_len(1 << 40).unwrap();
+    run();
+    assert_eq!(world.file("part7/file.307"), "number 307\n");
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn wrong_inputs_are_refused_with_a_hint() {
         ),
         (&["run", "go", "--model", &broken], "did you mean `text`?"),
         (&["run", "go", "--loop", "raect"], "did you mean `react`?"),
-        (&["run", "go", "--approve", "yolo"], "`yolo` is not a mode"),
+        (&["run", "go", "--approve", "evrything"], "is not a mode"),
         (&["run", "go", "--workdir", person], "is your home folder"),
         (
             &["run", "go", "--workdir", "/"],
@@ -77,7 +77,7 @@ fn the_configuration_names_line_and_remedy() {
     std::fs::write(world.path("home/config.toml"), "\nmodl = \"x\"\n").unwrap();
     let said = world.run(&[]).exits(2);
     insta::assert_snapshot!(world.mask(&said.err), @r"
-    error: [folder]/home/config.toml, line 2: unknown key `modl`, expected one of `model`, `policy`, `keys`, `loop`, `approve`, `on-ask`, `limits`
+    error: [folder]/home/config.toml, line 2: unknown key `modl`, expected one of `model`, `assess`, `policy`, `keys`, `loop`, `approve`, `on-ask`, `limits`, `approvals`
       hint: did you mean `model`?
     ");
 }

@@ -80,6 +80,7 @@ impl World {
         ResolvedCall {
             tool: tool.spec().name.clone(),
             command: None,
+            aim: None,
             paths: BTreeMap::from_iter(paths),
             arguments,
         }

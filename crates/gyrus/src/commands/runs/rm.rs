@@ -1,7 +1,7 @@
 //! `gyrus runs rm`
 
 use clap::Args;
-use gyrus_kernel::log_name;
+use gyrus_kernel::{log_name, undo};
 
 use super::family;
 use crate::{
@@ -14,6 +14,8 @@ use crate::{
 };
 
 /// Remove runs for good, with the runs that they started
+///
+/// What `gyrus undo` took away stays in the trash, which is yours to empty; where it is, is said.
 #[derive(Args)]
 pub(crate) struct Rm {
     /// The runs: `last`, an id, or the start or end of one
@@ -42,8 +44,13 @@ impl Rm {
             }
         }
         for run in runs {
+            let trash = undo::forget(&store, run).map_err(Failure::failed)?;
             store.remove(&log_name(run))?;
             put(&format!("removed {run}\n"))?;
+            for folder in trash {
+                let folder = folder.display();
+                put(&format!("  what undoing it took away stays in {folder}\n"))?;
+            }
         }
         store.sweep()?;
         Ok(Code::Reached)

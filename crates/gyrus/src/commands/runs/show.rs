@@ -77,10 +77,7 @@ impl Show {
         }
         for open in approvals::open(&store, run)? {
             let of = short(&open.run.to_string()).to_owned();
-            let asks = format!(
-                "{} (gyrus approve {of} {})",
-                open.card.sentence, open.effect
-            );
+            let asks = format!("{} (gyrus approve {of} {})", open.card.sentence, open.id);
             rows.push(("asks", asks));
         }
         let mut out = stdout().lock();

@@ -240,12 +240,12 @@ fn result(outcome: &Outcome, rest: &str) -> Element {
     card.with(files)
 }
 
-fn picture(shown: &Shown, caption: &str) -> Markup {
+pub(super) fn picture(shown: &Shown, caption: &str) -> Markup {
     match shown {
         Shown::Here(picture, anchor) => {
             let image = Element::new("img")
                 .source(picture)
-                .set("alt", "a picture that the tool returned")
+                .set("alt", "a picture of the run")
                 .set("loading", "lazy");
             Element::new("figure")
                 .id(*anchor)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use gyrus_contract::{EffectId, Message, MessageBody, Origin, Part};
 use gyrus_journal::Reader;
-use gyrus_kernel::{Appended, Entry, Inline, Stop, Taken, ToolResulted, summary};
+use gyrus_kernel::{Appended, Entry, Inline, ScreenViewed, Stop, Taken, ToolResulted, summary};
 
 use super::{
     content,
@@ -157,6 +157,7 @@ impl<'a> Fold<'a> {
             | Entry::ApprovalAnswered(_)
             | Entry::ToolStarted(_)
             | Entry::ToolResulted(_) => self.follow_call(at_ms, entry, pictures),
+            Entry::ScreenViewed(viewed) => self.looked(at_ms, viewed, pictures),
             Entry::Steered(_)
             | Entry::Noted { .. }
             | Entry::ValueTaken(_)
@@ -304,6 +305,22 @@ impl<'a> Fold<'a> {
             }
             _ => {}
         }
+    }
+
+    fn looked(&mut self, at_ms: i64, viewed: ScreenViewed, pictures: &mut Pictures) {
+        let read = viewed
+            .view
+            .read(|id| self.reader.blob(id).map_err(Stop::from));
+        let words = match read {
+            Ok(text) => super::super::line::of_view(&text).unwrap_or(text),
+            Err(error) => format!("(it cannot be shown: {error})"),
+        };
+        let picture = viewed.frame.as_ref().map(|frame| {
+            let caption = format!("{} × {}", frame.width, frame.height);
+            (pictures.take(frame, self.reader), caption)
+        });
+        let words = Words::of(&words);
+        self.add(at_ms, Some(viewed.effect), What::Looked { words, picture });
     }
 
     fn outcome(&self, result: &ToolResulted, pictures: &mut Pictures) -> Outcome {

@@ -47,6 +47,14 @@ pub(super) fn item(item: &Item, context: &Context<'_>, rest: &str) -> Markup {
         What::Told(words) => {
             labelled("note", "·", "gyrus tells the model").body(words.render(Kind::Prose, rest))
         }
+        What::Looked { words, picture } => {
+            let mut shown = labelled("note", "◉", "looked at the screen");
+            shown = shown.body(words.render(Kind::Prose, rest));
+            match picture {
+                Some((seen, caption)) => shown.body(card::picture(seen, caption)),
+                None => shown,
+            }
+        }
         What::Called(call) => {
             let mut shown = labelled("call", "→", &call.tool);
             if let Some(judged) = &call.gate {

@@ -73,6 +73,13 @@ pub(super) enum What {
     Told(Words),
     /// A tool was called.
     Called(Box<Call>),
+    /// The screen was looked at.
+    Looked {
+        /// What was there, in a few words.
+        words: Words,
+        /// The picture with what to say of it, if one was taken.
+        picture: Option<(Shown, String)>,
+    },
     /// A person was asked, by the loop itself.
     Question(Vec<Approval>),
     /// A person amended the goal.

@@ -1,0 +1,81 @@
+//! The browser of this program: under a keeper, in a profile of this person.
+
+use std::{path::PathBuf, sync::Arc};
+
+use gyrus_contract::{CommandSpec, Digest, KeeperError};
+use gyrus_kernel::keeper::Keeper;
+use gyrus_screen::{Browser, Launch, LaunchError, ProfileChoice, RunCommand, find_program};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::home::Home;
+
+/// How the browser of a run is; stands in the run's first entry.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wish {
+    /// A profile that stays; one that is gone afterwards if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) profile: Option<String>,
+    /// In a window of the person's desktop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) visible: bool,
+    /// Without the sandbox that the browser itself has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) without_sandbox: bool,
+}
+
+impl Wish {
+    /// What a run was started with; nothing for one that has no screen.
+    pub(crate) fn of(screen: Option<&Value>) -> Option<Self> {
+        serde_json::from_value(screen?.clone()).ok()
+    }
+
+    /// The browser, which is started when it is needed.
+    pub(crate) fn browser(&self, home: &Home) -> Arc<Browser> {
+        let launch = Launch {
+            visible: self.visible,
+            without_sandbox: self.without_sandbox,
+            ..Launch::default()
+        };
+        Arc::new(browser(home, launch, self.profile.clone()))
+    }
+}
+
+/// Why there is no browser here, if there is none.
+pub(crate) fn missing() -> Option<LaunchError> {
+    find_program(None).err()
+}
+
+/// Where profiles are. What root's browser has cannot lie in root's home: it is not root's.
+fn profiles(home: &Home) -> PathBuf {
+    match rustix::process::geteuid().is_root() {
+        false => home.state.join("profiles"),
+        true => {
+            let of = Digest::of_json(&home.state.to_string_lossy()).to_string();
+            let short: String = of.chars().take(16).collect();
+            PathBuf::from("/var/lib/gyrus/profiles").join(short)
+        }
+    }
+}
+
+/// A browser that is started when it is needed.
+pub(crate) fn browser(home: &Home, launch: Launch, profile: Option<String>) -> Browser {
+    let choice = match profile {
+        None => ProfileChoice::Ephemeral,
+        Some(name) => ProfileChoice::Named {
+            below: profiles(home),
+            name,
+        },
+    };
+    let run: RunCommand = Arc::new(|command: CommandSpec| {
+        Box::pin(async move {
+            let keeper = tokio::task::spawn_blocking(Keeper::start).await;
+            let keeper = keeper.map_err(|error| KeeperError::Keeper {
+                reason: error.to_string(),
+            })??;
+            keeper.run(command).await
+        })
+    });
+    Browser::new(launch, choice, run)
+}

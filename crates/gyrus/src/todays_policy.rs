@@ -1,0 +1,113 @@
+//! The gate under the policy as it stands at this moment.
+//!
+//! A run may wait for a person for hours, and the person may lay down something stricter meanwhile.
+//! So before each verdict the policy files are read again; where they differ from what the process
+//! began with, a call is judged under both, and the stricter verdict wins. What was loosened holds
+//! from the next process on.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use gyrus_contract::{
+    Decision, Gate, Judgement, Place, ResolvedCall, Risk, ToolCall, ToolSpec, Unresolvable, Verdict,
+};
+use gyrus_gate::Warden;
+
+use crate::{home::Home, laid_down};
+
+/// What the files hold, whatever that is.
+type Texts = Vec<Option<Vec<u8>>>;
+
+/// A warden, and the files that its policy was read from.
+pub(crate) struct TodaysPolicy {
+    warden: Warden,
+    home: Home,
+    workspace: PathBuf,
+    began_with: Texts,
+    /// What was read last, if it differs from that.
+    last: Mutex<Option<(Texts, Under)>>,
+}
+
+/// The warden under the files as they are, or why they cannot be read.
+type Under = Arc<Result<Warden, String>>;
+
+impl TodaysPolicy {
+    /// Has `make` read the files and make the warden.
+    pub(crate) fn over<E>(
+        home: &Home,
+        workspace: &Path,
+        make: impl FnOnce() -> Result<Warden, E>,
+    ) -> Result<Self, E> {
+        // Read before they are used, so that no change falls in between.
+        let began_with = texts(home, workspace);
+        Ok(Self {
+            warden: make()?,
+            home: home.clone(),
+            workspace: workspace.to_owned(),
+            began_with,
+            last: Mutex::new(None),
+        })
+    }
+
+    /// The warden under what was laid down since; `None` if nothing was.
+    fn since(&self) -> Option<Under> {
+        let now = texts(&self.home, &self.workspace);
+        if now == self.began_with {
+            return None;
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((texts, under)) = &*last
+            && *texts == now
+        {
+            return Some(under.clone());
+        }
+        let under = laid_down::policy(&self.home, &self.workspace)
+            .map(|policy| self.warden.clone().under(policy))
+            .map_err(|failure| failure.to_string());
+        let under = Arc::new(under);
+        *last = Some((now, under.clone()));
+        Some(under)
+    }
+}
+
+fn texts(home: &Home, workspace: &Path) -> Texts {
+    let files = laid_down::files(home, workspace);
+    files.iter().map(|(file, _)| fs::read(file).ok()).collect()
+}
+
+impl Gate for TodaysPolicy {
+    fn resolve(
+        &self,
+        call: &ToolCall,
+        spec: &ToolSpec,
+        place: Place<'_>,
+    ) -> Result<ResolvedCall, Unresolvable> {
+        self.warden.resolve(call, spec, place)
+    }
+
+    fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict {
+        let mut verdict = self.warden.judge(call, spec, under);
+        let Some(since) = self.since() else {
+            return verdict;
+        };
+        match &*since {
+            Ok(warden) => {
+                let today = warden.judge(call, spec, under);
+                match today.decision > verdict.decision {
+                    true => today,
+                    false => verdict,
+                }
+            }
+            // Nobody knows what it would say. What changes nothing goes on.
+            Err(reason) if verdict.risk > Risk::Safe => {
+                verdict.decision = Decision::Deny;
+                verdict.reasons = vec![reason.clone()];
+                verdict
+            }
+            Err(_) => verdict,
+        }
+    }
+}

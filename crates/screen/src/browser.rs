@@ -1,0 +1,340 @@
+//! A browser as a screen: opened when it is first looked at, and again after it was lost.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use gyrus_contract::{Boxed, Exit, Look, Screen, ScreenError, Seen};
+use serde::de::IgnoredAny;
+use serde_json::json;
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    Launch, LaunchError, Profile, RunCommand, WORLD,
+    cdp::{Cdp, CdpError, Event},
+    launch,
+    page::SOURCE,
+    state::{Order, State},
+    view::Memory,
+};
+
+/// Until a browser that was started shows its first page. On a busy machine it takes seconds.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// Which profile a browser has.
+#[derive(Debug, Clone)]
+pub enum ProfileChoice {
+    /// One that is gone afterwards.
+    Ephemeral,
+    /// The one of this name, below this folder.
+    Named {
+        /// Where profiles are.
+        below: PathBuf,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// A browser of gyrus's own. Nothing is started until it is looked at.
+pub struct Browser {
+    launch: Launch,
+    profile: ProfileChoice,
+    run: RunCommand,
+    open: tokio::sync::Mutex<Option<Arc<Session>>>,
+    /// Documents of sessions that were lost: their numbers are not given again.
+    counted: AtomicU32,
+}
+
+impl Browser {
+    /// A browser that is started so, when it is needed, by `run`.
+    pub fn new(launch: Launch, profile: ProfileChoice, run: RunCommand) -> Self {
+        Self {
+            launch,
+            profile,
+            run,
+            open: tokio::sync::Mutex::default(),
+            counted: AtomicU32::new(0),
+        }
+    }
+
+    /// The session that is open, or a new one.
+    pub(crate) async fn session(&self, documents: u32) -> Result<Arc<Session>, ScreenError> {
+        let mut open = self.open.lock().await;
+        if let Some(session) = open.as_ref() {
+            match session.lost() {
+                None => return Ok(session.clone()),
+                Some(reason) => {
+                    self.counted.fetch_max(session.state().documents, Ordering::Relaxed);
+                    // Told once; the next one who asks gets another.
+                    *open = None;
+                    return Err(ScreenError::Lost { reason });
+                }
+            }
+        }
+        let profile = match &self.profile {
+            ProfileChoice::Ephemeral => Profile::ephemeral(),
+            ProfileChoice::Named { below, name } => Profile::named(below, name),
+        };
+        let documents = documents.max(self.counted.load(Ordering::Relaxed));
+        let opened = async {
+            let profile = profile.map_err(LaunchError::from).map_err(unavailable)?;
+            Session::open(&self.launch, profile, &self.run, documents).await
+        };
+        let session = Arc::new(opened.await?);
+        *open = Some(session.clone());
+        Ok(session)
+    }
+}
+
+fn unavailable(error: impl std::fmt::Display) -> ScreenError {
+    ScreenError::Unavailable {
+        reason: error.to_string(),
+    }
+}
+
+impl Screen for Browser {
+    fn look(&self, look: Look) -> Boxed<'_, Result<Seen, ScreenError>> {
+        Box::pin(async move {
+            let session = self.session(look.documents).await?;
+            session.see(look).await
+        })
+    }
+}
+
+/// A browser that runs.
+pub(crate) struct Session {
+    pub(crate) id: String,
+    pub(crate) launch: Launch,
+    pub(crate) cdp: Cdp,
+    pub(crate) profile: Profile,
+    state: Arc<Mutex<State>>,
+    changed: watch::Receiver<u64>,
+    /// Why the browser ended, once it has.
+    ended: Arc<Mutex<Option<String>>>,
+    memory: Mutex<Memory>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The keeper's future goes with its task, and the browser with the keeper.
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Session {
+    async fn open(
+        launch: &Launch,
+        profile: Profile,
+        run: &RunCommand,
+        documents: u32,
+    ) -> Result<Self, ScreenError> {
+        let started = launch::start(launch, &profile, run).map_err(unavailable)?;
+        let state = Arc::new(Mutex::new(State {
+            documents,
+            ..State::default()
+        }));
+        let (changes, changed) = watch::channel(0);
+        let listening = (state.clone(), launch.clone());
+        let (cdp, reading) = Cdp::start(started.to, started.from, move |cdp| {
+            let (cdp, (state, launch)) = (cdp.clone_weak(), listening);
+            Box::new(move |event: Event<'_>| {
+                let (order, count) = {
+                    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                    let order = state.take(event);
+                    (order, state.changes)
+                };
+                if let (Some(order), Some(cdp)) = (order, cdp.upgrade()) {
+                    obey(&cdp, &launch, order);
+                }
+                let _ = changes.send(count);
+            })
+        });
+        let ended = Arc::new(Mutex::new(None));
+        let told = (ended.clone(), cdp.clone());
+        let running = tokio::spawn(async move {
+            let reason = match started.running.await {
+                Ok(outcome) => {
+                    let how = match outcome.exit {
+                        Exit::Code(code) => format!("it ended with code {code}"),
+                        Exit::Signal(signal) => format!("it was ended by signal {signal}"),
+                        Exit::TimedOut => "it ran for too long".to_owned(),
+                    };
+                    let said = outcome.output.head + &outcome.output.tail;
+                    let last = said.lines().rfind(|line| !line.trim().is_empty());
+                    last.map_or(how.clone(), |last| format!("{how}: {last}"))
+                }
+                Err(error) => error.to_string(),
+            };
+            let (ended, cdp) = told;
+            *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.clone());
+            cdp.give_up(&reason);
+        });
+        let session = Self {
+            id: uuid::Uuid::new_v4().to_string(),
+            launch: launch.clone(),
+            cdp,
+            profile,
+            state,
+            changed,
+            ended,
+            memory: Mutex::default(),
+            tasks: [reading, running],
+        };
+        session
+            .begin()
+            .await
+            .map_err(|error| ScreenError::Unavailable {
+                reason: format!(
+                    "the browser did not start: {}",
+                    session.lost().unwrap_or(error)
+                ),
+            })?;
+        Ok(session)
+    }
+
+    /// Orders what concerns the whole browser and waits for the first page.
+    async fn begin(&self) -> Result<(), String> {
+        let downloads = self.profile.folder().join("gyrus-downloads");
+        let asked: Result<IgnoredAny, CdpError> =
+            self.cdp.call("", "Browser.getVersion", json!({})).await;
+        asked.map_err(|error| error.to_string())?;
+        self.cdp
+            .send("", "Target.setDiscoverTargets", json!({"discover": true}));
+        self.cdp.send(
+            "",
+            "Browser.setDownloadBehavior",
+            json!({
+                "behavior": "allowAndName",
+                "downloadPath": downloads.to_string_lossy(),
+                "eventsEnabled": true,
+            }),
+        );
+        let attached: Result<IgnoredAny, CdpError> = self
+            .cdp
+            .call("", "Target.setAutoAttach", auto_attach())
+            .await;
+        attached.map_err(|error| error.to_string())?;
+        let page = self
+            .wait(START_LIMIT, |state| {
+                let tab = state.active_tab()?;
+                state.frames.get(&tab.target)?.world
+            })
+            .await;
+        page.map(|_| ())
+            .ok_or_else(|| "no page appeared in time".to_owned())
+    }
+
+    /// Why it is no longer there.
+    pub(crate) fn lost(&self) -> Option<String> {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.clone().or_else(|| self.cdp.ended())
+    }
+
+    /// What looks remember for the next one.
+    pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until `found` finds something in the state; `None` when it does not in time, or the
+    /// browser is gone.
+    pub(crate) async fn wait<T>(
+        &self,
+        limit: Duration,
+        mut found: impl FnMut(&State) -> Option<T>,
+    ) -> Option<T> {
+        let deadline = Instant::now() + limit;
+        let mut changed = self.changed.clone();
+        loop {
+            changed.borrow_and_update();
+            if let Some(found) = found(&self.state()) {
+                return Some(found);
+            }
+            if self.lost().is_some() {
+                return None;
+            }
+            match timeout_at(deadline, changed.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// Sessions for pages and for frames with a process of their own; workers are none of ours.
+fn auto_attach() -> serde_json::Value {
+    json!({
+        "autoAttach": true,
+        "waitForDebuggerOnStart": true,
+        "flatten": true,
+        "filter": [
+            {"type": "page"},
+            {"type": "iframe"},
+            {"exclude": true},
+        ],
+    })
+}
+
+/// Does what an event demands. Orders of one session are carried out one after the other.
+fn obey(cdp: &Cdp, launch: &Launch, order: Order) {
+    match order {
+        Order::SetUp { session, is_page } => {
+            let to = |method, params| cdp.send(&session, method, params);
+            to("Page.enable", json!({}));
+            to("Runtime.enable", json!({}));
+            to("Network.enable", json!({}));
+            to("DOM.enable", json!({}));
+            to("Inspector.enable", json!({}));
+            to("Target.setAutoAttach", auto_attach());
+            to(
+                "Page.addScriptToEvaluateOnNewDocument",
+                json!({"source": SOURCE, "worldName": WORLD, "runImmediately": true}),
+            );
+            to(
+                "Page.setInterceptFileChooserDialog",
+                json!({"enabled": true}),
+            );
+            if is_page && !launch.visible {
+                to(
+                    "Emulation.setDeviceMetricsOverride",
+                    json!({
+                        "width": launch.width,
+                        "height": launch.height,
+                        "deviceScaleFactor": launch.density,
+                        "mobile": false,
+                    }),
+                );
+                // A page that is not in front still paints and has the keyboard.
+                to(
+                    "Emulation.setFocusEmulationEnabled",
+                    json!({"enabled": true}),
+                );
+            }
+            to("Runtime.runIfWaitingForDebugger", json!({}));
+        }
+        Order::LetGo { session } => {
+            cdp.send(&session, "Runtime.runIfWaitingForDebugger", json!({}));
+            cdp.send("", "Target.detachFromTarget", json!({"sessionId": session}));
+        }
+        Order::Close { session, target } => {
+            cdp.send(&session, "Runtime.runIfWaitingForDebugger", json!({}));
+            cdp.send("", "Target.closeTarget", json!({"targetId": target}));
+        }
+        Order::CutOff { guid } => cdp.send("", "Browser.cancelDownload", json!({"guid": guid})),
+    }
+}

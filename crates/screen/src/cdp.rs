@@ -1,0 +1,426 @@
+//! The Chrome DevTools Protocol over the browser's debugging pipe: JSON messages that end with a
+//! NUL, one object each, with flat sessions (<https://chromedevtools.github.io/devtools-protocol/>).
+//!
+//! A pipe and never a port: nobody else on the machine can connect to it. Commands are answered
+//! by number; events go, in order, to one listener that must not block.
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+    time::timeout,
+};
+
+/// For one command. What takes longer than this will not come any more.
+const CALL_LIMIT: Duration = Duration::from_secs(15);
+
+/// A message that is longer, in bytes, is not read: the connection is given up.
+const MESSAGE_LIMIT: u64 = 256 * 1024 * 1024;
+
+/// What a command came to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CdpError {
+    /// The browser refuses.
+    #[error("the browser refuses `{method}`: {message}")]
+    Refused { method: String, message: String },
+    /// No answer came.
+    #[error("the browser did not answer `{method}` within {} s", CALL_LIMIT.as_secs())]
+    TimedOut { method: String },
+    /// The browser is gone.
+    #[error("the browser has gone: {reason}")]
+    Gone { reason: String },
+    /// The answer is not what the protocol says.
+    #[error("the browser's answer to `{method}` cannot be read: {reason}")]
+    Unreadable { method: String, reason: String },
+}
+
+/// Something that the browser tells by itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Event<'a> {
+    /// The session that it happened in; empty for the browser's own.
+    pub(crate) session: &'a str,
+    pub(crate) method: &'a str,
+    params: &'a RawValue,
+}
+
+impl Event<'_> {
+    /// What it says. An event of another form than expected tells nothing.
+    pub(crate) fn params<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_str(self.params.get()).ok()
+    }
+}
+
+/// Hears events.
+pub(crate) type Listener = Box<dyn FnMut(Event<'_>) + Send>;
+
+type Answer = Result<Box<RawValue>, CdpError>;
+
+/// A connection to a browser. Clones share it; it ends with the last of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Cdp {
+    shared: Arc<Shared>,
+}
+
+/// A connection that others keep.
+#[derive(Debug)]
+pub(crate) struct WeakCdp(Weak<Shared>);
+
+impl WeakCdp {
+    pub(crate) fn upgrade(&self) -> Option<Cdp> {
+        self.0.upgrade().map(|shared| Cdp { shared })
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    next: AtomicU64,
+    outgoing: mpsc::UnboundedSender<Vec<u8>>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    calls: HashMap<u64, (String, oneshot::Sender<Answer>)>,
+    /// Why no answer will come any more.
+    gone: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Command<'a, P> {
+    id: u64,
+    method: &'a str,
+    params: P,
+    #[serde(rename = "sessionId", skip_serializing_if = "str::is_empty")]
+    session: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    id: Option<u64>,
+    method: Option<&'a str>,
+    #[serde(rename = "sessionId", default)]
+    session: &'a str,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    error: Option<Refusal>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    message: String,
+    #[serde(default)]
+    data: Option<String>,
+}
+
+impl Cdp {
+    /// Speaks over `to` and `from` until they end or all clones are dropped. The handle is of the
+    /// task that reads.
+    pub(crate) fn start(
+        to: impl AsyncWrite + Send + Unpin + 'static,
+        from: impl AsyncRead + Send + Unpin + 'static,
+        listener: impl FnOnce(&Cdp) -> Listener,
+    ) -> (Self, JoinHandle<()>) {
+        let (outgoing, queue) = mpsc::unbounded_channel();
+        let cdp = Self {
+            shared: Arc::new(Shared {
+                next: AtomicU64::new(1),
+                outgoing,
+                waiting: Mutex::default(),
+            }),
+        };
+        let listener = listener(&cdp);
+        // Not to be kept alive by its own tasks.
+        let shared = Arc::downgrade(&cdp.shared);
+        tokio::spawn(write(to, queue));
+        let reading = tokio::spawn(async move {
+            let mut listener = listener;
+            let answer = |id, answer: Answer| {
+                if let Some(shared) = shared.upgrade() {
+                    shared.answer(id, answer);
+                }
+            };
+            let ended = read(from, &mut listener, answer).await;
+            let reason = match ended {
+                Ok(()) => "its pipe was closed".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            if let Some(shared) = shared.upgrade() {
+                shared.give_up(&reason);
+            }
+        });
+        (cdp, reading)
+    }
+
+    /// Asks `session` (empty: the browser itself) to do something, and waits for what comes of it.
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &self,
+        session: &str,
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<T, CdpError> {
+        let (sender, answer) = oneshot::channel();
+        let id = self.order(session, method, params, Some(sender))?;
+        let answer = match timeout(CALL_LIMIT, answer).await {
+            Ok(Ok(answer)) => answer?,
+            Ok(Err(_dropped)) => return Err(self.shared.gone()),
+            Err(_late) => {
+                self.shared.waiting().calls.remove(&id);
+                return Err(CdpError::TimedOut {
+                    method: method.to_owned(),
+                });
+            }
+        };
+        serde_json::from_str(answer.get()).map_err(|error| CdpError::Unreadable {
+            method: method.to_owned(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// As [`Self::call`], for what nobody waits for. Errors are lost.
+    pub(crate) fn send(&self, session: &str, method: &str, params: impl Serialize) {
+        let _ = self.order(session, method, params, None);
+    }
+
+    /// Why the browser is gone, if it is.
+    pub(crate) fn ended(&self) -> Option<String> {
+        self.shared.waiting().gone.clone()
+    }
+
+    /// Nobody will answer any more.
+    pub(crate) fn give_up(&self, reason: &str) {
+        self.shared.give_up(reason);
+    }
+
+    /// A handle that does not keep the connection.
+    pub(crate) fn clone_weak(&self) -> WeakCdp {
+        WeakCdp(Arc::downgrade(&self.shared))
+    }
+
+    fn order(
+        &self,
+        session: &str,
+        method: &str,
+        params: impl Serialize,
+        sender: Option<oneshot::Sender<Answer>>,
+    ) -> Result<u64, CdpError> {
+        let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let unreadable = |error: serde_json::Error| CdpError::Unreadable {
+            method: method.to_owned(),
+            reason: error.to_string(),
+        };
+        let mut line = serde_json::to_vec(&Command {
+            id,
+            method,
+            params,
+            session,
+        })
+        .map_err(unreadable)?;
+        line.push(0);
+        if let Some(sender) = sender {
+            let mut waiting = self.shared.waiting();
+            if waiting.gone.is_some() {
+                drop(waiting);
+                return Err(self.shared.gone());
+            }
+            waiting.calls.insert(id, (method.to_owned(), sender));
+        }
+        if self.shared.outgoing.send(line).is_err() {
+            self.shared.give_up("its pipe was closed");
+            return Err(self.shared.gone());
+        }
+        Ok(id)
+    }
+}
+
+impl Shared {
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, id: u64, answer: Answer) {
+        let waiting = self.waiting().calls.remove(&id);
+        if let Some((method, sender)) = waiting {
+            let answer = answer.map_err(|error| match error {
+                CdpError::Refused { message, .. } => CdpError::Refused { method, message },
+                other => other,
+            });
+            // Nobody waits any more if the call was dropped.
+            let _ = sender.send(answer);
+        }
+    }
+
+    fn give_up(&self, reason: &str) {
+        let mut waiting = self.waiting();
+        waiting.gone.get_or_insert_with(|| reason.to_owned());
+        waiting.calls.clear();
+    }
+
+    fn gone(&self) -> CdpError {
+        let reason = self.waiting().gone.clone();
+        CdpError::Gone {
+            reason: reason.unwrap_or_else(|| "it ended".to_owned()),
+        }
+    }
+}
+
+async fn write(mut to: impl AsyncWrite + Unpin, mut queue: mpsc::UnboundedReceiver<Vec<u8>>) {
+    while let Some(line) = queue.recv().await {
+        if to.write_all(&line).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(
+    from: impl AsyncRead + Unpin,
+    listener: &mut Listener,
+    answer: impl Fn(u64, Answer),
+) -> io::Result<()> {
+    let mut from = BufReader::with_capacity(64 * 1024, from);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // One more, to tell a message that just fits from one that does not.
+        let read = (&mut from)
+            .take(MESSAGE_LIMIT + 1)
+            .read_until(0, &mut line)
+            .await?;
+        if read == 0 {
+            return Ok(());
+        }
+        if line.pop() != Some(0) {
+            let what =
+                format!("it sent a message of more than {MESSAGE_LIMIT} bytes, or half a one");
+            return Err(io::Error::other(what));
+        }
+        let message: Message<'_> = serde_json::from_slice(&line)
+            .map_err(|error| io::Error::other(format!("it sent no protocol: {error}")))?;
+        match (message.id, message.method) {
+            (Some(id), _) => answer(id, answered(&message)),
+            (None, Some(method)) => listener(Event {
+                session: message.session,
+                method,
+                params: message.params.unwrap_or(RawValue::NULL),
+            }),
+            (None, None) => {}
+        }
+        // One huge message must not hold its room for ever.
+        line.shrink_to(1024 * 1024);
+    }
+}
+
+fn answered(message: &Message<'_>) -> Answer {
+    if let Some(refusal) = &message.error {
+        let mut words = refusal.message.clone();
+        if let Some(data) = &refusal.data {
+            words = format!("{words} ({data})");
+        }
+        return Err(CdpError::Refused {
+            method: String::new(),
+            message: words,
+        });
+    }
+    Ok(message.result.unwrap_or(RawValue::NULL).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc as std_mpsc;
+
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncReadExt, DuplexStream, duplex};
+
+    use super::*;
+
+    /// A browser of a few words: the test writes what it says.
+    fn connected() -> (Cdp, DuplexStream, DuplexStream, std_mpsc::Receiver<String>) {
+        let (to, theirs) = duplex(1 << 20);
+        let (ours, from) = duplex(1 << 20);
+        let (heard, events) = std_mpsc::channel();
+        let (cdp, _reading) = Cdp::start(to, from, |_| {
+            Box::new(move |event: Event<'_>| {
+                let params: Option<Value> = event.params();
+                let _ = heard.send(format!("{} {} {params:?}", event.session, event.method));
+            })
+        });
+        (cdp, theirs, ours, events)
+    }
+
+    async fn next(stream: &mut DuplexStream) -> Value {
+        let mut line = Vec::new();
+        loop {
+            match stream.read_u8().await.unwrap() {
+                0 => return serde_json::from_slice(&line).unwrap(),
+                byte => line.push(byte),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_find_their_calls_whatever_their_order() {
+        let (cdp, mut heard, mut says, events) = connected();
+        let asking = async {
+            tokio::join!(
+                cdp.call::<Value>("", "A.a", json!({"x": 1})),
+                cdp.call::<Value>("s", "B.b", json!({})),
+            )
+        };
+        let browser = async {
+            let (first, second) = (next(&mut heard).await, next(&mut heard).await);
+            assert_eq!(first["params"]["x"], 1);
+            assert!(first.get("sessionId").is_none());
+            assert_eq!(second["sessionId"], "s");
+            for line in [
+                json!({"method": "E.e", "sessionId": "s", "params": {"n": 2}}),
+                json!({"id": second["id"], "error": {"message": "no", "data": "why"}}),
+                json!({"id": 999, "result": {}}),
+                json!({"id": first["id"], "result": {"y": 1}}),
+            ] {
+                says.write_all(format!("{line}\0").as_bytes())
+                    .await
+                    .unwrap();
+            }
+        };
+        let ((one, two), ()) = tokio::join!(asking, browser);
+        assert_eq!(one.unwrap(), json!({"y": 1}));
+        assert_eq!(
+            two.unwrap_err().to_string(),
+            "the browser refuses `B.b`: no (why)"
+        );
+        assert_eq!(
+            events.try_recv().unwrap(),
+            r#"s E.e Some(Object {"n": Number(2)})"#
+        );
+    }
+
+    #[tokio::test]
+    async fn an_end_in_the_middle_answers_everybody() {
+        for last in ["", "{\"id\":", "no json\0", "{\"id\":1,\"result\":{}"] {
+            let (cdp, heard, mut says, _events) = connected();
+            let asking = cdp.call::<Value>("", "A.a", json!({}));
+            let browser = async {
+                says.write_all(last.as_bytes()).await.unwrap();
+                drop((says, heard));
+            };
+            let (one, ()) = tokio::join!(asking, browser);
+            assert!(matches!(one, Err(CdpError::Gone { .. })), "{last}: {one:?}");
+            let again = cdp.call::<Value>("", "A.a", json!({})).await;
+            assert!(matches!(again, Err(CdpError::Gone { .. })), "{again:?}");
+            assert!(cdp.ended().is_some());
+        }
+    }
+}

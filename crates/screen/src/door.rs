@@ -1,0 +1,23 @@
+//! The protocol as it is, for measurements and tests that compare what we see with what the
+//! browser itself says. Nothing of a run goes this way.
+
+use gyrus_contract::ScreenError;
+use serde_json::Value;
+
+use crate::browser::Browser;
+
+impl Browser {
+    /// Orders something of the page that is looked at and hands back what comes of it.
+    ///
+    /// # Errors
+    /// When there is no page, or the browser refuses.
+    #[doc(hidden)]
+    pub async fn devtools(&self, method: &str, params: Value) -> Result<Value, ScreenError> {
+        let session = self.session(0).await?;
+        let tab = session.tab()?;
+        let answered = session.cdp.call(&tab.session, method, params).await;
+        answered.map_err(|error| ScreenError::Unavailable {
+            reason: error.to_string(),
+        })
+    }
+}

@@ -1,0 +1,283 @@
+//! What hands do: mouse, keys, wheel. All of it goes to the session of the page, in CSS pixels of
+//! its window, also for what stands in frames with a process of their own: the browser finds
+//! those itself.
+
+mod keys;
+mod spot;
+
+pub(crate) use keys::{Chord, MODIFIERS, Stroke};
+pub(crate) use spot::{Missed, Spot, Target, quoted};
+
+use std::time::Duration;
+
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, json};
+
+use crate::{
+    browser::Session,
+    cdp::CdpError,
+    state::{State, TabState},
+};
+
+/// Steps of the mouse on its way while something is dragged.
+const DRAG_STEPS: u32 = 10;
+
+/// Until the browser tells that dragging has begun.
+const DRAG_LIMIT: Duration = Duration::from_secs(1);
+
+/// Nothing that a page does is waited for longer.
+const HOLD_LIMIT: Duration = Duration::from_secs(60);
+
+/// Characters that are typed key by key; longer text arrives at once, but for its last one.
+const TYPED_BY_KEY: usize = 100;
+
+/// A point in CSS pixels of the window.
+pub(crate) type Point = (f64, f64);
+
+/// Why a page does not answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// A dialog of the browser's holds it up.
+    Dialog {
+        kind: String,
+        message: String,
+    },
+    Crashed,
+    Closed,
+    /// The browser is gone, or says nothing.
+    Lost {
+        reason: String,
+    },
+}
+
+impl Held {
+    /// What holds a tab up, if anything does.
+    pub(crate) fn of(state: &State, number: u32) -> Option<Self> {
+        let Some(tab) = state.tabs.iter().find(|tab| tab.number == number) else {
+            return Some(Held::Closed);
+        };
+        if let Some(dialog) = &tab.dialog {
+            return Some(Held::Dialog {
+                kind: dialog.kind.clone(),
+                message: dialog.message.clone(),
+            });
+        }
+        let crashed = state.targets.get(&tab.session).is_some_and(|target| target.crashed);
+        crashed.then_some(Held::Crashed)
+    }
+}
+
+impl std::fmt::Display for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Held::Dialog { kind, message } => write!(
+                f,
+                "a dialog ({kind}) holds the page up: “{message}”; answer it with answer_dialog"
+            ),
+            Held::Crashed => f.write_str("the page crashed; reload it, or open another address"),
+            Held::Closed => f.write_str("the tab was closed"),
+            Held::Lost { reason } => write!(f, "the screen was lost: {reason}"),
+        }
+    }
+}
+
+/// A button of the mouse and how often it is pressed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Press {
+    /// `left`, `right` or `middle`.
+    pub(crate) button: &'static str,
+    pub(crate) count: u32,
+    /// Keys that are held down, as the protocol counts them.
+    pub(crate) modifiers: u32,
+}
+
+impl Session {
+    /// Does something with a tab for as long as nothing holds it up.
+    pub(crate) async fn unless_held<T>(
+        &self,
+        tab: &TabState,
+        doing: impl Future<Output = T>,
+    ) -> Result<T, Held> {
+        if let Some(held) = Held::of(&self.state(), tab.number) {
+            return Err(held);
+        }
+        let held = async {
+            let held = self.wait(HOLD_LIMIT, |state| Held::of(state, tab.number)).await;
+            held.unwrap_or_else(|| Held::Lost {
+                reason: self.lost().unwrap_or_else(|| "it does not answer".to_owned()),
+            })
+        };
+        tokio::select! {
+            biased;
+            done = doing => Ok(done),
+            held = held => Err(held),
+        }
+    }
+
+    async fn order(&self, tab: &TabState, method: &str, params: Value) -> Result<(), CdpError> {
+        let done: IgnoredAny = self.cdp.call(&tab.session, method, params).await?;
+        let _ = done;
+        Ok(())
+    }
+
+    async fn mouse(&self, tab: &TabState, params: Value) -> Result<(), CdpError> {
+        self.order(tab, "Input.dispatchMouseEvent", params).await
+    }
+
+    /// Moves the pointer.
+    pub(crate) async fn point_at(&self, tab: &TabState, (x, y): Point) -> Result<(), CdpError> {
+        self.mouse(tab, json!({"type": "mouseMoved", "x": x, "y": y})).await
+    }
+
+    /// Presses and releases a button.
+    pub(crate) async fn press(
+        &self,
+        tab: &TabState,
+        (x, y): Point,
+        press: Press,
+    ) -> Result<(), CdpError> {
+        let event = |kind: &str, count: u32| {
+            json!({
+                "type": kind, "x": x, "y": y, "button": press.button, "clickCount": count,
+                "modifiers": press.modifiers,
+            })
+        };
+        let events = (1..=press.count)
+            .flat_map(|count| [event("mousePressed", count), event("mouseReleased", count)])
+            .map(|params| self.mouse(tab, params));
+        // Sent at once, carried out one after the other.
+        let done = futures_util::future::join_all(events).await;
+        done.into_iter().collect()
+    }
+
+    /// Turns the wheel.
+    pub(crate) async fn wheel(
+        &self,
+        tab: &TabState,
+        (x, y): Point,
+        (across, down): Point,
+    ) -> Result<(), CdpError> {
+        let turned = json!({"type": "mouseWheel", "x": x, "y": y, "deltaX": across, "deltaY": down});
+        self.mouse(tab, turned).await
+    }
+
+    /// Drags from one point to another, as a page wants it: by the mouse alone, or by the browser's
+    /// own dragging if it begins.
+    pub(crate) async fn drag(
+        &self,
+        tab: &TabState,
+        from: Point,
+        to: Point,
+        is_draggable: bool,
+    ) -> Result<(), CdpError> {
+        self.state().dragged = None;
+        let intercept = |enabled: bool| json!({"enabled": enabled});
+        self.order(tab, "Input.setInterceptDrags", intercept(true)).await?;
+        let dragged = self.drag_intercepted(tab, from, to, is_draggable).await;
+        self.cdp.send(&tab.session, "Input.setInterceptDrags", intercept(false));
+        dragged
+    }
+
+    async fn drag_intercepted(
+        &self,
+        tab: &TabState,
+        from: Point,
+        to: Point,
+        is_draggable: bool,
+    ) -> Result<(), CdpError> {
+        let button = |kind: &str, (x, y): Point| {
+            let buttons = i32::from(kind != "mouseReleased");
+            json!({
+                "type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1,
+            })
+        };
+        self.mouse(tab, button("mousePressed", from)).await?;
+        let mut carried = None;
+        for step in 1..=DRAG_STEPS {
+            let part = f64::from(step) / f64::from(DRAG_STEPS);
+            let point = (from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part);
+            self.mouse(tab, button("mouseMoved", point)).await?;
+            if is_draggable && step == 2 {
+                carried = self.wait(DRAG_LIMIT, |state| state.dragged.clone()).await;
+            }
+            if let Some(data) = &carried {
+                let over = |kind: &str| json!({"type": kind, "x": point.0, "y": point.1, "data": data});
+                if step == 2 {
+                    self.order(tab, "Input.dispatchDragEvent", over("dragEnter")).await?;
+                }
+                self.order(tab, "Input.dispatchDragEvent", over("dragOver")).await?;
+            }
+        }
+        if let Some(data) = &carried {
+            let drop = json!({"type": "drop", "x": to.0, "y": to.1, "data": data});
+            self.order(tab, "Input.dispatchDragEvent", drop).await?;
+        }
+        self.mouse(tab, button("mouseReleased", to)).await
+    }
+
+    /// Presses and releases a key with those that are held with it.
+    pub(crate) async fn strike(&self, tab: &TabState, chord: &Chord) -> Result<(), CdpError> {
+        let events = chord.events().into_iter();
+        let events = events.map(|event| self.order(tab, "Input.dispatchKeyEvent", event));
+        let done = futures_util::future::join_all(events).await;
+        done.into_iter().collect()
+    }
+
+    /// Puts text where the keyboard goes. Short text comes as a person types it, key by key; of
+    /// long text only the last character does, so that what listens to keys hears of it.
+    pub(crate) async fn type_in(&self, tab: &TabState, text: &str, lines: bool) -> Result<(), CdpError> {
+        let by_key = text.chars().count() <= TYPED_BY_KEY;
+        let last = text.char_indices().last().map_or(0, |(at, _)| at);
+        let (bulk, keyed) = text.split_at(if by_key { 0 } else { last });
+        let mut events = Vec::new();
+        if !bulk.is_empty() {
+            events.push(("Input.insertText", json!({"text": bulk})));
+        }
+        for stroke in Stroke::of(keyed, lines) {
+            match stroke {
+                Stroke::Key(chord) => {
+                    let keys = chord.events().into_iter();
+                    events.extend(keys.map(|event| ("Input.dispatchKeyEvent", event)));
+                }
+                Stroke::Text(text) => events.push(("Input.insertText", json!({"text": text}))),
+            }
+        }
+        let events = events
+            .into_iter()
+            .map(|(method, params)| self.order(tab, method, params));
+        let done = futures_util::future::join_all(events).await;
+        done.into_iter().collect()
+    }
+
+    /// Gives files to an input for files: by its object in our world, or by the browser's number.
+    pub(crate) async fn give_files(
+        &self,
+        session: &str,
+        node: Value,
+        file: &std::path::Path,
+    ) -> Result<(), CdpError> {
+        let mut order = json!({"files": [file.to_string_lossy()]});
+        if let (Some(order), Value::Object(node)) = (order.as_object_mut(), node) {
+            order.extend(node);
+        }
+        let done: Result<IgnoredAny, CdpError> =
+            self.cdp.call(session, "DOM.setFileInputFiles", order).await;
+        done.map(|_| ())
+    }
+
+    /// The object of an expression in our world of a frame.
+    pub(crate) async fn object(&self, session: &str, world: i64, expression: &str) -> Option<Value> {
+        #[derive(Deserialize)]
+        struct Evaluated {
+            result: Remote,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Remote {
+            object_id: Option<String>,
+        }
+        let order = json!({"expression": expression, "contextId": world});
+        let found: Evaluated = self.cdp.call(session, "Runtime.evaluate", order).await.ok()?;
+        Some(json!({"objectId": found.result.object_id?}))
+    }
+}

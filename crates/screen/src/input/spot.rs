@@ -1,0 +1,365 @@
+//! Where an input goes: an element, by its id or by a point of the picture, with what is true of
+//! it at this moment and where the mouse reaches it.
+
+use std::collections::BTreeSet;
+
+use gyrus_contract::{Aim, Aimed, ElementId, ElementState, Form, Starts};
+use serde::Deserialize;
+
+use super::{Held, Point};
+use crate::{
+    browser::Session,
+    cdp::CdpError,
+    state::{Frame, TabState},
+    view::MAX_WIDTH,
+};
+
+/// Frames within frames that are gone through.
+const MAX_DEPTH: usize = 32;
+
+/// What an input is pointed at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Target {
+    Element(ElementId),
+    /// In pixels of the picture.
+    Point(f64, f64),
+    /// Whatever has the keyboard.
+    Keyboard,
+}
+
+/// Why nothing is there to be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Missed {
+    /// The element is no longer on a page.
+    Gone { id: ElementId },
+    /// Something else lies over it.
+    Covered { element: String, by: String },
+    /// There is nothing at the point.
+    Nothing,
+    /// It stands in another tab.
+    OtherTab { number: u32 },
+    Held(Held),
+    /// The page says something else than it should.
+    Unreadable { reason: String },
+}
+
+impl std::fmt::Display for Missed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Missed::Gone { id } => write!(f, "refused: gone: {id} is no longer on the page; look again"),
+            Missed::Covered { element, by } => write!(
+                f,
+                "refused: {element} cannot be reached: {by} is in the way; use that, close it, or scroll"
+            ),
+            Missed::Nothing => f.write_str("refused: nothing is there; look again and point inside the picture"),
+            Missed::OtherTab { number } => {
+                write!(f, "refused: it stands in tab {number}; switch_tab first")
+            }
+            Missed::Held(held) => held.fmt(f),
+            Missed::Unreadable { reason } => write!(f, "the page cannot be read: {reason}; look again"),
+        }
+    }
+}
+
+impl From<Held> for Missed {
+    fn from(held: Held) -> Self {
+        Missed::Held(held)
+    }
+}
+
+/// What a frame says of an element.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Told {
+    number: u32,
+    x: f64,
+    y: f64,
+    /// Of the window in the document, while it is pinched.
+    left: f64,
+    top: f64,
+    pub(crate) words: String,
+    address: String,
+    origin: String,
+    role: String,
+    name: String,
+    states: BTreeSet<ElementState>,
+    form: Option<Form>,
+    starts: Vec<Starts>,
+    /// How text gets in: `line`, `text`, `rich`, `set`, `select`, `file`, `control`.
+    pub(crate) kind: String,
+    pub(crate) draggable: bool,
+    #[serde(default)]
+    covered: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Answer {
+    Gone {
+        #[expect(dead_code, reason = "only its presence tells")]
+        gone: bool,
+    },
+    Nothing {
+        #[expect(dead_code, reason = "only its presence tells")]
+        nothing: bool,
+    },
+    Frame { frame: String, x: f64, y: f64 },
+    Told(Box<Told>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Around {
+    Gone {
+        #[expect(dead_code, reason = "only its presence tells")]
+        gone: bool,
+    },
+    At {
+        x: f64,
+        y: f64,
+        left: f64,
+        top: f64,
+        covered: Option<String>,
+    },
+}
+
+/// An element that can be used now.
+#[derive(Debug, Clone)]
+pub(crate) struct Spot {
+    pub(crate) frame_id: String,
+    pub(crate) frame: Frame,
+    pub(crate) told: Told,
+    /// Where the mouse reaches it.
+    pub(crate) point: Point,
+}
+
+impl Spot {
+    pub(crate) fn id(&self) -> ElementId {
+        ElementId {
+            document: self.frame.document,
+            number: self.told.number,
+        }
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.told.number
+    }
+
+    pub(crate) fn is(&self, state: ElementState) -> bool {
+        self.told.states.contains(&state)
+    }
+
+    /// For the gate.
+    pub(crate) fn aim(&self) -> Aim {
+        let told = &self.told;
+        Aim {
+            address: told.address.clone(),
+            origin: told.origin.clone(),
+            element: Some(Aimed {
+                id: self.id(),
+                role: told.role.clone(),
+                name: told.name.clone(),
+                states: told.states.clone(),
+            }),
+            form: told.form.clone(),
+            starts: told.starts.clone(),
+        }
+    }
+
+    /// Whether it is what was judged; in words what else it is now.
+    pub(crate) fn is_as_judged(&self, judged: &Aim) -> Result<(), String> {
+        let now = self.aim();
+        let moved = |what: String| Err(format!("refused: moved ({what}); look again"));
+        let (Some(was), Some(is)) = (&judged.element, &now.element) else {
+            return moved("nothing was aimed at".to_owned());
+        };
+        if was.id != is.id || was.role != is.role {
+            return moved(format!("now there: {}", self.told.words));
+        }
+        // A number that counts down in a label is no other label.
+        let letters = |name: &str| -> String { name.chars().filter(|one| one.is_alphabetic()).collect() };
+        if letters(&was.name) != letters(&is.name) {
+            return moved(format!("it is now called: {}", self.told.words));
+        }
+        if judged.origin != now.origin {
+            return moved(format!("the page is now of {}", now.origin));
+        }
+        let sent = |form: &Option<Form>| form.as_ref().map(|form| (form.action.clone(), form.method.clone()));
+        let starts = |aim: &Aim| -> Vec<Starts> {
+            let own = |one: &&Starts| !matches!(one, Starts::Uploads { .. });
+            aim.starts.iter().filter(own).cloned().collect()
+        };
+        if starts(judged) != starts(&now) && !matches!(judged.starts[..], [Starts::Uploads { .. }])
+            || sent(&judged.form) != sent(&now.form)
+        {
+            return moved("using it would now do something else".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// A text of ours or of the model's inside an expression.
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+impl Session {
+    /// Finds what an input goes to, and scrolls it into view. `purpose` is what it is for, in the
+    /// words of `page/aim.js`.
+    pub(crate) async fn locate(
+        &self,
+        tab: &TabState,
+        target: Target,
+        purpose: &str,
+        key: &str,
+    ) -> Result<Spot, Missed> {
+        let located = self.unless_held(tab, async {
+            let frames = self.state().frames_of(tab);
+            self.own_frames(&frames).await;
+            match target {
+                Target::Element(id) => self.locate_element(tab, id, purpose, key).await,
+                Target::Point(x, y) => {
+                    let start = format!("gyrus.aimAtPicture({x}, {y}, {MAX_WIDTH}, {}, {})", quoted(purpose), quoted(key));
+                    self.descend(tab, start, |x, y| {
+                        format!("gyrus.aimAt({x}, {y}, {}, {})", quoted(purpose), quoted(key))
+                    })
+                    .await
+                }
+                Target::Keyboard => {
+                    let ask = format!("gyrus.aimAtFocus({})", quoted(key));
+                    self.descend(tab, ask.clone(), |_, _| ask.clone()).await
+                }
+            }
+        });
+        located.await?
+    }
+
+    async fn locate_element(
+        &self,
+        tab: &TabState,
+        id: ElementId,
+        purpose: &str,
+        key: &str,
+    ) -> Result<Spot, Missed> {
+        let gone = || Missed::Gone { id };
+        let (frame_id, frame) = {
+            let state = self.state();
+            let (frame_id, frame) = state.frame_of_document(id.document).ok_or_else(gone)?;
+            let own = state.tab_of_frame(frame_id).ok_or_else(gone)?;
+            if own.number != tab.number {
+                return Err(Missed::OtherTab { number: own.number });
+            }
+            (frame_id.clone(), frame.clone())
+        };
+        let ask = format!("gyrus.aim({}, {}, {})", id.number, quoted(purpose), quoted(key));
+        let told = match self.ask::<Answer>(&frame, &ask).await {
+            Ok(Answer::Told(told)) => *told,
+            Ok(Answer::Gone { .. } | Answer::Nothing { .. } | Answer::Frame { .. }) => return Err(gone()),
+            Err(error) => return Err(self.unreadable(&error, Some(id))),
+        };
+        if let Some(by) = told.covered.clone() {
+            return Err(Missed::Covered {
+                element: told.words,
+                by,
+            });
+        }
+        let mut point = (told.x, told.y);
+        let mut window = (told.left, told.top);
+        let mut at = (frame_id.clone(), frame.clone());
+        // Without a point nothing has to be seen.
+        let by_mouse = purpose != "key" && purpose != "set";
+        for _ in 0..MAX_DEPTH {
+            let Some(parent_id) = at.1.parent.clone().filter(|_| by_mouse) else {
+                break;
+            };
+            let parent = self.state().frames.get(&parent_id).cloned();
+            let parent = parent.ok_or_else(gone)?;
+            let ask = format!("gyrus.through({}, {}, {})", quoted(&at.0), point.0, point.1);
+            match self.ask::<Around>(&parent, &ask).await {
+                Ok(Around::At { x, y, left, top, covered }) => {
+                    if let Some(by) = covered {
+                        return Err(Missed::Covered {
+                            element: told.words,
+                            by,
+                        });
+                    }
+                    point = (x, y);
+                    window = (left, top);
+                }
+                Ok(Around::Gone { .. }) => return Err(gone()),
+                Err(error) => return Err(self.unreadable(&error, Some(id))),
+            }
+            at = (parent_id, parent);
+        }
+        Ok(Spot {
+            frame_id,
+            frame,
+            told,
+            point: (point.0 - window.0, point.1 - window.1),
+        })
+    }
+
+    /// From the main frame down to the one in which an answer is.
+    async fn descend(
+        &self,
+        tab: &TabState,
+        start: String,
+        next: impl Fn(f64, f64) -> String,
+    ) -> Result<Spot, Missed> {
+        let mut frame_id = tab.target.clone();
+        let mut ask = start;
+        for _ in 0..MAX_DEPTH {
+            let frame = self.state().frames.get(&frame_id).cloned().ok_or(Missed::Nothing)?;
+            match self.ask::<Answer>(&frame, &ask).await {
+                Ok(Answer::Told(told)) => {
+                    let spot = Spot {
+                                    frame_id,
+                        frame,
+                        point: (told.x, told.y),
+                        told: *told,
+                    };
+                    return self.from_within(spot).await;
+                }
+                Ok(Answer::Frame { frame, x, y }) => {
+                    ask = next(x, y);
+                    frame_id = frame;
+                }
+                Ok(Answer::Gone { .. } | Answer::Nothing { .. }) => return Err(Missed::Nothing),
+                Err(error) => return Err(self.unreadable(&error, None)),
+            }
+        }
+        Err(Missed::Nothing)
+    }
+
+    /// A spot whose point is one of its own frame's gets that of the window.
+    async fn from_within(&self, mut spot: Spot) -> Result<Spot, Missed> {
+        let mut window = (spot.told.left, spot.told.top);
+        let mut at = (spot.frame_id.clone(), spot.frame.clone());
+        for _ in 0..MAX_DEPTH {
+            let Some(parent_id) = at.1.parent.clone() else {
+                break;
+            };
+            let parent = self.state().frames.get(&parent_id).cloned().ok_or(Missed::Nothing)?;
+            let ask = format!("gyrus.through({}, {}, {})", quoted(&at.0), spot.point.0, spot.point.1);
+            if let Ok(Around::At { x, y, left, top, .. }) = self.ask::<Around>(&parent, &ask).await {
+                spot.point = (x, y);
+                window = (left, top);
+            }
+            at = (parent_id, parent);
+        }
+        spot.point = (spot.point.0 - window.0, spot.point.1 - window.1);
+        Ok(spot)
+    }
+
+    fn unreadable(&self, error: &CdpError, id: Option<ElementId>) -> Missed {
+        if let Some(reason) = self.lost() {
+            return Missed::Held(Held::Lost { reason });
+        }
+        match (id, error) {
+            // The document went away while it was asked.
+            (Some(id), CdpError::Refused { .. } | CdpError::Gone { .. }) => Missed::Gone { id },
+            _ => Missed::Unreadable {
+                reason: error.to_string(),
+            },
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Starting a browser: which program, in which profile, as whom.
+//!
+//! It runs under a keeper, so it ends when gyrus does, however that happens. Its debugging pipe
+//! is a pair of named pipes in a folder of gyrus's own, which a shell opens as descriptors 3 and
+//! 4 and which are unlinked as soon as both sides have them.
+
+use std::{
+    collections::BTreeMap,
+    env, fs, io,
+    os::unix::fs::{PermissionsExt, chown},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use gyrus_contract::{Boxed, CommandOutcome, CommandSpec, KeeperError};
+use rustix::{
+    fs::{CWD, FileType, Mode, mknodat},
+    process::geteuid,
+};
+use tokio::net::unix::pipe;
+
+use crate::profile::{Profile, ProfileError};
+
+/// Runs a command whose whole process tree ends with this process, or when the future is dropped.
+pub type RunCommand =
+    Arc<dyn Fn(CommandSpec) -> Boxed<'static, Result<CommandOutcome, KeeperError>> + Send + Sync>;
+
+/// Programs that can be a browser of ours, the preferred first.
+const PROGRAMS: [&str; 6] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome-stable",
+    "google-chrome",
+    "microsoft-edge-stable",
+    "brave-browser",
+];
+
+/// Names another program.
+pub const PROGRAM_VARIABLE: &str = "GYRUS_BROWSER";
+
+/// Root's browser runs as this user, `nobody`: nothing of it is root's, and its own sandbox works.
+const NOBODY: u32 = 65_534;
+
+/// Kept of what the browser complains about.
+const OUTPUT_BYTES: usize = 4 * 1024;
+
+/// A browser does not run longer than this.
+const LIFE: Duration = Duration::from_hours(24 * 30);
+
+/// What is handed over as descriptors 3 and 4 (see `--remote-debugging-pipe`).
+const OPEN_PIPES: &str = r#"exec 3<"$1" 4>"$2" && rm -f "$1" "$2" && shift 2 && exec "$@""#;
+
+/// How a browser is to be.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The program; `None`: the first that is installed.
+    pub program: Option<PathBuf>,
+    /// In a window, on the display of the person.
+    pub visible: bool,
+    /// Of the page, in CSS pixels.
+    pub width: u32,
+    /// Of the page, in CSS pixels.
+    pub height: u32,
+    /// Device pixels a CSS pixel.
+    pub density: f64,
+    /// Without the browser's own sandbox: a page that breaks the renderer then has all that the
+    /// browser has.
+    pub without_sandbox: bool,
+}
+
+impl Default for Launch {
+    fn default() -> Self {
+        Self {
+            program: None,
+            visible: false,
+            width: 1280,
+            height: 800,
+            density: 1.0,
+            without_sandbox: false,
+        }
+    }
+}
+
+/// Why there is no browser.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// None is installed.
+    #[error(
+        "no browser is installed (looked for {}); install one: apt-get install chromium, or name one: {PROGRAM_VARIABLE}=/path",
+        PROGRAMS.join(", ")
+    )]
+    NoProgram,
+    /// What was named is not there.
+    #[error("the browser `{}` cannot be started: there is no such program; mend {PROGRAM_VARIABLE}", program.display())]
+    NotThere {
+        /// The program.
+        program: PathBuf,
+    },
+    /// A window was asked for and there is nowhere to show it.
+    #[error(
+        "a visible browser needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; leave it invisible, or start gyrus on a desktop"
+    )]
+    NoDisplay,
+    /// The profile cannot be used.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The pipes could not be laid.
+    #[error("the browser's pipes cannot be laid in `{}`: {source}", folder.display())]
+    Pipes {
+        /// Where.
+        folder: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+}
+
+/// The program that would be started.
+///
+/// # Errors
+/// When there is none.
+pub fn find_program(named: Option<&Path>) -> Result<PathBuf, LaunchError> {
+    let from_environment = env::var_os(PROGRAM_VARIABLE).filter(|value| !value.is_empty());
+    if let Some(program) = named
+        .map(Path::to_owned)
+        .or(from_environment.map(PathBuf::from))
+    {
+        return match is_program(&program) {
+            true => Ok(program),
+            false => on_path(&program).ok_or(LaunchError::NotThere { program }),
+        };
+    }
+    let found = PROGRAMS.iter().find_map(|name| on_path(Path::new(name)));
+    found.ok_or(LaunchError::NoProgram)
+}
+
+fn on_path(name: &Path) -> Option<PathBuf> {
+    let folders = env::var_os("PATH")?;
+    env::split_paths(&folders)
+        .filter(|_| name.components().count() == 1)
+        .map(|folder| folder.join(name))
+        .find(|program| is_program(program))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.is_absolute()
+        && fs::metadata(path)
+            .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+/// A browser that is starting: the pipes to speak over, and what runs it.
+pub(crate) struct Started {
+    pub(crate) to: pipe::Sender,
+    pub(crate) from: pipe::Receiver,
+    /// Ends with the browser; dropping it ends the browser.
+    pub(crate) running: Boxed<'static, Result<CommandOutcome, KeeperError>>,
+}
+
+/// Starts a browser in `profile`.
+pub(crate) fn start(
+    launch: &Launch,
+    profile: &Profile,
+    run: &RunCommand,
+) -> Result<Started, LaunchError> {
+    let program = find_program(launch.program.as_deref())?;
+    if launch.visible
+        && !["DISPLAY", "WAYLAND_DISPLAY"]
+            .iter()
+            .any(|name| is_set(name))
+    {
+        return Err(LaunchError::NoDisplay);
+    }
+    let folder = profile.folder();
+    let pipes = |source| LaunchError::Pipes {
+        folder: folder.to_owned(),
+        source,
+    };
+    let [to, from] = ["pipe-in", "pipe-out"].map(|name| folder.join(name));
+    for path in [&to, &from] {
+        let _ = fs::remove_file(path);
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+            .map_err(|error| pipes(error.into()))?;
+    }
+    // Both ways, so that opening waits for nobody; that the browser has ended is told by its
+    // keeper.
+    let mut options = pipe::OpenOptions::new();
+    options.read_write(true);
+    let ends = (
+        options.open_sender(&to).map_err(pipes)?,
+        options.open_receiver(&from).map_err(pipes)?,
+    );
+    let mut arguments: Vec<String> = ["-c", OPEN_PIPES, "sh"].map(str::to_owned).to_vec();
+    arguments.extend([text(&to), text(&from)]);
+    if geteuid().is_root() {
+        give_away(folder).map_err(pipes)?;
+        arguments.extend(
+            [
+                "setpriv",
+                &format!("--reuid={NOBODY}"),
+                &format!("--regid={NOBODY}"),
+                "--clear-groups",
+            ]
+            .map(str::to_owned),
+        );
+    }
+    arguments.push(text(&program));
+    arguments.extend(flags(launch, folder));
+    let spec = CommandSpec {
+        program: "sh".to_owned(),
+        arguments,
+        folder: PathBuf::from("/"),
+        environment: environment(launch, folder),
+        stdin: String::new(),
+        time_limit_ms: u64::try_from(LIFE.as_millis()).unwrap_or(u64::MAX),
+        head_bytes: OUTPUT_BYTES,
+        tail_bytes: OUTPUT_BYTES,
+    };
+    Ok(Started {
+        to: ends.0,
+        from: ends.1,
+        running: run(spec),
+    })
+}
+
+/// Makes a folder of root's the browser's, with all that is in it.
+fn give_away(folder: &Path) -> io::Result<()> {
+    chown(folder, Some(NOBODY), Some(NOBODY))
+}
+
+/// Makes a file that gyrus has made readable for the browser.
+pub(crate) fn hand_over(file: &Path) -> io::Result<()> {
+    match geteuid().is_root() {
+        true => give_away(file),
+        false => Ok(()),
+    }
+}
+
+fn is_set(name: &str) -> bool {
+    env::var_os(name).is_some_and(|value| !value.is_empty())
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn environment(launch: &Launch, folder: &Path) -> BTreeMap<String, String> {
+    let mut names = vec!["PATH", "LANG", "LC_ALL", "TZ"];
+    if launch.visible {
+        names.extend([
+            "DISPLAY",
+            "XAUTHORITY",
+            "WAYLAND_DISPLAY",
+            "XDG_RUNTIME_DIR",
+        ]);
+    }
+    let mut environment: BTreeMap<String, String> = names
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), env::var(name).ok()?)))
+        .collect();
+    environment.insert("HOME".to_owned(), text(folder));
+    environment.insert("TMPDIR".to_owned(), text(folder));
+    environment
+}
+
+fn flags(launch: &Launch, folder: &Path) -> Vec<String> {
+    let mut flags = vec![
+        "--remote-debugging-pipe".to_owned(),
+        format!("--user-data-dir={}", text(folder)),
+        format!("--window-size={},{}", launch.width, launch.height),
+    ];
+    flags.extend(
+        [
+            "--no-first-run",
+            "--no-default-browser-check",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-default-apps",
+            "--disable-sync",
+            "--disable-breakpad",
+            "--disable-features=Translate,MediaRouter,OptimizationHints",
+            "--password-store=basic",
+            "--force-color-profile=srgb",
+            // Pages of a run that nobody looks at are not to sleep.
+            "--disable-background-timer-throttling",
+            "--disable-backgrounding-occluded-windows",
+            "--disable-renderer-backgrounding",
+        ]
+        .map(str::to_owned),
+    );
+    if !launch.visible {
+        flags.push("--headless=new".to_owned());
+    }
+    if launch.without_sandbox {
+        flags.push("--no-sandbox".to_owned());
+    }
+    flags.push("about:blank".to_owned());
+    flags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let error = find_program(Some(Path::new("/nowhere/chromium"))).unwrap_err();
+        assert!(error.to_string().contains("/nowhere/chromium"), "{error}");
+    }
+
+    #[test]
+    fn the_pipe_is_never_a_port() {
+        let flags = flags(&Launch::default(), Path::new("/p"));
+        assert!(flags.iter().any(|flag| flag == "--remote-debugging-pipe"));
+        let forbidden = ["--remote-debugging-port", "--no-sandbox"];
+        assert!(
+            flags
+                .iter()
+                .all(|flag| !forbidden.iter().any(|no| flag.starts_with(no)))
+        );
+    }
+}

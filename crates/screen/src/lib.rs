@@ -1,0 +1,31 @@
+//! What gyrus sees and touches: a browser, over its debugging pipe.
+//!
+//! The one idea: a screen is a stream of events folded into a state, and everything that a run
+//! wants of it (a look, an input, waiting for rest) is a question to that state and to scripts in
+//! the page, never a fixed wait.
+//!
+//! Reading order: `cdp` (the wire), `launch` and `profile` (the process), `state` (what is known),
+//! `browser` (the session), `view` (a look), `page` (what runs inside), `settle` (rest), `input`
+//! (hands), `verdict` (what came of it), `navigate`, `tools` (what a run calls).
+
+mod cdp;
+mod launch;
+mod profile;
+mod state;
+mod page;
+mod browser;
+mod view;
+mod door;
+mod settle;
+mod input;
+mod verdict;
+mod navigate;
+mod tools;
+
+pub use browser::{Browser, ProfileChoice};
+pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program};
+pub use profile::{Profile, ProfileError};
+pub use tools::tools;
+
+/// The name of our world in every document.
+pub(crate) const WORLD: &str = "gyrus";

@@ -1,0 +1,300 @@
+//! Going somewhere: addresses, history, tabs.
+
+use std::time::{Duration, Instant};
+
+use gyrus_contract::{Rest, ScreenError};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, json};
+
+use crate::{
+    browser::{Browser, Session},
+    cdp::CdpError,
+    input::Held,
+    settle::ARRIVAL_LIMIT,
+    state::TabState,
+};
+
+/// Until a tab that is to be closed has gone.
+const CLOSING_LIMIT: Duration = Duration::from_secs(5);
+
+/// Why a page could not be gone to.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreached {
+    #[error("`{address}` is not opened: {why}. Only http and https addresses are")]
+    Forbidden { address: String, why: &'static str },
+    #[error("{0}")]
+    Held(Held),
+    #[error("{address} cannot be reached: {reason}")]
+    Failed { address: String, reason: String },
+    #[error("there is no earlier page in this tab")]
+    NoHistory,
+    #[error(transparent)]
+    Browser(#[from] CdpError),
+}
+
+impl From<Held> for Unreached {
+    fn from(held: Held) -> Self {
+        Unreached::Held(held)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct History {
+    current_index: usize,
+    entries: Vec<Visited>,
+}
+
+#[derive(Deserialize)]
+struct Visited {
+    id: i64,
+    url: String,
+}
+
+impl Browser {
+    /// Goes to an address in the tab that is looked at, for a person who asked for just this.
+    ///
+    /// # Errors
+    /// When there is no browser, or it cannot go there.
+    pub async fn open(&self, address: &str) -> Result<(), ScreenError> {
+        let session = self.session(0).await?;
+        let tab = session.tab()?;
+        let opened = session.go_to(&tab, address).await;
+        opened
+            .map(|_| ())
+            .map_err(|error| ScreenError::Unavailable {
+                reason: error.to_string(),
+            })
+    }
+}
+
+/// Whether an address may be opened at all: nothing that reads this machine or runs in the page.
+pub(crate) fn allowed(address: &str) -> Result<(), Unreached> {
+    let forbidden = |why| {
+        Err(Unreached::Forbidden {
+            address: address.chars().take(200).collect(),
+            why,
+        })
+    };
+    if address == "about:blank" {
+        return Ok(());
+    }
+    // Browsers drop blanks before, and tabs and line ends within.
+    if address
+        .chars()
+        .any(|one| one.is_control() || one.is_whitespace())
+    {
+        return forbidden("it holds blanks or control characters");
+    }
+    match address
+        .split_once(':')
+        .map(|(scheme, _)| scheme.to_ascii_lowercase())
+        .as_deref()
+    {
+        Some("http" | "https") => Ok(()),
+        Some("javascript" | "data" | "blob" | "vbscript") => {
+            forbidden("it would run in the page what it holds itself")
+        }
+        Some("file" | "filesystem") => forbidden("it reads files of this machine; use `read`"),
+        Some(
+            "chrome" | "about" | "devtools" | "view-source" | "chrome-extension" | "edge" | "brave",
+        ) => forbidden("it is a page of the browser's own"),
+        Some(_) => forbidden("other programs would open it"),
+        None => forbidden("it is not a whole address"),
+    }
+}
+
+impl Session {
+    /// Goes to an address and waits until its document has come to rest.
+    pub(crate) async fn go_to(&self, tab: &TabState, address: &str) -> Result<Rest, Unreached> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Navigated {
+            #[serde(default)]
+            error_text: Option<String>,
+        }
+        let order = json!({"url": address});
+        let going = self.cdp.call(&tab.session, "Page.navigate", order);
+        let went: Navigated = self.leave(tab, going).await?;
+        match went.error_text {
+            // What came was saved instead of shown, or another navigation was quicker.
+            Some(text) if text != "net::ERR_ABORTED" => Err(Unreached::Failed {
+                address: address.to_owned(),
+                reason: text,
+            }),
+            _ => Ok(self.settle(ARRIVAL_LIMIT).await),
+        }
+    }
+
+    /// Loads the page again.
+    pub(crate) async fn load_again(&self, tab: &TabState) -> Result<Rest, Unreached> {
+        let document = self
+            .state()
+            .frames
+            .get(&tab.target)
+            .map(|frame| frame.document);
+        let crashed = Held::of(&self.state(), tab.number) == Some(Held::Crashed);
+        let going = self.cdp.call(&tab.session, "Page.reload", json!({}));
+        let _: IgnoredAny = match crashed {
+            true => going.await?,
+            false => self.leave(tab, going).await?,
+        };
+        self.arrive(tab, document).await;
+        Ok(self.settle(ARRIVAL_LIMIT).await)
+    }
+
+    /// Goes to the page before this one in the tab's history.
+    pub(crate) async fn go_back(&self, tab: &TabState) -> Result<Rest, Unreached> {
+        let (id, _) = self.earlier(tab).await?;
+        let document = self
+            .state()
+            .frames
+            .get(&tab.target)
+            .map(|frame| frame.document);
+        let going = self.cdp.call(
+            &tab.session,
+            "Page.navigateToHistoryEntry",
+            json!({"entryId": id}),
+        );
+        let _: IgnoredAny = self.leave(tab, going).await?;
+        self.arrive(tab, document).await;
+        Ok(self.settle(ARRIVAL_LIMIT).await)
+    }
+
+    /// The page before this one: its number and address.
+    pub(crate) async fn earlier(&self, tab: &TabState) -> Result<(i64, String), Unreached> {
+        let asking = self
+            .cdp
+            .call(&tab.session, "Page.getNavigationHistory", json!({}));
+        let history: History = self.unless_held(tab, asking).await??;
+        let before = history
+            .current_index
+            .checked_sub(1)
+            .ok_or(Unreached::NoHistory)?;
+        let mut entries = history.entries.into_iter();
+        let entry = entries.nth(before).ok_or(Unreached::NoHistory)?;
+        Ok((entry.id, entry.url))
+    }
+
+    /// Does what leaves a page. It may ask back, and it is what inputs are waited for from now on.
+    async fn leave<T>(
+        &self,
+        tab: &TabState,
+        going: impl Future<Output = Result<T, CdpError>>,
+    ) -> Result<T, Unreached> {
+        self.state().acted = Some(Instant::now());
+        // A crashed page can be left, a held one cannot.
+        let held = Held::of(&self.state(), tab.number);
+        match held {
+            Some(Held::Crashed) => Ok(going.await?),
+            Some(held) => Err(held.into()),
+            None => Ok(self.unless_held(tab, going).await??),
+        }
+    }
+
+    /// Waits for another document, or for another address within this one.
+    async fn arrive(&self, tab: &TabState, document: Option<u32>) {
+        let address = self
+            .state()
+            .frames
+            .get(&tab.target)
+            .map(|frame| frame.address.clone());
+        self.wait(ARRIVAL_LIMIT, |state| {
+            if state
+                .tabs
+                .iter()
+                .any(|one| one.number == tab.number && one.dialog.is_some())
+            {
+                return Some(());
+            }
+            let frame = state.frames.get(&tab.target)?;
+            let came = Some(frame.document) != document || Some(&frame.address) != address.as_ref();
+            (came && frame.world.is_some()).then_some(())
+        })
+        .await;
+    }
+
+    /// Looks at another tab.
+    pub(crate) async fn switch_to(&self, number: u32) -> Result<(), String> {
+        let tab = self.numbered_tab(number)?;
+        let done: Result<IgnoredAny, CdpError> = self
+            .cdp
+            .call("", "Target.activateTarget", json!({"targetId": tab.target}))
+            .await;
+        done.map_err(|error| error.to_string())?;
+        self.state().active = Some(number);
+        Ok(())
+    }
+
+    /// Closes a tab, even one that is held up or crashed.
+    pub(crate) async fn close(&self, number: u32) -> Result<(), String> {
+        let tab = self.numbered_tab(number)?;
+        if self.state().tabs.len() == 1 {
+            // A browser without a page ends.
+            let opened: Result<Value, CdpError> = self
+                .cdp
+                .call("", "Target.createTarget", json!({"url": "about:blank"}))
+                .await;
+            opened.map_err(|error| error.to_string())?;
+        }
+        if tab.dialog.is_some() {
+            let no = json!({"accept": false});
+            self.cdp
+                .send(&tab.session, "Page.handleJavaScriptDialog", no);
+        }
+        let done: Result<IgnoredAny, CdpError> = self
+            .cdp
+            .call("", "Target.closeTarget", json!({"targetId": tab.target}))
+            .await;
+        done.map_err(|error| error.to_string())?;
+        let gone = |state: &crate::state::State| {
+            let is_open = state.tabs.iter().any(|tab| tab.number == number);
+            (!is_open && !state.tabs.is_empty()).then_some(())
+        };
+        let closed = self.wait(CLOSING_LIMIT, gone).await;
+        closed
+            .ok_or_else(|| format!("tab {number} does not close; answer its dialog if it has one"))
+    }
+
+    fn numbered_tab(&self, number: u32) -> Result<TabState, String> {
+        let state = self.state();
+        let found = state.tabs.iter().find(|tab| tab.number == number).cloned();
+        found.ok_or_else(|| {
+            let open: Vec<String> = state
+                .tabs
+                .iter()
+                .map(|tab| tab.number.to_string())
+                .collect();
+            format!("there is no tab {number}; open are {}", open.join(", "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pages_of_the_web_are_opened() {
+        for address in ["http://a.example/", "HTTPS://a.example", "about:blank"] {
+            assert!(allowed(address).is_ok(), "{address}");
+        }
+        for address in [
+            "javascript:alert(1)",
+            "JavaScript:alert(1)",
+            " javascript:alert(1)",
+            "java\tscript:alert(1)",
+            "data:text/html,x",
+            "file:///etc/passwd",
+            "chrome://crash",
+            "about:version",
+            "view-source:http://a.example",
+            "blob:http://a.example/x",
+            "mailto:a@b.example",
+            "a.example",
+            "",
+        ] {
+            assert!(allowed(address).is_err(), "{address}");
+        }
+    }
+}

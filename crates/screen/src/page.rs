@@ -1,0 +1,28 @@
+//! What runs inside a page: scripts in a world of our own, which the page can neither see nor
+//! change. They are installed before a document's first script and answer in JSON text.
+
+/// The whole of it, as one function that leaves `gyrus` behind in that world.
+pub(crate) const SOURCE: &str = concat!(
+    "(() => { 'use strict'; if (globalThis.gyrus) return;\n",
+    include_str!("page/identity.js"),
+    include_str!("page/tree.js"),
+    include_str!("page/roles.js"),
+    include_str!("page/secrets.js"),
+    include_str!("page/names.js"),
+    include_str!("page/states.js"),
+    include_str!("page/geometry.js"),
+    include_str!("page/text.js"),
+    include_str!("page/tell.js"),
+    include_str!("page/walk.js"),
+    "\nconst hands = (() => {\n",
+    include_str!("page/aim.js"),
+    include_str!("page/guard.js"),
+    include_str!("page/change.js"),
+    include_str!("page/settle.js"),
+    include_str!("page/edit.js"),
+    "\nreturn { aim, aimAt, aimAtPicture, aimAtFocus, through, own, begin, end, change, settled, holds,\n",
+    "  setValue, selectAll, toEnd, focus, choose, read, scrollState, scrolled, controlOf }; })();\n",
+    "\nglobalThis.gyrus = { walk, suspects, adopt, secretBoxes, elementOf,\n",
+    "  ...hands };\n",
+    "})();",
+);

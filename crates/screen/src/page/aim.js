@@ -1,0 +1,365 @@
+// What an input would touch: where an element can be pointed at, what it is, the form around it,
+// and what using it starts. A form's own fields can shadow its properties, so what the gate judges
+// by is read through the prototypes.
+const getter = (type, name) => {
+  const get = Object.getOwnPropertyDescriptor(type.prototype, name).get;
+  return (object) => get.call(object);
+};
+const parentNodeOf = getter(Node, "parentNode");
+const slotOf = getter(Element, "assignedSlot");
+const attribute = (element, name) => Element.prototype.getAttribute.call(element, name);
+const matches = (element, selector) => Element.prototype.matches.call(element, selector);
+const formFields = getter(HTMLFormElement, "elements");
+const formAction = getter(HTMLFormElement, "action");
+const formMethod = getter(HTMLFormElement, "method");
+
+const LINK = "a[href], area[href]";
+const FIELD = "input:not([type=hidden], [type=submit], [type=button], [type=image], [type=reset]), textarea, select";
+const EDITABLE = "[contenteditable='']," + "[contenteditable=true], [contenteditable=plaintext-only]";
+const USABLE = LINK + ", button, summary, label, option, [onclick], [tabindex], [role=button], [role=link], " +
+  "[role=checkbox], [role=radio], [role=switch], [role=tab], [role=option], [role=menuitem], " +
+  "[role=menuitemcheckbox], [role=menuitemradio], [role=combobox], [role=slider], [role=spinbutton], " +
+  "[role=treeitem], " + EDITABLE + ", " + FIELD + ", input";
+// Fields of a form that are told.
+const MOST_FIELDS = 50;
+
+// The element around a node as it is painted: through slots and out of shadow roots.
+function around(node) {
+  const slot = node instanceof Element && slotOf(node);
+  if (slot) return slot;
+  const parent = parentNodeOf(node);
+  return parent instanceof ShadowRoot ? parent.host : parent instanceof Element ? parent : null;
+}
+
+function nearest(node, selector) {
+  for (let at = node; at; at = around(at)) if (matches(at, selector)) return at;
+  return null;
+}
+
+const isWithin = (node, outer) => {
+  for (let at = node; at; at = around(at)) if (at === outer) return true;
+  return false;
+};
+
+// Both are one control for a person: a field and its label.
+const isSameControl = (one, other) =>
+  one === other || one.control === other || other.control === one ||
+  (one instanceof HTMLLabelElement && other instanceof HTMLLabelElement && one.control === other.control && !!one.control);
+
+// Whether what lies at a point is the element, or a part of it that nothing else can be done with.
+function landsOn(hit, element, loosely) {
+  for (let at = hit; at; at = around(at)) {
+    if (isSameControl(at, element)) return true;
+    if (!loosely && matches(at, USABLE)) return false;
+  }
+  return false;
+}
+
+// Of a rectangle: the middle first, then all over.
+const SPREAD = [[.5, .5], [.25, .5], [.75, .5], [.5, .25], [.5, .75], [.1, .5], [.9, .5], [.5, .1], [.5, .9],
+  [.1, .1], [.9, .1], [.1, .9], [.9, .9], [.02, .5], [.98, .5]];
+
+function rectangles(element) {
+  if (element instanceof HTMLAreaElement) return areaRectangles(element);
+  const edges = { left: 0, top: 0, right: innerWidth, bottom: innerHeight };
+  const view = globalThis.visualViewport;
+  if (view && globalThis.top === globalThis) {
+    Object.assign(edges, { left: view.offsetLeft, top: view.offsetTop });
+    Object.assign(edges, { right: view.offsetLeft + view.width, bottom: view.offsetTop + view.height });
+  }
+  const cut = (rect) => ({
+    x: Math.max(rect.left, edges.left), y: Math.max(rect.top, edges.top),
+    width: Math.min(rect.right, edges.right) - Math.max(rect.left, edges.left),
+    height: Math.min(rect.bottom, edges.bottom) - Math.max(rect.top, edges.top),
+  });
+  return [...Element.prototype.getClientRects.call(element)].map(cut)
+    .filter((rect) => rect.width >= 1 && rect.height >= 1)
+    .sort((one, other) => other.width * other.height - one.width * one.height).slice(0, 4);
+}
+
+function areaRectangles(area) {
+  const map = area.closest("map");
+  const image = map && [...document.images].find((one) => one.useMap === "#" + map.name);
+  if (!image) return [];
+  const box = image.getBoundingClientRect();
+  const numbers = area.coords.split(",").map(Number);
+  if (area.shape === "circle") {
+    const [x, y, r] = numbers;
+    return [{ x: box.x + x - r / 2, y: box.y + y - r / 2, width: r, height: r }];
+  }
+  const across = numbers.filter((_, at) => at % 2 === 0);
+  const down = numbers.filter((_, at) => at % 2 === 1);
+  const [left, top] = [Math.min(...across), Math.min(...down)];
+  return [{ x: box.x + left, y: box.y + top, width: Math.max(...across) - left, height: Math.max(...down) - top }];
+}
+
+// A point where the element, or a label of it, can be reached.
+function pointOf(element, loosely) {
+  for (const surface of [element, ...(element.labels || [])]) {
+    for (const rect of rectangles(surface)) {
+      for (const [across, down] of SPREAD) {
+        const [x, y] = [rect.x + rect.width * across, rect.y + rect.height * down];
+        if (landsOn(hitAt(x, y), element, loosely)) return { x, y };
+      }
+    }
+  }
+  return null;
+}
+
+// What lies over an element that cannot be reached.
+function coverOf(element) {
+  const surface = [element, ...(element.labels || [])].find((one) => rectangles(one).length);
+  const rect = surface && rectangles(surface)[0];
+  const hit = rect && hitAt(rect.x + rect.width / 2, rect.y + rect.height / 2);
+  return hit ? words(hit) : null;
+}
+
+function scrollTo(element) {
+  const surface = [element, ...(element.labels || [])].find((one) => Element.prototype.getClientRects.call(one).length);
+  (surface || element).scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" });
+}
+
+const words = (element) => {
+  const name = nameOf(element) || withoutSecrets(tidy(element.textContent || ""));
+  return (roleOf(element) || element.localName) + (name ? ` “${bounded(name, 80)}”` : "");
+};
+
+const isTicked = (element) => matches(element, "input[type=checkbox], input[type=radio]");
+
+// Something stands in a field that was not there when the page came.
+function isFilled(field) {
+  if (isTicked(field)) return field.checked !== field.defaultChecked;
+  if (field instanceof HTMLSelectElement) {
+    const options = [...field.options];
+    if (options.every((one) => !one.defaultSelected) && !field.multiple) return field.selectedIndex > 0;
+    return options.some((one) => one.selected !== one.defaultSelected);
+  }
+  if (field instanceof HTMLInputElement && field.type === "file") return field.files.length > 0;
+  if (field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement) return field.value !== field.defaultValue;
+  return field.textContent.trim() !== "";
+}
+
+function formOf(element, submitter) {
+  const target = element instanceof HTMLLabelElement ? element.control || element : element;
+  let form = target.form instanceof HTMLFormElement ? target.form : nearest(target, "form");
+  let fields;
+  let [action, method] = [document.URL, ""];
+  if (form) {
+    fields = [...formFields(form)].filter((one) => matches(one, FIELD));
+    fields.push(...Element.prototype.querySelectorAll.call(form, EDITABLE));
+    const own = submitter && attribute(submitter, "formaction") !== null;
+    action = own ? submitter.formAction : formAction(form);
+    method = submitter && attribute(submitter, "formmethod") !== null ? submitter.formMethod : formMethod(form);
+  } else {
+    for (let box = around(target); box && !fields?.length; box = around(box)) {
+      fields = [...box.querySelectorAll(FIELD + ", " + EDITABLE)];
+    }
+    if (!fields?.length) return null;
+  }
+  return {
+    action, method,
+    fields: fields.slice(0, MOST_FIELDS).map((field) => ({
+      name: (nameOf(field) || attribute(field, "name") || attribute(field, "id") || "").slice(0, 200),
+      kind: String(field.type || "text"),
+      filled: isFilled(field),
+      secret: isSecret(field),
+    })),
+  };
+}
+
+const submitterOf = (element) => nearest(element, "button:not([type=button], [type=reset]), input[type=submit], input[type=image]");
+
+// The link that using an element follows, unless it is the page's way of writing a button.
+function linkOf(element) {
+  const link = nearest(element, LINK);
+  if (!link) return null;
+  const address = typeof link.href === "string" ? link.href : new URL(attribute(link, "href"), document.baseURI).href;
+  if (/^javascript:/i.test(address)) return null;
+  const [there, fragment] = address.split("#", 2);
+  const within = fragment !== undefined && there === document.URL.split("#", 1)[0];
+  return within && !(fragment && document.getElementById(fragment)) ? null : address;
+}
+
+const WRITABLE = "textarea, " + EDITABLE + ", input:not([type=checkbox], [type=radio], [type=submit], [type=button], " +
+  "[type=image], [type=reset], [type=file], [type=range], [type=color], [type=hidden])";
+
+function startsOnClick(element) {
+  const link = linkOf(element);
+  const target = element instanceof HTMLLabelElement ? element.control || element : element;
+  const submitter = submitterOf(target);
+  const starts = [];
+  if (link) starts.push({ what: "follows", address: link });
+  if (link && attribute(nearest(element, LINK), "onclick") !== null) starts.push({ what: "acts" });
+  if (link) return starts;
+  if (submitter && (submitter.form || nearest(submitter, "form"))) return [{ what: "submits" }];
+  if (matches(target, "select, option, input[type=range], input[type=color]") || isTicked(target)) return [{ what: "chooses" }];
+  if (matches(target, WRITABLE)) return [{ what: "looking" }];
+  return [{ what: "acts" }];
+}
+
+const LOOKING_KEYS = /^(Tab|Page(Up|Down)|Home|End|Arrow\w+|Shift|Control|Alt|Meta)$|^(Control|Meta)\+[ac]$/;
+
+function startsOnKey(element, key) {
+  const plain = key.replace(/^(Shift\+)+/, "");
+  const writes = matches(element, WRITABLE);
+  if (/(^|\+)Enter$/.test(key)) {
+    const lines = matches(element, "textarea, " + EDITABLE);
+    if (lines && plain === "Enter") return [{ what: "types" }];
+    return writes ? [{ what: "submits" }] : startsOnClick(element);
+  }
+  if (plain === " " || plain === "Space") return writes ? [{ what: "types" }] : startsOnClick(element);
+  if (LOOKING_KEYS.test(plain)) {
+    const chooses = /^(Arrow|Home|End|Page)/.test(plain) && matches(element, "select, input[type=radio], input[type=range], input[type=number]");
+    return [{ what: chooses ? "chooses" : "looking" }];
+  }
+  return [{ what: writes ? "types" : "acts" }];
+}
+
+function startsOf(element, purpose, key) {
+  switch (purpose) {
+    case "click": return startsOnClick(element);
+    case "type": return [{ what: "types" }];
+    case "submit": return [{ what: "types" }, { what: "submits" }];
+    case "choose": return [{ what: "chooses" }];
+    case "key": return startsOnKey(element, key);
+    case "drag": case "menu": return [{ what: "acts" }];
+    default: return [{ what: "looking" }];
+  }
+}
+
+// How text gets into a field: by keys, by setting it, or not at all.
+function kindOf(element) {
+  if (element instanceof HTMLSelectElement) return "select";
+  if (element instanceof HTMLInputElement) {
+    if (/^(date|time|month|week|datetime-local|range|color)$/.test(element.type)) return "set";
+    if (element.type === "file") return "file";
+    return matches(element, WRITABLE) ? "line" : "control";
+  }
+  if (element instanceof HTMLTextAreaElement) return "text";
+  return nearest(element, EDITABLE) || document.designMode === "on" ? "rich" : "control";
+}
+
+function statesAsWords(element, role) {
+  const bits = statesOf(element, role) | (keyboard() === element ? STATE.focused : 0);
+  const names = Object.keys(STATE).filter((name) => bits & STATE[name]);
+  return names.map((name) => name.replace(/[A-Z]/g, (letter) => "_" + letter.toLowerCase()));
+}
+
+// Everything about an element for an input of a purpose. `point`: where it was pointed at.
+function told(element, purpose, key, point) {
+  const target = element instanceof HTMLLabelElement ? element.control || element : element;
+  const view = globalThis.visualViewport;
+  const role = roleOf(element) || element.localName;
+  return {
+    number: numberOf(element), ...point,
+    left: view ? view.offsetLeft : 0, top: view ? view.offsetTop : 0,
+    words: words(element),
+    address: document.URL, origin: self.origin,
+    role, name: nameOf(element).slice(0, 500),
+    states: statesAsWords(element, role),
+    form: formOf(element, submitterOf(target)),
+    starts: startsOf(element, purpose, key),
+    kind: kindOf(target),
+    draggable: !!nearest(element, "[draggable=true], a[href]:not([draggable=false]), img:not([draggable=false])"),
+  };
+}
+
+// By its number; scrolls it into view if it is not.
+function aim(number, purpose, key) {
+  const element = elementOf(number);
+  if (!element) return JSON.stringify({ gone: true });
+  if (purpose === "key" || purpose === "set") return JSON.stringify(told(element, purpose === "set" ? "choose" : purpose, key, { x: 0, y: 0 }));
+  const loosely = purpose !== "click" && purpose !== "type" && purpose !== "submit";
+  let point = pointOf(element, loosely);
+  if (!point) {
+    scrollTo(element);
+    point = pointOf(element, loosely);
+  }
+  const facts = told(element, purpose, key, point || { x: 0, y: 0 });
+  return JSON.stringify(point ? facts : { ...facts, covered: coverOf(element) || "nothing of it is painted" });
+}
+
+// By a point of this document: the element there, or the frame to go on in.
+function aimAt(x, y, purpose, key) {
+  const hit = hitAt(x, y);
+  if (!hit) return JSON.stringify({ nothing: true });
+  const frame = frameIds.get(hit);
+  if (frame) return JSON.stringify({ frame, ...inside(hit, x, y) });
+  const element = nearest(hit, USABLE) || hit;
+  return JSON.stringify(told(element, purpose, key, { x, y }));
+}
+
+// A point of the picture in this, the main document; scaled as a look scales it.
+function fromPicture(x, y, widest) {
+  const view = globalThis.visualViewport;
+  const zoom = Math.min(widest / innerWidth, 1) * view.scale;
+  return { x: view.offsetLeft + x / zoom, y: view.offsetTop + y / zoom };
+}
+
+function aimAtPicture(x, y, widest, purpose, key) {
+  const point = fromPicture(x, y, widest);
+  return aimAt(point.x, point.y, purpose, key);
+}
+
+// Where the content of a frame's element lies, and its scale.
+function boxOfContent(element) {
+  const box = element.getBoundingClientRect();
+  const style = getComputedStyle(element);
+  const across = element.offsetWidth ? box.width / element.offsetWidth : 1;
+  const down = element.offsetHeight ? box.height / element.offsetHeight : 1;
+  return {
+    x: box.x + (element.clientLeft + parseFloat(style.paddingLeft)) * across,
+    y: box.y + (element.clientTop + parseFloat(style.paddingTop)) * down, across, down,
+  };
+}
+
+function inside(element, x, y) {
+  const content = boxOfContent(element);
+  return { x: (x - content.x) / content.across, y: (y - content.y) / content.down };
+}
+
+// A point of the document in a frame as a point of this one, scrolled into view.
+function through(id, x, y) {
+  const element = frameOwners.get(id)?.deref();
+  if (!element?.isConnected) return JSON.stringify({ gone: true });
+  const at = () => {
+    const content = boxOfContent(element);
+    return { x: content.x + x * content.across, y: content.y + y * content.down };
+  };
+  let point = at();
+  if (hitAt(point.x, point.y) !== element) {
+    element.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
+    point = at();
+    if (hitAt(point.x, point.y) !== element) {
+      scrollBy({ left: point.x - innerWidth / 2, top: point.y - innerHeight / 2, behavior: "instant" });
+      point = at();
+    }
+  }
+  const hit = hitAt(point.x, point.y);
+  const { offsetLeft: left, offsetTop: top, width, height } = visualViewport;
+  const isOutside = point.x < left || point.y < top || point.x >= left + width || point.y >= top + height;
+  const seen = globalThis.top === globalThis && isOutside ? "the edge of the window, which is zoomed in," : null;
+  const covered = hit === element ? seen : hit ? words(hit) : "nothing of it is painted";
+  return JSON.stringify({ ...point, left, top, covered });
+}
+
+// The element that has the keyboard, or that would have it.
+function keyboard() {
+  let at = document.activeElement;
+  for (let root = at && rootOf(at); root?.activeElement; root = rootOf(at)) at = root.activeElement;
+  return at || document.documentElement;
+}
+
+function aimAtFocus(key) {
+  const element = keyboard();
+  const frame = frameIds.get(element);
+  return JSON.stringify(frame ? { frame, x: 0, y: 0 } : told(element, "key", key, { x: 0, y: 0 }));
+}
+
+// Frames by their id, as `frameIds` has them by their element.
+const frameOwners = new Map();
+
+function own(element, id) {
+  frameIds.set(element, id);
+  frameOwners.set(id, new WeakRef(element));
+}

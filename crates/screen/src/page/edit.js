@@ -1,0 +1,127 @@
+// What is done to fields in this world because no input can: choosing in a native list, setting what
+// has a picker; and reading them.
+const report = (field) => {
+  field.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
+  field.dispatchEvent(new Event("change", { bubbles: true }));
+};
+
+const controlOf = (number) => {
+  const element = elementOf(number);
+  return element instanceof HTMLLabelElement ? element.control || element : element;
+};
+
+// Whether a field holds what was typed; asked so that a secret need not leave.
+function holds(number, text, whole) {
+  const field = controlOf(number);
+  if (!field) return JSON.stringify({ gone: true });
+  const value = typeof field.value === "string" ? field.value : field.innerText ?? field.textContent;
+  const plain = (words) => words.replace(/\r\n?/g, "\n").replace(/\u00a0/g, " ").replace(/\n+/g, "\n").trim();
+  const is = whole ? plain(value) === plain(text) : plain(value).includes(plain(text));
+  return JSON.stringify({ holds: is, value: isSecret(field) ? null : value.slice(0, 500) });
+}
+
+function setValue(number, text) {
+  const field = controlOf(number);
+  if (!field) return JSON.stringify({ gone: true });
+  field.focus();
+  field.value = text;
+  report(field);
+  return JSON.stringify({ holds: field.value === text, value: field.value });
+}
+
+// Everything in the field that has the keyboard.
+function selectAll() {
+  const field = keyboard();
+  if (field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement) field.select();
+  else getSelection().selectAllChildren(nearest(field, EDITABLE) || field);
+  return "true";
+}
+
+// Behind everything in the field that has the keyboard.
+function toEnd() {
+  const field = keyboard();
+  if (field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement) {
+    // Fields for numbers and addresses of mail have no selection to be set.
+    if (field.selectionStart !== null) field.setSelectionRange(field.value.length, field.value.length);
+  } else {
+    getSelection().selectAllChildren(nearest(field, EDITABLE) || field);
+    getSelection().collapseToEnd();
+  }
+  return "true";
+}
+
+// Gives the keyboard to an element; tells whether it took it, and how text gets in where it is.
+function focus(number, take) {
+  const element = controlOf(number);
+  if (!element) return JSON.stringify({ gone: true });
+  if (take) element.focus({ preventScroll: true });
+  const now = keyboard();
+  return JSON.stringify({
+    has: isWithin(now, element) || isWithin(element, now) && matches(now, EDITABLE),
+    exactly: now === element, number: numberOf(now), kind: kindOf(now), words: words(now),
+  });
+}
+
+// Chooses an option by its words, its value, or its number from 1.
+function choose(number, wanted) {
+  const list = controlOf(number);
+  if (!list) return JSON.stringify({ gone: true });
+  if (!(list instanceof HTMLSelectElement)) return JSON.stringify({ wrong: words(list) });
+  const options = [...list.options];
+  const plain = (text) => text.trim().replace(/\s+/g, " ");
+  const same = (test) => options.find((one) => test(one));
+  const option = same((one) => plain(one.label) === plain(wanted)) || same((one) => one.value === wanted) ||
+    same((one) => plain(one.label).toLowerCase() === plain(wanted).toLowerCase());
+  if (!option) return JSON.stringify({ options: options.slice(0, 50).map((one) => plain(one.label)), more: options.length > 50 });
+  if (option.disabled || nearest(option, "optgroup[disabled]") || list.disabled) return JSON.stringify({ disabled: true });
+  if (list.multiple) option.selected = !option.selected;
+  else option.selected = true;
+  list.focus();
+  report(list);
+  return JSON.stringify({ chosen: [...list.selectedOptions].map((one) => plain(one.label)) });
+}
+
+// The text of an element, or of the page, as it is shown.
+function read(number, most) {
+  const element = number ? elementOf(number) : document.body;
+  if (!element) return JSON.stringify({ gone: true });
+  const text = element.innerText ?? element.textContent ?? "";
+  return JSON.stringify({ text: withoutSecrets(text).slice(0, most), more: text.length > most });
+}
+
+// The box that scrolls when the wheel turns over an element.
+function scrollerOf(element, direction) {
+  const across = direction === "left" || direction === "right";
+  for (let at = element; at; at = around(at)) {
+    const room = across ? at.scrollWidth - at.clientWidth : at.scrollHeight - at.clientHeight;
+    const flow = getComputedStyle(at)[across ? "overflowX" : "overflowY"];
+    if (room > 0 && /auto|scroll/.test(flow)) return at;
+  }
+  return document.scrollingElement || document.documentElement;
+}
+
+function scrollState(number, direction) {
+  const element = number ? elementOf(number) : null;
+  if (number && !element) return JSON.stringify({ gone: true });
+  const box = scrollerOf(element, direction);
+  return JSON.stringify({
+    x: box.scrollLeft, y: box.scrollTop, across: box.scrollWidth, down: box.scrollHeight,
+    width: box.clientWidth, height: box.clientHeight,
+  });
+}
+
+// Until scrolling from a place has begun and is over, or does not begin.
+async function scrolled(number, direction, x, y, limit) {
+  const box = scrollerOf(number ? elementOf(number) : null, direction);
+  const end = performance.now() + limit;
+  let [left, top, still] = [box.scrollLeft, box.scrollTop, 0];
+  while (performance.now() < end) {
+    await frame();
+    still = left === box.scrollLeft && top === box.scrollTop ? still + 1 : 0;
+    [left, top] = [box.scrollLeft, box.scrollTop];
+    // The first frames after a turn of the wheel may still be the old ones.
+    const began = left !== x || top !== y;
+    if (still >= (began ? 3 : 12)) break;
+  }
+  return scrollState(number, direction);
+}

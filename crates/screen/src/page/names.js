@@ -1,0 +1,202 @@
+// Accessible names, after https://www.w3.org/TR/accname-1.2, and values.
+const MAX_NAME = 200;
+const MAX_TEXT = 2000;
+const MAX_VALUE = 500;
+
+const NAMED_BY_CONTENT = new Set(`button cell checkbox columnheader gridcell heading link menuitem
+  menuitemcheckbox menuitemradio option radio rowheader switch tab tooltip treeitem`.split(/\s+/));
+const SILENT = new Set(`script style template noscript head meta link title datalist param source track
+  defs symbol desc metadata clipPath mask linearGradient radialGradient filter marker pattern
+  colgroup col rp wbr`.split(/\s+/));
+
+// Icons of fonts are no text.
+function tidy(text) {
+  return text.replace(/[\uE000-\uF8FF\u200B\uFEFF\u00AD]/g, "").replace(/\s+/g, " ").trim();
+}
+
+function bounded(text, limit) {
+  if (text.length <= limit) return text;
+  const end = text.codePointAt(limit - 2) > 0xffff ? limit - 2 : limit - 1;
+  return text.slice(0, end) + "…";
+}
+
+function pseudoText(element, which) {
+  const content = getComputedStyle(element, which).content;
+  if (content === "none" || content === "normal" || content[0] !== '"') return "";
+  // Alternative text stands after a slash.
+  const parts = content.match(/"(?:[^"\\]|\\.)*"/g);
+  const said = / \/ "/.test(content) ? parts.slice(-1) : parts;
+  return said.map((part) => part.slice(1, -1).replace(/\\(.)/g, "$1")).join("");
+}
+
+// What a subtree says, as far as the budget goes.
+function contentOf(node, withHidden, budget) {
+  if (budget.left <= 0) return "";
+  if (node.nodeType === Node.TEXT_NODE) {
+    budget.left -= node.data.length + 1;
+    return node.data;
+  }
+  if (node.nodeType !== Node.ELEMENT_NODE || SILENT.has(node.localName)) return "";
+  budget.left -= 1;
+  if (!withHidden && node.getAttribute("aria-hidden") === "true") return "";
+  switch (node.localName) {
+    case "br": return " ";
+    case "img": return ` ${node.getAttribute("aria-label") || node.alt || node.title || ""} `;
+    case "svg": return ` ${svgName(node)} `;
+    case "input": case "textarea": case "select": return isSecret(node) ? "" : ` ${valueOf(node, roleOf(node)) ?? ""} `;
+    case "iframe": case "object": case "embed": case "video": case "audio": return "";
+    default:
+  }
+  const label = node.getAttribute("aria-label");
+  if (label?.trim()) return ` ${label} `;
+  const style = getComputedStyle(node);
+  if (style.display === "none" || style.visibility !== "visible" && !node.childElementCount) return "";
+  let text = pseudoText(node, "::before");
+  for (const child of childrenOf(node)) text += contentOf(child, withHidden, budget);
+  text += pseudoText(node, "::after");
+  return style.display.startsWith("inline") || style.display === "contents" ? text : ` ${text} `;
+}
+
+function svgName(svg) {
+  const label = svg.getAttribute("aria-label");
+  if (label) return label;
+  for (const child of svg.children) {
+    if (child.localName === "title") return child.textContent;
+  }
+  return "";
+}
+
+// The words inside an element, of its own tree and of those in it.
+function inner(element, withHidden) {
+  const budget = { left: 4 * MAX_NAME };
+  let text = pseudoText(element, "::before");
+  for (const child of childrenOf(element)) text += contentOf(child, withHidden, budget);
+  return tidy(text + pseudoText(element, "::after"));
+}
+
+function textOf(element) {
+  const only = element.firstChild;
+  if (only && !only.nextSibling && only.nodeType === Node.TEXT_NODE && !rootOf(element)
+      && !SILENT.has(element.localName)) {
+    return tidy(pseudoText(element, "::before") + only.data.slice(0, 4 * MAX_NAME) + pseudoText(element, "::after"));
+  }
+  return inner(element, false) || inner(element, true);
+}
+
+function byIds(element, ids) {
+  const root = element.getRootNode();
+  const said = ids.split(/\s+/).map((id) => {
+    const other = id && root.getElementById?.(id);
+    if (!other) return "";
+    const label = other.getAttribute("aria-label");
+    if (label?.trim()) return label;
+    if (other.localName === "input" || other.localName === "select") return contentOf(other, true, { left: MAX_NAME });
+    // Hidden text may be what names something.
+    return textOf(other) || (other.checkVisibility() ? "" : other.textContent);
+  });
+  return tidy(said.join(" "));
+}
+
+function labelText(element) {
+  const labels = element.labels;
+  if (!labels?.length) return "";
+  return tidy(Array.from(labels, (label) => {
+    // A field in its own label does not name itself.
+    let text = "";
+    const gather = (node) => {
+      for (const child of childrenOf(node)) {
+        if (child === element) continue;
+        text += contains(child, element) ? (gather(child), "") : contentOf(child, false, { left: MAX_TEXT });
+      }
+    };
+    text += pseudoText(label, "::before");
+    gather(label);
+    return text + pseudoText(label, "::after");
+  }).join(" "));
+}
+
+function childText(element, name) {
+  for (const child of element.children) {
+    if (child.localName === name) return textOf(child);
+  }
+  return "";
+}
+
+function nativeName(element, role) {
+  switch (element.localName) {
+    case "input":
+      switch (element.type) {
+        case "submit": return element.getAttribute("value") ?? "Submit";
+        case "reset": return element.getAttribute("value") ?? "Reset";
+        case "button": return element.value;
+        case "image": return element.alt || element.getAttribute("value") || element.title || "Submit";
+        default: return labelText(element);
+      }
+    case "select": case "textarea": case "meter": case "progress": case "output":
+      return labelText(element);
+    case "button": return labelText(element) || textOf(element);
+    case "img": case "area": return element.alt || "";
+    case "svg": return svgName(element);
+    case "fieldset": return childText(element, "legend");
+    case "table": return childText(element, "caption");
+    case "figure": return childText(element, "figcaption");
+    case "details": return "";
+    case "optgroup": return element.label;
+    case "option": return element.label || element.text;
+    default: return NAMED_BY_CONTENT.has(role) ? textOf(element) : "";
+  }
+}
+
+// The whole name; who shows it bounds it.
+function nameOf(element, role = roleOf(element)) {
+  const ids = element.getAttribute("aria-labelledby");
+  let name = ids ? byIds(element, ids) : "";
+  if (!name) {
+    const label = tidy(element.getAttribute("aria-label") || "");
+    if (label) {
+      // A page may call a thing otherwise than it shows it; a person sees what it shows.
+      const shown = NAMED_BY_CONTENT.has(role) ? textOf(element) : "";
+      const differs = /\p{L}/u.test(shown) && !label.toLowerCase().includes(shown.toLowerCase());
+      name = differs ? `${label} (${bounded(shown, MAX_NAME)})` : label;
+    }
+  }
+  if (!name) name = tidy(nativeName(element, role) || "");
+  if (!name && NAMED_BY_CONTENT.has(role) && !NATIVE[element.localName]) name = textOf(element);
+  if (!name) name = tidy(element.getAttribute("title") || "");
+  if (!name) name = tidy(element.placeholder || element.getAttribute("aria-placeholder") || "");
+  return withoutSecrets(name);
+}
+
+function media(element) {
+  const state = element.ended ? "ended" : element.paused ? "paused" : "playing";
+  return element.muted ? `${state}, muted` : state;
+}
+
+// What is typed, chosen or set; null if there is no such thing. Never of a secret field.
+function valueOf(element, role) {
+  switch (element.localName) {
+    case "input":
+      switch (element.type) {
+        case "checkbox": case "radio": case "button": case "submit": case "reset": case "image": return null;
+        case "file": return Array.from(element.files, (file) => file.name).join(", ");
+        default: return element.value;
+      }
+    case "textarea": return element.value;
+    case "select": return Array.from(element.selectedOptions, (option) => option.label).join(", ");
+    case "progress": return element.hasAttribute("value") ? `${Math.round(element.position * 100)}%` : null;
+    case "meter": return String(element.value);
+    case "video": case "audio": return media(element);
+    default:
+  }
+  if (role === "heading") {
+    return element.getAttribute("aria-level") || /^h([1-6])$/.exec(element.localName)?.[1] || "2";
+  }
+  const said = element.getAttribute("aria-valuetext") || element.getAttribute("aria-valuenow");
+  if (said) return said;
+  if (isEditingHost(element)) return element.innerText.replace(/\n$/, "");
+  if (role === "textbox" || role === "searchbox" || role === "combobox") {
+    const field = element.querySelector("input");
+    return field ? (isSecret(field) ? null : field.value) : textOf(element);
+  }
+  return null;
+}

@@ -1,0 +1,96 @@
+// Whether this document has come to rest: it is read, its fonts and the images in view are there,
+// nothing is being animated, and what a person could use stands still for two frames.
+
+// Elements whose boxes are compared.
+const MOST_MEASURED = 400;
+// A frame that is not painted gets no animation frames; then this many milliseconds count as one.
+const UNPAINTED = 250;
+
+const frame = () => new Promise((resolve) => {
+  const timer = globalThis.top === globalThis ? 0 : setTimeout(resolve, UNPAINTED);
+  requestAnimationFrame(() => {
+    clearTimeout(timer);
+    resolve();
+  });
+});
+
+const isInView = (element) => {
+  const box = element.getBoundingClientRect();
+  return box.width > 0 && box.height > 0 && box.bottom > 0 && box.right > 0 && box.top < innerHeight && box.left < innerWidth;
+};
+
+function goesOn() {
+  if (document.readyState !== "complete") return "the document is still being read";
+  if (document.fonts.status === "loading") return "fonts are being loaded";
+  const image = [...document.images].slice(0, 2000).find((one) => !one.complete && isInView(one));
+  if (image) return "an image in view is being loaded";
+  for (const animation of document.getAnimations().slice(0, 500)) {
+    const target = animation.effect?.target;
+    if (!target || animation.playState !== "running" || !animation.timeline || !(animation.timeline instanceof DocumentTimeline)) continue;
+    const timing = animation.effect.getComputedTiming();
+    if (timing.endTime === Infinity || timing.iterations === Infinity) continue;
+    const box = target;
+    const moves = nearest(box, USABLE) || box.querySelector(USABLE);
+    if (moves && isInView(box)) return "an animation of " + words(moves) + " is running";
+  }
+  return "";
+}
+
+// Shadow roots that are known here.
+function roots() {
+  const found = [];
+  for (const element of document.querySelectorAll("*")) {
+    const root = rootOf(element);
+    if (root) found.push(root);
+    if (found.length > 200) break;
+  }
+  return found;
+}
+
+function boxes(scopes) {
+  const found = [[scrollX, scrollY].join()];
+  const elements = [];
+  for (const scope of scopes) {
+    for (const element of scope.querySelectorAll(USABLE)) {
+      const box = element.getBoundingClientRect();
+      if (box.bottom <= 0 || box.top >= innerHeight || box.width === 0) continue;
+      found.push([box.x, box.y, box.width, box.height].map((side) => Math.round(side * 2)).join());
+      elements.push(element);
+      if (found.length > MOST_MEASURED) return { found, elements };
+    }
+  }
+  return { found, elements };
+}
+
+function moved(was, now) {
+  const at = now.found.findIndex((box, index) => box !== was.found[index]);
+  if (at < 0 && now.found.length === was.found.length) return "";
+  if (at === 0) return "the page is scrolling";
+  return (now.elements[at - 1] ? words(now.elements[at - 1]) : "an element") + " is moving";
+}
+
+// Answers with what it still waits for after `limit` milliseconds, or with nothing.
+let looks = 0;
+
+async function settled(limit) {
+  watch();
+  looks += 1;
+  const look = looks;
+  const scopes = [document, ...roots()];
+  const end = performance.now() + limit;
+  let was = boxes(scopes);
+  let still = 0;
+  let waiting = "";
+  while (still < 2) {
+    if (look !== looks) return JSON.stringify("another look");
+    if (performance.now() > end) return JSON.stringify(waiting || "the page does not stand still");
+    await frame();
+    waiting = goesOn();
+    const now = boxes(scopes);
+    const motion = moved(was, now);
+    was = now;
+    still = waiting || motion ? 0 : still + 1;
+    waiting ||= motion;
+  }
+  return JSON.stringify("");
+}

@@ -1,0 +1,189 @@
+// Decides what of an element is told, and tells it.
+
+// The element itself, if a person could perceive or use it; null if it is only a box.
+function tell(w, element, look, outer, at) {
+  const { name, style, display, overflow, isViewport } = look;
+  const role = roleOf(element);
+  const isOperable = OPERABLE.has(role);
+  if (isOperable) {
+    if (name === "option" || w.labelled.has(element)) return null;
+    if (w.run) w.run.uses += 1;
+  }
+  const isClickable = !isOperable && !isViewport && !outer.isUsed && name !== "label" && isForClicks(element, style, outer);
+  const scrolls = !isViewport && overflow !== "visible" && canScroll(element, overflow);
+  if (!isOperable && !isClickable && !scrolls && !TOLD.has(role)) return null;
+  if (role === "img" && (outer.isQuiet || outer.isUsed)) return null;
+  if (style.visibility !== "visible" || !element.checkVisibility()) return null;
+  let box = boxOf(element, display);
+  if (isOperable && element.labels?.length && !hasOwnBox(element)) {
+    const label = standInOf(element);
+    if (label === element) return null;
+    w.labelled.add(element);
+    box = edges(label.getBoundingClientRect());
+  }
+  const area = (box[2] - box[0]) * (box[3] - box[1]);
+  if (isOperable && area <= 0 || role === "canvas" && area <= 2) return null;
+  if (!at.isShown && !w.labelled.has(element) && !(isOperable && isUsable(element, name, box, at))) return null;
+  let bits = isClickable ? STATE.clickable : 0;
+  if (scrolls) bits |= STATE.scrolls;
+  if (w.run && isClickable) w.run.uses += 1;
+  const node = tellAs(w, element, role || "generic", box, { ...outer, room: at.room, isInert: at.isInert }, bits);
+  if (!node) return null;
+  if (isOperable) at.isUsed = true;
+  return node;
+}
+
+// With its name, value and states, at a box that need not be its own.
+function tellAs(w, element, role, box, at, bits = 0) {
+  const isOperable = OPERABLE.has(role);
+  const uses = isOperable || bits & STATE.clickable;
+  bits |= statesOf(element, role);
+  if (at.isInert) bits |= STATE.disabled;
+  if (element === w.focused) bits |= STATE.focused;
+  const { seen, reach } = at.room;
+  const hasArea = box[2] > box[0] && box[3] > box[1];
+  if (hasArea && isEmpty(overlap(box, seen)) && !isOnEdge(box, seen)) {
+    // What no scrolling shows may still be reached with keys; what is folded away may not.
+    if (isEmpty(overlap(box, reach)) && !isOnEdge(box, reach) && (!isOperable || isEmpty(reach))) return null;
+    bits |= STATE.outOfView;
+  } else if (uses && hasArea && w.hits < MAX_HITS) {
+    w.hits += 1;
+    if (isCovered(element, box, seen)) bits |= STATE.covered;
+  }
+  const whole = bits & STATE.clickable && !TOLD.has(role) ? labelOfBox(element) : nameOf(element, role);
+  const isWhole = whole.length <= MAX_NAME;
+  if (role === "img" && !whole && (box[2] - box[0] < SMALLEST_IMAGE || box[3] - box[1] < SMALLEST_IMAGE)) return null;
+  const name = isWhole ? whole : isOperable || !NAMED_BY_CONTENT.has(role) && role !== "generic" ? bounded(whole, MAX_NAME) : "";
+  const node = { number: numberOf(element), role, name, value: valueTold(w, element, role, bits), bits, box, depth: at.depth, run: w.run, isWhole };
+  w.nodes.push(node);
+  w.told += 1;
+  w.chars += name.length + (node.value?.length || 0);
+  return node;
+}
+
+// What is all thinner than `isEmpty` asks for, as a line is, and lies in the room.
+function isOnEdge(box, room) {
+  const part = overlap(box, room);
+  return isEmpty(box) && Math.max(box[2] - box[0], box[3] - box[1]) > 3 && part[2] > part[0] && part[3] > part[1];
+}
+
+function valueTold(w, element, role, bits) {
+  if (bits & STATE.masked) {
+    w.secrets.push(element);
+    return element.value ? MASK : "";
+  }
+  const value = valueOf(element, role);
+  return value === null || value === undefined ? null : bounded(withoutSecrets(value), MAX_VALUE);
+}
+
+// A box that reacts to clicks is called by the words in it.
+function labelOfBox(element) {
+  return nameOf(element, "generic") || withoutSecrets(textOf(element));
+}
+
+// Nothing tells which elements a page listens on; these are its ways to say so.
+function isForClicks(element, style, outer) {
+  if (style.cursor === "pointer" && outer.style?.cursor !== "pointer") return true;
+  if (element.hasAttribute("onclick")) return true;
+  return element.hasAttribute("tabindex") && element.tabIndex >= 0 && !isEditingHost(element);
+}
+
+// What is not painted may still take clicks: fields that lie over a painted box.
+function isUsable(element, name, box, at) {
+  if (at.style.visibility !== "visible") return false;
+  if (name === "input" || name === "select") return true;
+  const part = overlap(box, at.room.seen);
+  if (isEmpty(part)) return false;
+  const hit = hitAt((part[0] + part[2]) / 2, (part[1] + part[3]) / 2);
+  return !!hit && contains(element, hit);
+}
+
+// What lies in elements whose children are not painted as they stand.
+function enter(w, element, name, at, outer) {
+  switch (name) {
+    case "select":
+      if (at.parent !== outer.parent) tellOptions(w, element, at);
+      break;
+    case "img":
+      if (element.useMap) tellAreas(w, element, at);
+      break;
+    case "iframe": case "frame": case "object": case "embed":
+      tellFrame(w, element, name, at);
+      break;
+    default:
+  }
+}
+
+function tellOptions(w, select, at) {
+  const isSecretField = !!(at.parent.bits & STATE.masked);
+  const { options } = select;
+  for (let index = 0; index < options.length && index < MAX_OPTIONS; index++) {
+    const option = options[index];
+    if (option.hidden) continue;
+    const rect = option.getBoundingClientRect();
+    const box = rect.width > 0 && rect.height > 0 ? edges(rect) : null;
+    let bits = statesOf(option, "option");
+    if (isSecretField) bits &= ~STATE.selected;
+    if (box && isEmpty(overlap(box, at.parent.box))) bits |= STATE.outOfView;
+    const group = option.parentNode.localName === "optgroup" ? `${option.parentNode.label}: ` : "";
+    w.nodes.push({ number: numberOf(option), role: "option", name: bounded(tidy(group + option.label), MAX_NAME), value: null, bits, box, depth: at.depth, run: w.run });
+    w.told += 1;
+  }
+  if (options.length > MAX_OPTIONS) {
+    w.unread.push(`${options.length - MAX_OPTIONS} more options of “${bounded(at.parent.name, 60)}”`);
+  }
+}
+
+function tellAreas(w, image, at) {
+  const map = image.getRootNode().querySelector(`map[name="${CSS.escape(image.useMap.replace(/^#/, ""))}"]`);
+  const outer = image.getBoundingClientRect();
+  for (const area of map?.areas || []) {
+    if (!area.hasAttribute("href") && !area.hasAttribute("onclick")) continue;
+    tellAs(w, area, "link", boxOfArea(area, outer), at);
+  }
+}
+
+function boxOfArea(area, image) {
+  const numbers = area.coords.split(",").map(Number);
+  if (area.shape === "default" || !numbers.every(Number.isFinite) || numbers.length < 3) return edges(image);
+  if (area.shape === "circle") {
+    const [x, y, radius] = numbers;
+    return [image.left + x - radius, image.top + y - radius, image.left + x + radius, image.top + y + radius];
+  }
+  const across = numbers.filter((_, index) => index % 2 === 0);
+  const down = numbers.filter((_, index) => index % 2 === 1);
+  return [image.left + Math.min(...across), image.top + Math.min(...down),
+    image.left + Math.max(...across), image.top + Math.max(...down)];
+}
+
+function tellFrame(w, element, name, at) {
+  const rect = element.getBoundingClientRect();
+  if (rect.width < 3 || rect.height < 3 || !at.isShown) return;
+  const id = frameIds.get(element);
+  if (!id && (name === "object" || name === "embed")) {
+    const kind = element.type || "another kind";
+    w.unread.push(`an embedded document of ${bounded(kind, 60)} at ${Math.round(rect.left)},${Math.round(rect.top)}: only pages can be read`);
+    return;
+  }
+  const style = getComputedStyle(element);
+  const across = element.offsetWidth ? rect.width / element.offsetWidth : 1;
+  const down = element.offsetHeight ? rect.height / element.offsetHeight : 1;
+  const [left, top] = [parseFloat(style.paddingLeft) + element.clientLeft, parseFloat(style.paddingTop) + element.clientTop];
+  const [right, bottom] = [parseFloat(style.paddingRight) + parseFloat(style.borderRightWidth), parseFloat(style.paddingBottom) + parseFloat(style.borderBottomWidth)];
+  const box = [rect.left + left * across, rect.top + top * down, rect.right - right * across, rect.bottom - bottom * down];
+  const seen = overlap(box, at.room.seen);
+  const covered = isEmpty(seen) ? [] : coveredCells(element, seen);
+  w.nodes.push({ frame: id || "", box, seen, covered, depth: at.depth, run: null });
+}
+
+// Where secrets stand at this moment, to be painted over.
+function secretBoxes() {
+  const boxes = [];
+  for (const weak of secretFields) {
+    const field = weak.deref();
+    if (!field?.isConnected || !field.value) continue;
+    const { x, y, width, height } = field.getBoundingClientRect();
+    if (width > 0 && height > 0) boxes.push([x, y, width, height]);
+  }
+  return JSON.stringify(boxes);
+}

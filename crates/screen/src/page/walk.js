@@ -1,0 +1,189 @@
+// Reads what a person could perceive or use of this document, in reading order.
+// It runs in a world of its own: it sees the page's tree and none of the page's scripts.
+const MAX_VISITED = 200_000;
+const MAX_TOLD = 20_000;
+const MAX_CHARS = 4_000_000;
+const MAX_MS = 5_000;
+const MAX_OPTIONS = 500;
+const MAX_HITS = 4_000;
+// Smaller pictures that nothing names are decoration.
+const SMALLEST_IMAGE = 32;
+
+// Nothing below them is seen but what they paint themselves.
+const CLOSED = new Set(["input", "textarea", "select", "iframe", "frame", "object", "embed", "video", "audio", "canvas", "img", "progress", "meter", "math"]);
+
+// Their words are the name of what they stand in.
+const CAPTIONS = new Set(["legend", "caption", "figcaption"]);
+
+// Neither hidden nor wholly transparent, itself or by what is around it.
+const PAINTED = { visibilityProperty: true, opacityProperty: true };
+
+let secretFields = [];
+
+function walk() {
+  const root = document.scrollingElement || document.documentElement;
+  const room = roomOf(root);
+  const w = {
+    nodes: [], unread: [], run: null, visited: 0, told: 0, chars: 0, hits: 0, isCut: false,
+    deadline: performance.now() + MAX_MS, labelled: new Set(), focused: focused(), secrets: [],
+  };
+  const at = {
+    depth: 0, parent: null, room, absolute: room, fixed: { seen: room.seen, reach: room.seen },
+    isShown: true, isQuiet: false, isSilent: false, isInert: false, isUsed: false, isGhost: null, style: null,
+  };
+  visit(w, document.documentElement, at);
+  flush(w);
+  if (w.isCut) w.unread.push(`the rest of the page after ${w.visited} nodes and ${w.told} elements: it is too large`);
+  secretFields = w.secrets.map((element) => new WeakRef(element));
+  const view = visualViewport;
+  return JSON.stringify({
+    title: document.title.slice(0, MAX_TEXT), width: innerWidth, height: innerHeight,
+    zoom: view?.scale ?? 1, left: view?.offsetLeft ?? 0, top: view?.offsetTop ?? 0, density: devicePixelRatio,
+    scroll: [Math.abs(root.scrollLeft), root.scrollTop, root.scrollWidth, root.scrollHeight],
+    suspects: suspected.length, secrets: w.secrets.length, unread: w.unread, ...listed(w.nodes),
+  });
+}
+
+// What is told of nodes: the frames among them by the place at which they stand.
+function listed(all) {
+  const nodes = [];
+  const frames = [];
+  const rounded = (value) => Math.round(value * 100) / 100;
+  const corner = (box) => [box[0], box[1], box[2] - box[0], box[3] - box[1]].map(rounded);
+  for (const node of all) {
+    if (!node) continue;
+    const depth = node.depth + (node.run?.isKept ? 1 : 0);
+    if (node.frame !== undefined) {
+      frames.push([node.frame, corner(node.box), corner(node.seen), node.covered, nodes.length, depth]);
+    } else {
+      const box = node.box ? corner(node.box) : [0, 0, -1, -1];
+      nodes.push([node.number, node.role, node.name, node.value, node.bits, ...box, depth]);
+    }
+  }
+  return { nodes, frames };
+}
+
+function isOver(w) {
+  w.visited += 1;
+  w.isCut ||= w.visited > MAX_VISITED || w.told >= MAX_TOLD || w.chars > MAX_CHARS
+    || (w.visited & 255) === 0 && performance.now() > w.deadline;
+  return w.isCut;
+}
+
+function visit(w, element, outer) {
+  const name = element.localName;
+  if (SILENT.has(name) || isOver(w)) return;
+  if (name === "br") {
+    if (w.run) w.run.text += " ";
+    return;
+  }
+  const style = getComputedStyle(element);
+  const { display } = style;
+  if (display === "none") return;
+  const at = standing(element, style, outer);
+  // What is moved out of its line is a thing by itself.
+  const isInline = (display.startsWith("inline") || display === "contents" || display.startsWith("ruby"))
+    && (style.position !== "relative" || CLOSED.has(name)) && name !== "text";
+  if (!isInline) flush(w);
+  else if (!w.run) openRun(w, outer);
+  const overflow = display === "inline" || display === "contents" ? "visible" : style.overflow;
+  const isViewport = name === "html" || element === document.body;
+  const node = tell(w, element, { name, style, display, overflow, isViewport }, outer, at);
+  if (name === "label") stepInForField(w, element, at);
+  if (CAPTIONS.has(name) && outer.parent?.name.includes(textOf(element))) at.isSilent = true;
+  if (node) {
+    at.parent = node;
+    at.depth += 1;
+    // Its words stand in its name already.
+    if (node.isWhole && node.name && (NAMED_BY_CONTENT.has(node.role) || node.role === "generic" && node.bits & STATE.clickable)) at.isQuiet = true;
+    if (node.value !== null && (node.role === "textbox" || node.role === "combobox" || node.role === "searchbox")) at.isQuiet = true;
+  }
+  if (overflow !== "visible" && !isViewport && !CLOSED.has(name)) clip(element, overflow, at, style);
+  const before = w.told;
+  if (CLOSED.has(name)) enter(w, element, name, at, outer);
+  else visitChildren(w, element, name, at);
+  if (!isInline) flush(w);
+  if (node && w.told === before) endHollow(w, node, before, element);
+}
+
+// Where the children of an element stand, but for what the element itself becomes.
+function standing(element, style, outer) {
+  const { position } = style;
+  const room = position === "fixed" ? outer.fixed : position === "absolute" ? outer.absolute : outer.room;
+  const isPlaced = position !== "static";
+  return {
+    depth: outer.depth,
+    parent: outer.parent,
+    room,
+    absolute: isPlaced ? room : outer.absolute,
+    fixed: outer.fixed,
+    isShown: element.checkVisibility(PAINTED),
+    isQuiet: outer.isQuiet,
+    isSilent: outer.isSilent,
+    isInert: outer.isInert || element.inert === true,
+    isUsed: outer.isUsed,
+    isGhost: null,
+    style,
+  };
+}
+
+function clip(element, overflow, at, style) {
+  const room = roomInside(element, overflow, at.room);
+  if (at.absolute === at.room || style.position !== "static") at.absolute = room;
+  at.room = room;
+}
+
+function visitChildren(w, element, name, at) {
+  if (name === "details" && !element.open) {
+    const summary = Array.prototype.find.call(element.children, (child) => child.localName === "summary");
+    if (summary) visit(w, summary, at);
+    return;
+  }
+  const children = childrenOf(element);
+  const before = w.nodes.length;
+  for (let child = children[0], index = 0; child; child = children[++index]) {
+    if (child.nodeType === Node.TEXT_NODE) addText(w, child, at);
+    else if (child.nodeType === Node.ELEMENT_NODE) visit(w, child, at);
+    if (w.isCut) return;
+  }
+  const isBare = w.nodes.length === before;
+  if (name.includes("-")) suspect(element);
+  else if (isBare && HOSTS.has(name)) lookInto(w, element, at);
+}
+
+// What a closed shadow root can stand in, besides elements of the page's own making.
+const HOSTS = new Set(["article", "aside", "blockquote", "body", "div", "footer", "h1", "h2", "h3", "h4", "h5", "h6", "header", "main", "nav", "p", "section", "span", "i"]);
+
+function lookInto(w, element, at) {
+  const first = element.firstElementChild;
+  if (!element.firstChild) addPseudoText(w, element, at);
+  if (asked.has(element) || element.localName === "i" || element.localName === "span") return;
+  // Children that are not painted are what a shadow root takes the place of.
+  if (first ? first.checkVisibility() || getComputedStyle(first).display === "none" : /\S/.test(element.textContent)) return;
+  const box = element.getBoundingClientRect();
+  if (box.width >= 8 && box.height >= 8) suspect(element);
+}
+
+// A container with nothing in it says nothing.
+function endHollow(w, node, before, element) {
+  const isPlain = HOLLOW.has(node.role) || node.role === "generic" && !(node.bits & (STATE.clickable | STATE.scrolls));
+  if (!isPlain || node.name || node.value || node.bits & (STATE.clickable | STATE.scrolls)) return;
+  const index = w.nodes.lastIndexOf(node);
+  const hasMore = w.nodes.slice(index + 1).some(Boolean);
+  if (!hasMore && index >= 0 && !rootOf(element)) {
+    w.nodes[index] = null;
+    w.told -= 1;
+  }
+}
+
+// A field without a box of its own is where its label is.
+function stepInForField(w, label, at) {
+  const field = label.control;
+  if (!field) return;
+  if (!hasOwnBox(field) && at.isShown && !w.labelled.has(field)) {
+    const node = tellAs(w, field, roleOf(field), edges(label.getBoundingClientRect()), at);
+    if (node) w.labelled.add(field);
+  }
+  // Its words are the field's name.
+  if (!field.hasAttribute("aria-label") && !field.hasAttribute("aria-labelledby") && OPERABLE.has(roleOf(field))) at.isSilent = true;
+}

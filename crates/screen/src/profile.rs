@@ -1,0 +1,156 @@
+//! Profiles: the folder in which a browser keeps logins, cookies and its cache.
+//!
+//! An ephemeral one is made for a session and removed with it. A named one stays; one session at
+//! a time has it, by a lock that the operating system takes back when its holder dies.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{FlockOperation, flock};
+use tempfile::TempDir;
+
+/// A folder that a browser may have.
+#[derive(Debug)]
+pub struct Profile {
+    folder: PathBuf,
+    /// Removed at the end.
+    temporary: Option<TempDir>,
+    /// Held while the browser runs.
+    _lease: Option<File>,
+}
+
+/// Why a profile cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// The name is no name.
+    #[error("`{name}` cannot name a profile: up to 40 letters, digits, `-` and `_`")]
+    Name {
+        /// What was given, bounded.
+        name: String,
+    },
+    /// Another session has it.
+    #[error(
+        "the browser profile `{name}` is in use by another session; wait for it, stop it, or take another --profile"
+    )]
+    Leased {
+        /// Its name.
+        name: String,
+    },
+    /// The folder cannot be used.
+    #[error("the browser profile in `{}` cannot be used: {source}", folder.display())]
+    Folder {
+        /// Where.
+        folder: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+}
+
+impl Profile {
+    /// One that is gone afterwards.
+    ///
+    /// # Errors
+    /// When no folder can be made.
+    pub fn ephemeral() -> Result<Self, ProfileError> {
+        let below = std::env::temp_dir();
+        let made = tempfile::Builder::new()
+            .prefix("gyrus-browser-")
+            .permissions(fs::Permissions::from_mode(0o700))
+            .tempdir_in(&below);
+        let temporary = made.map_err(|source| ProfileError::Folder {
+            folder: below,
+            source,
+        })?;
+        Ok(Self {
+            folder: temporary.path().to_owned(),
+            temporary: Some(temporary),
+            _lease: None,
+        })
+    }
+
+    /// The one of this name below `profiles`, made if it is not there.
+    ///
+    /// # Errors
+    /// When the name is none, somebody else has it, or its folder cannot be made.
+    pub fn named(profiles: &Path, name: &str) -> Result<Self, ProfileError> {
+        let is_name = !name.is_empty()
+            && name.len() <= 40
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        if !is_name {
+            let name = name.chars().take(60).collect();
+            return Err(ProfileError::Name { name });
+        }
+        let folder = profiles.join(name);
+        let unusable = |source| ProfileError::Folder {
+            folder: folder.clone(),
+            source,
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o711)
+            .create(profiles)
+            .map_err(unusable)?;
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(unusable(error));
+            }
+            _ => {}
+        }
+        // Beside it: what is inside is the browser's.
+        let lease = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(profiles.join(format!("{name}.lock")))
+            .map_err(unusable)?;
+        flock(&lease, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            ProfileError::Leased {
+                name: name.to_owned(),
+            }
+        })?;
+        Ok(Self {
+            folder,
+            temporary: None,
+            _lease: Some(lease),
+        })
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Nothing of it will be left.
+    pub fn is_ephemeral(&self) -> bool {
+        self.temporary.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_session_at_a_time_has_a_profile() {
+        let below = tempfile::tempdir().unwrap();
+        let mine = Profile::named(below.path(), "work").unwrap();
+        let error = Profile::named(below.path(), "work").unwrap_err();
+        assert!(matches!(error, ProfileError::Leased { .. }), "{error}");
+        let mode = fs::metadata(mine.folder()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        drop(mine);
+        Profile::named(below.path(), "work").unwrap();
+        for name in ["", ".", "..", "a/b", "a b", "ä", &"x".repeat(41)] {
+            let error = Profile::named(below.path(), name).unwrap_err();
+            assert!(matches!(error, ProfileError::Name { .. }), "{error}");
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Waiting for a screen to come to rest, by what happens and never by a fixed time.
+//!
+//! At rest means: no navigation is pending; no request since the last input is under way; every
+//! document is read; fonts and images in view are there; nothing operable is being animated; and
+//! what a person could use has stood still for two frames. Those two frames are the quiet window:
+//! what a page does later, by a timer that nothing shows, is a change of its own.
+//!
+//! Requests that never end by themselves do not count: streams of events, sockets, beacons, media,
+//! and fetches that go on for longer than [`LONG`], unless the input asked for them at once.
+
+use std::time::{Duration, Instant};
+
+use gyrus_contract::Rest;
+
+use crate::{
+    browser::Session,
+    state::{Request, State, TabState},
+};
+
+/// For an input, and for a look.
+pub(crate) const SETTLE_LIMIT: Duration = Duration::from_secs(5);
+
+/// For going somewhere.
+pub(crate) const ARRIVAL_LIMIT: Duration = Duration::from_secs(10);
+
+/// A fetch that goes on for longer is a long poll or a stream.
+const LONG: Duration = Duration::from_secs(1);
+
+/// A fetch that begins within this time of an input is what the input asked for: it is waited for
+/// however long it takes, within the bound.
+const AT_ONCE: Duration = Duration::from_millis(250);
+
+/// Kinds of requests that are not waited for.
+const ENDLESS: [&str; 7] = [
+    "EventSource",
+    "WebSocket",
+    "Ping",
+    "CSPViolationReport",
+    "Prefetch",
+    "Media",
+    "TextTrack",
+];
+
+/// What goes on in a tab, as far as the browser tells.
+#[derive(Debug, PartialEq, Eq)]
+enum GoingOn {
+    Nothing,
+    /// Waiting has no sense any more.
+    Over(Rest),
+    /// This, in words; until then at most, if it stops to count by itself.
+    Something {
+        what: String,
+        until: Option<Instant>,
+    },
+}
+
+impl Session {
+    /// Waits until the tab that is looked at has come to rest.
+    pub(crate) async fn settle(&self, limit: Duration) -> Rest {
+        let deadline = Instant::now() + limit;
+        loop {
+            if self.lost().is_some() {
+                return Rest::Gone;
+            }
+            let Some(tab) = self.state().active_tab().cloned() else {
+                return Rest::Gone;
+            };
+            let now = Instant::now();
+            let left = deadline.saturating_duration_since(now);
+            let going = going_on(&self.state(), &tab, now);
+            match going {
+                GoingOn::Over(rest) => return rest,
+                GoingOn::Something { what, .. } if left.is_zero() => {
+                    return Rest::GaveUp { waiting_for: what };
+                }
+                GoingOn::Something { until, .. } => {
+                    let wake = until.map_or(left, |until| left.min(until.saturating_duration_since(now)));
+                    // It may stop to count just by growing old, which no event tells.
+                    let wake = wake.max(Duration::from_millis(1));
+                    self.wait(wake, |state| is_different(state, &tab)).await;
+                }
+                GoingOn::Nothing => {
+                    let disturbed = self.wait(left, |state| {
+                        let now = going_on(state, &tab, Instant::now());
+                        (now != GoingOn::Nothing || state.active != Some(tab.number)).then_some(())
+                    });
+                    tokio::select! {
+                        biased;
+                        waiting = self.documents_at_rest(&tab, left) => {
+                            let again = going_on(&self.state(), &tab, Instant::now());
+                            if let Some(waiting_for) = waiting {
+                                return Rest::GaveUp { waiting_for };
+                            }
+                            if again == GoingOn::Nothing {
+                                return Rest::Quiet;
+                            }
+                        }
+                        disturbed = disturbed => if disturbed.is_none() && self.lost().is_none() {
+                            return Rest::GaveUp {
+                                waiting_for: "the page's scripts, which run without a pause".to_owned(),
+                            };
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the documents of a tab still wait for when the time is over.
+    async fn documents_at_rest(&self, tab: &TabState, limit: Duration) -> Option<String> {
+        let frames = self.state().frames_of(tab);
+        let asking = frames.iter().map(|(_, frame)| async move {
+            let ask = format!("gyrus.settled({})", limit.as_millis());
+            // A document that goes away meanwhile tells nothing; the next round asks its successor.
+            self.ask::<String>(frame, &ask).await.unwrap_or_default()
+        });
+        let waiting = futures_util::future::join_all(asking).await;
+        waiting.into_iter().find(|what| !what.is_empty())
+    }
+}
+
+/// Something else is to be waited for than before.
+fn is_different(state: &State, tab: &TabState) -> Option<()> {
+    let going = going_on(state, tab, Instant::now());
+    let over = !matches!(going, GoingOn::Something { .. }) || state.active != Some(tab.number);
+    over.then_some(())
+}
+
+fn going_on(state: &State, tab: &TabState, now: Instant) -> GoingOn {
+    let Some(tab) = state.tabs.iter().find(|one| one.number == tab.number) else {
+        return GoingOn::Over(Rest::Gone);
+    };
+    if tab.dialog.is_some() {
+        return GoingOn::Over(Rest::Dialog);
+    }
+    if state.targets.get(&tab.session).is_none_or(|target| target.crashed) {
+        return GoingOn::Over(Rest::Gone);
+    }
+    let something = |what: &str, until| GoingOn::Something {
+        what: what.to_owned(),
+        until,
+    };
+    match state.frames.get(&tab.target) {
+        Some(frame) if frame.loading => return something("the page, which is being loaded", None),
+        Some(frame) if frame.world.is_some() => {}
+        _ => return something("the page, which is on its way", None),
+    }
+    if state.requests.is_empty() {
+        return GoingOn::Nothing;
+    }
+    let frames = state.frames_of(tab);
+    let mut counting: Option<(&Request, Option<Instant>)> = None;
+    for request in state.requests.values() {
+        if !frames.iter().any(|(id, _)| *id == request.frame) {
+            continue;
+        }
+        match counts(request, state.acted, now) {
+            Counts::No => {}
+            Counts::Until(until) => counting = counting.or(Some((request, Some(until)))),
+            Counts::Yes => {
+                counting = Some((request, None));
+                break;
+            }
+        }
+    }
+    match counting {
+        Some((request, until)) => {
+            let address: String = request.address.chars().take(120).collect();
+            something(&format!("an answer from {address}"), until)
+        }
+        None => GoingOn::Nothing,
+    }
+}
+
+enum Counts {
+    Yes,
+    Until(Instant),
+    No,
+}
+
+fn counts(request: &Request, acted: Option<Instant>, now: Instant) -> Counts {
+    let before = acted.is_some_and(|acted| request.since < acted);
+    if before || ENDLESS.contains(&request.kind.as_str()) {
+        return Counts::No;
+    }
+    if request.kind != "Fetch" && request.kind != "XHR" {
+        return Counts::Yes;
+    }
+    let asked_for = acted.is_some_and(|acted| request.since - acted < AT_ONCE);
+    let until = request.since + LONG;
+    match asked_for && !request.answered {
+        true => Counts::Yes,
+        false if until > now => Counts::Until(until),
+        false => Counts::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(kind: &str, since: Instant, answered: bool) -> Request {
+        Request {
+            kind: kind.to_owned(),
+            address: String::new(),
+            since,
+            answered,
+            frame: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_never_ends_is_not_waited_for() {
+        let start = Instant::now();
+        let after = |ms| start + Duration::from_millis(ms);
+        let check = |kind, since, answered, now| match counts(&request(kind, since, answered), Some(start), now) {
+            Counts::Yes => "yes",
+            Counts::Until(_) => "for now",
+            Counts::No => "no",
+        };
+        assert_eq!(check("Script", after(10), false, after(4000)), "yes");
+        assert_eq!(check("EventSource", after(10), false, after(20)), "no");
+        assert_eq!(check("Ping", after(10), false, after(20)), "no");
+        assert_eq!(check("Fetch", after(10), false, after(4000)), "yes");
+        assert_eq!(check("Fetch", after(10), true, after(500)), "for now");
+        assert_eq!(check("Fetch", after(10), true, after(4000)), "no");
+        assert_eq!(check("XHR", after(900), false, after(1000)), "for now");
+        assert_eq!(check("XHR", after(900), false, after(2000)), "no");
+        let before = start.checked_sub(Duration::from_millis(5)).unwrap();
+        assert_eq!(check("Script", before, false, after(1)), "no");
+    }
+}

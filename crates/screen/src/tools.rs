@@ -1,0 +1,250 @@
+//! The tools with which a run uses the screen: one type over one table. Each measures what it
+//! would touch for the gate, and when it is called does it only if that is still so.
+
+mod acts;
+mod arguments;
+mod fields;
+mod files;
+mod pages;
+mod reads;
+
+use std::sync::Arc;
+
+use gyrus_contract::{
+    ActionVerdict, Aim, Boxed, Cleared, ElementId, Repeat, ResolvedCall, ScreenError, Site, Starts, Tool,
+    ToolCall, ToolOutput, ToolSpec, Touch, Unresolvable,
+};
+
+use self::arguments::{Action, Arguments};
+use crate::{
+    browser::{Browser, Session},
+    input::{Held, Missed, Spot, Target},
+    state::TabState,
+};
+
+/// The tools of a browser.
+pub fn tools(browser: &Arc<Browser>) -> Vec<Arc<dyn Tool>> {
+    let tool = |(action, name, description): (Action, &str, &str)| -> Arc<dyn Tool> {
+        let touches = match action {
+            action if action.only_reads() => Vec::new(),
+            Action::UploadFile => vec![Touch::Screen, Touch::Reads("path".to_owned())],
+            _ => vec![Touch::Screen],
+        };
+        Arc::new(Hand {
+            browser: browser.clone(),
+            action,
+            spec: ToolSpec {
+                name: name.to_owned(),
+                description: description.to_owned(),
+                parameters: action.schema(),
+                touches,
+                repeat: if action.only_reads() { Repeat::Freely } else { Repeat::Never },
+            },
+        })
+    };
+    arguments::TABLE.into_iter().map(tool).collect()
+}
+
+/// One tool.
+struct Hand {
+    browser: Arc<Browser>,
+    action: Action,
+    spec: ToolSpec,
+}
+
+/// Why a call came to nothing. The words are for the model.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It was not done.
+    Refused(String),
+    /// It was begun, and something broke.
+    Broke(String),
+}
+
+impl From<Missed> for Failure {
+    fn from(missed: Missed) -> Self {
+        Failure::Refused(missed.to_string())
+    }
+}
+
+impl From<Held> for Failure {
+    fn from(held: Held) -> Self {
+        match held {
+            Held::Lost { .. } => Failure::Broke(held.to_string()),
+            held => Failure::Refused(held.to_string()),
+        }
+    }
+}
+
+impl From<ScreenError> for Failure {
+    fn from(error: ScreenError) -> Self {
+        Failure::Broke(error.to_string())
+    }
+}
+
+impl From<Failure> for ToolOutput {
+    fn from(failure: Failure) -> Self {
+        let (text, verdict) = match failure {
+            Failure::Refused(text) => (text, ActionVerdict::Refused),
+            Failure::Broke(text) => (text, ActionVerdict::CannotTell),
+        };
+        ToolOutput {
+            verdict,
+            ..ToolOutput::error(text)
+        }
+    }
+}
+
+/// A call on its way.
+pub(crate) struct Doing<'a> {
+    session: &'a Session,
+    tab: TabState,
+    arguments: Arguments,
+    aim: Option<&'a Aim>,
+    call: &'a ResolvedCall,
+    site: &'a dyn Site,
+}
+
+impl Tool for Hand {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, call: Cleared<ResolvedCall>, site: &'a dyn Site) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move { self.run(&call, site).await.unwrap_or_else(ToolOutput::from) })
+    }
+
+    fn aim<'a>(&'a self, call: &'a ToolCall) -> Boxed<'a, Result<Option<Aim>, Unresolvable>> {
+        Box::pin(async move {
+            if self.action.only_reads() {
+                return Ok(None);
+            }
+            let aim = self.measure(call).await;
+            aim.map(Some).map_err(|failure| Unresolvable {
+                reason: match failure {
+                    Failure::Refused(reason) | Failure::Broke(reason) => reason,
+                },
+            })
+        })
+    }
+}
+
+impl Hand {
+    async fn run(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
+        let arguments = Arguments::parse(self.action, &call.arguments).map_err(Failure::Refused)?;
+        let session = self.browser.session(0).await?;
+        let doing = Doing {
+            session: &session,
+            tab: session.tab()?,
+            arguments,
+            aim: call.aim.as_ref(),
+            call,
+            site,
+        };
+        let done = match self.action {
+            Action::OpenUrl | Action::GoBack | Action::Reload => doing.go(self.action).await,
+            Action::Click => doing.click().await,
+            Action::Hover => doing.hover().await,
+            Action::TypeText => doing.type_text().await,
+            Action::PressKey => doing.press_key().await,
+            Action::Scroll => doing.scroll().await,
+            Action::ScrollTo => doing.scroll_to().await,
+            Action::Drag => doing.drag().await,
+            Action::SelectOption => doing.select_option().await,
+            Action::UploadFile => doing.upload_file().await,
+            Action::AnswerDialog => doing.answer_dialog().await,
+            Action::SwitchTab | Action::CloseTab => doing.change_tab(self.action).await,
+            Action::Find => doing.find().await,
+            Action::Extract => doing.extract().await,
+            Action::Wait => doing.wait().await,
+            Action::TakeScreenshot => doing.take_screenshot(&self.browser).await,
+        };
+        let lost = session.lost();
+        let mut output = match (done, lost) {
+            (Ok(output), _) => output,
+            (Err(_), Some(reason)) => {
+                return Err(Failure::Broke(ScreenError::Lost { reason }.to_string()));
+            }
+            (Err(failure), None) => failure.into(),
+        };
+        files::bring_downloads(&session, site, &mut output).await;
+        Ok(output)
+    }
+
+    /// What the call would touch.
+    async fn measure(&self, call: &ToolCall) -> Result<Aim, Failure> {
+        let arguments = Arguments::parse(self.action, &call.arguments).map_err(Failure::Refused)?;
+        let session = self.browser.session(0).await?;
+        let tab = session.tab()?;
+        let key = arguments.key().map_err(Failure::Refused)?;
+        if let Some(target) = arguments.target(self.action) {
+            let purpose = self.action.purpose(&arguments);
+            let mut aim = session.locate(&tab, target, purpose, &key).await?.aim();
+            if self.action == Action::UploadFile {
+                let path = arguments.path.unwrap_or_default();
+                let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+                aim.starts = vec![Starts::Uploads { names: vec![name] }];
+            }
+            return Ok(aim);
+        }
+        let starts = match self.action {
+            Action::OpenUrl => {
+                let address = arguments.url.clone().unwrap_or_default();
+                crate::navigate::allowed(&address).map_err(|error| Failure::Refused(error.to_string()))?;
+                Starts::Opens { address }
+            }
+            Action::GoBack => {
+                let earlier = session.earlier(&tab).await;
+                let (_, address) = earlier.map_err(|error| Failure::Refused(error.to_string()))?;
+                Starts::Follows { address }
+            }
+            Action::Reload => Starts::Follows {
+                address: tab.address.clone(),
+            },
+            Action::AnswerDialog => Starts::Answers {
+                accepts: arguments.accept.unwrap_or_default(),
+            },
+            _ => Starts::Looking,
+        };
+        whole_page(&session, &tab, starts)
+    }
+}
+
+/// The aim of what goes to a page and not to an element of it.
+fn whole_page(session: &Session, tab: &TabState, starts: Starts) -> Result<Aim, Failure> {
+    let state = session.state();
+    let frame = state.frames.get(&tab.target);
+    let dialog = matches!(starts, Starts::Answers { .. });
+    let element = match (dialog, &tab.dialog) {
+        (false, _) => None,
+        (true, Some(dialog)) => Some(gyrus_contract::Aimed {
+            id: ElementId {
+                document: frame.map_or(1, |frame| frame.document.max(1)),
+                number: 0,
+            },
+            role: dialog.kind.clone(),
+            name: dialog.message.clone(),
+            states: std::collections::BTreeSet::new(),
+        }),
+        (true, None) => return Err(Failure::Refused("there is no dialog to answer".to_owned())),
+    };
+    Ok(Aim {
+        address: tab.address.clone(),
+        origin: frame.map(|frame| frame.origin.clone()).unwrap_or_default(),
+        element,
+        form: None,
+        starts: vec![starts],
+    })
+}
+
+impl Doing<'_> {
+    /// Finds again what was judged; anything else is not touched.
+    async fn judged(&self, target: Target, purpose: &str, key: &str) -> Result<Spot, Failure> {
+        let spot = self.session.locate(&self.tab, target, purpose, key).await?;
+        let judged = self.aim.ok_or_else(|| {
+            Failure::Refused("refused: what this would touch was not measured and judged".to_owned())
+        })?;
+        spot.is_as_judged(judged).map_err(Failure::Refused)?;
+        Ok(spot)
+    }
+}

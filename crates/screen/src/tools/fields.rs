@@ -1,0 +1,194 @@
+//! Putting something into fields.
+
+use gyrus_contract::{ActionVerdict, ElementState, ToolOutput};
+use serde::Deserialize;
+
+use super::{Doing, Failure, acts::Focus};
+use crate::{
+    cdp::CdpError,
+    input::{Chord, Press, Spot, Target, quoted},
+};
+
+/// What is said of a field's value, in characters.
+const MAX_VALUE: usize = 200;
+
+#[derive(Debug, Deserialize)]
+struct Held {
+    holds: bool,
+    /// Not of a secret.
+    value: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Chosen {
+    Chosen {
+        chosen: Vec<String>,
+    },
+    Options {
+        options: Vec<String>,
+        more: bool,
+    },
+    Wrong {
+        wrong: String,
+    },
+    Disabled {
+        #[expect(dead_code, reason = "only its presence tells")]
+        disabled: bool,
+    },
+}
+
+impl Doing<'_> {
+    pub(super) async fn type_text(&self) -> Result<ToolOutput, Failure> {
+        let given = self.arguments.text.as_deref().unwrap_or_default();
+        let text = self.site.reveal(given).map_err(|error| Failure::Refused(error.to_string()))?;
+        let purpose = if self.arguments.submit { "submit" } else { "type" };
+        let on = self.arguments.on.map(Target::Element);
+        let at = self.arguments.at.map(|[x, y]| Target::Point(x, y));
+        let target = on.or(at).unwrap_or(Target::Keyboard);
+        let spot = self.judged(target, purpose, "").await?;
+        let refuse = |why: &str| Err(Failure::Refused(format!("refused: {} {why}", spot.told.words)));
+        if spot.is(ElementState::Disabled) || spot.is(ElementState::ReadOnly) {
+            return refuse("takes no input now");
+        }
+        match spot.told.kind.as_str() {
+            "select" => return refuse("is a list: use select_option"),
+            "file" => return refuse("takes files: use upload_file"),
+            "set" => return self.set(&spot, &text, given).await,
+            "line" if text.contains(['\n', '\r']) => return refuse("takes one line only: leave the line breaks out"),
+            _ => {}
+        }
+        let focus = self.focus_for_typing(&spot, target, purpose).await?;
+        let lines = focus.kind == "rich";
+        let prepared = if self.arguments.replace { "gyrus.selectAll()" } else { "gyrus.toEnd()" };
+        let standing = self.session.watch(&self.tab, Some(&spot), "key").await;
+        let input = async {
+            let _: bool = self.session.ask(&spot.frame, prepared).await?;
+            if self.arguments.replace && text.is_empty() {
+                let delete = Chord::parse("Delete").expect("Delete is a key");
+                self.session.strike(&self.tab, &delete).await?;
+            }
+            self.session.type_in(&self.tab, &text, lines).await?;
+            if self.arguments.submit {
+                let enter = Chord::parse("Enter").expect("Enter is a key");
+                return self.session.strike(&self.tab, &enter).await;
+            }
+            Ok(())
+        };
+        let mut effects = self.finish(Some(&spot), &standing, input).await?;
+        let is_secret = given != text;
+        let shown = if is_secret { "the secret".to_owned() } else { format!("“{}”", cut(&text)) };
+        let done = format!("Typed {shown} into {} {}", spot.id(), spot.told.words);
+        if self.arguments.submit {
+            return Ok(self.told(&format!("{done} and pressed Enter"), &effects));
+        }
+        let ask = format!("gyrus.holds({}, {}, {})", focus.number, quoted(&text), self.arguments.replace);
+        let held = self.session.unless_held(&self.tab, self.session.ask::<Held>(&spot.frame, &ask)).await;
+        if let Ok(Ok(held)) = held {
+            match (held.holds, held.value.filter(|_| !is_secret)) {
+                (true, _) => {}
+                (false, Some(value)) => effects.words.insert(0, format!("but the page made “{}” of it", cut(&value))),
+                (false, None) => effects.words.insert(0, "but the page made something else of it".to_owned()),
+            }
+            if !held.holds && effects.verdict == ActionVerdict::NoEffect {
+                effects.verdict = ActionVerdict::CannotTell;
+            }
+        }
+        Ok(self.told(&done, &effects))
+    }
+
+    /// The keyboard is where text is to go: by a click, as a person would do it.
+    async fn focus_for_typing(&self, spot: &Spot, target: Target, purpose: &str) -> Result<Focus, Failure> {
+        let ask = format!("gyrus.focus({}, false)", spot.number());
+        let asking = || self.session.unless_held(&self.tab, self.session.ask::<Focus>(&spot.frame, &ask));
+        let broke = |error: CdpError| Failure::Broke(error.to_string());
+        let mut focus = asking().await?.map_err(broke)?;
+        if !focus.has || !focus.exactly && target != Target::Keyboard {
+            let again = self.judged(target, purpose, "").await?;
+            self.session.watch(&self.tab, Some(&again), "pointer").await;
+            let press = Press {
+                button: "left",
+                count: 1,
+                modifiers: 0,
+            };
+            let clicked = self.session.press(&self.tab, again.point, press);
+            self.session.unless_held(&self.tab, clicked).await?.map_err(broke)?;
+            focus = asking().await?.map_err(broke)?;
+        }
+        let takes_text = matches!(focus.kind.as_str(), "line" | "text" | "rich");
+        if !focus.has || !takes_text {
+            return Err(Failure::Refused(format!(
+                "refused: {} takes no text: the keyboard is at {}",
+                spot.told.words, focus.words
+            )));
+        }
+        Ok(focus)
+    }
+
+    /// Fields with a picker: no keys reach all of their parts, so their value is set.
+    async fn set(&self, spot: &Spot, text: &str, given: &str) -> Result<ToolOutput, Failure> {
+        let standing = self.session.watch(&self.tab, Some(spot), "").await;
+        let ask = format!("gyrus.setValue({}, {})", spot.number(), quoted(text));
+        let mut held = None;
+        let input = async {
+            held = Some(self.session.ask::<Held>(&spot.frame, &ask).await?);
+            Ok(())
+        };
+        let effects = self.finish(Some(spot), &standing, input).await?;
+        match held {
+            Some(held) if !held.holds => {
+                let value = held.value.unwrap_or_default();
+                let why = format!(
+                    "{} does not take “{}”: it holds “{}” now; write dates as 2026-01-31, times as 13:05, colours as #ff0000",
+                    spot.told.words, cut(given), cut(&value)
+                );
+                Err(Failure::Broke(why))
+            }
+            _ => Ok(self.told(&format!("Set {} {} to “{}”", spot.id(), spot.told.words, cut(given)), &effects)),
+        }
+    }
+
+    pub(super) async fn select_option(&self) -> Result<ToolOutput, Failure> {
+        let wanted = self.arguments.option.as_deref().unwrap_or_default();
+        let on = self.arguments.on.map(Target::Element);
+        let target = on.ok_or_else(|| Failure::Refused("`on` is needed".to_owned()))?;
+        let spot = self.judged(target, "set", "").await?;
+        let standing = self.session.watch(&self.tab, Some(&spot), "").await;
+        let ask = format!("gyrus.choose({}, {})", spot.number(), quoted(wanted));
+        let mut chosen = None;
+        let input = async {
+            chosen = Some(self.session.ask::<Chosen>(&spot.frame, &ask).await?);
+            Ok(())
+        };
+        let effects = self.finish(Some(&spot), &standing, input).await?;
+        let words = &spot.told.words;
+        match chosen {
+            Some(Chosen::Chosen { chosen }) => {
+                let now: Vec<String> = chosen.iter().map(|one| format!("“{}”", cut(one))).collect();
+                let done = format!("Chosen in {} {words}: {}", spot.id(), now.join(", "));
+                Ok(self.told(&done, &effects))
+            }
+            Some(Chosen::Options { options, more }) => {
+                let more = if more { " …" } else { "" };
+                Err(Failure::Refused(format!(
+                    "refused: {words} has no option “{}”; it has: {}{more}",
+                    cut(wanted),
+                    options.join(" | ")
+                )))
+            }
+            Some(Chosen::Wrong { wrong }) => Err(Failure::Refused(format!(
+                "refused: {wrong} is no native list: click it, look, and click the option"
+            ))),
+            Some(Chosen::Disabled { .. }) => Err(Failure::Refused(format!("refused: {words}, or that option, is disabled"))),
+            // The page went away while it was chosen.
+            None => Ok(self.told(&format!("Chose in {words}"), &effects)),
+        }
+    }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_VALUE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,290 @@
+//! Files into pages, and files that pages hand over.
+
+use std::{
+    fs::{self, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use gyrus_contract::{Artifact, Digest, DownloadState, Site, ToolOutput};
+
+use super::{Doing, Failure};
+use crate::{
+    browser::Session,
+    input::{Press, Spot, Target},
+    launch::hand_over,
+    verdict::Standing,
+};
+
+/// A file that is given to a page is copied for it; it may be no larger, in bytes.
+const MAX_UPLOAD: u64 = 256 << 20;
+
+/// Until a page that was clicked asks for a file.
+const CHOOSER_LIMIT: Duration = Duration::from_secs(3);
+
+/// Where files go that pages hand over, below the workspace.
+const DOWNLOADS: &str = "downloads";
+
+/// Files of one name.
+const MAX_SAME_NAME: u32 = 1_000;
+
+impl Doing<'_> {
+    pub(super) async fn upload_file(&self) -> Result<ToolOutput, Failure> {
+        let refused = |why: String| Failure::Refused(format!("refused: {why}"));
+        let path = self.call.paths.get("path").map(|path| path.real.clone());
+        let path = path.ok_or_else(|| refused("the path was not looked up".to_owned()))?;
+        let copy = lend(self.session, &path).map_err(|error| refused(format!("`{}`: {error}", path.display())))?;
+        let name = copy.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let on = self.arguments.on.map(Target::Element);
+        let target = on.ok_or_else(|| refused("`on` is needed".to_owned()))?;
+        let spot = match self.session.locate(&self.tab, target, "set", "").await? {
+            spot if spot.told.kind == "file" => spot,
+            _ => self.session.locate(&self.tab, target, "upload", "").await?,
+        };
+        let judged = self.aim.ok_or_else(|| refused("what this would touch was not judged".to_owned()))?;
+        spot.is_as_judged(judged).map_err(Failure::Refused)?;
+        let standing = self.session.watch(&self.tab, Some(&spot), "").await;
+        let effects = match spot.told.kind.as_str() {
+            "file" => {
+                let input = async {
+                    let world = spot.frame.world.unwrap_or_default();
+                    let expression = format!("gyrus.controlOf({})", spot.number());
+                    let node = self.session.object(&spot.frame.session, world, &expression).await;
+                    let node = node.unwrap_or_default();
+                    self.session.give_files(&spot.frame.session, node, &copy).await
+                };
+                self.finish(Some(&spot), &standing, input).await?
+            }
+            _ => self.upload_by_button(&spot, &copy).await?,
+        };
+        Ok(self.told(&format!("Gave {name} to {} {}", spot.id(), spot.told.words), &effects))
+    }
+
+    /// A button that asks for a file when it is clicked.
+    async fn upload_by_button(&self, spot: &Spot, copy: &Path) -> Result<crate::verdict::Effects, Failure> {
+        self.session.state().chooser = None;
+        let standing: Standing = self.session.watch(&self.tab, Some(spot), "pointer").await;
+        let press = Press {
+            button: "left",
+            count: 1,
+            modifiers: 0,
+        };
+        let mut asked = false;
+        let input = async {
+            self.session.press(&self.tab, spot.point, press).await?;
+            let chooser = self.session.wait(CHOOSER_LIMIT, |state| state.chooser.clone()).await;
+            if let Some(chooser) = chooser {
+                asked = true;
+                let node = serde_json::json!({"backendNodeId": chooser.node});
+                self.session.give_files(&chooser.session, node, copy).await?;
+                self.session.state().chooser = None;
+            }
+            Ok(())
+        };
+        let effects = self.finish(Some(spot), &standing, input).await?;
+        match asked {
+            true => Ok(effects),
+            false => Err(Failure::Broke(format!(
+                "{} was clicked and asked for no file. {}",
+                spot.told.words,
+                effects.say()
+            ))),
+        }
+    }
+}
+
+/// A copy of a file in the browser's own folder, under its name: the browser may run as another
+/// user, and what it reads later is what was judged.
+fn lend(session: &Session, path: &Path) -> io::Result<PathBuf> {
+    let mut source = OpenOptions::new().read(true).open(path)?;
+    let data = source.metadata()?;
+    if !data.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    if data.len() > MAX_UPLOAD {
+        return Err(io::Error::other(format!("it is larger than {} MB", MAX_UPLOAD >> 20)));
+    }
+    let folder = session.profile.folder().join("gyrus-uploads").join(uuid::Uuid::new_v4().to_string());
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
+    let copy = folder.join(name);
+    let mut target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy)?;
+    io::copy(&mut io::Read::take(&mut source, MAX_UPLOAD), &mut target)?;
+    for made in [folder.parent().unwrap_or(&folder), &folder, &copy] {
+        hand_over(made)?;
+    }
+    Ok(copy)
+}
+
+/// Moves downloads that are whole into the workspace, and names them in the output.
+pub(super) async fn bring_downloads(session: &Session, site: &dyn Site, output: &mut ToolOutput) {
+    let ready: Vec<(String, String)> = {
+        let state = session.state();
+        let ready = state.downloads.iter();
+        let ready = ready.filter(|one| one.shown.state == DownloadState::Done && one.shown.path.is_none());
+        ready.map(|one| (one.guid.clone(), one.shown.name.clone())).collect()
+    };
+    for (guid, name) in ready {
+        let from = session.profile.folder().join("gyrus-downloads").join(&guid);
+        let (path, failed) = match bring(&from, &name, site.workspace()) {
+            Ok((path, digest)) => {
+                output.text.push_str(&format!("\nDownloaded: {path}"));
+                output.artifacts.push(Artifact {
+                    path: path.clone(),
+                    digest,
+                });
+                (Some(path), false)
+            }
+            Err(error) => {
+                output.text.push_str(&format!("\nThe download {name} could not be kept: {error}"));
+                (None, true)
+            }
+        };
+        let mut state = session.state();
+        if let Some(download) = state.downloads.iter_mut().find(|one| one.guid == guid) {
+            download.shown.path = path;
+            if failed {
+                download.shown.state = DownloadState::Failed;
+            }
+        }
+    }
+}
+
+/// Copies one file; the copy is gyrus's own and never takes the place of another.
+fn bring(from: &Path, name: &str, workspace: &Path) -> io::Result<(String, Digest)> {
+    let folder = workspace.join(DOWNLOADS);
+    match fs::create_dir(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    // Not through a link to somewhere else.
+    if !fs::symlink_metadata(&folder)?.is_dir() {
+        return Err(io::Error::other(format!("{} is no folder", folder.display())));
+    }
+    let name = safe_name(name);
+    let mut source = OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()).open(from)?;
+    if !source.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    for again in 1..=MAX_SAME_NAME {
+        let name = numbered(&name, again);
+        let path = folder.join(&name);
+        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let mut target = match opened {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            opened => opened?,
+        };
+        let copied = io::copy(&mut io::Read::take(&mut source, crate::state::MAX_DOWNLOAD), &mut target);
+        let digest = copied.and_then(|_| digest_of(&path));
+        return match digest {
+            Ok(digest) => {
+                let _ = fs::remove_file(from);
+                Ok((format!("{DOWNLOADS}/{name}"), digest))
+            }
+            Err(error) => {
+                let _ = fs::remove_file(&path);
+                Err(error)
+            }
+        };
+    }
+    Err(io::Error::other("there are too many files of this name"))
+}
+
+fn digest_of(path: &Path) -> io::Result<Digest> {
+    let mut hasher = blake3::Hasher::new();
+    io::copy(&mut fs::File::open(path)?, &mut hasher)?;
+    Ok(Digest::from_hash(hasher.finalize()))
+}
+
+/// What a page calls a file as a name that does no harm: no folders, no control characters, not
+/// hidden, not too long.
+fn safe_name(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let kept: String = last
+        .chars()
+        .map(|one| match one {
+            ':' | '*' | '?' | '"' | '<' | '>' | '|' => '_',
+            one if one.is_control() || ('\u{200b}'..='\u{200f}').contains(&one) || ('\u{202a}'..='\u{202e}').contains(&one) || ('\u{2066}'..='\u{2069}').contains(&one) => '_',
+            one => one,
+        })
+        .collect();
+    let kept = kept.trim_matches([' ', '.', '-']).to_owned();
+    // The end says what kind of file it is.
+    let (stem, kind) = kept.rsplit_once('.').map_or((kept.as_str(), ""), |(stem, kind)| (stem, kind));
+    let cut = |text: &str, most: usize| -> String {
+        let mut text = text.to_owned();
+        while text.len() > most {
+            text.pop();
+        }
+        text
+    };
+    let name = match kind.is_empty() {
+        true => cut(stem, 180),
+        false => format!("{}.{}", cut(stem, 160), cut(kind, 20)),
+    };
+    match name.is_empty() {
+        true => "download".to_owned(),
+        false => name,
+    }
+}
+
+fn numbered(name: &str, again: u32) -> String {
+    match (again, name.rsplit_once('.')) {
+        (1, _) => name.to_owned(),
+        (_, Some((stem, kind))) if !stem.is_empty() => format!("{stem} ({again}).{kind}"),
+        _ => format!("{name} ({again})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_downloads_do_no_harm() {
+        for (given, safe) in [
+            ("report.pdf", "report.pdf"),
+            ("../../etc/passwd", "passwd"),
+            ("..\\x.exe", "x.exe"),
+            (".bashrc", "bashrc"),
+            ("-rf", "rf"),
+            ("a\nb\u{202e}gpj.sh", "a_b_gpj.sh"),
+            ("..", "download"),
+            ("", "download"),
+            ("日本.txt", "日本.txt"),
+        ] {
+            assert_eq!(safe_name(given), safe, "{given:?}");
+        }
+        assert!(safe_name(&format!("{}.txt", "é".repeat(300))).len() <= 200);
+    }
+
+    #[test]
+    fn a_download_never_takes_the_place_of_a_file() {
+        let world = tempfile::tempdir().unwrap();
+        for (content, path) in [("one", "downloads/a.txt"), ("two", "downloads/a (2).txt")] {
+            let from = world.path().join("guid");
+            fs::write(&from, content).unwrap();
+            let (brought, _) = bring(&from, "a.txt", world.path()).unwrap();
+            assert_eq!(brought, path);
+            assert_eq!(fs::read_to_string(world.path().join(path)).unwrap(), content);
+            assert!(!from.exists());
+        }
+    }
+
+    #[test]
+    fn a_download_does_not_follow_links() {
+        let world = tempfile::tempdir().unwrap();
+        let (elsewhere, workspace) = (world.path().join("elsewhere"), world.path().join("workspace"));
+        fs::create_dir(&elsewhere).unwrap();
+        fs::create_dir(&workspace).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, workspace.join("downloads")).unwrap();
+        let from = world.path().join("guid");
+        fs::write(&from, "x").unwrap();
+        assert!(bring(&from, "a.txt", &workspace).is_err());
+        std::os::unix::fs::symlink("/etc/passwd", world.path().join("link")).unwrap();
+        fs::remove_file(workspace.join("downloads")).unwrap();
+        assert!(bring(&world.path().join("link"), "a.txt", &workspace).is_err());
+    }
+}

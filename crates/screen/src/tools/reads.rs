@@ -1,0 +1,156 @@
+//! What only reads.
+
+use std::time::Duration;
+
+use gyrus_contract::{Element, ElementState, Image, Look, Rest, Screen, ToolOutput};
+use serde::Deserialize;
+
+use super::{Doing, Failure};
+use crate::{browser::Browser, input::Missed, settle::SETTLE_LIMIT};
+
+/// Elements that `find` tells.
+const MAX_FOUND: usize = 30;
+
+/// Text that `extract` returns, in characters.
+const MAX_TEXT: usize = 50_000;
+
+/// For something to change by itself.
+const CHANGE_LIMIT: Duration = Duration::from_secs(10);
+
+#[derive(Deserialize)]
+struct Text {
+    text: String,
+    more: bool,
+}
+
+impl Doing<'_> {
+    pub(super) async fn find(&self) -> Result<ToolOutput, Failure> {
+        let wanted = self.arguments.text.as_deref().unwrap_or_default().trim().to_lowercase();
+        let reading = self.session.unless_held(&self.tab, self.session.read(&self.tab)).await?;
+        let reading = reading.map_err(|error| Failure::Broke(error.to_string()))?;
+        let has = |text: &str| text.to_lowercase().contains(&wanted);
+        let found: Vec<&Element> = reading
+            .elements
+            .iter()
+            .filter(|one| has(&one.name) || one.value.as_deref().is_some_and(has))
+            .collect();
+        if found.is_empty() {
+            return Ok(ToolOutput::read(format!("Nothing on the page says “{wanted}”.")));
+        }
+        let mut lines: Vec<String> = found.iter().take(MAX_FOUND).map(|one| line(one)).collect();
+        if found.len() > MAX_FOUND {
+            lines.push(format!("… and {} more: say more of it", found.len() - MAX_FOUND));
+        }
+        Ok(ToolOutput::read(lines.join("\n")))
+    }
+
+    pub(super) async fn extract(&self) -> Result<ToolOutput, Failure> {
+        let (frame, number) = match self.arguments.on {
+            Some(id) => {
+                let found = self.session.state().frame_of_document(id.document).map(|(_, frame)| frame.clone());
+                (found.ok_or(Missed::Gone { id })?, id.number)
+            }
+            None => {
+                let main = self.session.state().frames.get(&self.tab.target).cloned();
+                (main.unwrap_or_default(), 0)
+            }
+        };
+        let ask = format!("gyrus.read({number}, {MAX_TEXT})");
+        let asked = self.session.unless_held(&self.tab, self.session.ask::<Text>(&frame, &ask)).await?;
+        match (asked, self.arguments.on) {
+            (Ok(Text { text, more }), _) => {
+                let more = if more { "\n[cut here: extract a part of it]" } else { "" };
+                Ok(ToolOutput::read(format!("{text}{more}")))
+            }
+            (Err(_), Some(id)) => Err(Missed::Gone { id }.into()),
+            (Err(error), None) => Err(Failure::Broke(error.to_string())),
+        }
+    }
+
+    /// For what nothing announces: a timer, a job somewhere else.
+    pub(super) async fn wait(&self) -> Result<ToolOutput, Failure> {
+        let standing = self.session.watch(&self.tab, None, "").await;
+        let frames = self.session.state().frames_of(&self.tab);
+        let ask = format!("gyrus.change({})", CHANGE_LIMIT.as_millis());
+        let mut changes: futures_util::stream::FuturesUnordered<_> = frames
+            .iter()
+            .map(|(_, frame)| async {
+                // A document that goes away is a change too, and the state tells of it.
+                self.session.ask::<bool>(frame, &ask).await.unwrap_or(false)
+            })
+            .collect();
+        let in_a_page = async {
+            use futures_util::StreamExt;
+            while let Some(changed) = changes.next().await {
+                if changed {
+                    return;
+                }
+            }
+            std::future::pending().await
+        };
+        let downloads = |state: &crate::state::State| {
+            let ended = |one: &&crate::state::DownloadOf| {
+                one.shown.state != gyrus_contract::DownloadState::Running
+            };
+            state.downloads.iter().filter(ended).count()
+        };
+        let ended = downloads(&self.session.state());
+        let outside = self.session.wait(CHANGE_LIMIT, |state| {
+            let document = state.frames.get(&self.tab.target).map(|frame| frame.document);
+            let held = crate::input::Held::of(state, self.tab.number).is_some();
+            let changed = document != standing.document() || downloads(state) > ended;
+            (held || changed || state.active != Some(self.tab.number)).then_some(())
+        });
+        let happened = tokio::select! {
+            () = in_a_page => true,
+            outside = outside => outside.is_some(),
+        };
+        let rest = self.session.settle(SETTLE_LIMIT).await;
+        let effects = self.session.effects(&self.tab, None, &standing, rest).await;
+        let text = match happened {
+            true => format!("Waited. {}", effects.say()),
+            false => format!("Waited {} seconds; nothing changed by itself.", CHANGE_LIMIT.as_secs()),
+        };
+        Ok(ToolOutput::read(text))
+    }
+
+    pub(super) async fn take_screenshot(&self, browser: &Browser) -> Result<ToolOutput, Failure> {
+        let look = Look {
+            frame: true,
+            documents: 0,
+        };
+        let seen = browser.look(look).await?;
+        let Some(frame) = seen.frame else {
+            return Err(Failure::Broke(format!("there is no picture: {}", seen.view.unread.join("; "))));
+        };
+        let blob = self.site.keep(&frame.bytes).map_err(Failure::Broke)?;
+        let mut output = ToolOutput::read(format!("{} × {} pixels of {}", frame.width, frame.height, seen.view.address));
+        if let Rest::GaveUp { waiting_for } = seen.view.rest {
+            output.text.push_str(&format!(", still waiting for {waiting_for}"));
+        }
+        output.images.push(Image {
+            blob,
+            media_type: frame.media_type.to_owned(),
+            width: frame.width,
+            height: frame.height,
+        });
+        Ok(output)
+    }
+}
+
+fn line(element: &Element) -> String {
+    let mut line = format!("{} {} “{}”", element.id, element.role, element.name);
+    if let Some(value) = &element.value {
+        line.push_str(&format!(" = “{value}”"));
+    }
+    match element.bounds {
+        None => line.push_str(" (not painted)"),
+        Some(_) if element.states.contains(&ElementState::OutOfView) => line.push_str(" (out of view)"),
+        Some(bounds) => line.push_str(&format!(
+            " at {},{}",
+            bounds.x + bounds.width / 2,
+            bounds.y + bounds.height / 2
+        )),
+    }
+    line
+}

@@ -1,0 +1,228 @@
+//! What an input changed. Only what it was about counts as changed, or what was quiet before: a
+//! clock that ticks meanwhile is not its doing, and then nobody can tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gyrus_contract::{ActionVerdict, Rest};
+use serde::Deserialize;
+
+use crate::{
+    browser::Session,
+    input::{Held, Spot},
+    state::{Frame, State, TabState},
+};
+
+/// How things stand that the browser tells of.
+#[derive(Debug, Clone)]
+pub(crate) struct Standing {
+    address: String,
+    document: u32,
+    dialogs: u64,
+    tabs: BTreeSet<u32>,
+    active: Option<u32>,
+    downloads: BTreeSet<String>,
+    has_chooser: bool,
+    refused_tabs: u32,
+    requests: u64,
+    /// The frames that were asked, by their documents.
+    frames: BTreeMap<String, Frame>,
+}
+
+impl Standing {
+    /// The document of the page, counted.
+    pub(crate) fn document(&self) -> Option<u32> {
+        (self.document > 0).then_some(self.document)
+    }
+
+    pub(crate) fn of(state: &State, tab: &TabState) -> Self {
+        let main = state.frames.get(&tab.target);
+        Self {
+            address: main.map(|frame| frame.address.clone()).unwrap_or_default(),
+            document: main.map_or(0, |frame| frame.document),
+            dialogs: state.dialogs,
+            tabs: state.tabs.iter().map(|tab| tab.number).collect(),
+            active: state.active,
+            downloads: state.downloads.iter().map(|one| one.guid.clone()).collect(),
+            has_chooser: state.chooser.is_some(),
+            refused_tabs: state.refused_tabs,
+            requests: state.requested,
+            frames: state.frames_of(tab).into_iter().collect(),
+        }
+    }
+}
+
+/// What a document says is different.
+#[derive(Debug, Default, Deserialize)]
+struct Ended {
+    target: bool,
+    group: bool,
+    focus: bool,
+    scroll: bool,
+    quiet: u32,
+    noise: u32,
+    first: String,
+    focused: String,
+    guard: Option<Guard>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Guard {
+    reached: u32,
+    blocked: Option<String>,
+}
+
+/// What came of an input.
+#[derive(Debug)]
+pub(crate) struct Effects {
+    pub(crate) verdict: ActionVerdict,
+    /// What is different, in words.
+    pub(crate) words: Vec<String>,
+    /// The input landed elsewhere and was kept from the page; what was there.
+    pub(crate) blocked: Option<String>,
+    pub(crate) rest: Rest,
+}
+
+impl Effects {
+    /// In one or two sentences.
+    pub(crate) fn say(&self) -> String {
+        let mut said = match self.verdict {
+            ActionVerdict::Changed => format!("Changed: {}.", self.words.join("; ")),
+            ActionVerdict::NoEffect => "Nothing changed.".to_owned(),
+            ActionVerdict::CannotTell if self.words.is_empty() => {
+                "Cannot tell whether it did anything: look.".to_owned()
+            }
+            ActionVerdict::CannotTell => {
+                format!("Cannot tell whether it did anything ({}): look.", self.words.join("; "))
+            }
+            ActionVerdict::Refused => self.words.join("; "),
+        };
+        if let Rest::GaveUp { waiting_for } = &self.rest {
+            said.push_str(&format!(" Still waiting for {waiting_for}."));
+        }
+        said
+    }
+}
+
+impl Session {
+    /// Remembers how things stand, and arms the guard against inputs that land elsewhere.
+    pub(crate) async fn watch(&self, tab: &TabState, spot: Option<&Spot>, guard: &str) -> Standing {
+        let standing = Standing::of(&self.state(), tab);
+        let asking = standing.frames.iter().map(|(id, frame)| async move {
+            let number = spot.filter(|spot| spot.frame_id == *id).map_or(0, Spot::number);
+            let ask = format!("gyrus.begin({number}, {})", crate::input::quoted(guard));
+            let _: Result<bool, _> = self.ask(frame, &ask).await;
+        });
+        // A frame that does not answer is not waited for by the input.
+        let _ = self.unless_held(tab, futures_util::future::join_all(asking)).await;
+        standing
+    }
+
+    /// What is different since, once the screen has come to rest.
+    pub(crate) async fn effects(
+        &self,
+        tab: &TabState,
+        spot: Option<&Spot>,
+        standing: &Standing,
+        rest: Rest,
+    ) -> Effects {
+        let now = self.state().frames.clone();
+        let same = standing.frames.iter().filter(|(id, frame)| {
+            now.get(*id).is_some_and(|now| now.document == frame.document && now.world.is_some())
+        });
+        let asking = same.map(|(id, frame)| async move {
+            let ended: Ended = self.ask(frame, "gyrus.end()").await.ok()?;
+            Some((id.clone(), ended))
+        });
+        let asked = self.unless_held(tab, futures_util::future::join_all(asking)).await;
+        let ended: Vec<(String, Ended)> = asked.unwrap_or_default().into_iter().flatten().collect();
+        let mut words = self.told_by_the_browser(tab, standing);
+        let own = spot.and_then(|spot| ended.iter().find(|(id, _)| *id == spot.frame_id));
+        words.extend(own.into_iter().flat_map(|(_, ended)| told_by_target(ended)));
+        let quiet = ended.iter().find(|(_, ended)| ended.quiet > 0);
+        if let Some((_, quiet)) = quiet {
+            let others = match quiet.quiet {
+                1 => String::new(),
+                more => format!(" and {} more", more - 1),
+            };
+            words.push(format!("{}{others} on the page", quiet.first));
+        }
+        let focus = ended.iter().find(|(_, ended)| ended.focus);
+        if let Some((_, ended)) = focus {
+            words.push(format!("the keyboard is at {}", ended.focused));
+        }
+        if ended.iter().any(|(_, ended)| ended.scroll) {
+            words.push("it scrolled".to_owned());
+        }
+        let blocked = ended
+            .iter()
+            .find_map(|(_, ended)| ended.guard.as_ref()?.blocked.clone());
+        let reached = ended.iter().any(|(_, ended)| ended.guard.as_ref().is_some_and(|guard| guard.reached > 0));
+        let noise = ended.iter().any(|(_, ended)| ended.noise > 0)
+            || self.state().requested > standing.requests
+            || !matches!(rest, Rest::Quiet);
+        let verdict = match (words.is_empty(), noise) {
+            (false, _) => ActionVerdict::Changed,
+            (true, true) => ActionVerdict::CannotTell,
+            (true, false) => ActionVerdict::NoEffect,
+        };
+        Effects {
+            verdict,
+            words,
+            blocked: blocked.filter(|_| !reached || verdict != ActionVerdict::Changed),
+            rest,
+        }
+    }
+
+    fn told_by_the_browser(&self, tab: &TabState, before: &Standing) -> Vec<String> {
+        let state = self.state();
+        let now = Standing::of(&state, tab);
+        let mut words = Vec::new();
+        match Held::of(&state, tab.number) {
+            Some(Held::Crashed) => words.push("the page crashed; reload it, or open another address".to_owned()),
+            Some(Held::Closed) => words.push(format!("tab {} was closed", tab.number)),
+            Some(Held::Dialog { kind, message }) if now.dialogs > before.dialogs => {
+                words.push(format!("a dialog opened ({kind}): “{message}”; answer it with answer_dialog"));
+            }
+            _ => {}
+        }
+        if now.tabs.contains(&tab.number) && (now.address != before.address || now.document != before.document) {
+            match now.address == before.address {
+                true => words.push("the page was loaded again".to_owned()),
+                false => words.push(format!("the address is now {}", short(&now.address))),
+            }
+        }
+        for number in now.tabs.difference(&before.tabs) {
+            let tab = state.tabs.iter().find(|tab| tab.number == *number);
+            let address = tab.map(|tab| short(&tab.address)).unwrap_or_default();
+            let active = if now.active == Some(*number) { ", and is looked at now" } else { "" };
+            words.push(format!("tab {number} opened ({address}){active}"));
+        }
+        if now.refused_tabs > before.refused_tabs {
+            let more = now.refused_tabs - before.refused_tabs;
+            words.push(format!("{more} more tabs wanted to open and were closed: there are too many"));
+        }
+        for download in state.downloads.iter().filter(|one| !before.downloads.contains(&one.guid)) {
+            words.push(format!("a download began: {}", download.shown.name));
+        }
+        if now.has_chooser && !before.has_chooser {
+            words.push("the page asks for a file: give it one with upload_file, on the same element".to_owned());
+        }
+        words
+    }
+}
+
+fn told_by_target(ended: &Ended) -> Option<String> {
+    match (ended.target, ended.group) {
+        (true, _) => Some("the element is different".to_owned()),
+        (false, true) => Some("its form or list is different".to_owned()),
+        (false, false) => None,
+    }
+}
+
+fn short(address: &str) -> String {
+    match address.char_indices().nth(300) {
+        Some((end, _)) => format!("{}…", &address[..end]),
+        None => address.to_owned(),
+    }
+}
+

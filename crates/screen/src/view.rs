@@ -1,0 +1,334 @@
+//! One look: the trees of all frames joined to one, and the picture.
+
+mod join;
+mod picture;
+mod pierce;
+mod pixels;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gyrus_contract::{
+    Bounds, Element, ElementState, Look, ScreenError, Scroll, Seen, Tab, View,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use self::{
+    join::{Area, Join, Walked, distance},
+    picture::{Frame as Shot, Last, Scaling},
+};
+use crate::{
+    browser::Session,
+    cdp::CdpError,
+    settle::SETTLE_LIMIT,
+    state::{Frame, TabState},
+};
+
+pub(crate) use self::join::Place;
+
+/// No frame is wider, in pixels.
+pub(crate) const MAX_WIDTH: u32 = 1280;
+
+/// Closed shadow roots in closed shadow roots are looked into so often a look.
+const MAX_ROUNDS: usize = 4;
+
+/// What looks remember for the next one.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// Frames whose elements were told, each with the document around it.
+    owned: BTreeSet<(u32, String)>,
+    /// How the last page was scaled.
+    scaling: Option<Scaling>,
+    picture: Option<Last>,
+}
+
+/// A reading of all frames of a tab.
+pub(crate) struct Reading {
+    pub(crate) elements: Vec<Element>,
+    pub(crate) scroll: Scroll,
+    pub(crate) title: String,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    /// Of each frame that was read, by its id.
+    pub(crate) places: BTreeMap<String, Place>,
+    /// Of these, the ones with fields that hold secrets.
+    secret: Vec<String>,
+    /// `None`: nothing could be read.
+    scaling: Option<(Scaling, f64)>,
+    pub(crate) unread: Vec<String>,
+}
+
+impl Session {
+    /// Waits for rest, and looks.
+    pub(crate) async fn see(&self, look: Look) -> Result<Seen, ScreenError> {
+        let rest = self.settle(SETTLE_LIMIT).await;
+        // Read anew: where it is may have changed meanwhile.
+        let tab = self.tab()?;
+        let (reading, frame) = match &tab.dialog {
+            // Its page answers nothing until the dialog is gone.
+            Some(_) => (self.nothing(&tab, "a dialog holds the page up"), None),
+            None if look.frame => self.read_and_capture(&tab).await,
+            None => (self.read_or_nothing(&tab).await, None),
+        };
+        if let Some(reason) = self.lost() {
+            return Err(ScreenError::Lost { reason });
+        }
+        let state = self.state();
+        let tabs = state.tabs.iter().map(|one| Tab {
+            number: one.number,
+            title: one.title.clone(),
+            address: one.address.clone(),
+            is_active: Some(one.number) == state.active,
+        });
+        let view = View {
+            session: self.id.clone(),
+            address: tab.address.clone(),
+            title: reading.title,
+            width: reading.width,
+            height: reading.height,
+            frame: None,
+            hash: frame.as_ref().map(|frame| frame.hash),
+            scroll: reading.scroll,
+            elements: reading.elements,
+            tabs: tabs.collect(),
+            dialog: tab.dialog.clone(),
+            downloads: state.shown_downloads(),
+            rest,
+            documents: state.documents,
+            unread: reading.unread,
+        };
+        Ok(Seen {
+            view,
+            frame: frame.map(|frame| frame.picture),
+        })
+    }
+
+    async fn read_or_nothing(&self, tab: &TabState) -> Reading {
+        let reading = self.read(tab).await;
+        reading.unwrap_or_else(|error| self.nothing(tab, &error.to_string()))
+    }
+
+    /// Tree and picture of the same moment, as far as that can be had.
+    async fn read_and_capture(&self, tab: &TabState) -> (Reading, Option<Shot>) {
+        // Scaled as before, most likely: then neither has to wait for the other.
+        let before = self.memory().scaling;
+        let guess = before.unwrap_or(Scaling {
+            width: f64::from(self.launch.width),
+            density: self.launch.density,
+        });
+        let height = f64::from(self.launch.height);
+        let (mut reading, mut captured) =
+            tokio::join!(self.read_or_nothing(tab), self.capture(tab, guess, height));
+        let Some((scaling, height)) = reading.scaling else {
+            return (reading, None);
+        };
+        if scaling != guess {
+            self.memory().scaling = Some(scaling);
+            captured = self.capture(tab, scaling, height).await;
+        }
+        let shot = match captured {
+            Ok(captured) => {
+                let covered = self.to_cover(&reading).await;
+                self.develop(captured, covered)
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        match shot {
+            Ok(shot) => (reading, Some(shot)),
+            Err(error) => {
+                reading.unread.push(format!("the picture: {error}"));
+                (reading, None)
+            }
+        }
+    }
+
+    /// What is painted over: secrets where they stood before the picture was taken, and where they
+    /// stand now.
+    async fn to_cover(&self, reading: &Reading) -> Vec<Bounds> {
+        let is_secret = |one: &&Element| {
+            let is_shown = one
+                .value
+                .as_deref()
+                .map_or(one.role != "button", |value| !value.is_empty());
+            is_shown && one.states.contains(&ElementState::Masked)
+        };
+        let mut covered: Vec<Bounds> = reading
+            .elements
+            .iter()
+            .filter(is_secret)
+            .filter_map(|one| one.bounds)
+            .collect();
+        for id in &reading.secret {
+            let frame = self.state().frames.get(id).cloned();
+            let (Some(frame), Some(place)) = (frame, reading.places.get(id)) else {
+                continue;
+            };
+            // A frame that has gone meanwhile shows nothing any more.
+            let boxes: Vec<[f64; 4]> = self
+                .ask(&frame, "gyrus.secretBoxes()")
+                .await
+                .unwrap_or_default();
+            covered.extend(boxes.into_iter().map(|corner| place.bounds(corner)));
+        }
+        covered.sort_unstable_by_key(|one| (one.y, one.x, one.width, one.height));
+        covered.dedup();
+        covered
+    }
+
+    /// The tab that is looked at.
+    pub(crate) fn tab(&self) -> Result<TabState, ScreenError> {
+        let tab = self.state().active_tab().cloned();
+        tab.ok_or_else(|| ScreenError::Lost {
+            reason: self
+                .lost()
+                .unwrap_or_else(|| "its last page was closed".to_owned()),
+        })
+    }
+
+    fn nothing(&self, tab: &TabState, why: &str) -> Reading {
+        let (width, height) = self.frame_size();
+        Reading {
+            elements: Vec::new(),
+            scroll: Scroll::default(),
+            title: tab.title.clone(),
+            width,
+            height,
+            places: BTreeMap::new(),
+            secret: Vec::new(),
+            scaling: None,
+            unread: vec![format!("the page: {why}")],
+        }
+    }
+
+    /// Of the picture, if the page has the size that was asked for.
+    fn frame_size(&self) -> (u32, u32) {
+        let (width, height) = (self.launch.width.max(1), self.launch.height.max(1));
+        match width > MAX_WIDTH {
+            true => (MAX_WIDTH, height * MAX_WIDTH / width),
+            false => (width, height),
+        }
+    }
+
+    /// Reads all frames of a tab at once and joins them.
+    pub(crate) async fn read(&self, tab: &TabState) -> Result<Reading, CdpError> {
+        let frames = self.state().frames_of(tab);
+        self.own_frames(&frames).await;
+        let reading = frames
+            .iter()
+            .map(|(id, frame)| async move { (id.clone(), self.walk(frame).await) });
+        let mut walked: BTreeMap<String, Result<Walked, CdpError>> =
+            futures_util::future::join_all(reading)
+                .await
+                .into_iter()
+                .collect();
+        let main = match walked.remove(&tab.target) {
+            Some(main) => main?,
+            None => {
+                return Err(CdpError::Gone {
+                    reason: "the page has no document".to_owned(),
+                });
+            }
+        };
+        let mut join = Join {
+            frames: frames.into_iter().collect(),
+            walked,
+            elements: Vec::new(),
+            places: BTreeMap::new(),
+            secret: Vec::new(),
+            unread: Vec::new(),
+        };
+        let (width, height) = (main.width.max(1.0), main.height);
+        let scale = (f64::from(MAX_WIDTH) / width).min(1.0);
+        // Pinching shows a part of the viewport, larger.
+        let zoomed = scale * main.zoom;
+        let place = Place {
+            x: -main.left * zoomed,
+            y: -main.top * zoomed,
+            across: zoomed,
+            down: zoomed,
+        };
+        let [x, y, whole_width, whole_height] = main.scroll;
+        let scroll = Scroll {
+            x: distance((x + main.left) * zoomed),
+            y: distance((y + main.top) * zoomed),
+            width: distance(whole_width * zoomed),
+            height: distance(whole_height * zoomed),
+        };
+        let scaling = Scaling {
+            width,
+            density: main.density,
+        };
+        let title = main.title.clone();
+        let seen = Area::sized(width * scale, height * scale);
+        join.add_main(&tab.target, main, place, seen);
+        Ok(Reading {
+            elements: join.elements,
+            scroll,
+            title,
+            width: distance(width * scale),
+            height: distance(height * scale),
+            places: join.places,
+            secret: join.secret,
+            scaling: Some((scaling, height)),
+            unread: join.unread,
+        })
+    }
+
+    /// Reads a frame, and again when it holds closed shadow roots that nobody has looked into.
+    async fn walk(&self, frame: &Frame) -> Result<Walked, CdpError> {
+        let mut walked: Walked = self.ask(frame, "gyrus.walk()").await?;
+        for _ in 0..MAX_ROUNDS {
+            if walked.suspects == 0 || self.open_roots(frame).await? == 0 {
+                break;
+            }
+            walked = self.ask(frame, "gyrus.walk()").await?;
+        }
+        Ok(walked)
+    }
+
+    /// Evaluates an expression in our world of a frame that answers with JSON text.
+    pub(crate) async fn ask<T: serde::de::DeserializeOwned>(
+        &self,
+        frame: &Frame,
+        expression: &str,
+    ) -> Result<T, CdpError> {
+        #[derive(Deserialize)]
+        struct Evaluated {
+            result: Remote,
+            #[serde(rename = "exceptionDetails")]
+            exception: Option<serde_json::Value>,
+        }
+        #[derive(Deserialize)]
+        struct Remote {
+            #[serde(default)]
+            value: Option<String>,
+        }
+        let Some(world) = frame.world else {
+            return Err(CdpError::Gone {
+                reason: "the frame has no document".to_owned(),
+            });
+        };
+        let evaluated: Evaluated = self
+            .cdp
+            .call(
+                &frame.session,
+                "Runtime.evaluate",
+                json!({
+                    "expression": expression,
+                    "contextId": world,
+                    "returnByValue": true,
+                    "awaitPromise": true,
+                }),
+            )
+            .await?;
+        let unreadable = |reason: String| CdpError::Unreadable {
+            method: expression.chars().take(60).collect(),
+            reason,
+        };
+        let text = match (evaluated.result.value, evaluated.exception) {
+            (Some(text), None) => text,
+            (_, exception) => return Err(unreadable(format!("{exception:?}"))),
+        };
+        serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))
+    }
+}

@@ -1,0 +1,131 @@
+//! The picture of a page: captured by the browser, as wide as a frame may be.
+//!
+//! PNG, made for speed: of what the browser can encode it takes the least time, its text is
+//! sharp, and what must not be seen can be painted over exactly (docs/screen.md has the figures).
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use gyrus_contract::{Bounds, Picture};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{MAX_WIDTH, pixels::Pixels};
+use crate::{browser::Session, cdp::CdpError, state::TabState};
+
+/// A picture with what else its pixels tell.
+#[derive(Clone)]
+pub(super) struct Frame {
+    pub(super) picture: Picture,
+    pub(super) hash: u64,
+}
+
+/// The last picture: what the browser sent, what was painted over, and what came of it.
+pub(crate) struct Last {
+    data: String,
+    covered: Vec<Bounds>,
+    frame: Frame,
+}
+
+/// How a page is scaled on its way to the picture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scaling {
+    /// Of the viewport, in CSS pixels.
+    pub(super) width: f64,
+    /// Device pixels a CSS pixel.
+    pub(super) density: f64,
+}
+
+/// What the browser sent.
+#[derive(Deserialize)]
+pub(super) struct Captured {
+    data: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metrics {
+    css_visual_viewport: Viewport,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Viewport {
+    page_x: f64,
+    page_y: f64,
+}
+
+impl Session {
+    /// Captures what is to be seen of a tab that is scaled so.
+    pub(super) async fn capture(
+        &self,
+        tab: &TabState,
+        scaling: Scaling,
+        height: f64,
+    ) -> Result<Captured, CdpError> {
+        let session = &tab.session;
+        let mut order = json!({
+            "format": "png",
+            "optimizeForSpeed": true,
+            "captureBeyondViewport": false,
+        });
+        // Only what is not a pixel a pixel has to be scaled, which takes the browser longer.
+        let is_plain =
+            (scaling.density - 1.0).abs() < 1e-6 && scaling.width <= f64::from(MAX_WIDTH);
+        if !is_plain {
+            let metrics: Metrics = self
+                .cdp
+                .call(session, "Page.getLayoutMetrics", json!({}))
+                .await?;
+            let seen = metrics.css_visual_viewport;
+            let scale = (f64::from(MAX_WIDTH) / scaling.width.max(1.0)).min(1.0);
+            order["clip"] = json!({
+                "x": seen.page_x,
+                "y": seen.page_y,
+                "width": scaling.width,
+                "height": height,
+                "scale": scale / scaling.density,
+            });
+        }
+        self.cdp
+            .call(session, "Page.captureScreenshot", order)
+            .await
+    }
+
+    /// The picture without what must not be seen. What is the same as last time is not made again.
+    pub(super) fn develop(
+        &self,
+        captured: Captured,
+        covered: Vec<Bounds>,
+    ) -> Result<Frame, String> {
+        if let Some(last) = &self.memory().picture
+            && last.data == captured.data
+            && last.covered == covered
+        {
+            return Ok(last.frame.clone());
+        }
+        let mut bytes = STANDARD
+            .decode(&captured.data)
+            .map_err(|error| error.to_string())?;
+        let mut pixels = Pixels::decode(&bytes)?;
+        if !covered.is_empty() {
+            for bounds in &covered {
+                pixels.cover(*bounds);
+            }
+            bytes = pixels.encode()?;
+        }
+        let frame = Frame {
+            hash: pixels.average_hash(),
+            picture: Picture {
+                bytes,
+                media_type: "image/png",
+                width: pixels.width,
+                height: pixels.height,
+            },
+        };
+        self.memory().picture = Some(Last {
+            data: captured.data,
+            covered,
+            frame: frame.clone(),
+        });
+        Ok(frame)
+    }
+}

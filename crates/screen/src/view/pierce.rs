@@ -1,0 +1,177 @@
+//! What scripts in a page cannot find out by themselves and the browser tells them: which frame
+//! an element holds, and shadow roots that are closed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::json;
+
+use crate::{browser::Session, cdp::CdpError, state::Frame};
+
+/// Our handles on elements, released together.
+const GROUP: &str = "gyrus-suspects";
+
+#[derive(Deserialize)]
+struct Resolved {
+    object: Object,
+}
+
+#[derive(Deserialize)]
+struct Evaluated {
+    result: Object,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Object {
+    #[serde(default)]
+    object_id: String,
+}
+
+#[derive(Deserialize)]
+struct Properties {
+    result: Vec<Property>,
+}
+
+#[derive(Deserialize)]
+struct Property {
+    name: String,
+    #[serde(default)]
+    value: Option<Object>,
+}
+
+#[derive(Deserialize)]
+struct Described {
+    node: Hosting,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Hosting {
+    #[serde(default)]
+    shadow_roots: Vec<Root>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Root {
+    backend_node_id: i64,
+    #[serde(default)]
+    shadow_root_type: String,
+}
+
+impl Session {
+    /// Tells the world around each frame which element holds it, once a document.
+    pub(crate) async fn own_frames(&self, frames: &[(String, Frame)]) {
+        let by_id: BTreeMap<&String, &Frame> =
+            frames.iter().map(|(id, frame)| (id, frame)).collect();
+        let owning = frames.iter().filter_map(|(id, frame)| {
+            let parent = by_id.get(frame.parent.as_ref()?)?;
+            let key = (parent.document, id.clone());
+            let known = self.memory().owned.contains(&key);
+            (!known).then(|| async move {
+                if self.own_frame(parent, id).await.is_ok() {
+                    self.memory().owned.insert(key);
+                }
+            })
+        });
+        futures_util::future::join_all(owning).await;
+    }
+
+    async fn own_frame(&self, parent: &Frame, id: &str) -> Result<(), CdpError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Owner {
+            backend_node_id: i64,
+        }
+        let session = &parent.session;
+        let owner: Owner = self
+            .cdp
+            .call(session, "DOM.getFrameOwner", json!({"frameId": id}))
+            .await?;
+        let element = self.resolve(parent, owner.backend_node_id).await?;
+        let called: Result<IgnoredAny, CdpError> = self
+            .cdp
+            .call(
+                session,
+                "Runtime.callFunctionOn",
+                json!({
+                    "objectId": element,
+                    "functionDeclaration": "function(id) { gyrus.own(this, id); }",
+                    "arguments": [{"value": id}],
+                }),
+            )
+            .await;
+        called.map(|_| ())
+    }
+
+    /// A node of the browser's as an object of our world.
+    async fn resolve(&self, frame: &Frame, node: i64) -> Result<String, CdpError> {
+        let world = frame.world.unwrap_or_default();
+        let order = json!({
+            "backendNodeId": node,
+            "executionContextId": world,
+            "objectGroup": GROUP,
+        });
+        let resolved: Resolved = self
+            .cdp
+            .call(&frame.session, "DOM.resolveNode", order)
+            .await?;
+        Ok(resolved.object.object_id)
+    }
+
+    /// Looks for closed shadow roots in the elements that a walk suspects; how many it found.
+    pub(super) async fn open_roots(&self, frame: &Frame) -> Result<usize, CdpError> {
+        let session = &frame.session;
+        let order = json!({
+            "expression": "gyrus.suspects()",
+            "contextId": frame.world.unwrap_or_default(),
+            "objectGroup": GROUP,
+        });
+        let list: Evaluated = self.cdp.call(session, "Runtime.evaluate", order).await?;
+        let order = json!({"objectId": list.result.object_id, "ownProperties": true});
+        let listed: Properties = self
+            .cdp
+            .call(session, "Runtime.getProperties", order)
+            .await?;
+        let suspects = listed.result.into_iter().filter_map(|property| {
+            property.name.parse::<u32>().ok()?;
+            Some(property.value?.object_id).filter(|id| !id.is_empty())
+        });
+        let opening = suspects.map(|host| self.open_root(frame, host));
+        let opened = futures_util::future::join_all(opening).await;
+        self.cdp.send(
+            session,
+            "Runtime.releaseObjectGroup",
+            json!({"objectGroup": GROUP}),
+        );
+        // An element that is gone by now has no root to look into.
+        Ok(opened
+            .into_iter()
+            .filter(|opened| *opened == Ok(true))
+            .count())
+    }
+
+    async fn open_root(&self, frame: &Frame, host: String) -> Result<bool, CdpError> {
+        let session = &frame.session;
+        let described: Described = self
+            .cdp
+            .call(session, "DOM.describeNode", json!({"objectId": host}))
+            .await?;
+        let mut roots = described.node.shadow_roots.into_iter();
+        let Some(closed) = roots.find(|root| root.shadow_root_type == "closed") else {
+            return Ok(false);
+        };
+        let root = self.resolve(frame, closed.backend_node_id).await?;
+        let order = json!({
+            "objectId": host,
+            "functionDeclaration": "function(root) { gyrus.adopt(this, root); }",
+            "arguments": [{"objectId": root}],
+        });
+        let called: Result<IgnoredAny, CdpError> = self
+            .cdp
+            .call(session, "Runtime.callFunctionOn", order)
+            .await;
+        called.map(|_| true)
+    }
+}

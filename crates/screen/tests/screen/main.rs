@@ -1,0 +1,7 @@
+//! The screen against a real browser and pages of our own, on loopback.
+
+mod support;
+mod hands;
+mod looking;
+mod acting;
+mod settling;
