@@ -7,8 +7,9 @@ use anyhow::{Context, bail, ensure};
 use crate::commands::CannotStart;
 
 /// Each program with the Debian package that brings it.
-const NEEDED: [(&str, &str); 4] = [
+const NEEDED: [(&str, &str); 5] = [
     ("bash", "bash"),
+    ("chromium", "chromium"),
     ("git", "git"),
     ("ps", "procps"),
     ("setsid", "util-linux"),

@@ -1,6 +1,6 @@
 //! The browser of this program: under a keeper, in a profile of this person.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{fs, io, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{CommandSpec, Digest, KeeperError};
 use gyrus_kernel::keeper::Keeper;
@@ -8,7 +8,7 @@ use gyrus_screen::{Browser, Launch, LaunchError, ProfileChoice, RunCommand, find
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::home::Home;
+use crate::{failure::Failure, home::Home};
 
 /// How the browser of a run is; stands in the run's first entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub(crate) fn missing() -> Option<LaunchError> {
 }
 
 /// Where profiles are. What root's browser has cannot lie in root's home: it is not root's.
-fn profiles(home: &Home) -> PathBuf {
+pub(crate) fn profiles(home: &Home) -> PathBuf {
     match rustix::process::geteuid().is_root() {
         false => home.state.join("profiles"),
         true => {
@@ -57,6 +57,22 @@ fn profiles(home: &Home) -> PathBuf {
             PathBuf::from("/var/lib/gyrus/profiles").join(short)
         }
     }
+}
+
+/// The profiles that there are, in order.
+pub(crate) fn profile_names(home: &Home) -> Result<Vec<String>, Failure> {
+    let below = profiles(home);
+    let entries = match fs::read_dir(&below) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// A browser that is started when it is needed.

@@ -66,6 +66,14 @@ impl Browser {
         }
     }
 
+    /// Waits until the browser has ended: a person closed its last window.
+    pub async fn closed(&self) {
+        let session = self.open.lock().await.clone();
+        if let Some(session) = session {
+            session.end().await;
+        }
+    }
+
     /// The session that is open, or a new one.
     pub(crate) async fn session(&self, documents: u32) -> Result<Arc<Session>, ScreenError> {
         let mut open = self.open.lock().await;
@@ -73,7 +81,8 @@ impl Browser {
             match session.lost() {
                 None => return Ok(session.clone()),
                 Some(reason) => {
-                    self.counted.fetch_max(session.state().documents, Ordering::Relaxed);
+                    self.counted
+                        .fetch_max(session.state().documents, Ordering::Relaxed);
                     // Told once; the next one who asks gets another.
                     *open = None;
                     return Err(ScreenError::Lost { reason });
@@ -146,6 +155,8 @@ impl Session {
             ..State::default()
         }));
         let (changes, changed) = watch::channel(0);
+        let changes = Arc::new(changes);
+        let last_change = changes.clone();
         let listening = (state.clone(), launch.clone());
         let (cdp, reading) = Cdp::start(started.to, started.from, move |cdp| {
             let (cdp, (state, launch)) = (cdp.clone_weak(), listening);
@@ -180,6 +191,8 @@ impl Session {
             let (ended, cdp) = told;
             *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.clone());
             cdp.give_up(&reason);
+            // Whoever waits for the state finds out.
+            last_change.send_modify(|count| *count += 1);
         });
         let session = Self {
             id: uuid::Uuid::new_v4().to_string(),
@@ -234,6 +247,16 @@ impl Session {
             .await;
         page.map(|_| ())
             .ok_or_else(|| "no page appeared in time".to_owned())
+    }
+
+    /// Waits until it is no longer there.
+    async fn end(&self) {
+        let mut changed = self.changed.clone();
+        while self.lost().is_none() && !self.state().tabs.is_empty() {
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Why it is no longer there.

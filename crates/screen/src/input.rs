@@ -62,7 +62,10 @@ impl Held {
                 message: dialog.message.clone(),
             });
         }
-        let crashed = state.targets.get(&tab.session).is_some_and(|target| target.crashed);
+        let crashed = state
+            .targets
+            .get(&tab.session)
+            .is_some_and(|target| target.crashed);
         crashed.then_some(Held::Crashed)
     }
 }
@@ -102,9 +105,13 @@ impl Session {
             return Err(held);
         }
         let held = async {
-            let held = self.wait(HOLD_LIMIT, |state| Held::of(state, tab.number)).await;
+            let held = self
+                .wait(HOLD_LIMIT, |state| Held::of(state, tab.number))
+                .await;
             held.unwrap_or_else(|| Held::Lost {
-                reason: self.lost().unwrap_or_else(|| "it does not answer".to_owned()),
+                reason: self
+                    .lost()
+                    .unwrap_or_else(|| "it does not answer".to_owned()),
             })
         };
         tokio::select! {
@@ -126,7 +133,8 @@ impl Session {
 
     /// Moves the pointer.
     pub(crate) async fn point_at(&self, tab: &TabState, (x, y): Point) -> Result<(), CdpError> {
-        self.mouse(tab, json!({"type": "mouseMoved", "x": x, "y": y})).await
+        self.mouse(tab, json!({"type": "mouseMoved", "x": x, "y": y}))
+            .await
     }
 
     /// Presses and releases a button.
@@ -157,7 +165,8 @@ impl Session {
         (x, y): Point,
         (across, down): Point,
     ) -> Result<(), CdpError> {
-        let turned = json!({"type": "mouseWheel", "x": x, "y": y, "deltaX": across, "deltaY": down});
+        let turned =
+            json!({"type": "mouseWheel", "x": x, "y": y, "deltaX": across, "deltaY": down});
         self.mouse(tab, turned).await
     }
 
@@ -172,9 +181,11 @@ impl Session {
     ) -> Result<(), CdpError> {
         self.state().dragged = None;
         let intercept = |enabled: bool| json!({"enabled": enabled});
-        self.order(tab, "Input.setInterceptDrags", intercept(true)).await?;
+        self.order(tab, "Input.setInterceptDrags", intercept(true))
+            .await?;
         let dragged = self.drag_intercepted(tab, from, to, is_draggable).await;
-        self.cdp.send(&tab.session, "Input.setInterceptDrags", intercept(false));
+        self.cdp
+            .send(&tab.session, "Input.setInterceptDrags", intercept(false));
         dragged
     }
 
@@ -195,17 +206,23 @@ impl Session {
         let mut carried = None;
         for step in 1..=DRAG_STEPS {
             let part = f64::from(step) / f64::from(DRAG_STEPS);
-            let point = (from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part);
+            let point = (
+                from.0 + (to.0 - from.0) * part,
+                from.1 + (to.1 - from.1) * part,
+            );
             self.mouse(tab, button("mouseMoved", point)).await?;
             if is_draggable && step == 2 {
                 carried = self.wait(DRAG_LIMIT, |state| state.dragged.clone()).await;
             }
             if let Some(data) = &carried {
-                let over = |kind: &str| json!({"type": kind, "x": point.0, "y": point.1, "data": data});
+                let over =
+                    |kind: &str| json!({"type": kind, "x": point.0, "y": point.1, "data": data});
                 if step == 2 {
-                    self.order(tab, "Input.dispatchDragEvent", over("dragEnter")).await?;
+                    self.order(tab, "Input.dispatchDragEvent", over("dragEnter"))
+                        .await?;
                 }
-                self.order(tab, "Input.dispatchDragEvent", over("dragOver")).await?;
+                self.order(tab, "Input.dispatchDragEvent", over("dragOver"))
+                    .await?;
             }
         }
         if let Some(data) = &carried {
@@ -225,7 +242,12 @@ impl Session {
 
     /// Puts text where the keyboard goes. Short text comes as a person types it, key by key; of
     /// long text only the last character does, so that what listens to keys hears of it.
-    pub(crate) async fn type_in(&self, tab: &TabState, text: &str, lines: bool) -> Result<(), CdpError> {
+    pub(crate) async fn type_in(
+        &self,
+        tab: &TabState,
+        text: &str,
+        lines: bool,
+    ) -> Result<(), CdpError> {
         let by_key = text.chars().count() <= TYPED_BY_KEY;
         let last = text.char_indices().last().map_or(0, |(at, _)| at);
         let (bulk, keyed) = text.split_at(if by_key { 0 } else { last });
@@ -266,7 +288,12 @@ impl Session {
     }
 
     /// The object of an expression in our world of a frame.
-    pub(crate) async fn object(&self, session: &str, world: i64, expression: &str) -> Option<Value> {
+    pub(crate) async fn object(
+        &self,
+        session: &str,
+        world: i64,
+        expression: &str,
+    ) -> Option<Value> {
         #[derive(Deserialize)]
         struct Evaluated {
             result: Remote,
@@ -277,7 +304,11 @@ impl Session {
             object_id: Option<String>,
         }
         let order = json!({"expression": expression, "contextId": world});
-        let found: Evaluated = self.cdp.call(session, "Runtime.evaluate", order).await.ok()?;
+        let found: Evaluated = self
+            .cdp
+            .call(session, "Runtime.evaluate", order)
+            .await
+            .ok()?;
         Some(json!({"objectId": found.result.object_id?}))
     }
 }

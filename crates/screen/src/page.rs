@@ -8,6 +8,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("page/tree.js"),
     include_str!("page/roles.js"),
     include_str!("page/secrets.js"),
+    include_str!("page/generated.js"),
     include_str!("page/names.js"),
     include_str!("page/states.js"),
     include_str!("page/geometry.js"),

@@ -30,6 +30,9 @@ const LONG: Duration = Duration::from_secs(1);
 /// however long it takes, within the bound.
 const AT_ONCE: Duration = Duration::from_millis(250);
 
+/// A page whose scripts leave it no breath to say what it waits for gets this much longer.
+const GRACE: Duration = Duration::from_millis(500);
+
 /// Kinds of requests that are not waited for.
 const ENDLESS: [&str; 7] = [
     "EventSource",
@@ -74,13 +77,14 @@ impl Session {
                     return Rest::GaveUp { waiting_for: what };
                 }
                 GoingOn::Something { until, .. } => {
-                    let wake = until.map_or(left, |until| left.min(until.saturating_duration_since(now)));
+                    let wake =
+                        until.map_or(left, |until| left.min(until.saturating_duration_since(now)));
                     // It may stop to count just by growing old, which no event tells.
                     let wake = wake.max(Duration::from_millis(1));
                     self.wait(wake, |state| is_different(state, &tab)).await;
                 }
                 GoingOn::Nothing => {
-                    let disturbed = self.wait(left, |state| {
+                    let disturbed = self.wait(left + GRACE, |state| {
                         let now = going_on(state, &tab, Instant::now());
                         (now != GoingOn::Nothing || state.active != Some(tab.number)).then_some(())
                     });
@@ -133,7 +137,11 @@ fn going_on(state: &State, tab: &TabState, now: Instant) -> GoingOn {
     if tab.dialog.is_some() {
         return GoingOn::Over(Rest::Dialog);
     }
-    if state.targets.get(&tab.session).is_none_or(|target| target.crashed) {
+    if state
+        .targets
+        .get(&tab.session)
+        .is_none_or(|target| target.crashed)
+    {
         return GoingOn::Over(Rest::Gone);
     }
     let something = |what: &str, until| GoingOn::Something {
@@ -213,7 +221,11 @@ mod tests {
     fn what_never_ends_is_not_waited_for() {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
-        let check = |kind, since, answered, now| match counts(&request(kind, since, answered), Some(start), now) {
+        let check = |kind, since, answered, now| match counts(
+            &request(kind, since, answered),
+            Some(start),
+            now,
+        ) {
             Counts::Yes => "yes",
             Counts::Until(_) => "for now",
             Counts::No => "no",

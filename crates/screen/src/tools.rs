@@ -11,8 +11,8 @@ mod reads;
 use std::sync::Arc;
 
 use gyrus_contract::{
-    ActionVerdict, Aim, Boxed, Cleared, ElementId, Repeat, ResolvedCall, ScreenError, Site, Starts, Tool,
-    ToolCall, ToolOutput, ToolSpec, Touch, Unresolvable,
+    ActionVerdict, Aim, Boxed, Cleared, ElementId, Repeat, ResolvedCall, ScreenError, Site, Starts,
+    Tool, ToolCall, ToolOutput, ToolSpec, Touch, Unresolvable,
 };
 
 use self::arguments::{Action, Arguments};
@@ -38,7 +38,11 @@ pub fn tools(browser: &Arc<Browser>) -> Vec<Arc<dyn Tool>> {
                 description: description.to_owned(),
                 parameters: action.schema(),
                 touches,
-                repeat: if action.only_reads() { Repeat::Freely } else { Repeat::Never },
+                repeat: if action.only_reads() {
+                    Repeat::Freely
+                } else {
+                    Repeat::Never
+                },
             },
         })
     };
@@ -110,7 +114,11 @@ impl Tool for Hand {
         &self.spec
     }
 
-    fn call<'a>(&'a self, call: Cleared<ResolvedCall>, site: &'a dyn Site) -> Boxed<'a, ToolOutput> {
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
         Box::pin(async move { self.run(&call, site).await.unwrap_or_else(ToolOutput::from) })
     }
 
@@ -190,7 +198,8 @@ impl Hand {
         let starts = match self.action {
             Action::OpenUrl => {
                 let address = arguments.url.clone().unwrap_or_default();
-                crate::navigate::allowed(&address).map_err(|error| Failure::Refused(error.to_string()))?;
+                crate::navigate::allowed(&address)
+                    .map_err(|error| Failure::Refused(error.to_string()))?;
                 Starts::Opens { address }
             }
             Action::GoBack => {
@@ -242,7 +251,9 @@ impl Doing<'_> {
     async fn judged(&self, target: Target, purpose: &str, key: &str) -> Result<Spot, Failure> {
         let spot = self.session.locate(&self.tab, target, purpose, key).await?;
         let judged = self.aim.ok_or_else(|| {
-            Failure::Refused("refused: what this would touch was not measured and judged".to_owned())
+            Failure::Refused(
+                "refused: what this would touch was not measured and judged".to_owned(),
+            )
         })?;
         spot.is_as_judged(judged).map_err(Failure::Refused)?;
         Ok(spot)

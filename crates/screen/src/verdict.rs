@@ -92,7 +92,10 @@ impl Effects {
                 "Cannot tell whether it did anything: look.".to_owned()
             }
             ActionVerdict::CannotTell => {
-                format!("Cannot tell whether it did anything ({}): look.", self.words.join("; "))
+                format!(
+                    "Cannot tell whether it did anything ({}): look.",
+                    self.words.join("; ")
+                )
             }
             ActionVerdict::Refused => self.words.join("; "),
         };
@@ -108,12 +111,16 @@ impl Session {
     pub(crate) async fn watch(&self, tab: &TabState, spot: Option<&Spot>, guard: &str) -> Standing {
         let standing = Standing::of(&self.state(), tab);
         let asking = standing.frames.iter().map(|(id, frame)| async move {
-            let number = spot.filter(|spot| spot.frame_id == *id).map_or(0, Spot::number);
+            let number = spot
+                .filter(|spot| spot.frame_id == *id)
+                .map_or(0, Spot::number);
             let ask = format!("gyrus.begin({number}, {})", crate::input::quoted(guard));
             let _: Result<bool, _> = self.ask(frame, &ask).await;
         });
         // A frame that does not answer is not waited for by the input.
-        let _ = self.unless_held(tab, futures_util::future::join_all(asking)).await;
+        let _ = self
+            .unless_held(tab, futures_util::future::join_all(asking))
+            .await;
         standing
     }
 
@@ -127,13 +134,16 @@ impl Session {
     ) -> Effects {
         let now = self.state().frames.clone();
         let same = standing.frames.iter().filter(|(id, frame)| {
-            now.get(*id).is_some_and(|now| now.document == frame.document && now.world.is_some())
+            now.get(*id)
+                .is_some_and(|now| now.document == frame.document && now.world.is_some())
         });
         let asking = same.map(|(id, frame)| async move {
             let ended: Ended = self.ask(frame, "gyrus.end()").await.ok()?;
             Some((id.clone(), ended))
         });
-        let asked = self.unless_held(tab, futures_util::future::join_all(asking)).await;
+        let asked = self
+            .unless_held(tab, futures_util::future::join_all(asking))
+            .await;
         let ended: Vec<(String, Ended)> = asked.unwrap_or_default().into_iter().flatten().collect();
         let mut words = self.told_by_the_browser(tab, standing);
         let own = spot.and_then(|spot| ended.iter().find(|(id, _)| *id == spot.frame_id));
@@ -156,7 +166,9 @@ impl Session {
         let blocked = ended
             .iter()
             .find_map(|(_, ended)| ended.guard.as_ref()?.blocked.clone());
-        let reached = ended.iter().any(|(_, ended)| ended.guard.as_ref().is_some_and(|guard| guard.reached > 0));
+        let reached = ended
+            .iter()
+            .any(|(_, ended)| ended.guard.as_ref().is_some_and(|guard| guard.reached > 0));
         let noise = ended.iter().any(|(_, ended)| ended.noise > 0)
             || self.state().requested > standing.requests
             || !matches!(rest, Rest::Quiet);
@@ -178,14 +190,20 @@ impl Session {
         let now = Standing::of(&state, tab);
         let mut words = Vec::new();
         match Held::of(&state, tab.number) {
-            Some(Held::Crashed) => words.push("the page crashed; reload it, or open another address".to_owned()),
+            Some(Held::Crashed) => {
+                words.push("the page crashed; reload it, or open another address".to_owned())
+            }
             Some(Held::Closed) => words.push(format!("tab {} was closed", tab.number)),
             Some(Held::Dialog { kind, message }) if now.dialogs > before.dialogs => {
-                words.push(format!("a dialog opened ({kind}): “{message}”; answer it with answer_dialog"));
+                words.push(format!(
+                    "a dialog opened ({kind}): “{message}”; answer it with answer_dialog"
+                ));
             }
             _ => {}
         }
-        if now.tabs.contains(&tab.number) && (now.address != before.address || now.document != before.document) {
+        if now.tabs.contains(&tab.number)
+            && (now.address != before.address || now.document != before.document)
+        {
             match now.address == before.address {
                 true => words.push("the page was loaded again".to_owned()),
                 false => words.push(format!("the address is now {}", short(&now.address))),
@@ -194,18 +212,31 @@ impl Session {
         for number in now.tabs.difference(&before.tabs) {
             let tab = state.tabs.iter().find(|tab| tab.number == *number);
             let address = tab.map(|tab| short(&tab.address)).unwrap_or_default();
-            let active = if now.active == Some(*number) { ", and is looked at now" } else { "" };
+            let active = if now.active == Some(*number) {
+                ", and is looked at now"
+            } else {
+                ""
+            };
             words.push(format!("tab {number} opened ({address}){active}"));
         }
         if now.refused_tabs > before.refused_tabs {
             let more = now.refused_tabs - before.refused_tabs;
-            words.push(format!("{more} more tabs wanted to open and were closed: there are too many"));
+            words.push(format!(
+                "{more} more tabs wanted to open and were closed: there are too many"
+            ));
         }
-        for download in state.downloads.iter().filter(|one| !before.downloads.contains(&one.guid)) {
+        for download in state
+            .downloads
+            .iter()
+            .filter(|one| !before.downloads.contains(&one.guid))
+        {
             words.push(format!("a download began: {}", download.shown.name));
         }
         if now.has_chooser && !before.has_chooser {
-            words.push("the page asks for a file: give it one with upload_file, on the same element".to_owned());
+            words.push(
+                "the page asks for a file: give it one with upload_file, on the same element"
+                    .to_owned(),
+            );
         }
         words
     }
@@ -225,4 +256,3 @@ fn short(address: &str) -> String {
         None => address.to_owned(),
     }
 }
-

@@ -7,9 +7,7 @@ mod pixels;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gyrus_contract::{
-    Bounds, Element, ElementState, Look, ScreenError, Scroll, Seen, Tab, View,
-};
+use gyrus_contract::{Bounds, Element, ElementState, Look, ScreenError, Scroll, Seen, Tab, View};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -115,6 +113,7 @@ impl Session {
         let guess = before.unwrap_or(Scaling {
             width: f64::from(self.launch.width),
             density: self.launch.density,
+            zoom: 1.0,
         });
         let height = f64::from(self.launch.height);
         let (mut reading, mut captured) =
@@ -257,6 +256,7 @@ impl Session {
         let scaling = Scaling {
             width,
             density: main.density,
+            zoom: main.zoom,
         };
         let title = main.title.clone();
         let seen = Area::sized(width * scale, height * scale);

@@ -13,6 +13,7 @@ mod approvals;
 mod runs;
 mod policy;
 mod look;
+mod browser;
 mod show;
 mod trace;
 mod replay;
@@ -64,6 +65,7 @@ commands! {
     Approvals(approvals::Approvals),
     Policy(policy::Policy),
     Look(look::Look),
+    Browser(browser::Browser),
     Runs(runs::Runs),
     Show(show::Show),
     Trace(trace::Trace),

@@ -52,7 +52,7 @@ fn wrong_inputs_are_refused_with_a_hint() {
         (&["resume", "last"], "there is no run yet"),
         (&["resume", "abc"], "too short"),
         (&["show", "0123456789"], "there is no run `0123456789`"),
-        (&["approve", "last", "1.x"], "is not an effect id"),
+        (&["approve", "last", "1.x"], "names no question"),
         (&["runs", "import", "nowhere"], "cannot be read"),
         (
             &["runs", "import", "../script.toml"],

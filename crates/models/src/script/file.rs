@@ -211,9 +211,9 @@ impl ScriptedReply {
             }
         }
         let fill = |text: &str| {
-            found
-                .iter()
-                .fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+            found.iter().fold(text.to_owned(), |text, (name, value)| {
+                text.replace(name, value)
+            })
         };
         Ok(Filled {
             thinking: self.thinking.as_deref().map(fill),

@@ -7,7 +7,7 @@
 use gyrus_contract::{Digest, StopReason};
 use serde_json::{Value, json};
 
-use super::file::{Fault, ReportedUsage, Filled};
+use super::file::{Fault, Filled, ReportedUsage};
 
 /// The longest piece of text in one event, in characters.
 const PIECE: usize = 24;

@@ -119,7 +119,9 @@ impl Chord {
         let mut held = 0;
         let mut rest = text;
         // A plus sign may be the key itself.
-        while let Some((modifier, after)) = rest.split_once('+').filter(|(_, after)| !after.is_empty()) {
+        while let Some((modifier, after)) =
+            rest.split_once('+').filter(|(_, after)| !after.is_empty())
+        {
             let known = MODIFIERS.iter().find(|(name, ..)| {
                 name.eq_ignore_ascii_case(modifier)
                     || (*name == "Control" && modifier.eq_ignore_ascii_case("ctrl"))
@@ -166,9 +168,13 @@ impl Chord {
             "left" | "right" | "up" | "down" => format!("Arrow{name}"),
             _ => name.to_owned(),
         };
-        let modifiers = MODIFIERS.iter().map(|(name, code, number, _)| (*name, *code, *number, ""));
+        let modifiers = MODIFIERS
+            .iter()
+            .map(|(name, code, number, _)| (*name, *code, *number, ""));
         let mut all = NAMED.iter().copied().chain(modifiers);
-        if let Some((key, code, number, text)) = all.find(|(key, ..)| key.eq_ignore_ascii_case(&alias)) {
+        if let Some((key, code, number, text)) =
+            all.find(|(key, ..)| key.eq_ignore_ascii_case(&alias))
+        {
             return Some(Self {
                 key: if key == "Space" { " " } else { key }.to_owned(),
                 code: code.to_owned(),
@@ -203,7 +209,9 @@ impl Chord {
         if letter == ' ' {
             return Some(chord("Space".to_owned(), 32, 0));
         }
-        let sign = SIGNS.iter().find(|(plain, shifted, ..)| letter == *plain || letter == *shifted);
+        let sign = SIGNS
+            .iter()
+            .find(|(plain, shifted, ..)| letter == *plain || letter == *shifted);
         sign.map(|(plain, _, code, number)| {
             let shift = if letter == *plain { 0 } else { 8 };
             chord((*code).to_owned(), *number, shift)

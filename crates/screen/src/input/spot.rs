@@ -31,32 +31,48 @@ pub(crate) enum Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Missed {
     /// The element is no longer on a page.
-    Gone { id: ElementId },
+    Gone {
+        id: ElementId,
+    },
     /// Something else lies over it.
-    Covered { element: String, by: String },
+    Covered {
+        element: String,
+        by: String,
+    },
     /// There is nothing at the point.
     Nothing,
     /// It stands in another tab.
-    OtherTab { number: u32 },
+    OtherTab {
+        number: u32,
+    },
     Held(Held),
     /// The page says something else than it should.
-    Unreadable { reason: String },
+    Unreadable {
+        reason: String,
+    },
 }
 
 impl std::fmt::Display for Missed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Missed::Gone { id } => write!(f, "refused: gone: {id} is no longer on the page; look again"),
+            Missed::Gone { id } => write!(
+                f,
+                "refused: gone: {id} is no longer on the page; look again"
+            ),
             Missed::Covered { element, by } => write!(
                 f,
                 "refused: {element} cannot be reached: {by} is in the way; use that, close it, or scroll"
             ),
-            Missed::Nothing => f.write_str("refused: nothing is there; look again and point inside the picture"),
+            Missed::Nothing => {
+                f.write_str("refused: nothing is there; look again and point inside the picture")
+            }
             Missed::OtherTab { number } => {
                 write!(f, "refused: it stands in tab {number}; switch_tab first")
             }
             Missed::Held(held) => held.fmt(f),
-            Missed::Unreadable { reason } => write!(f, "the page cannot be read: {reason}; look again"),
+            Missed::Unreadable { reason } => {
+                write!(f, "the page cannot be read: {reason}; look again")
+            }
         }
     }
 }
@@ -102,7 +118,11 @@ enum Answer {
         #[expect(dead_code, reason = "only its presence tells")]
         nothing: bool,
     },
-    Frame { frame: String, x: f64, y: f64 },
+    Frame {
+        frame: String,
+        x: f64,
+        y: f64,
+    },
     Told(Box<Told>),
 }
 
@@ -176,14 +196,18 @@ impl Spot {
             return moved(format!("now there: {}", self.told.words));
         }
         // A number that counts down in a label is no other label.
-        let letters = |name: &str| -> String { name.chars().filter(|one| one.is_alphabetic()).collect() };
+        let letters =
+            |name: &str| -> String { name.chars().filter(|one| one.is_alphabetic()).collect() };
         if letters(&was.name) != letters(&is.name) {
             return moved(format!("it is now called: {}", self.told.words));
         }
         if judged.origin != now.origin {
             return moved(format!("the page is now of {}", now.origin));
         }
-        let sent = |form: &Option<Form>| form.as_ref().map(|form| (form.action.clone(), form.method.clone()));
+        let sent = |form: &Option<Form>| {
+            form.as_ref()
+                .map(|form| (form.action.clone(), form.method.clone()))
+        };
         let starts = |aim: &Aim| -> Vec<Starts> {
             let own = |one: &&Starts| !matches!(one, Starts::Uploads { .. });
             aim.starts.iter().filter(own).cloned().collect()
@@ -218,9 +242,17 @@ impl Session {
             match target {
                 Target::Element(id) => self.locate_element(tab, id, purpose, key).await,
                 Target::Point(x, y) => {
-                    let start = format!("gyrus.aimAtPicture({x}, {y}, {MAX_WIDTH}, {}, {})", quoted(purpose), quoted(key));
+                    let start = format!(
+                        "gyrus.aimAtPicture({x}, {y}, {MAX_WIDTH}, {}, {})",
+                        quoted(purpose),
+                        quoted(key)
+                    );
                     self.descend(tab, start, |x, y| {
-                        format!("gyrus.aimAt({x}, {y}, {}, {})", quoted(purpose), quoted(key))
+                        format!(
+                            "gyrus.aimAt({x}, {y}, {}, {})",
+                            quoted(purpose),
+                            quoted(key)
+                        )
                     })
                     .await
                 }
@@ -250,10 +282,17 @@ impl Session {
             }
             (frame_id.clone(), frame.clone())
         };
-        let ask = format!("gyrus.aim({}, {}, {})", id.number, quoted(purpose), quoted(key));
+        let ask = format!(
+            "gyrus.aim({}, {}, {})",
+            id.number,
+            quoted(purpose),
+            quoted(key)
+        );
         let told = match self.ask::<Answer>(&frame, &ask).await {
             Ok(Answer::Told(told)) => *told,
-            Ok(Answer::Gone { .. } | Answer::Nothing { .. } | Answer::Frame { .. }) => return Err(gone()),
+            Ok(Answer::Gone { .. } | Answer::Nothing { .. } | Answer::Frame { .. }) => {
+                return Err(gone());
+            }
             Err(error) => return Err(self.unreadable(&error, Some(id))),
         };
         if let Some(by) = told.covered.clone() {
@@ -266,7 +305,7 @@ impl Session {
         let mut window = (told.left, told.top);
         let mut at = (frame_id.clone(), frame.clone());
         // Without a point nothing has to be seen.
-        let by_mouse = purpose != "key" && purpose != "set";
+        let by_mouse = !["key", "set", "glance"].contains(&purpose);
         for _ in 0..MAX_DEPTH {
             let Some(parent_id) = at.1.parent.clone().filter(|_| by_mouse) else {
                 break;
@@ -275,7 +314,13 @@ impl Session {
             let parent = parent.ok_or_else(gone)?;
             let ask = format!("gyrus.through({}, {}, {})", quoted(&at.0), point.0, point.1);
             match self.ask::<Around>(&parent, &ask).await {
-                Ok(Around::At { x, y, left, top, covered }) => {
+                Ok(Around::At {
+                    x,
+                    y,
+                    left,
+                    top,
+                    covered,
+                }) => {
                     if let Some(by) = covered {
                         return Err(Missed::Covered {
                             element: told.words,
@@ -308,11 +353,16 @@ impl Session {
         let mut frame_id = tab.target.clone();
         let mut ask = start;
         for _ in 0..MAX_DEPTH {
-            let frame = self.state().frames.get(&frame_id).cloned().ok_or(Missed::Nothing)?;
+            let frame = self
+                .state()
+                .frames
+                .get(&frame_id)
+                .cloned()
+                .ok_or(Missed::Nothing)?;
             match self.ask::<Answer>(&frame, &ask).await {
                 Ok(Answer::Told(told)) => {
                     let spot = Spot {
-                                    frame_id,
+                        frame_id,
                         frame,
                         point: (told.x, told.y),
                         told: *told,
@@ -338,9 +388,22 @@ impl Session {
             let Some(parent_id) = at.1.parent.clone() else {
                 break;
             };
-            let parent = self.state().frames.get(&parent_id).cloned().ok_or(Missed::Nothing)?;
-            let ask = format!("gyrus.through({}, {}, {})", quoted(&at.0), spot.point.0, spot.point.1);
-            if let Ok(Around::At { x, y, left, top, .. }) = self.ask::<Around>(&parent, &ask).await {
+            let parent = self
+                .state()
+                .frames
+                .get(&parent_id)
+                .cloned()
+                .ok_or(Missed::Nothing)?;
+            let ask = format!(
+                "gyrus.through({}, {}, {})",
+                quoted(&at.0),
+                spot.point.0,
+                spot.point.1
+            );
+            if let Ok(Around::At {
+                x, y, left, top, ..
+            }) = self.ask::<Around>(&parent, &ask).await
+            {
                 spot.point = (x, y);
                 window = (left, top);
             }

@@ -268,7 +268,9 @@ function told(element, purpose, key, point) {
 function aim(number, purpose, key) {
   const element = elementOf(number);
   if (!element) return JSON.stringify({ gone: true });
-  if (purpose === "key" || purpose === "set") return JSON.stringify(told(element, purpose === "set" ? "choose" : purpose, key, { x: 0, y: 0 }));
+  if (["key", "set", "glance"].includes(purpose)) {
+    return JSON.stringify(told(element, purpose === "set" ? "choose" : purpose, key, { x: 0, y: 0 }));
+  }
   const loosely = purpose !== "click" && purpose !== "type" && purpose !== "submit";
   let point = pointOf(element, loosely);
   if (!point) {

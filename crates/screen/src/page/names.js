@@ -7,7 +7,7 @@ const NAMED_BY_CONTENT = new Set(`button cell checkbox columnheader gridcell hea
   menuitemcheckbox menuitemradio option radio rowheader switch tab tooltip treeitem`.split(/\s+/));
 const SILENT = new Set(`script style template noscript head meta link title datalist param source track
   defs symbol desc metadata clipPath mask linearGradient radialGradient filter marker pattern
-  colgroup col rp wbr`.split(/\s+/));
+  colgroup col rp wbr path rect circle ellipse line polyline polygon stop`.split(/\s+/));
 
 // Icons of fonts are no text.
 function tidy(text) {
@@ -21,6 +21,7 @@ function bounded(text, limit) {
 }
 
 function pseudoText(element, which) {
+  if (!mayGenerate(element)) return "";
   const content = getComputedStyle(element, which).content;
   if (content === "none" || content === "normal" || content[0] !== '"') return "";
   // Alternative text stands after a slash.
@@ -52,8 +53,7 @@ function contentOf(node, withHidden, budget) {
   const style = getComputedStyle(node);
   if (style.display === "none" || style.visibility !== "visible" && !node.childElementCount) return "";
   let text = pseudoText(node, "::before");
-  for (const child of childrenOf(node)) text += contentOf(child, withHidden, budget);
-  text += pseudoText(node, "::after");
+  text += childrenText(node, withHidden, budget) + pseudoText(node, "::after");
   return style.display.startsWith("inline") || style.display === "contents" ? text : ` ${text} `;
 }
 
@@ -69,9 +69,18 @@ function svgName(svg) {
 // The words inside an element, of its own tree and of those in it.
 function inner(element, withHidden) {
   const budget = { left: 4 * MAX_NAME };
-  let text = pseudoText(element, "::before");
-  for (const child of childrenOf(element)) text += contentOf(child, withHidden, budget);
-  return tidy(text + pseudoText(element, "::after"));
+  const text = childrenText(element, withHidden, budget);
+  return tidy(pseudoText(element, "::before") + text + pseudoText(element, "::after"));
+}
+
+function childrenText(element, withHidden, budget) {
+  let text = "";
+  if (rootOf(element) || element.localName === "slot") {
+    for (const child of childrenOf(element)) text += contentOf(child, withHidden, budget);
+  } else {
+    for (let child = element.firstChild; child; child = child.nextSibling) text += contentOf(child, withHidden, budget);
+  }
+  return text;
 }
 
 function textOf(element) {

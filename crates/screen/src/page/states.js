@@ -5,6 +5,10 @@ const STATE = Object.fromEntries(`focused checked mixed selected pressed expande
 
 const CHECKABLE = new Set(["checkbox", "radio", "switch", "menuitemcheckbox", "menuitemradio", "option", "treeitem"]);
 
+const DISABLING = new Set(["button", "input", "select", "textarea", "option", "optgroup", "fieldset"]);
+// Elements that have states without any attribute.
+const BY_THEMSELVES = new Set(["input", "select", "textarea", "option", "summary"]);
+
 function isFalse(value) {
   return value === null || value === "" || value === "false";
 }
@@ -12,6 +16,9 @@ function isFalse(value) {
 // Of the element alone, not of where it stands.
 function statesOf(element, role) {
   let bits = 0;
+  if (!element.hasAttributes() && !BY_THEMSELVES.has(element.localName)) {
+    return element.localName === "button" && element.matches(":disabled") ? STATE.disabled : 0;
+  }
   const aria = (name) => element.getAttribute(`aria-${name}`);
   const name = element.localName;
   if (element.hasAttribute("aria-busy") && aria("busy") === "true") bits |= STATE.busy;
@@ -30,7 +37,7 @@ function statesOf(element, role) {
   if (expanded === "true") bits |= STATE.expanded;
   if (expanded === "false") bits |= STATE.collapsed;
   if (name === "summary" && role === "button") bits |= hostOrParent(element).open ? STATE.expanded : STATE.collapsed;
-  if (element.matches(":disabled") || aria("disabled") === "true") bits |= STATE.disabled;
+  if (DISABLING.has(name) && element.matches(":disabled") || aria("disabled") === "true") bits |= STATE.disabled;
   const popup = aria("haspopup");
   if (!isFalse(popup) || element.hasAttribute("popovertarget") || element.hasAttribute("list")) bits |= STATE.opens;
   if (aria("multiselectable") === "true" || aria("multiline") === "true") bits |= STATE.multiple;

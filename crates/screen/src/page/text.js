@@ -15,7 +15,7 @@ function addText(w, node, at) {
     openRun(w, at);
   }
   const { run } = w;
-  if (!at.isShown || at.isSilent || (at.isGhost ??= isGhost(at.style))) return;
+  if (!at.isShown || at.isSilent || !at.isQuiet && (at.isGhost ??= isGhost(at.style))) return;
   run.text += run.text.length < 2 * MAX_TEXT ? text : "";
   if (at.isQuiet || !/\S/.test(text)) return;
   run.isLoud = true;

@@ -83,11 +83,17 @@ impl Doing<'_> {
     ) -> Result<(Spot, Standing), Failure> {
         let mut spot = self.judged(target, purpose, "").await?;
         for _ in 0..MAX_CHASES {
-            let moved = self.session.unless_held(&self.tab, self.session.point_at(&self.tab, spot.point));
-            moved.await?.map_err(|error| Failure::Broke(error.to_string()))?;
+            let moved = self
+                .session
+                .unless_held(&self.tab, self.session.point_at(&self.tab, spot.point));
+            moved
+                .await?
+                .map_err(|error| Failure::Broke(error.to_string()))?;
             // Pointing at it may have opened or moved something.
             let again = self.judged(target, purpose, "").await?;
-            let near = |one: Point, other: Point| (one.0 - other.0).abs() < 1.0 && (one.1 - other.1).abs() < 1.0;
+            let near = |one: Point, other: Point| {
+                (one.0 - other.0).abs() < 1.0 && (one.1 - other.1).abs() < 1.0
+            };
             let stayed = near(spot.point, again.point);
             spot = again;
             if stayed {
@@ -104,7 +110,8 @@ impl Doing<'_> {
     fn pointed(&self) -> Result<Target, Failure> {
         let on = self.arguments.on.map(Target::Element);
         let at = self.arguments.at.map(|[x, y]| Target::Point(x, y));
-        on.or(at).ok_or_else(|| Failure::Refused("one of `on` and `at` is needed".to_owned()))
+        on.or(at)
+            .ok_or_else(|| Failure::Refused("one of `on` and `at` is needed".to_owned()))
     }
 
     pub(super) async fn click(&self) -> Result<ToolOutput, Failure> {
@@ -124,7 +131,10 @@ impl Doing<'_> {
         };
         let input = self.session.press(&self.tab, spot.point, press);
         let effects = self.finish(Some(&spot), &standing, input).await?;
-        Ok(self.told(&format!("{verb} {} {}", spot.id(), spot.told.words), &effects))
+        Ok(self.told(
+            &format!("{verb} {} {}", spot.id(), spot.told.words),
+            &effects,
+        ))
     }
 
     pub(super) async fn hover(&self) -> Result<ToolOutput, Failure> {
@@ -132,7 +142,10 @@ impl Doing<'_> {
         let standing = self.session.watch(&self.tab, Some(&spot), "").await;
         let input = self.session.point_at(&self.tab, spot.point);
         let effects = self.finish(Some(&spot), &standing, input).await?;
-        Ok(self.told(&format!("The pointer is on {} {}", spot.id(), spot.told.words), &effects))
+        Ok(self.told(
+            &format!("The pointer is on {} {}", spot.id(), spot.told.words),
+            &effects,
+        ))
     }
 
     pub(super) async fn press_key(&self) -> Result<ToolOutput, Failure> {
@@ -146,12 +159,22 @@ impl Doing<'_> {
         let standing = self.session.watch(&self.tab, Some(&spot), "key").await;
         let input = self.session.strike(&self.tab, &chord);
         let effects = self.finish(Some(&spot), &standing, input).await?;
-        Ok(self.told(&format!("Pressed {} on {} {}", chord.name(), spot.id(), spot.told.words), &effects))
+        Ok(self.told(
+            &format!(
+                "Pressed {} on {} {}",
+                chord.name(),
+                spot.id(),
+                spot.told.words
+            ),
+            &effects,
+        ))
     }
 
     pub(super) async fn drag(&self) -> Result<ToolOutput, Failure> {
         let place = |place: Option<super::arguments::Place>| {
-            place.map(Target::from).ok_or(Failure::Refused("`from` and `to` are needed".to_owned()))
+            place
+                .map(Target::from)
+                .ok_or(Failure::Refused("`from` and `to` are needed".to_owned()))
         };
         let (from, to) = (place(self.arguments.from)?, place(self.arguments.to)?);
         // Both at once must be in view: the end first, which may scroll, and then the start.
@@ -160,27 +183,44 @@ impl Doing<'_> {
         let end_now = self.session.locate(&self.tab, to, "look", "").await?;
         let start_now = self.judged(from, "drag", "").await?;
         if end_now.id() != end.id() {
-            return Err(Failure::Refused("refused: moved: where it would be dropped is something else now; look again".to_owned()));
+            return Err(Failure::Refused(
+                "refused: moved: where it would be dropped is something else now; look again"
+                    .to_owned(),
+            ));
         }
         if start_now.point != spot.point {
-            return Err(Failure::Refused("refused: start and end do not fit into the window at once; scroll first".to_owned()));
+            return Err(Failure::Refused(
+                "refused: start and end do not fit into the window at once; scroll first"
+                    .to_owned(),
+            ));
         }
         let draggable = spot.told.draggable;
-        let input = self.session.drag(&self.tab, spot.point, end_now.point, draggable);
+        let input = self
+            .session
+            .drag(&self.tab, spot.point, end_now.point, draggable);
         let effects = self.finish(Some(&spot), &standing, input).await?;
-        let done = format!("Dragged {} {} to {} {}", spot.id(), spot.told.words, end.id(), end.told.words);
+        let done = format!(
+            "Dragged {} {} to {} {}",
+            spot.id(),
+            spot.told.words,
+            end.id(),
+            end.told.words
+        );
         Ok(self.told(&done, &effects))
     }
 
     pub(super) async fn scroll_to(&self) -> Result<ToolOutput, Failure> {
         let target = self.pointed()?;
-        let standing = self.session.watch(&self.tab, None, "").await;
-        let spot = match self.judged(target, "look", "").await {
-            Ok(spot) => spot,
-            Err(failure) => return Err(failure),
-        };
-        let effects = self.finish(Some(&spot), &standing, std::future::ready(Ok(()))).await?;
-        Ok(self.told(&format!("{} {} is in view", spot.id(), spot.told.words), &effects))
+        let spot = self.judged(target, "glance", "").await?;
+        let standing = self.session.watch(&self.tab, Some(&spot), "").await;
+        let spot = self.session.locate(&self.tab, target, "look", "").await?;
+        let effects = self
+            .finish(Some(&spot), &standing, std::future::ready(Ok(())))
+            .await?;
+        Ok(self.told(
+            &format!("{} {} is in view", spot.id(), spot.told.words),
+            &effects,
+        ))
     }
 
     pub(super) async fn scroll(&self) -> Result<ToolOutput, Failure> {
@@ -197,7 +237,11 @@ impl Doing<'_> {
         let place = quoted_place(number, direction);
         let ask = format!("gyrus.scrollState({place})");
         let asking = self.session.ask::<Scrolled>(&frame, &ask);
-        let was = self.session.unless_held(&self.tab, asking).await?.map_err(broke)?;
+        let was = self
+            .session
+            .unless_held(&self.tab, asking)
+            .await?
+            .map_err(broke)?;
         let pages = self.arguments.pages.unwrap_or(1.0).clamp(0.05, 20.0);
         let (across, down) = match direction {
             "up" => (0.0, -was.height),
@@ -215,10 +259,20 @@ impl Doing<'_> {
         };
         let mut effects = self.finish(None, &standing, input).await?;
         let asking = self.session.ask::<Scrolled>(&frame, &ask);
-        let now = self.session.unless_held(&self.tab, asking).await?.map_err(broke)?;
+        let now = self
+            .session
+            .unless_held(&self.tab, asking)
+            .await?
+            .map_err(broke)?;
         if (now.x - was.x).abs() >= 1.0 || (now.y - was.y).abs() >= 1.0 {
             effects.verdict = ActionVerdict::Changed;
-            effects.words.insert(0, format!("it scrolled from {:.0},{:.0} to {:.0},{:.0}", was.x, was.y, now.x, now.y));
+            effects.words.insert(
+                0,
+                format!(
+                    "it scrolled from {:.0},{:.0} to {:.0},{:.0}",
+                    was.x, was.y, now.x, now.y
+                ),
+            );
         }
         let ends = match direction {
             "up" => now.y < 1.0,

@@ -32,30 +32,90 @@ pub(crate) enum Action {
 
 /// Every tool. Models pay for each word.
 pub(super) const TABLE: [(Action, &str, &str); 19] = [
-    (Action::OpenUrl, "open_url", "Goes to an http or https address in the current tab."),
+    (
+        Action::OpenUrl,
+        "open_url",
+        "Goes to an http or https address in the current tab.",
+    ),
     (Action::GoBack, "go_back", "Goes back one page."),
-    (Action::Reload, "reload", "Loads the page again, also after a crash."),
-    (Action::Click, "click", "Clicks an element, or a point of the picture."),
-    (Action::Hover, "hover", "Moves the pointer there, as for menus that open by it."),
+    (
+        Action::Reload,
+        "reload",
+        "Loads the page again, also after a crash.",
+    ),
+    (
+        Action::Click,
+        "click",
+        "Clicks an element, or a point of the picture.",
+    ),
+    (
+        Action::Hover,
+        "hover",
+        "Moves the pointer there, as for menus that open by it.",
+    ),
     (
         Action::TypeText,
         "type_text",
         "Types text into a field, or where the keyboard is. Also sets date, time, range and colour \
          fields (2026-01-31, 13:05, 7, #ff0000). `replace` clears the field first, `submit` presses Enter after.",
     ),
-    (Action::PressKey, "press_key", "Presses a key: Enter, Escape, ArrowDown, Control+a."),
-    (Action::Scroll, "scroll", "Turns the wheel over an element, or over the page."),
-    (Action::ScrollTo, "scroll_to", "Brings an element into view."),
+    (
+        Action::PressKey,
+        "press_key",
+        "Presses a key: Enter, Escape, ArrowDown, Control+a.",
+    ),
+    (
+        Action::Scroll,
+        "scroll",
+        "Turns the wheel over an element, or over the page.",
+    ),
+    (
+        Action::ScrollTo,
+        "scroll_to",
+        "Brings an element into view.",
+    ),
     (Action::Drag, "drag", "Drags from one place to another."),
-    (Action::SelectOption, "select_option", "Chooses an option of a native list by its words."),
-    (Action::UploadFile, "upload_file", "Gives a file of the workspace to a file field or upload button."),
-    (Action::AnswerDialog, "answer_dialog", "Answers the browser's dialog; `text` is for a prompt."),
+    (
+        Action::SelectOption,
+        "select_option",
+        "Chooses an option of a native list by its words.",
+    ),
+    (
+        Action::UploadFile,
+        "upload_file",
+        "Gives a file of the workspace to a file field or upload button.",
+    ),
+    (
+        Action::AnswerDialog,
+        "answer_dialog",
+        "Answers the browser's dialog; `text` is for a prompt.",
+    ),
     (Action::SwitchTab, "switch_tab", "Looks at another tab."),
-    (Action::CloseTab, "close_tab", "Closes a tab; without a number the current one."),
-    (Action::Find, "find", "Finds elements by words in their name or value, also out of view."),
-    (Action::Extract, "extract", "The text of an element, or of the whole page."),
-    (Action::Wait, "wait", "Waits until the page changes by itself, up to 10 seconds."),
-    (Action::TakeScreenshot, "take_screenshot", "A picture of the page."),
+    (
+        Action::CloseTab,
+        "close_tab",
+        "Closes a tab; without a number the current one.",
+    ),
+    (
+        Action::Find,
+        "find",
+        "Finds elements by words in their name or value, also out of view.",
+    ),
+    (
+        Action::Extract,
+        "extract",
+        "The text of an element, or of the whole page.",
+    ),
+    (
+        Action::Wait,
+        "wait",
+        "Waits until the page changes by itself, up to 10 seconds.",
+    ),
+    (
+        Action::TakeScreenshot,
+        "take_screenshot",
+        "A picture of the page.",
+    ),
 ];
 
 /// Arguments of all tools.
@@ -101,7 +161,10 @@ impl From<Place> for Target {
 impl Action {
     /// Nothing of the page is used.
     pub(super) fn only_reads(self) -> bool {
-        matches!(self, Action::Find | Action::Extract | Action::Wait | Action::TakeScreenshot)
+        matches!(
+            self,
+            Action::Find | Action::Extract | Action::Wait | Action::TakeScreenshot
+        )
     }
 
     /// What a spot is looked for, in the words of `page/aim.js`.
@@ -114,6 +177,8 @@ impl Action {
             Action::PressKey => "key",
             Action::Drag => "drag",
             Action::SelectOption => "set",
+            // To measure it must not bring it into view yet.
+            Action::ScrollTo => "glance",
             Action::UploadFile => "upload",
             _ => "look",
         }
@@ -143,8 +208,10 @@ impl Action {
 
     pub(super) fn schema(self) -> Value {
         let (names, required) = self.parameters();
-        let properties: Map<String, Value> =
-            names.iter().map(|name| ((*name).to_owned(), property(name))).collect();
+        let properties: Map<String, Value> = names
+            .iter()
+            .map(|name| ((*name).to_owned(), property(name)))
+            .collect();
         json!({
             "type": "object",
             "properties": properties,
@@ -181,13 +248,19 @@ impl Arguments {
     pub(super) fn parse(action: Action, given: &Value) -> Result<Self, String> {
         let (names, required) = action.parameters();
         let wrong = |why: String| {
-            format!("{why}; the arguments are {} (needed: {})", names.join(", "), required.join(", "))
+            format!(
+                "{why}; the arguments are {} (needed: {})",
+                names.join(", "),
+                required.join(", ")
+            )
         };
         let parsed = match given {
             Value::String(text) => serde_json::from_str::<Value>(text).unwrap_or_default(),
             other => other.clone(),
         };
-        let given = parsed.as_object().ok_or_else(|| wrong("the arguments are no object".to_owned()))?;
+        let given = parsed
+            .as_object()
+            .ok_or_else(|| wrong("the arguments are no object".to_owned()))?;
         if let Some(unknown) = given.keys().find(|key| !names.contains(&key.as_str())) {
             return Err(wrong(format!("there is no argument `{unknown}`")));
         }
@@ -195,20 +268,28 @@ impl Arguments {
             return Err(wrong(format!("`{missing}` is missing")));
         }
         // A null is an argument that is not there.
-        let given: Map<String, Value> =
-            given.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| (key.clone(), value.clone())).collect();
-        let arguments: Self =
-            serde_json::from_value(Value::Object(given)).map_err(|error| wrong(error.to_string()))?;
+        let given: Map<String, Value> = given
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        let arguments: Self = serde_json::from_value(Value::Object(given))
+            .map_err(|error| wrong(error.to_string()))?;
         let finite = |[x, y]: [f64; 2]| (0.0..1e5).contains(&x) && (0.0..1e5).contains(&y);
         let places = [arguments.from, arguments.to];
-        let points = places.into_iter().flatten().filter_map(|place| match place {
-            Place::Point(point) => Some(point),
-            Place::Element(_) => None,
-        });
+        let points = places
+            .into_iter()
+            .flatten()
+            .filter_map(|place| match place {
+                Place::Point(point) => Some(point),
+                Place::Element(_) => None,
+            });
         if !points.chain(arguments.at).all(finite) {
             return Err(wrong("the point lies outside the picture".to_owned()));
         }
-        if matches!(action, Action::Click | Action::Hover) && arguments.on.is_some() == arguments.at.is_some() {
+        if matches!(action, Action::Click | Action::Hover)
+            && arguments.on.is_some() == arguments.at.is_some()
+        {
             return Err(wrong("one of `on` and `at` is needed".to_owned()));
         }
         if let Some(unknown) = arguments.with.iter().find(|key| modifier(key).is_none()) {
@@ -238,12 +319,17 @@ impl Arguments {
 
     /// Bits of the keys that are held.
     pub(super) fn held(&self) -> u32 {
-        self.with.iter().filter_map(|key| modifier(key)).fold(0, |held, bit| held | bit)
+        self.with
+            .iter()
+            .filter_map(|key| modifier(key))
+            .fold(0, |held, bit| held | bit)
     }
 }
 
 fn modifier(key: &str) -> Option<u32> {
-    let known = MODIFIERS.iter().find(|(name, ..)| name.eq_ignore_ascii_case(key));
+    let known = MODIFIERS
+        .iter()
+        .find(|(name, ..)| name.eq_ignore_ascii_case(key));
     known.map(|(.., bit)| *bit)
 }
 
@@ -255,8 +341,14 @@ mod tests {
     fn arguments_are_those_of_their_tool() {
         let check = |action, given: Value| Arguments::parse(action, &given).map(|_| ());
         assert_eq!(check(Action::Click, json!({"on": "b17"})), Ok(()));
-        assert_eq!(check(Action::Click, json!({"at": [1, 2.5], "kind": null})), Ok(()));
-        assert_eq!(check(Action::Drag, json!({"from": "b1", "to": [3, 4]})), Ok(()));
+        assert_eq!(
+            check(Action::Click, json!({"at": [1, 2.5], "kind": null})),
+            Ok(())
+        );
+        assert_eq!(
+            check(Action::Drag, json!({"from": "b1", "to": [3, 4]})),
+            Ok(())
+        );
         for (action, wrong) in [
             (Action::Click, json!({})),
             (Action::Click, json!({"on": "b17", "at": [1, 2]})),
@@ -279,7 +371,12 @@ mod tests {
         for (action, name, description) in TABLE {
             let schema = action.schema();
             for required in schema["required"].as_array().unwrap() {
-                assert!(schema["properties"].get(required.as_str().unwrap()).is_some(), "{name}");
+                assert!(
+                    schema["properties"]
+                        .get(required.as_str().unwrap())
+                        .is_some(),
+                    "{name}"
+                );
             }
             assert!(description.len() < 240, "{name}");
         }

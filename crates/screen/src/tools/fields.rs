@@ -41,13 +41,25 @@ enum Chosen {
 impl Doing<'_> {
     pub(super) async fn type_text(&self) -> Result<ToolOutput, Failure> {
         let given = self.arguments.text.as_deref().unwrap_or_default();
-        let text = self.site.reveal(given).map_err(|error| Failure::Refused(error.to_string()))?;
-        let purpose = if self.arguments.submit { "submit" } else { "type" };
+        let text = self
+            .site
+            .reveal(given)
+            .map_err(|error| Failure::Refused(error.to_string()))?;
+        let purpose = if self.arguments.submit {
+            "submit"
+        } else {
+            "type"
+        };
         let on = self.arguments.on.map(Target::Element);
         let at = self.arguments.at.map(|[x, y]| Target::Point(x, y));
         let target = on.or(at).unwrap_or(Target::Keyboard);
         let spot = self.judged(target, purpose, "").await?;
-        let refuse = |why: &str| Err(Failure::Refused(format!("refused: {} {why}", spot.told.words)));
+        let refuse = |why: &str| {
+            Err(Failure::Refused(format!(
+                "refused: {} {why}",
+                spot.told.words
+            )))
+        };
         if spot.is(ElementState::Disabled) || spot.is(ElementState::ReadOnly) {
             return refuse("takes no input now");
         }
@@ -55,12 +67,18 @@ impl Doing<'_> {
             "select" => return refuse("is a list: use select_option"),
             "file" => return refuse("takes files: use upload_file"),
             "set" => return self.set(&spot, &text, given).await,
-            "line" if text.contains(['\n', '\r']) => return refuse("takes one line only: leave the line breaks out"),
+            "line" if text.contains(['\n', '\r']) => {
+                return refuse("takes one line only: leave the line breaks out");
+            }
             _ => {}
         }
         let focus = self.focus_for_typing(&spot, target, purpose).await?;
         let lines = focus.kind == "rich";
-        let prepared = if self.arguments.replace { "gyrus.selectAll()" } else { "gyrus.toEnd()" };
+        let prepared = if self.arguments.replace {
+            "gyrus.selectAll()"
+        } else {
+            "gyrus.toEnd()"
+        };
         let standing = self.session.watch(&self.tab, Some(&spot), "key").await;
         let input = async {
             let _: bool = self.session.ask(&spot.frame, prepared).await?;
@@ -77,18 +95,34 @@ impl Doing<'_> {
         };
         let mut effects = self.finish(Some(&spot), &standing, input).await?;
         let is_secret = given != text;
-        let shown = if is_secret { "the secret".to_owned() } else { format!("“{}”", cut(&text)) };
+        let shown = if is_secret {
+            "the secret".to_owned()
+        } else {
+            format!("“{}”", cut(&text))
+        };
         let done = format!("Typed {shown} into {} {}", spot.id(), spot.told.words);
         if self.arguments.submit {
             return Ok(self.told(&format!("{done} and pressed Enter"), &effects));
         }
-        let ask = format!("gyrus.holds({}, {}, {})", focus.number, quoted(&text), self.arguments.replace);
-        let held = self.session.unless_held(&self.tab, self.session.ask::<Held>(&spot.frame, &ask)).await;
+        let ask = format!(
+            "gyrus.holds({}, {}, {})",
+            focus.number,
+            quoted(&text),
+            self.arguments.replace
+        );
+        let held = self
+            .session
+            .unless_held(&self.tab, self.session.ask::<Held>(&spot.frame, &ask))
+            .await;
         if let Ok(Ok(held)) = held {
             match (held.holds, held.value.filter(|_| !is_secret)) {
                 (true, _) => {}
-                (false, Some(value)) => effects.words.insert(0, format!("but the page made “{}” of it", cut(&value))),
-                (false, None) => effects.words.insert(0, "but the page made something else of it".to_owned()),
+                (false, Some(value)) => effects
+                    .words
+                    .insert(0, format!("but the page made “{}” of it", cut(&value))),
+                (false, None) => effects
+                    .words
+                    .insert(0, "but the page made something else of it".to_owned()),
             }
             if !held.holds && effects.verdict == ActionVerdict::NoEffect {
                 effects.verdict = ActionVerdict::CannotTell;
@@ -98,9 +132,17 @@ impl Doing<'_> {
     }
 
     /// The keyboard is where text is to go: by a click, as a person would do it.
-    async fn focus_for_typing(&self, spot: &Spot, target: Target, purpose: &str) -> Result<Focus, Failure> {
+    async fn focus_for_typing(
+        &self,
+        spot: &Spot,
+        target: Target,
+        purpose: &str,
+    ) -> Result<Focus, Failure> {
         let ask = format!("gyrus.focus({}, false)", spot.number());
-        let asking = || self.session.unless_held(&self.tab, self.session.ask::<Focus>(&spot.frame, &ask));
+        let asking = || {
+            self.session
+                .unless_held(&self.tab, self.session.ask::<Focus>(&spot.frame, &ask))
+        };
         let broke = |error: CdpError| Failure::Broke(error.to_string());
         let mut focus = asking().await?.map_err(broke)?;
         if !focus.has || !focus.exactly && target != Target::Keyboard {
@@ -112,7 +154,10 @@ impl Doing<'_> {
                 modifiers: 0,
             };
             let clicked = self.session.press(&self.tab, again.point, press);
-            self.session.unless_held(&self.tab, clicked).await?.map_err(broke)?;
+            self.session
+                .unless_held(&self.tab, clicked)
+                .await?
+                .map_err(broke)?;
             focus = asking().await?.map_err(broke)?;
         }
         let takes_text = matches!(focus.kind.as_str(), "line" | "text" | "rich");
@@ -140,11 +185,16 @@ impl Doing<'_> {
                 let value = held.value.unwrap_or_default();
                 let why = format!(
                     "{} does not take “{}”: it holds “{}” now; write dates as 2026-01-31, times as 13:05, colours as #ff0000",
-                    spot.told.words, cut(given), cut(&value)
+                    spot.told.words,
+                    cut(given),
+                    cut(&value)
                 );
                 Err(Failure::Broke(why))
             }
-            _ => Ok(self.told(&format!("Set {} {} to “{}”", spot.id(), spot.told.words, cut(given)), &effects)),
+            _ => Ok(self.told(
+                &format!("Set {} {} to “{}”", spot.id(), spot.told.words, cut(given)),
+                &effects,
+            )),
         }
     }
 
@@ -179,7 +229,9 @@ impl Doing<'_> {
             Some(Chosen::Wrong { wrong }) => Err(Failure::Refused(format!(
                 "refused: {wrong} is no native list: click it, look, and click the option"
             ))),
-            Some(Chosen::Disabled { .. }) => Err(Failure::Refused(format!("refused: {words}, or that option, is disabled"))),
+            Some(Chosen::Disabled { .. }) => Err(Failure::Refused(format!(
+                "refused: {words}, or that option, is disabled"
+            ))),
             // The page went away while it was chosen.
             None => Ok(self.told(&format!("Chose in {words}"), &effects)),
         }

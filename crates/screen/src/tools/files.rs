@@ -35,15 +35,21 @@ impl Doing<'_> {
         let refused = |why: String| Failure::Refused(format!("refused: {why}"));
         let path = self.call.paths.get("path").map(|path| path.real.clone());
         let path = path.ok_or_else(|| refused("the path was not looked up".to_owned()))?;
-        let copy = lend(self.session, &path).map_err(|error| refused(format!("`{}`: {error}", path.display())))?;
-        let name = copy.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let copy = lend(self.session, &path)
+            .map_err(|error| refused(format!("`{}`: {error}", path.display())))?;
+        let name = copy
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let on = self.arguments.on.map(Target::Element);
         let target = on.ok_or_else(|| refused("`on` is needed".to_owned()))?;
         let spot = match self.session.locate(&self.tab, target, "set", "").await? {
             spot if spot.told.kind == "file" => spot,
             _ => self.session.locate(&self.tab, target, "upload", "").await?,
         };
-        let judged = self.aim.ok_or_else(|| refused("what this would touch was not judged".to_owned()))?;
+        let judged = self
+            .aim
+            .ok_or_else(|| refused("what this would touch was not judged".to_owned()))?;
         spot.is_as_judged(judged).map_err(Failure::Refused)?;
         let standing = self.session.watch(&self.tab, Some(&spot), "").await;
         let effects = match spot.told.kind.as_str() {
@@ -51,19 +57,31 @@ impl Doing<'_> {
                 let input = async {
                     let world = spot.frame.world.unwrap_or_default();
                     let expression = format!("gyrus.controlOf({})", spot.number());
-                    let node = self.session.object(&spot.frame.session, world, &expression).await;
+                    let node = self
+                        .session
+                        .object(&spot.frame.session, world, &expression)
+                        .await;
                     let node = node.unwrap_or_default();
-                    self.session.give_files(&spot.frame.session, node, &copy).await
+                    self.session
+                        .give_files(&spot.frame.session, node, &copy)
+                        .await
                 };
                 self.finish(Some(&spot), &standing, input).await?
             }
             _ => self.upload_by_button(&spot, &copy).await?,
         };
-        Ok(self.told(&format!("Gave {name} to {} {}", spot.id(), spot.told.words), &effects))
+        Ok(self.told(
+            &format!("Gave {name} to {} {}", spot.id(), spot.told.words),
+            &effects,
+        ))
     }
 
     /// A button that asks for a file when it is clicked.
-    async fn upload_by_button(&self, spot: &Spot, copy: &Path) -> Result<crate::verdict::Effects, Failure> {
+    async fn upload_by_button(
+        &self,
+        spot: &Spot,
+        copy: &Path,
+    ) -> Result<crate::verdict::Effects, Failure> {
         self.session.state().chooser = None;
         let standing: Standing = self.session.watch(&self.tab, Some(spot), "pointer").await;
         let press = Press {
@@ -74,11 +92,16 @@ impl Doing<'_> {
         let mut asked = false;
         let input = async {
             self.session.press(&self.tab, spot.point, press).await?;
-            let chooser = self.session.wait(CHOOSER_LIMIT, |state| state.chooser.clone()).await;
+            let chooser = self
+                .session
+                .wait(CHOOSER_LIMIT, |state| state.chooser.clone())
+                .await;
             if let Some(chooser) = chooser {
                 asked = true;
                 let node = serde_json::json!({"backendNodeId": chooser.node});
-                self.session.give_files(&chooser.session, node, copy).await?;
+                self.session
+                    .give_files(&chooser.session, node, copy)
+                    .await?;
                 self.session.state().chooser = None;
             }
             Ok(())
@@ -104,13 +127,29 @@ fn lend(session: &Session, path: &Path) -> io::Result<PathBuf> {
         return Err(io::Error::other("it is no file"));
     }
     if data.len() > MAX_UPLOAD {
-        return Err(io::Error::other(format!("it is larger than {} MB", MAX_UPLOAD >> 20)));
+        return Err(io::Error::other(format!(
+            "it is larger than {} MB",
+            MAX_UPLOAD >> 20
+        )));
     }
-    let folder = session.profile.folder().join("gyrus-uploads").join(uuid::Uuid::new_v4().to_string());
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-    let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
+    let folder = session
+        .profile
+        .folder()
+        .join("gyrus-uploads")
+        .join(uuid::Uuid::new_v4().to_string());
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)?;
+    let name = path
+        .file_name()
+        .ok_or_else(|| io::Error::other("it has no name"))?;
     let copy = folder.join(name);
-    let mut target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy)?;
+    let mut target = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&copy)?;
     io::copy(&mut io::Read::take(&mut source, MAX_UPLOAD), &mut target)?;
     for made in [folder.parent().unwrap_or(&folder), &folder, &copy] {
         hand_over(made)?;
@@ -123,8 +162,11 @@ pub(super) async fn bring_downloads(session: &Session, site: &dyn Site, output: 
     let ready: Vec<(String, String)> = {
         let state = session.state();
         let ready = state.downloads.iter();
-        let ready = ready.filter(|one| one.shown.state == DownloadState::Done && one.shown.path.is_none());
-        ready.map(|one| (one.guid.clone(), one.shown.name.clone())).collect()
+        let ready =
+            ready.filter(|one| one.shown.state == DownloadState::Done && one.shown.path.is_none());
+        ready
+            .map(|one| (one.guid.clone(), one.shown.name.clone()))
+            .collect()
     };
     for (guid, name) in ready {
         let from = session.profile.folder().join("gyrus-downloads").join(&guid);
@@ -138,7 +180,9 @@ pub(super) async fn bring_downloads(session: &Session, site: &dyn Site, output: 
                 (Some(path), false)
             }
             Err(error) => {
-                output.text.push_str(&format!("\nThe download {name} could not be kept: {error}"));
+                output
+                    .text
+                    .push_str(&format!("\nThe download {name} could not be kept: {error}"));
                 (None, true)
             }
         };
@@ -161,22 +205,35 @@ fn bring(from: &Path, name: &str, workspace: &Path) -> io::Result<(String, Diges
     }
     // Not through a link to somewhere else.
     if !fs::symlink_metadata(&folder)?.is_dir() {
-        return Err(io::Error::other(format!("{} is no folder", folder.display())));
+        return Err(io::Error::other(format!(
+            "{} is no folder",
+            folder.display()
+        )));
     }
     let name = safe_name(name);
-    let mut source = OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()).open(from)?;
+    let mut source = OpenOptions::new()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .open(from)?;
     if !source.metadata()?.is_file() {
         return Err(io::Error::other("it is no file"));
     }
     for again in 1..=MAX_SAME_NAME {
         let name = numbered(&name, again);
         let path = folder.join(&name);
-        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let opened = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path);
         let mut target = match opened {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             opened => opened?,
         };
-        let copied = io::copy(&mut io::Read::take(&mut source, crate::state::MAX_DOWNLOAD), &mut target);
+        let copied = io::copy(
+            &mut io::Read::take(&mut source, crate::state::MAX_DOWNLOAD),
+            &mut target,
+        );
         let digest = copied.and_then(|_| digest_of(&path));
         return match digest {
             Ok(digest) => {
@@ -206,13 +263,21 @@ fn safe_name(name: &str) -> String {
         .chars()
         .map(|one| match one {
             ':' | '*' | '?' | '"' | '<' | '>' | '|' => '_',
-            one if one.is_control() || ('\u{200b}'..='\u{200f}').contains(&one) || ('\u{202a}'..='\u{202e}').contains(&one) || ('\u{2066}'..='\u{2069}').contains(&one) => '_',
+            one if one.is_control()
+                || ('\u{200b}'..='\u{200f}').contains(&one)
+                || ('\u{202a}'..='\u{202e}').contains(&one)
+                || ('\u{2066}'..='\u{2069}').contains(&one) =>
+            {
+                '_'
+            }
             one => one,
         })
         .collect();
     let kept = kept.trim_matches([' ', '.', '-']).to_owned();
     // The end says what kind of file it is.
-    let (stem, kind) = kept.rsplit_once('.').map_or((kept.as_str(), ""), |(stem, kind)| (stem, kind));
+    let (stem, kind) = kept
+        .rsplit_once('.')
+        .map_or((kept.as_str(), ""), |(stem, kind)| (stem, kind));
     let cut = |text: &str, most: usize| -> String {
         let mut text = text.to_owned();
         while text.len() > most {
@@ -268,7 +333,10 @@ mod tests {
             fs::write(&from, content).unwrap();
             let (brought, _) = bring(&from, "a.txt", world.path()).unwrap();
             assert_eq!(brought, path);
-            assert_eq!(fs::read_to_string(world.path().join(path)).unwrap(), content);
+            assert_eq!(
+                fs::read_to_string(world.path().join(path)).unwrap(),
+                content
+            );
             assert!(!from.exists());
         }
     }
@@ -276,7 +344,10 @@ mod tests {
     #[test]
     fn a_download_does_not_follow_links() {
         let world = tempfile::tempdir().unwrap();
-        let (elsewhere, workspace) = (world.path().join("elsewhere"), world.path().join("workspace"));
+        let (elsewhere, workspace) = (
+            world.path().join("elsewhere"),
+            world.path().join("workspace"),
+        );
         fs::create_dir(&elsewhere).unwrap();
         fs::create_dir(&workspace).unwrap();
         std::os::unix::fs::symlink(&elsewhere, workspace.join("downloads")).unwrap();

@@ -24,7 +24,9 @@ impl From<Unreached> for Failure {
             Unreached::Held(held) => held.into(),
             Unreached::Browser(error) => Failure::Broke(error.to_string()),
             Unreached::Failed { .. } => Failure::Broke(unreached.to_string()),
-            Unreached::Forbidden { .. } | Unreached::NoHistory => Failure::Refused(format!("refused: {unreached}")),
+            Unreached::Forbidden { .. } | Unreached::NoHistory => {
+                Failure::Refused(format!("refused: {unreached}"))
+            }
         }
     }
 }
@@ -45,7 +47,9 @@ impl Doing<'_> {
         let rest = match action {
             Action::GoBack => {
                 let (_, earlier) = self.session.earlier(&self.tab).await?;
-                self.check_starts(|starts| matches!(starts, Starts::Follows { address } if *address == earlier))?;
+                self.check_starts(
+                    |starts| matches!(starts, Starts::Follows { address } if *address == earlier),
+                )?;
                 self.session.go_back(&self.tab).await
             }
             Action::Reload => self.session.load_again(&self.tab).await,
@@ -69,7 +73,9 @@ impl Doing<'_> {
 
     pub(super) async fn answer_dialog(&self) -> Result<ToolOutput, Failure> {
         let Some(dialog) = self.tab.dialog.clone() else {
-            return Err(Failure::Refused("refused: there is no dialog to answer".to_owned()));
+            return Err(Failure::Refused(
+                "refused: there is no dialog to answer".to_owned(),
+            ));
         };
         let judged = self.aim.and_then(|aim| aim.element.as_ref());
         if judged.is_none_or(|judged| judged.role != dialog.kind || judged.name != dialog.message) {
@@ -81,25 +87,37 @@ impl Doing<'_> {
         let accept = self.arguments.accept.unwrap_or_default();
         let mut order = json!({"accept": accept});
         if let Some(text) = &self.arguments.text {
-            let text = self.site.reveal(text).map_err(|error| Failure::Refused(error.to_string()))?;
+            let text = self
+                .site
+                .reveal(text)
+                .map_err(|error| Failure::Refused(error.to_string()))?;
             order["promptText"] = json!(text);
         }
         let count = self.session.state().dialogs;
         self.session.state().acted = Some(Instant::now());
-        let answered: Result<IgnoredAny, CdpError> =
-            self.session.cdp.call(&self.tab.session, "Page.handleJavaScriptDialog", order).await;
+        let answered: Result<IgnoredAny, CdpError> = self
+            .session
+            .cdp
+            .call(&self.tab.session, "Page.handleJavaScriptDialog", order)
+            .await;
         answered.map_err(|error| Failure::Broke(error.to_string()))?;
         let number = self.tab.number;
         self.session
             .wait(DIALOG_LIMIT, |state| {
-                let same = state.tabs.iter().any(|tab| tab.number == number && tab.dialog.is_some());
+                let same = state
+                    .tabs
+                    .iter()
+                    .any(|tab| tab.number == number && tab.dialog.is_some());
                 (!same || state.dialogs > count).then_some(())
             })
             .await;
         let rest = self.session.settle(SETTLE_LIMIT).await;
         let (next, count) = {
             let state = self.session.state();
-            (state.active_tab().and_then(|tab| tab.dialog.clone()), state.dialogs)
+            (
+                state.active_tab().and_then(|tab| tab.dialog.clone()),
+                state.dialogs,
+            )
         };
         let verb = if accept { "Accepted" } else { "Dismissed" };
         let mut text = format!("{verb} the dialog “{}”.", dialog.message);
@@ -127,7 +145,10 @@ impl Doing<'_> {
         done.map_err(|why| Failure::Refused(format!("refused: {why}")))?;
         let rest = self.session.settle(SETTLE_LIMIT).await;
         let now = self.session.tab()?;
-        let mut text = format!("{verb} tab {number}. Looked at is tab {}: {}.", now.number, now.address);
+        let mut text = format!(
+            "{verb} tab {number}. Looked at is tab {}: {}.",
+            now.number, now.address
+        );
         if let Rest::GaveUp { waiting_for } = rest {
             text.push_str(&format!(" Still waiting for {waiting_for}."));
         }

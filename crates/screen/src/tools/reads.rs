@@ -25,8 +25,17 @@ struct Text {
 
 impl Doing<'_> {
     pub(super) async fn find(&self) -> Result<ToolOutput, Failure> {
-        let wanted = self.arguments.text.as_deref().unwrap_or_default().trim().to_lowercase();
-        let reading = self.session.unless_held(&self.tab, self.session.read(&self.tab)).await?;
+        let wanted = self
+            .arguments
+            .text
+            .as_deref()
+            .unwrap_or_default()
+            .trim()
+            .to_lowercase();
+        let reading = self
+            .session
+            .unless_held(&self.tab, self.session.read(&self.tab))
+            .await?;
         let reading = reading.map_err(|error| Failure::Broke(error.to_string()))?;
         let has = |text: &str| text.to_lowercase().contains(&wanted);
         let found: Vec<&Element> = reading
@@ -35,11 +44,16 @@ impl Doing<'_> {
             .filter(|one| has(&one.name) || one.value.as_deref().is_some_and(has))
             .collect();
         if found.is_empty() {
-            return Ok(ToolOutput::read(format!("Nothing on the page says “{wanted}”.")));
+            return Ok(ToolOutput::read(format!(
+                "Nothing on the page says “{wanted}”."
+            )));
         }
         let mut lines: Vec<String> = found.iter().take(MAX_FOUND).map(|one| line(one)).collect();
         if found.len() > MAX_FOUND {
-            lines.push(format!("… and {} more: say more of it", found.len() - MAX_FOUND));
+            lines.push(format!(
+                "… and {} more: say more of it",
+                found.len() - MAX_FOUND
+            ));
         }
         Ok(ToolOutput::read(lines.join("\n")))
     }
@@ -47,7 +61,11 @@ impl Doing<'_> {
     pub(super) async fn extract(&self) -> Result<ToolOutput, Failure> {
         let (frame, number) = match self.arguments.on {
             Some(id) => {
-                let found = self.session.state().frame_of_document(id.document).map(|(_, frame)| frame.clone());
+                let found = self
+                    .session
+                    .state()
+                    .frame_of_document(id.document)
+                    .map(|(_, frame)| frame.clone());
                 (found.ok_or(Missed::Gone { id })?, id.number)
             }
             None => {
@@ -56,10 +74,17 @@ impl Doing<'_> {
             }
         };
         let ask = format!("gyrus.read({number}, {MAX_TEXT})");
-        let asked = self.session.unless_held(&self.tab, self.session.ask::<Text>(&frame, &ask)).await?;
+        let asked = self
+            .session
+            .unless_held(&self.tab, self.session.ask::<Text>(&frame, &ask))
+            .await?;
         match (asked, self.arguments.on) {
             (Ok(Text { text, more }), _) => {
-                let more = if more { "\n[cut here: extract a part of it]" } else { "" };
+                let more = if more {
+                    "\n[cut here: extract a part of it]"
+                } else {
+                    ""
+                };
                 Ok(ToolOutput::read(format!("{text}{more}")))
             }
             (Err(_), Some(id)) => Err(Missed::Gone { id }.into()),
@@ -96,7 +121,10 @@ impl Doing<'_> {
         };
         let ended = downloads(&self.session.state());
         let outside = self.session.wait(CHANGE_LIMIT, |state| {
-            let document = state.frames.get(&self.tab.target).map(|frame| frame.document);
+            let document = state
+                .frames
+                .get(&self.tab.target)
+                .map(|frame| frame.document);
             let held = crate::input::Held::of(state, self.tab.number).is_some();
             let changed = document != standing.document() || downloads(state) > ended;
             (held || changed || state.active != Some(self.tab.number)).then_some(())
@@ -109,7 +137,10 @@ impl Doing<'_> {
         let effects = self.session.effects(&self.tab, None, &standing, rest).await;
         let text = match happened {
             true => format!("Waited. {}", effects.say()),
-            false => format!("Waited {} seconds; nothing changed by itself.", CHANGE_LIMIT.as_secs()),
+            false => format!(
+                "Waited {} seconds; nothing changed by itself.",
+                CHANGE_LIMIT.as_secs()
+            ),
         };
         Ok(ToolOutput::read(text))
     }
@@ -121,12 +152,20 @@ impl Doing<'_> {
         };
         let seen = browser.look(look).await?;
         let Some(frame) = seen.frame else {
-            return Err(Failure::Broke(format!("there is no picture: {}", seen.view.unread.join("; "))));
+            return Err(Failure::Broke(format!(
+                "there is no picture: {}",
+                seen.view.unread.join("; ")
+            )));
         };
         let blob = self.site.keep(&frame.bytes).map_err(Failure::Broke)?;
-        let mut output = ToolOutput::read(format!("{} × {} pixels of {}", frame.width, frame.height, seen.view.address));
+        let mut output = ToolOutput::read(format!(
+            "{} × {} pixels of {}",
+            frame.width, frame.height, seen.view.address
+        ));
         if let Rest::GaveUp { waiting_for } = seen.view.rest {
-            output.text.push_str(&format!(", still waiting for {waiting_for}"));
+            output
+                .text
+                .push_str(&format!(", still waiting for {waiting_for}"));
         }
         output.images.push(Image {
             blob,
@@ -145,7 +184,9 @@ fn line(element: &Element) -> String {
     }
     match element.bounds {
         None => line.push_str(" (not painted)"),
-        Some(_) if element.states.contains(&ElementState::OutOfView) => line.push_str(" (out of view)"),
+        Some(_) if element.states.contains(&ElementState::OutOfView) => {
+            line.push_str(" (out of view)")
+        }
         Some(bounds) => line.push_str(&format!(
             " at {},{}",
             bounds.x + bounds.width / 2,

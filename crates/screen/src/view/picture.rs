@@ -32,6 +32,8 @@ pub(crate) struct Scaling {
     pub(super) width: f64,
     /// Device pixels a CSS pixel.
     pub(super) density: f64,
+    /// Of pinching: how much larger a smaller part of the viewport is shown.
+    pub(super) zoom: f64,
 }
 
 /// What the browser sent.
@@ -80,9 +82,9 @@ impl Session {
             order["clip"] = json!({
                 "x": seen.page_x,
                 "y": seen.page_y,
-                "width": scaling.width,
-                "height": height,
-                "scale": scale / scaling.density,
+                "width": scaling.width / scaling.zoom,
+                "height": height / scaling.zoom,
+                "scale": scale * scaling.zoom / scaling.density,
             });
         }
         self.cdp

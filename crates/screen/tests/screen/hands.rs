@@ -8,15 +8,15 @@ use std::{
 };
 
 use axum::{
-    Router,
-    extract,
+    Router, extract,
     http::{StatusCode, header},
     response::IntoResponse,
     routing::get,
 };
 use gyrus_contract::{
-    ActionVerdict, Aim, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError, Look,
-    ResolvedCall, ResolvedPath, Screen, Site, Tool, ToolCall, ToolOutput, UnknownSecret, View,
+    ActionVerdict, Aim, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError,
+    Look, ResolvedCall, ResolvedPath, Screen, Site, Tool, ToolCall, ToolOutput, UnknownSecret,
+    View,
 };
 use gyrus_screen::{Browser, Launch, tools};
 use serde_json::{Value, json};
@@ -117,7 +117,10 @@ impl World {
             tool: name.to_owned(),
             arguments,
         };
-        self.tool(name).aim(&call).await.map_err(|error| error.reason)
+        self.tool(name)
+            .aim(&call)
+            .await
+            .map_err(|error| error.reason)
     }
 
     /// Measures and does.
@@ -131,7 +134,12 @@ impl World {
         }
     }
 
-    pub(crate) async fn act_as_judged(&self, name: &str, arguments: Value, aim: Option<Aim>) -> ToolOutput {
+    pub(crate) async fn act_as_judged(
+        &self,
+        name: &str,
+        arguments: Value,
+        aim: Option<Aim>,
+    ) -> ToolOutput {
         let path = arguments.get("path").and_then(Value::as_str).map(|given| {
             let path = ResolvedPath {
                 given: given.to_owned(),
@@ -147,7 +155,10 @@ impl World {
             command: None,
             aim,
         };
-        #[expect(clippy::disallowed_methods, reason = "the test stands in for the kernel")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the test stands in for the kernel"
+        )]
         let cleared = Cleared::mint(call, EffectId::cycle(1).then(1));
         self.tool(name).call(cleared, &self.site).await
     }
@@ -155,14 +166,20 @@ impl World {
     /// What an expression of the page itself comes to.
     pub(crate) async fn eval(&self, expression: &str) -> Value {
         let order = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
-        let answer = self.browser.devtools("Runtime.evaluate", order).await.unwrap();
+        let answer = self
+            .browser
+            .devtools("Runtime.evaluate", order)
+            .await
+            .unwrap();
         answer["result"]["value"].clone()
     }
 
     /// What the page heard since it was asked last.
     pub(crate) async fn log(&self) -> Vec<String> {
         // What frames tell comes as a message.
-        let log = self.eval("new Promise((done) => setTimeout(() => done(log.splice(0)), 0))").await;
+        let log = self
+            .eval("new Promise((done) => setTimeout(() => done(log.splice(0)), 0))")
+            .await;
         serde_json::from_value(log).unwrap_or_default()
     }
 }

@@ -3,5 +3,7 @@
 mod support;
 mod hands;
 mod looking;
+mod picture;
+mod oracle;
 mod acting;
 mod settling;

@@ -85,7 +85,10 @@ impl Pages {
 }
 
 /// `OTHER` in a page stands for another site on this machine.
-pub(crate) async fn page(Path(path): Path<String>, headers: axum::http::HeaderMap) -> impl IntoResponse {
+pub(crate) async fn page(
+    Path(path): Path<String>,
+    headers: axum::http::HeaderMap,
+) -> impl IntoResponse {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pages");
     let host = headers
         .get(header::HOST)

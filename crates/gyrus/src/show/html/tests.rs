@@ -203,6 +203,13 @@ fn everything(world: &World) -> RunId {
         "value",
         json!({"effect": "1.4", "of": "random", "number": 7}),
     )
+    .add(
+        "screen.view",
+        json!({
+            "effect": "1.5", "session": "s", "documents": 1,
+            "view": {"is": "the screen was lost: it ended by signal 9"}, "is_error": true,
+        }),
+    )
     .ends_cycle(1, "Half of your steps are used.")
     .add(
         "budget.warning",
