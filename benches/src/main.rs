@@ -13,6 +13,7 @@
 mod durable;
 mod footprint;
 mod long;
+mod look;
 mod parked;
 mod provider;
 mod start;
@@ -32,6 +33,7 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("concurrent", durable::many_runs),
     ("steps", steps::bytes),
     ("long", long::million),
+    ("look", look::looks),
     ("parked", parked::thousand),
     ("start", start::version),
     ("stop", stop::everything),

@@ -1,8 +1,8 @@
 //! The browser of this program: under a keeper, in a profile of this person.
 
-use std::{fs, io, path::PathBuf, sync::Arc};
+use std::{fs, io, path::PathBuf, sync::Arc, time::Instant};
 
-use gyrus_contract::{CommandSpec, Digest, KeeperError};
+use gyrus_contract::{CommandSpec, Digest, KeeperError, Look, Screen};
 use gyrus_kernel::keeper::Keeper;
 use gyrus_screen::{Browser, Launch, LaunchError, ProfileChoice, RunCommand, find_program};
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,26 @@ impl Wish {
 /// Why there is no browser here, if there is none.
 pub(crate) fn missing() -> Option<LaunchError> {
     find_program(None).err()
+}
+
+/// Starts the browser that runs would have and looks at its empty page; in words how that went.
+pub(crate) async fn prove(home: &Home) -> Result<String, String> {
+    let program = find_program(None).map_err(|error| error.to_string())?;
+    let begun = Instant::now();
+    let browser = Wish::default().browser(home);
+    let look = Look {
+        frame: true,
+        documents: 0,
+    };
+    let seen = browser.look(look).await.map_err(|error| error.to_string())?;
+    match seen.frame {
+        Some(_) => Ok(format!(
+            "{} shows a page, {} ms after it was started",
+            program.display(),
+            begun.elapsed().as_millis()
+        )),
+        None => Err(format!("{} starts, but paints nothing", program.display())),
+    }
 }
 
 /// Where profiles are. What root's browser has cannot lie in root's home: it is not root's.

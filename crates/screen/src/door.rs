@@ -1,7 +1,7 @@
 //! The protocol as it is, for measurements and tests that compare what we see with what the
 //! browser itself says. Nothing of a run goes this way.
 
-use gyrus_contract::ScreenError;
+use gyrus_contract::{Look, Rest, ScreenError, Seen};
 use serde_json::Value;
 
 use crate::browser::Browser;
@@ -19,5 +19,15 @@ impl Browser {
         answered.map_err(|error| ScreenError::Unavailable {
             reason: error.to_string(),
         })
+    }
+
+    /// A look that does not wait for rest.
+    ///
+    /// # Errors
+    /// When there is no page.
+    #[doc(hidden)]
+    pub async fn glance(&self, look: Look) -> Result<Seen, ScreenError> {
+        let session = self.session(look.documents).await?;
+        session.glance(look, Rest::Quiet).await
     }
 }

@@ -7,7 +7,7 @@ mod pixels;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gyrus_contract::{Bounds, Element, ElementState, Look, ScreenError, Scroll, Seen, Tab, View};
+use gyrus_contract::{Bounds, Element, ElementState, Look, Rest, ScreenError, Scroll, Seen, Tab, View};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -60,6 +60,11 @@ impl Session {
     /// Waits for rest, and looks.
     pub(crate) async fn see(&self, look: Look) -> Result<Seen, ScreenError> {
         let rest = self.settle(SETTLE_LIMIT).await;
+        self.glance(look, rest).await
+    }
+
+    /// Looks at once.
+    pub(crate) async fn glance(&self, look: Look, rest: Rest) -> Result<Seen, ScreenError> {
         // Read anew: where it is may have changed meanwhile.
         let tab = self.tab()?;
         let (reading, frame) = match &tab.dialog {

@@ -11,7 +11,7 @@ use gyrus_contract::Limits;
 use gyrus_kernel::keeper::{self, Level};
 
 use crate::{
-    Gyrus, discover, drive,
+    Gyrus, browser, discover, drive,
     exit::Code,
     failure::Failure,
     sandbox, select,
@@ -39,6 +39,7 @@ impl Doctor {
             ("model", model(gyrus)),
             ("keeper", keeper()),
             ("sandbox", sandboxed(gyrus)),
+            ("browser", browses(gyrus)),
         ];
         let mut out = stdout().lock();
         let painter = Painter::new(&out, gyrus.environment.plain);
@@ -138,6 +139,21 @@ fn keeper() -> Finding {
                     env::current_exe().unwrap_or_default().display()
                 )),
         ),
+    }
+}
+
+/// Whether runs can look at pages, tried just now.
+fn browses(gyrus: &Gyrus) -> Finding {
+    if let Some(none) = browser::missing() {
+        return Finding::Gap(none.to_string());
+    }
+    let tried = gyrus.home().and_then(|home| {
+        let proven = drive::runtime()?.block_on(browser::prove(&home));
+        proven.map_err(Failure::failed)
+    });
+    match tried {
+        Ok(words) => Finding::Good(words),
+        Err(failure) => Finding::Gap(failure.to_string()),
     }
 }
 

@@ -5,9 +5,7 @@ use std::{
     io::{self, BufRead, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
     sync::Arc,
-    time::Duration,
 };
 
 use clap::{ArgGroup, Args};
@@ -17,7 +15,7 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use toml_edit::{DocumentMut, InlineTable, Item, Table, value};
 
 use crate::{
-    Gyrus,
+    Gyrus, browser,
     config::Config,
     console::put,
     discover, drive,
@@ -29,12 +27,6 @@ use crate::{
     show::paint::{Paint, Painter},
     terminal, whom,
 };
-
-/// How long a browser may take to show an empty page.
-const BROWSER_PATIENCE: Duration = Duration::from_secs(20);
-
-/// The names under which a browser may be installed.
-const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
 /// Find or store a key, and prove that everything works
 ///
@@ -122,7 +114,7 @@ impl Setup {
         let proven =
             runtime.block_on(prove_model(&gyrus.config()?, &catalogue, &name, &painter))?;
         say(&painter, "commands", prove_keeper())?;
-        say(&painter, "browser", prove_browser())?;
+        say(&painter, "browser", runtime.block_on(prove_browser(&home)))?;
         runtime.shutdown_background();
         if !proven {
             return Ok(Code::ModelUnreachable);
@@ -392,68 +384,22 @@ fn prove_keeper() -> Proof {
                 .to_owned(),
         ),
         Ok(Level::Subreaper) => Proof::Gap(
-            "they die with their run, unless both halves of their keeper are killed at once; \
-             there is no sandbox yet, so each is asked for"
+            "they die with their run, unless both halves of their keeper are killed at once"
                 .to_owned(),
         ),
         Err(error) => Proof::Bad(error.to_string()),
     }
 }
 
-/// Lets a browser show an empty page.
-fn prove_browser() -> Proof {
-    let program = BROWSERS.iter().find_map(|name| {
-        let path = std::env::var_os("PATH")?;
-        std::env::split_paths(&path)
-            .map(|folder| folder.join(name))
-            .find(|file| file.is_file())
-    });
-    let Some(program) = program else {
-        return Proof::Gap(
-            "there is none; to let runs browse, install chromium (apt install chromium)".to_owned(),
-        );
-    };
-    let shown = program.display();
-    match shows_a_page(&program) {
-        Ok(true) => Proof::Good(format!("{shown} shows a page")),
-        Ok(false) => Proof::Gap(format!("{shown} is there, but shows no page")),
-        Err(error) => Proof::Gap(format!("{shown} cannot be started: {error}")),
+/// Has the browser that runs would have show an empty page.
+async fn prove_browser(home: &Home) -> Proof {
+    match browser::missing() {
+        Some(none) => Proof::Gap(none.to_string()),
+        None => match browser::prove(home).await {
+            Ok(words) => Proof::Good(words),
+            Err(why) => Proof::Gap(why),
+        },
     }
-}
-
-fn shows_a_page(program: &Path) -> io::Result<bool> {
-    let profile = tempfile::tempdir()?;
-    let mut command = Command::new(program);
-    command
-        .args([
-            "--headless=new",
-            "--disable-gpu",
-            "--no-first-run",
-            "--dump-dom",
-        ])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    if rustix::process::getuid().is_root() {
-        // The browser's own sandbox does not work for root.
-        command.arg("--no-sandbox");
-    }
-    let mut child = command.arg("data:text/html,<p>gyrus</p>").spawn()?;
-    let mut page = child.stdout.take();
-    let (sender, receiver) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let mut text = String::new();
-        if let Some(page) = &mut page {
-            let _ = page.read_to_string(&mut text);
-        }
-        // Whoever waited too long has gone.
-        let _ = sender.send(text);
-    });
-    let text = receiver.recv_timeout(BROWSER_PATIENCE).unwrap_or_default();
-    let _ = child.kill();
-    child.wait()?;
-    Ok(text.contains("<p>gyrus</p>"))
 }
 
 #[cfg(test)]

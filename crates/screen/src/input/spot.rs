@@ -367,7 +367,7 @@ impl Session {
                         point: (told.x, told.y),
                         told: *told,
                     };
-                    return self.from_within(spot).await;
+                    return self.in_window(spot).await;
                 }
                 Ok(Answer::Frame { frame, x, y }) => {
                     ask = next(x, y);
@@ -381,7 +381,7 @@ impl Session {
     }
 
     /// A spot whose point is one of its own frame's gets that of the window.
-    async fn from_within(&self, mut spot: Spot) -> Result<Spot, Missed> {
+    async fn in_window(&self, mut spot: Spot) -> Result<Spot, Missed> {
         let mut window = (spot.told.left, spot.told.top);
         let mut at = (spot.frame_id.clone(), spot.frame.clone());
         for _ in 0..MAX_DEPTH {

@@ -22,7 +22,7 @@ struct Held {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Chosen {
-    Chosen {
+    Now {
         chosen: Vec<String>,
     },
     Options {
@@ -213,7 +213,7 @@ impl Doing<'_> {
         let effects = self.finish(Some(&spot), &standing, input).await?;
         let words = &spot.told.words;
         match chosen {
-            Some(Chosen::Chosen { chosen }) => {
+            Some(Chosen::Now { chosen }) => {
                 let now: Vec<String> = chosen.iter().map(|one| format!("“{}”", cut(one))).collect();
                 let done = format!("Chosen in {} {words}: {}", spot.id(), now.join(", "));
                 Ok(self.told(&done, &effects))

@@ -1,4 +1,5 @@
 //! A browser with its tools, called as the kernel calls them, and pages that take their time.
+#![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::{
     collections::BTreeMap,
