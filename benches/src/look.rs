@@ -29,8 +29,12 @@ const PART: &str = r#"<div class="card"><div><h3>Item N</h3><p>Some words about 
 <span>Buy N</span></button></div>"#;
 
 fn page() -> String {
-    let parts: String = (0..PARTS).map(|number| PART.replace('N', &number.to_string())).collect();
-    format!("<!doctype html><title>Shop</title><style>.card {{ display: flex; gap: 4px }}</style><main>{parts}</main>")
+    let parts: String = (0..PARTS)
+        .map(|number| PART.replace('N', &number.to_string()))
+        .collect();
+    format!(
+        "<!doctype html><title>Shop</title><style>.card {{ display: flex; gap: 4px }}</style><main>{parts}</main>"
+    )
 }
 
 /// Without a keeper: the browser ends by itself when its pipe closes.
@@ -97,7 +101,9 @@ async fn measured() -> anyhow::Result<Vec<Row>> {
         told = browser.glance(look(false)).await?.view.elements.len();
         let ours = since.elapsed();
         let since = Instant::now();
-        let tree = browser.devtools("Accessibility.getFullAXTree", json!({})).await?;
+        let tree = browser
+            .devtools("Accessibility.getFullAXTree", json!({}))
+            .await?;
         trees.push((ours, since.elapsed()));
         listed = tree["nodes"].as_array().context("no tree")?.len();
         let since = Instant::now();
@@ -122,7 +128,10 @@ async fn measured() -> anyhow::Result<Vec<Row>> {
         ),
         row(
             "tree and picture of that page, beside a bare capture",
-            format!("{both:.0?} beside {bare:.0?}: {:.2} times", ratio(both, bare)),
+            format!(
+                "{both:.0?} beside {bare:.0?}: {:.2} times",
+                ratio(both, bare)
+            ),
             "1.3 times",
         ),
     ])

@@ -56,7 +56,10 @@ pub(crate) async fn prove(home: &Home) -> Result<String, String> {
         frame: true,
         documents: 0,
     };
-    let seen = browser.look(look).await.map_err(|error| error.to_string())?;
+    let seen = browser
+        .look(look)
+        .await
+        .map_err(|error| error.to_string())?;
     match seen.frame {
         Some(_) => Ok(format!(
             "{} shows a page, {} ms after it was started",

@@ -132,7 +132,7 @@ impl Drive<'_> {
             open,
             Views {
                 person,
-                announcer: announcer,
+                announcer,
                 trace,
             },
             self.ears,

@@ -195,11 +195,11 @@ impl Core {
         spec: &ToolSpec,
     ) -> Result<Verdict, Stop> {
         let opened = resolved.aim.iter().flat_map(|aim| &aim.starts);
-        let opened = opened.filter_map(|starts| match starts {
+        let mut opened = opened.filter_map(|starts| match starts {
             Starts::Opens { address } => Some(address.as_str()),
             _ => None,
         });
-        let link_was_seen = match links::connects(self, call).or(opened.last()) {
+        let link_was_seen = match links::connects(self, call).or(opened.next_back()) {
             None => false,
             Some(address) => {
                 let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::{Boxed, Exit, Look, Screen, ScreenError, Seen};
+use gyrus_contract::{Boxed, CommandOutcome, Exit, KeeperError, Look, Screen, ScreenError, Seen};
 use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::{
@@ -175,19 +175,7 @@ impl Session {
         let ended = Arc::new(Mutex::new(None));
         let told = (ended.clone(), cdp.clone());
         let running = tokio::spawn(async move {
-            let reason = match started.running.await {
-                Ok(outcome) => {
-                    let how = match outcome.exit {
-                        Exit::Code(code) => format!("it ended with code {code}"),
-                        Exit::Signal(signal) => format!("it was ended by signal {signal}"),
-                        Exit::TimedOut => "it ran for too long".to_owned(),
-                    };
-                    let said = outcome.output.head + &outcome.output.tail;
-                    let last = said.lines().rfind(|line| !line.trim().is_empty());
-                    last.map_or(how.clone(), |last| format!("{how}: {last}"))
-                }
-                Err(error) => error.to_string(),
-            };
+            let reason = how_it_ended(started.running.await);
             let (ended, cdp) = told;
             *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.clone());
             cdp.give_up(&reason);
@@ -297,6 +285,22 @@ impl Session {
             }
         }
     }
+}
+
+/// What became of a browser, in words.
+fn how_it_ended(outcome: Result<CommandOutcome, KeeperError>) -> String {
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => return error.to_string(),
+    };
+    let how = match outcome.exit {
+        Exit::Code(code) => format!("it ended with code {code}"),
+        Exit::Signal(signal) => format!("it was ended by signal {signal}"),
+        Exit::TimedOut => "it ran for too long".to_owned(),
+    };
+    let said = outcome.output.head + &outcome.output.tail;
+    let last = said.lines().rfind(|line| !line.trim().is_empty());
+    last.map_or(how.clone(), |last| format!("{how}: {last}"))
 }
 
 /// Sessions for pages and for frames with a process of their own; workers are none of ours.

@@ -186,13 +186,15 @@ impl Hand {
         let tab = session.tab()?;
         let key = arguments.key().map_err(Failure::Refused)?;
         if let Some(target) = arguments.target(self.action) {
-            let purpose = self.action.purpose(&arguments);
-            let mut aim = session.locate(&tab, target, purpose, &key).await?.aim();
             if self.action == Action::UploadFile {
+                let mut aim = files::locate_upload(&session, &tab, target).await?.aim();
                 let path = arguments.path.unwrap_or_default();
                 let name = path.rsplit('/').next().unwrap_or_default().to_owned();
                 aim.starts = vec![Starts::Uploads { names: vec![name] }];
+                return Ok(aim);
             }
+            let purpose = self.action.purpose(&arguments);
+            let aim = session.locate(&tab, target, purpose, &key).await?.aim();
             return Ok(aim);
         }
         let starts = match self.action {

@@ -7,7 +7,9 @@ mod pixels;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gyrus_contract::{Bounds, Element, ElementState, Look, Rest, ScreenError, Scroll, Seen, Tab, View};
+use gyrus_contract::{
+    Bounds, Element, ElementState, Look, Rest, ScreenError, Scroll, Seen, Tab, View,
+};
 use serde::Deserialize;
 use serde_json::json;
 

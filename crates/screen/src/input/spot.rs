@@ -239,25 +239,24 @@ impl Session {
         let located = self.unless_held(tab, async {
             let frames = self.state().frames_of(tab);
             self.own_frames(&frames).await;
+            let (purposed, keyed) = (quoted(purpose), quoted(key));
             match target {
-                Target::Element(id) => self.locate_element(tab, id, purpose, key).await,
+                Target::Element(id) => {
+                    let spot = self.locate_element(tab, id, purpose, key).await?;
+                    // Without a point nothing has to be seen.
+                    match ["key", "set", "glance"].contains(&purpose) {
+                        true => Ok(spot),
+                        false => self.in_window(spot).await,
+                    }
+                }
                 Target::Point(x, y) => {
-                    let start = format!(
-                        "gyrus.aimAtPicture({x}, {y}, {MAX_WIDTH}, {}, {})",
-                        quoted(purpose),
-                        quoted(key)
-                    );
-                    self.descend(tab, start, |x, y| {
-                        format!(
-                            "gyrus.aimAt({x}, {y}, {}, {})",
-                            quoted(purpose),
-                            quoted(key)
-                        )
-                    })
-                    .await
+                    let start =
+                        format!("gyrus.aimAtPicture({x}, {y}, {MAX_WIDTH}, {purposed}, {keyed})");
+                    let next = |x, y| format!("gyrus.aimAt({x}, {y}, {purposed}, {keyed})");
+                    self.in_window(self.descend(tab, start, next).await?).await
                 }
                 Target::Keyboard => {
-                    let ask = format!("gyrus.aimAtFocus({})", quoted(key));
+                    let ask = format!("gyrus.aimAtFocus({purposed}, {keyed})");
                     self.descend(tab, ask.clone(), |_, _| ask.clone()).await
                 }
             }
@@ -301,45 +300,11 @@ impl Session {
                 by,
             });
         }
-        let mut point = (told.x, told.y);
-        let mut window = (told.left, told.top);
-        let mut at = (frame_id.clone(), frame.clone());
-        // Without a point nothing has to be seen.
-        let by_mouse = !["key", "set", "glance"].contains(&purpose);
-        for _ in 0..MAX_DEPTH {
-            let Some(parent_id) = at.1.parent.clone().filter(|_| by_mouse) else {
-                break;
-            };
-            let parent = self.state().frames.get(&parent_id).cloned();
-            let parent = parent.ok_or_else(gone)?;
-            let ask = format!("gyrus.through({}, {}, {})", quoted(&at.0), point.0, point.1);
-            match self.ask::<Around>(&parent, &ask).await {
-                Ok(Around::At {
-                    x,
-                    y,
-                    left,
-                    top,
-                    covered,
-                }) => {
-                    if let Some(by) = covered {
-                        return Err(Missed::Covered {
-                            element: told.words,
-                            by,
-                        });
-                    }
-                    point = (x, y);
-                    window = (left, top);
-                }
-                Ok(Around::Gone { .. }) => return Err(gone()),
-                Err(error) => return Err(self.unreadable(&error, Some(id))),
-            }
-            at = (parent_id, parent);
-        }
         Ok(Spot {
             frame_id,
             frame,
+            point: (told.x, told.y),
             told,
-            point: (point.0 - window.0, point.1 - window.1),
         })
     }
 
@@ -367,7 +332,7 @@ impl Session {
                         point: (told.x, told.y),
                         told: *told,
                     };
-                    return self.in_window(spot).await;
+                    return Ok(spot);
                 }
                 Ok(Answer::Frame { frame, x, y }) => {
                     ask = next(x, y);
@@ -380,32 +345,37 @@ impl Session {
         Err(Missed::Nothing)
     }
 
-    /// A spot whose point is one of its own frame's gets that of the window.
+    /// A spot whose point is one of its own frame's gets that of the window, through the frames
+    /// around it, which are scrolled where they hide it.
     async fn in_window(&self, mut spot: Spot) -> Result<Spot, Missed> {
+        let id = spot.id();
         let mut window = (spot.told.left, spot.told.top);
         let mut at = (spot.frame_id.clone(), spot.frame.clone());
         for _ in 0..MAX_DEPTH {
             let Some(parent_id) = at.1.parent.clone() else {
                 break;
             };
-            let parent = self
-                .state()
-                .frames
-                .get(&parent_id)
-                .cloned()
-                .ok_or(Missed::Nothing)?;
-            let ask = format!(
-                "gyrus.through({}, {}, {})",
-                quoted(&at.0),
-                spot.point.0,
-                spot.point.1
-            );
-            if let Ok(Around::At {
-                x, y, left, top, ..
-            }) = self.ask::<Around>(&parent, &ask).await
-            {
-                spot.point = (x, y);
-                window = (left, top);
+            let parent = self.state().frames.get(&parent_id).cloned();
+            let parent = parent.ok_or(Missed::Gone { id })?;
+            let (x, y) = spot.point;
+            let ask = format!("gyrus.through({}, {x}, {y})", quoted(&at.0));
+            let around = self.ask::<Around>(&parent, &ask).await;
+            match around.map_err(|error| self.unreadable(&error, Some(id)))? {
+                Around::At {
+                    covered: Some(by), ..
+                } => {
+                    return Err(Missed::Covered {
+                        element: spot.told.words,
+                        by,
+                    });
+                }
+                Around::At {
+                    x, y, left, top, ..
+                } => {
+                    spot.point = (x, y);
+                    window = (left, top);
+                }
+                Around::Gone { .. } => return Err(Missed::Gone { id }),
             }
             at = (parent_id, parent);
         }

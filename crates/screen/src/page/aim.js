@@ -352,10 +352,10 @@ function keyboard() {
   return at || document.documentElement;
 }
 
-function aimAtFocus(key) {
+function aimAtFocus(purpose, key) {
   const element = keyboard();
   const frame = frameIds.get(element);
-  return JSON.stringify(frame ? { frame, x: 0, y: 0 } : told(element, "key", key, { x: 0, y: 0 }));
+  return JSON.stringify(frame ? { frame, x: 0, y: 0 } : told(element, purpose, key, { x: 0, y: 0 }));
 }
 
 // Frames by their id, as `frameIds` has them by their element.

@@ -13,6 +13,9 @@ function disarm() {
   return was && { reached: was.passed, blocked: was.blocked };
 }
 
+// How often what is judged was reached so far.
+const passed = () => JSON.stringify(armed ? armed.passed : 0);
+
 function targetOf(event) {
   const target = event.composedPath()[0];
   if (!(target instanceof Element)) return document.documentElement;

@@ -75,7 +75,7 @@ impl Doing<'_> {
     }
 
     /// Brings the pointer to what was judged, however it moves, and arms the guard.
-    async fn approach(
+    pub(super) async fn approach(
         &self,
         target: Target,
         purpose: &str,

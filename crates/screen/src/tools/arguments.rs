@@ -179,7 +179,6 @@ impl Action {
             Action::SelectOption => "set",
             // To measure it must not bring it into view yet.
             Action::ScrollTo => "glance",
-            Action::UploadFile => "upload",
             _ => "look",
         }
     }

@@ -7,7 +7,11 @@ use super::{Doing, Failure, acts::Focus};
 use crate::{
     cdp::CdpError,
     input::{Chord, Press, Spot, Target, quoted},
+    verdict::Effects,
 };
+
+/// Presses that never reach the page, until a field is given up.
+const MAX_PRESSES: usize = 3;
 
 /// What is said of a field's value, in characters.
 const MAX_VALUE: usize = 200;
@@ -73,62 +77,60 @@ impl Doing<'_> {
             _ => {}
         }
         let focus = self.focus_for_typing(&spot, target, purpose).await?;
-        let lines = focus.kind == "rich";
-        let prepared = if self.arguments.replace {
-            "gyrus.selectAll()"
-        } else {
-            "gyrus.toEnd()"
+        let mut effects = self.type_at(&spot, &focus, &text).await?;
+        let is_secret = given != text;
+        let shown = match is_secret {
+            true => "the secret".to_owned(),
+            false => format!("“{}”", cut(&text)),
         };
-        let standing = self.session.watch(&self.tab, Some(&spot), "key").await;
+        let done = format!("Typed {shown} into {} {}", spot.id(), spot.told.words);
+        if self.arguments.submit {
+            return Ok(self.told(&format!("{done} and pressed Enter"), &effects));
+        }
+        let replace = self.arguments.replace;
+        let ask = format!(
+            "gyrus.holds({}, {}, {replace})",
+            focus.number,
+            quoted(&text)
+        );
+        let asking = self.session.ask::<Held>(&spot.frame, &ask);
+        if let Ok(Ok(held)) = self.session.unless_held(&self.tab, asking).await
+            && !held.holds
+        {
+            let made = match held.value.filter(|_| !is_secret) {
+                Some(value) => format!("the page made “{}” of it", cut(&value)),
+                None => "the page made something else of it".to_owned(),
+            };
+            effects.words.insert(0, made);
+            if effects.verdict == ActionVerdict::NoEffect {
+                effects.verdict = ActionVerdict::CannotTell;
+            }
+        }
+        Ok(self.told(&done, &effects))
+    }
+
+    /// Types where the keyboard is.
+    async fn type_at(&self, spot: &Spot, focus: &Focus, text: &str) -> Result<Effects, Failure> {
+        let prepared = match self.arguments.replace {
+            true => "gyrus.selectAll()",
+            false => "gyrus.toEnd()",
+        };
+        let standing = self.session.watch(&self.tab, Some(spot), "key").await;
         let input = async {
             let _: bool = self.session.ask(&spot.frame, prepared).await?;
             if self.arguments.replace && text.is_empty() {
                 let delete = Chord::parse("Delete").expect("Delete is a key");
                 self.session.strike(&self.tab, &delete).await?;
             }
-            self.session.type_in(&self.tab, &text, lines).await?;
+            let lines = focus.kind == "rich";
+            self.session.type_in(&self.tab, text, lines).await?;
             if self.arguments.submit {
                 let enter = Chord::parse("Enter").expect("Enter is a key");
-                return self.session.strike(&self.tab, &enter).await;
+                self.session.strike(&self.tab, &enter).await?;
             }
             Ok(())
         };
-        let mut effects = self.finish(Some(&spot), &standing, input).await?;
-        let is_secret = given != text;
-        let shown = if is_secret {
-            "the secret".to_owned()
-        } else {
-            format!("“{}”", cut(&text))
-        };
-        let done = format!("Typed {shown} into {} {}", spot.id(), spot.told.words);
-        if self.arguments.submit {
-            return Ok(self.told(&format!("{done} and pressed Enter"), &effects));
-        }
-        let ask = format!(
-            "gyrus.holds({}, {}, {})",
-            focus.number,
-            quoted(&text),
-            self.arguments.replace
-        );
-        let held = self
-            .session
-            .unless_held(&self.tab, self.session.ask::<Held>(&spot.frame, &ask))
-            .await;
-        if let Ok(Ok(held)) = held {
-            match (held.holds, held.value.filter(|_| !is_secret)) {
-                (true, _) => {}
-                (false, Some(value)) => effects
-                    .words
-                    .insert(0, format!("but the page made “{}” of it", cut(&value))),
-                (false, None) => effects
-                    .words
-                    .insert(0, "but the page made something else of it".to_owned()),
-            }
-            if !held.holds && effects.verdict == ActionVerdict::NoEffect {
-                effects.verdict = ActionVerdict::CannotTell;
-            }
-        }
-        Ok(self.told(&done, &effects))
+        self.finish(Some(spot), &standing, input).await
     }
 
     /// The keyboard is where text is to go: by a click, as a person would do it.
@@ -145,19 +147,26 @@ impl Doing<'_> {
         };
         let broke = |error: CdpError| Failure::Broke(error.to_string());
         let mut focus = asking().await?.map_err(broke)?;
-        if !focus.has || !focus.exactly && target != Target::Keyboard {
-            let again = self.judged(target, purpose, "").await?;
-            self.session.watch(&self.tab, Some(&again), "pointer").await;
+        if target != Target::Keyboard && !(focus.has && focus.exactly) {
             let press = Press {
                 button: "left",
                 count: 1,
                 modifiers: 0,
             };
-            let clicked = self.session.press(&self.tab, again.point, press);
-            self.session
-                .unless_held(&self.tab, clicked)
-                .await?
-                .map_err(broke)?;
+            // A page that is not painted yet hears nothing of the first press.
+            for _ in 0..MAX_PRESSES {
+                let (again, _) = self.approach(target, purpose, "pointer").await?;
+                let clicked = self.session.press(&self.tab, again.point, press);
+                self.session
+                    .unless_held(&self.tab, clicked)
+                    .await?
+                    .map_err(broke)?;
+                let asking = self.session.ask::<u32>(&spot.frame, "gyrus.passed()");
+                let passed = self.session.unless_held(&self.tab, asking).await?;
+                if passed.map_err(broke)? > 0 {
+                    break;
+                }
+            }
             focus = asking().await?.map_err(broke)?;
         }
         let takes_text = matches!(focus.kind.as_str(), "line" | "text" | "rich");
@@ -182,7 +191,7 @@ impl Doing<'_> {
         let effects = self.finish(Some(spot), &standing, input).await?;
         match held {
             Some(held) if !held.holds => {
-                let value = held.value.unwrap_or_default();
+                let value = held.value.filter(|_| given == text).unwrap_or_default();
                 let why = format!(
                     "{} does not take “{}”: it holds “{}” now; write dates as 2026-01-31, times as 13:05, colours as #ff0000",
                     spot.told.words,

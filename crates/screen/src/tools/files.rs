@@ -13,8 +13,9 @@ use gyrus_contract::{Artifact, Digest, DownloadState, Site, ToolOutput};
 use super::{Doing, Failure};
 use crate::{
     browser::Session,
-    input::{Press, Spot, Target},
+    input::{Missed, Press, Spot, Target},
     launch::hand_over,
+    state::TabState,
     verdict::Standing,
 };
 
@@ -43,10 +44,7 @@ impl Doing<'_> {
             .unwrap_or_default();
         let on = self.arguments.on.map(Target::Element);
         let target = on.ok_or_else(|| refused("`on` is needed".to_owned()))?;
-        let spot = match self.session.locate(&self.tab, target, "set", "").await? {
-            spot if spot.told.kind == "file" => spot,
-            _ => self.session.locate(&self.tab, target, "upload", "").await?,
-        };
+        let spot = locate_upload(self.session, &self.tab, target).await?;
         let judged = self
             .aim
             .ok_or_else(|| refused("what this would touch was not judged".to_owned()))?;
@@ -115,6 +113,20 @@ impl Doing<'_> {
                 effects.say()
             ))),
         }
+    }
+}
+
+/// A field for files need not be seen: what a person clicks for it may be something else. A button
+/// must be.
+pub(super) async fn locate_upload(
+    session: &Session,
+    tab: &TabState,
+    target: Target,
+) -> Result<Spot, Missed> {
+    let spot = session.locate(tab, target, "set", "").await?;
+    match spot.told.kind == "file" {
+        true => Ok(spot),
+        false => session.locate(tab, target, "upload", "").await,
     }
 }
 

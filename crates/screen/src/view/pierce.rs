@@ -69,7 +69,7 @@ impl Session {
             let parent = by_id.get(frame.parent.as_ref()?)?;
             let key = (parent.document, id.clone());
             let known = self.memory().owned.contains(&key);
-            (!known).then(|| async move {
+            (!known).then_some(async move {
                 if self.own_frame(parent, id).await.is_ok() {
                     self.memory().owned.insert(key);
                 }

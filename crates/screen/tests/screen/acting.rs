@@ -1,11 +1,10 @@
 //! Inputs reach what was meant and nothing else, as the pages themselves heard it.
-#![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use gyrus_contract::{ActionVerdict, Starts};
 use gyrus_screen::Launch;
 use serde_json::{Value, json};
 
-use crate::{hands::World, support::has_browser};
+use crate::{hands::World, player::play, support::has_browser};
 
 fn dense() -> Launch {
     Launch {
@@ -528,76 +527,6 @@ async fn random_clicks_land_where_they_are_meant() {
         .await
         .unwrap();
     play(&world, 100, true).await;
-}
-
-/// Clicks buttons at random, by id and by point; each must be heard by the one that was meant.
-async fn play(world: &World, clicks: usize, only_points: bool) {
-    let mut random = 12_345_u32;
-    let mut next = |below: usize| {
-        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        usize::try_from(random >> 8).unwrap() % below
-    };
-    let mut clicked = 0;
-    while clicked < clicks {
-        let view = world.look().await;
-        let buttons: Vec<_> = view
-            .elements
-            .iter()
-            .filter(|one| one.role == "button")
-            .collect();
-        assert!(buttons.len() > 30, "{:#?}", view.unread);
-        for _ in 0..10 {
-            let button = buttons[next(buttons.len())];
-            let bounds = button.bounds.unwrap();
-            let middle = [bounds.x + bounds.width / 2, bounds.y + bounds.height / 2];
-            let by_point = (only_points || next(2) == 0)
-                && (0..i32::try_from(view.width).unwrap()).contains(&middle[0])
-                && (0..i32::try_from(view.height).unwrap()).contains(&middle[1])
-                && !button
-                    .states
-                    .contains(&gyrus_contract::ElementState::Covered)
-                && !button
-                    .states
-                    .contains(&gyrus_contract::ElementState::OutOfView);
-            if only_points && !by_point {
-                continue;
-            }
-            let arguments = match by_point {
-                true => json!({"at": middle}),
-                false => json!({"on": button.id.to_string()}),
-            };
-            world.log().await;
-            let done = world.act("click", arguments.clone()).await;
-            let told = format!("{arguments} {} {bounds:?}: {}", button.name, done.text);
-            assert!(!done.is_error, "{told}");
-            let log = world.log().await;
-            let heard: Vec<_> = log.iter().filter(|line| line.contains(":click:")).collect();
-            assert_eq!(heard.len(), 1, "{told}: {log:?}");
-            let name = world.eval(&format!("{:?}", heard[0])).await;
-            let wanted = element_of(&button.name);
-            assert!(
-                name.as_str().unwrap().starts_with(&wanted),
-                "{told}: {name} instead of {wanted}"
-            );
-            clicked += 1;
-            if !by_point {
-                // It may have scrolled: points are those of another view.
-                break;
-            }
-        }
-    }
-}
-
-/// What a click on the button of this name is told as.
-fn element_of(name: &str) -> String {
-    match name {
-        "One" | "Two" | "Last" => format!("top:click:{}", name.to_lowercase()),
-        "Middle one" => "middle:click:m1".to_owned(),
-        _ => match name.split_once(' ').unwrap() {
-            (frame, "bottom") => format!("{frame}:click:bottom"),
-            (frame, number) => format!("{frame}:click:i{number}"),
-        },
-    }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! A look shows what a person could perceive or use.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use gyrus_contract::{Element, ElementState, View};
 use gyrus_screen::Launch;
 

@@ -2,6 +2,7 @@
 
 mod support;
 mod hands;
+mod player;
 mod looking;
 mod picture;
 mod oracle;

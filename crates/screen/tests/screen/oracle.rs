@@ -1,6 +1,8 @@
 //! Completeness, against what the browser itself says: everything in its accessibility tree that
 //! can be used and has a box has to stand in the view, with these bounds and no worse a name.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::collections::BTreeMap;
 
 use gyrus_contract::{Element, View};
@@ -164,5 +166,6 @@ async fn nearly_all_that_the_browser_calls_usable_is_in_the_view() {
     }
     println!("{all} usable, {} wrong: {wrong:#?}", wrong.len());
     assert!(all > 2000, "{all}");
-    assert!(wrong.len() * 50 <= all, "{wrong:#?}");
+    // A share would be lost in the rows of one large table. These two are left out on purpose.
+    assert!(wrong.len() <= 2, "{wrong:#?}");
 }

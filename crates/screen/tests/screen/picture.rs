@@ -1,5 +1,7 @@
 //! The picture has the tree's coordinates and none of the page's secrets.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use gyrus_contract::{Bounds, ElementState, Look, Picture, Screen, Seen};
 use gyrus_screen::{Browser, Launch};
 use serde_json::json;

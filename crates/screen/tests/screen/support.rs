@@ -1,4 +1,9 @@
 //! A browser without a keeper, and a server of pages.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "only tests use it"
+)]
 
 use std::{
     net::SocketAddr,

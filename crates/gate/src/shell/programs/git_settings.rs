@@ -114,6 +114,10 @@ pub(super) fn remote(reader: &mut Reader<'_>, call: &Call<'_>) {
     const HERE: &[&str] = &["add", "set-url", "rename", "remove", "rm", "set-branches"];
     let first = call.args.iter().find(|word| !is_option(word));
     let first = first.and_then(Word::literal).unwrap_or_default();
+    // What goes leads nowhere.
+    if matches!(first.as_str(), "remove" | "rm") {
+        return reader.sets_git(call.part);
+    }
     reader.writes(&Word::plain(FILE), call.part);
     let fetches = |word: &Word| is_option(word) || word.may_split();
     let here = HERE.contains(&first.as_str());
