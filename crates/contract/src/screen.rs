@@ -323,6 +323,12 @@ pub enum ScreenError {
         /// What is missing, and the way out.
         reason: String,
     },
+    /// It does not show what was asked for.
+    #[error("{reason}")]
+    Unreached {
+        /// What, and why not.
+        reason: String,
+    },
     /// It broke down; the next look opens another.
     #[error("the screen was lost: {reason}")]
     Lost {

@@ -89,6 +89,8 @@ impl Browser {
                 }
             }
         }
+        // Before a profile is made for nothing.
+        launch::check(&self.launch).map_err(unavailable)?;
         let profile = match &self.profile {
             ProfileChoice::Ephemeral => Profile::ephemeral(),
             ProfileChoice::Named { below, name } => Profile::named(below, name),

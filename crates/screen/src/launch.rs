@@ -157,20 +157,23 @@ pub(crate) struct Started {
     pub(crate) running: Boxed<'static, Result<CommandOutcome, KeeperError>>,
 }
 
+/// Finds the program, and says beforehand what would keep it from starting.
+pub(crate) fn check(launch: &Launch) -> Result<PathBuf, LaunchError> {
+    let program = find_program(launch.program.as_deref())?;
+    let displays = ["DISPLAY", "WAYLAND_DISPLAY"];
+    if launch.visible && !displays.into_iter().any(is_set) {
+        return Err(LaunchError::NoDisplay);
+    }
+    Ok(program)
+}
+
 /// Starts a browser in `profile`.
 pub(crate) fn start(
     launch: &Launch,
     profile: &Profile,
     run: &RunCommand,
 ) -> Result<Started, LaunchError> {
-    let program = find_program(launch.program.as_deref())?;
-    if launch.visible
-        && !["DISPLAY", "WAYLAND_DISPLAY"]
-            .iter()
-            .any(|name| is_set(name))
-    {
-        return Err(LaunchError::NoDisplay);
-    }
+    let program = check(launch)?;
     let folder = profile.folder();
     let pipes = |source| LaunchError::Pipes {
         folder: folder.to_owned(),

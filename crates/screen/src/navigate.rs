@@ -60,11 +60,9 @@ impl Browser {
         let session = self.session(0).await?;
         let tab = session.tab()?;
         let opened = session.go_to(&tab, address).await;
-        opened
-            .map(|_| ())
-            .map_err(|error| ScreenError::Unavailable {
-                reason: error.to_string(),
-            })
+        opened.map(|_| ()).map_err(|error| ScreenError::Unreached {
+            reason: error.to_string(),
+        })
     }
 }
 

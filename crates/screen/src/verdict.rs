@@ -79,6 +79,8 @@ pub(crate) struct Effects {
     pub(crate) words: Vec<String>,
     /// The input landed elsewhere and was kept from the page; what was there.
     pub(crate) blocked: Option<String>,
+    /// Some of it landed where it was meant to.
+    pub(crate) reached: bool,
     pub(crate) rest: Rest,
 }
 
@@ -181,6 +183,7 @@ impl Session {
             verdict,
             words,
             blocked: blocked.filter(|_| !reached || verdict != ActionVerdict::Changed),
+            reached,
             rest,
         }
     }

@@ -1,6 +1,6 @@
 //! Looking at the screen: what was seen is recorded, so that it can be seen again.
 
-use gyrus_contract::{Image, Look, ScreenError, View};
+use gyrus_contract::{EffectId, Image, Look, View};
 
 use super::diverges;
 use crate::{Entry, Inline, ScreenViewed, Stop, core::Core, run::Begun};
@@ -36,11 +36,7 @@ pub(crate) async fn perform(
     Ok(Ok(view))
 }
 
-async fn live(
-    core: &Core,
-    effect: gyrus_contract::EffectId,
-    frame: bool,
-) -> Result<ScreenViewed, Stop> {
+async fn live(core: &Core, effect: EffectId, frame: bool) -> Result<ScreenViewed, Stop> {
     let documents = core.shared().documents;
     let blind = |reason: String| {
         Ok(ScreenViewed {
@@ -62,11 +58,10 @@ async fn live(
     };
     let mut seen = match seen {
         Ok(seen) => seen,
-        Err(error @ (ScreenError::Unavailable { .. } | ScreenError::Lost { .. })) => {
+        Err(error) => {
             let text = error.to_string();
             return blind(core.kernel.organs().redactor.redact(&text).into_owned());
         }
-        Err(other) => return blind(other.to_string()),
     };
     if let Some(picture) = seen.frame {
         seen.view.frame = Some(Image {

@@ -22,6 +22,16 @@ const PAGE: f64 = 0.9;
 /// Until scrolling is over.
 const SCROLL_MS: u32 = 3_000;
 
+/// An input that the guard kept from the page is tried so often.
+pub(super) const MAX_PRESSES: usize = 3;
+
+/// Something else came to lie there.
+fn elsewhere(there: &str) -> Failure {
+    Failure::Refused(format!(
+        "refused: moved (now there: {there}); it was kept from the page; look again"
+    ))
+}
+
 /// How a box that scrolls stands.
 #[derive(Debug, Deserialize)]
 struct Scrolled {
@@ -49,6 +59,20 @@ impl Doing<'_> {
         standing: &Standing,
         input: impl Future<Output = Result<(), CdpError>>,
     ) -> Result<Effects, Failure> {
+        let effects = self.send(spot, standing, input).await?;
+        match &effects.blocked {
+            Some(there) => Err(elsewhere(there)),
+            None => Ok(effects),
+        }
+    }
+
+    /// As [`Self::finish`]; that the guard kept the input from the page is an effect too.
+    async fn send(
+        &self,
+        spot: Option<&Spot>,
+        standing: &Standing,
+        input: impl Future<Output = Result<(), CdpError>>,
+    ) -> Result<Effects, Failure> {
         self.session.state().acted = Some(Instant::now());
         let sent = self.session.unless_held(&self.tab, input).await;
         match sent {
@@ -65,13 +89,7 @@ impl Doing<'_> {
             Err(lost) => return Err(lost.into()),
         }
         let rest = self.session.settle(SETTLE_LIMIT).await;
-        let effects = self.session.effects(&self.tab, spot, standing, rest).await;
-        match &effects.blocked {
-            Some(there) => Err(Failure::Refused(format!(
-                "refused: moved (now there: {there}); it was kept from the page; look again"
-            ))),
-            None => Ok(effects),
-        }
+        Ok(self.session.effects(&self.tab, spot, standing, rest).await)
     }
 
     /// Brings the pointer to what was judged, however it moves, and arms the guard.
@@ -123,18 +141,28 @@ impl Doing<'_> {
         };
         let purpose = if button == "right" { "menu" } else { "click" };
         self.session.state().chooser = None;
-        let (spot, standing) = self.approach(self.pointed()?, purpose, "pointer").await?;
         let press = Press {
             button,
             count,
             modifiers: self.arguments.held(),
         };
-        let input = self.session.press(&self.tab, spot.point, press);
-        let effects = self.finish(Some(&spot), &standing, input).await?;
-        Ok(self.told(
-            &format!("{verb} {} {}", spot.id(), spot.told.words),
-            &effects,
-        ))
+        let mut kept_from = None;
+        for _ in 0..MAX_PRESSES {
+            let (spot, standing) = self.approach(self.pointed()?, purpose, "pointer").await?;
+            let input = self.session.press(&self.tab, spot.point, press);
+            let effects = self.send(Some(&spot), &standing, input).await?;
+            if effects.blocked.is_none() {
+                let done = format!("{verb} {} {}", spot.id(), spot.told.words);
+                return Ok(self.told(&done, &effects));
+            }
+            kept_from = effects.blocked;
+            if effects.reached {
+                break;
+            }
+            // Nothing of it reached the page, so it may be tried again: after scrolling, frames of
+            // other processes get what is meant for where they stood before.
+        }
+        Err(elsewhere(&kept_from.unwrap_or_default()))
     }
 
     pub(super) async fn hover(&self) -> Result<ToolOutput, Failure> {

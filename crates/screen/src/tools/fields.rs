@@ -3,15 +3,15 @@
 use gyrus_contract::{ActionVerdict, ElementState, ToolOutput};
 use serde::Deserialize;
 
-use super::{Doing, Failure, acts::Focus};
+use super::{
+    Doing, Failure,
+    acts::{Focus, MAX_PRESSES},
+};
 use crate::{
     cdp::CdpError,
     input::{Chord, Press, Spot, Target, quoted},
     verdict::Effects,
 };
-
-/// Presses that never reach the page, until a field is given up.
-const MAX_PRESSES: usize = 3;
 
 /// What is said of a field's value, in characters.
 const MAX_VALUE: usize = 200;
