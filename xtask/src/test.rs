@@ -134,8 +134,8 @@ impl Tally {
     /// Adds what a line of a runner's output says, if it is a summary:
     /// `test result: ok. 2 passed; 0 failed; …` or `Summary [ 1s] 2 tests run: 2 passed, …`.
     fn read(&mut self, line: &str) {
-        let line = line.trim();
-        let is_summary = line.starts_with("test result: ") || line.starts_with("Summary [");
+        // What nextest repeats of a test that failed is indented, its summary too.
+        let is_summary = line.starts_with("test result: ") || line.trim().starts_with("Summary [");
         let Some((_, counts)) = line.split_once(": ").filter(|_| is_summary) else {
             return;
         };
@@ -188,6 +188,11 @@ mod tests {
         );
         check("        PASS [   0.003s] 7 passed", 0, 0);
         check("5 passed; 0 failed", 0, 0);
+        check(
+            "    test result: FAILED. 0 passed; 1 failed; 0 ignored",
+            0,
+            0,
+        );
     }
 
     #[test]
