@@ -390,24 +390,27 @@ fn format(disk: &dyn Disk, root: &Path) -> Result<Option<u32>, Error> {
         root: root.to_owned(),
         why: why.to_owned(),
     };
-    let file = match disk.open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+    let found = || match disk.open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some).map_err(Error::io("open", &path)),
+    };
+    let file = match found()? {
+        Some(file) => file,
+        None => {
             let names = disk.list(root).map_err(Error::io("list", root))?;
             // Folders of our own may have reached the disk before the version did.
             let ours = |name: &str| name.starts_with(".tmp-") || OURS.contains(&name);
-            if names.iter().any(|name| !ours(name)) {
-                return Err(not_a_store(
-                    "there is something in it, but no file `format`",
-                ));
+            if names.iter().all(|name| ours(name)) {
+                if let Some(parent) = root.parent() {
+                    disk.sync_folder(parent)
+                        .map_err(Error::io("sync", parent))?;
+                }
+                return write_format(disk, root, &path).map(|()| None);
             }
-            if let Some(parent) = root.parent() {
-                disk.sync_folder(parent)
-                    .map_err(Error::io("sync", parent))?;
-            }
-            return write_format(disk, root, &path).map(|()| None);
+            // Another process may have made the store between the two looks: its version is there
+            // before anything else is.
+            found()?.ok_or_else(|| not_a_store("there is something in it, but no file `format`"))?
         }
-        Err(error) => return Err(Error::io("open", path)(error)),
     };
     let length = file.metadata().map_err(Error::io("look at", &path))?.len;
     let text = blobs::read_whole(file.as_ref()).map_err(Error::io("read", path))?;

@@ -146,7 +146,9 @@ fn browsing(world: &World, arguments: &[&str]) -> Command {
 fn ordering(world: &World, shop: &Shop) -> Child {
     let goal = format!("order a blue mug for Ada at {}", shop.address);
     let arguments = ["run", &goal, "--url", &shop.address, "--on-ask", "wait"];
-    let run = browsing(world, &arguments).spawn().unwrap();
+    // What it says is told if the test fails.
+    let mut command = browsing(world, &arguments);
+    let run = command.stderr(Stdio::inherit()).spawn().unwrap();
     world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
     world.gyrus(&["approve", "last"]).exits(0);
     run
