@@ -67,21 +67,7 @@ pub(crate) async fn perform(
     let effect = begun.effect;
     let past = Past::read(&effect, begun.past, ask.purpose)?;
     let steered = steering(core, &effect, &past)?;
-    let request = Request::new(core, &ask, &steered)?;
-    let ordinal = match past.calls.first() {
-        Some((call, _)) => call.ordinal,
-        None => core.next_question(ask.purpose),
-    };
-    // Counted when it is asked, so that two at once have two numbers.
-    core.count_question(ask.purpose, ordinal);
-    let mut attempts = Attempts {
-        core,
-        effect,
-        ask,
-        request,
-        ordinal,
-        made: 0,
-    };
+    let mut attempts = Attempts::begin(core, effect, ask, &steered, &past)?;
     let mut last = None;
     for (call, reply) in past.calls {
         match attempts.again(call, reply)? {
@@ -111,20 +97,7 @@ pub(super) async fn once(
     router: Arc<dyn Router>,
 ) -> Result<Result<Reply, ModelError>, Stop> {
     let past = Past::read(&effect, past, ask.purpose)?;
-    let request = Request::new(core, &ask, &[])?;
-    let ordinal = match past.calls.first() {
-        Some((call, _)) => call.ordinal,
-        None => core.next_question(ask.purpose),
-    };
-    core.count_question(ask.purpose, ordinal);
-    let mut attempts = Attempts {
-        core,
-        effect,
-        ask,
-        request,
-        ordinal,
-        made: 0,
-    };
+    let mut attempts = Attempts::begin(core, effect, ask, &[], &past)?;
     for (call, reply) in past.calls {
         match attempts.again(call, reply)? {
             Again::Reply(reply) => return Ok(Ok(*reply)),
@@ -228,7 +201,31 @@ struct Attempts<'a> {
     made: u32,
 }
 
-impl Attempts<'_> {
+impl<'a> Attempts<'a> {
+    fn begin(
+        core: &'a Core,
+        effect: EffectId,
+        ask: Ask<'a>,
+        steered: &[Message],
+        past: &Past,
+    ) -> Result<Self, Stop> {
+        let request = Request::new(core, &ask, steered)?;
+        let ordinal = match past.calls.first() {
+            Some((call, _)) => call.ordinal,
+            None => core.next_question(ask.purpose),
+        };
+        // Counted when it is asked, so that two at once have two numbers.
+        core.count_question(ask.purpose, ordinal);
+        Ok(Self {
+            core,
+            effect,
+            ask,
+            request,
+            ordinal,
+            made: 0,
+        })
+    }
+
     /// Goes through a recorded attempt.
     fn again(&mut self, call: ModelCall, reply: Option<ModelReply>) -> Result<Again, Stop> {
         if call.prompt != self.request.digest && !self.core.prompts_may_differ {
