@@ -14,7 +14,9 @@ use gyrus_screen::{Browser, Launch, ProfileChoice, RunCommand, find_program};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, process::Command};
 
-use crate::{Row, row};
+use crate::{Row, row, tokens::pages};
+
+mod iteration;
 
 /// Turns that are measured; the first ones, which warm things up, are not.
 const TURNS: usize = 25;
@@ -38,7 +40,7 @@ fn page() -> String {
 }
 
 /// Without a keeper: the browser ends by itself when its pipe closes.
-fn run() -> RunCommand {
+pub(crate) fn run() -> RunCommand {
     Arc::new(|spec: CommandSpec| {
         Box::pin(async move {
             let failed = |error: std::io::Error| KeeperError::Keeper {
@@ -64,17 +66,25 @@ fn run() -> RunCommand {
     })
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
+/// What is measured at a time: the first turns, which warm things up, are left out.
+fn median(times: &[Duration], warming: usize) -> Duration {
+    let mut times = times[warming..].to_vec();
     times.sort_unstable();
     times[times.len() / 2]
 }
 
-fn compared(times: Vec<(Duration, Duration)>) -> (Duration, Duration) {
-    let (ours, theirs) = times.into_iter().skip(WARMING).unzip();
-    (median(ours), median(theirs))
+fn ratio(one: Duration, other: Duration) -> f64 {
+    one.as_secs_f64() / other.as_secs_f64()
 }
 
-/// Reading the tree, and tree and picture together.
+const fn look(frame: bool) -> Look {
+    Look {
+        frame,
+        documents: 0,
+    }
+}
+
+/// Reading the tree, tree and picture together, and a whole turn without the model.
 pub(crate) fn looks() -> anyhow::Result<Vec<Row>> {
     if let Err(error) = find_program(None) {
         eprintln!("left out: {error}");
@@ -85,54 +95,97 @@ pub(crate) fn looks() -> anyhow::Result<Vec<Row>> {
 
 async fn measured() -> anyhow::Result<Vec<Row>> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-    let address = listener.local_addr()?;
+    let address = format!("http://{}/", listener.local_addr()?);
     let router = Router::new().route("/", get(|| async { Html(page()) }));
     tokio::spawn(async move { axum::serve(listener, router).await });
     let browser = Browser::new(Launch::default(), ProfileChoice::Ephemeral, run());
-    browser.open(&format!("http://{address}/")).await?;
-    let look = |frame| Look {
-        frame,
-        documents: 0,
-    };
-    let (mut trees, mut pictures) = (Vec::new(), Vec::new());
+    browser.open(&address).await?;
+    let mut rows = vec![trees(&browser).await?];
+    let (both, bare) = pictures(&browser, TURNS).await?;
+    rows.push(row(
+        "tree and picture of that page, beside a bare capture",
+        format!(
+            "{both:.0?} beside {bare:.0?}: {:.2} times",
+            ratio(both, bare)
+        ),
+        "1.3 times",
+    ));
+    rows.push(small_pages(&browser).await?);
+    rows.extend(iteration::turns(&browser).await?);
+    Ok(rows)
+}
+
+async fn trees(browser: &Browser) -> anyhow::Result<Row> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let (mut told, mut listed) = (0, 0);
     for _ in 0..TURNS + WARMING {
         let since = Instant::now();
         told = browser.glance(look(false)).await?.view.elements.len();
-        let ours = since.elapsed();
+        ours.push(since.elapsed());
         let since = Instant::now();
         let tree = browser
             .devtools("Accessibility.getFullAXTree", json!({}))
             .await?;
-        trees.push((ours, since.elapsed()));
+        theirs.push(since.elapsed());
         listed = tree["nodes"].as_array().context("no tree")?.len();
+    }
+    let (ours, theirs) = (median(&ours, WARMING), median(&theirs, WARMING));
+    Ok(row(
+        "the tree of a page of 5,600 elements, beside getFullAXTree",
+        format!(
+            "{ours:.0?} for {told} beside {theirs:.0?} for {listed}: {:.1} times faster",
+            ratio(theirs, ours)
+        ),
+        "5 times faster",
+    ))
+}
+
+/// A look with a picture, and a bare capture.
+async fn pictures(browser: &Browser, turns: usize) -> anyhow::Result<(Duration, Duration)> {
+    let (mut both, mut bare) = (Vec::new(), Vec::new());
+    for turn in 0..turns + WARMING {
+        apart(turn).await;
         let since = Instant::now();
         browser.glance(look(true)).await?;
-        let ours = since.elapsed();
+        both.push(since.elapsed());
+        apart(turn + 1).await;
         let since = Instant::now();
         let order = json!({"format": "png", "optimizeForSpeed": true});
         let _: Value = browser.devtools("Page.captureScreenshot", order).await?;
-        pictures.push((ours, since.elapsed()));
+        bare.push(since.elapsed());
     }
-    let (ours, theirs) = compared(trees);
-    let (both, bare) = compared(pictures);
-    let ratio = |one: Duration, other: Duration| one.as_secs_f64() / other.as_secs_f64();
-    Ok(vec![
-        row(
-            "the tree of a page of 5,600 elements, beside getFullAXTree",
-            format!(
-                "{ours:.0?} for {told} beside {theirs:.0?} for {listed}: {:.1} times faster",
-                ratio(theirs, ours)
-            ),
-            "5 times faster",
+    Ok((median(&both, WARMING), median(&bare, WARMING)))
+}
+
+/// Captures wait for the next frames of the browser; what is measured begins anywhere between two.
+async fn apart(turn: usize) {
+    let pause = u64::try_from(turn * 7 % 17).unwrap_or(0);
+    tokio::time::sleep(Duration::from_millis(pause)).await;
+}
+
+async fn small_pages(browser: &Browser) -> anyhow::Result<Row> {
+    let mut ratios = Vec::new();
+    let pages = pages::serve().await?;
+    for address in &pages {
+        browser.open(address).await?;
+        let (both, bare) = pictures(browser, 10).await?;
+        let name = address.rsplit('/').next().unwrap_or(address);
+        ratios.push((ratio(both, bare), both, bare, name));
+    }
+    ratios.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let [.., worst] = &ratios[..] else {
+        anyhow::bail!("there are no small pages");
+    };
+    let middle = &ratios[ratios.len() / 2];
+    Ok(row(
+        format!(
+            "tree and picture of {} small pages, beside a bare capture",
+            ratios.len()
         ),
-        row(
-            "tree and picture of that page, beside a bare capture",
-            format!(
-                "{both:.0?} beside {bare:.0?}: {:.2} times",
-                ratio(both, bare)
-            ),
-            "1.3 times",
+        format!(
+            "median {:.2} times ({:.0?} beside {:.0?}); most {:.2} times ({})",
+            middle.0, middle.1, middle.2, worst.0, worst.3
         ),
-    ])
+        "1.3 times",
+    ))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask bench [NAME …]`: what gyrus costs, beside the bare thing, in one run.
+//! `cargo xtask bench [NAME …] [ADDRESS …]`: what gyrus costs, beside the bare thing, in one run.
 //!
 //! The machine's disk and clock drift, so every figure that can be is a ratio of two things done
 //! in turns within the same seconds. Nothing here asserts; `docs/benchmarks.md` holds what a run
@@ -19,10 +19,11 @@ mod provider;
 mod start;
 mod steps;
 mod stop;
+mod tokens;
 mod verdict;
 mod world;
 
-use std::process::ExitCode;
+use std::{borrow::Cow, process::ExitCode};
 
 /// Every benchmark: its name, and what it prints as rows of a table.
 type Benchmark = fn() -> anyhow::Result<Vec<Row>>;
@@ -37,27 +38,30 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("parked", parked::thousand),
     ("start", start::version),
     ("stop", stop::everything),
+    ("tokens", tokens::turns),
     ("verdict", verdict::verdicts),
     ("request", footprint::first_request),
 ];
 
 /// One line of the result.
 pub(crate) struct Row {
-    what: &'static str,
+    what: Cow<'static, str>,
     measured: String,
     aim: &'static str,
 }
 
-pub(crate) fn row(what: &'static str, measured: String, aim: &'static str) -> Row {
+pub(crate) fn row(what: impl Into<Cow<'static, str>>, measured: String, aim: &'static str) -> Row {
     Row {
-        what,
+        what: what.into(),
         measured,
         aim,
     }
 }
 
 fn main() -> ExitCode {
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    // Addresses are for the benchmark that looks at pages.
+    let wanted = std::env::args().skip(1);
+    let wanted: Vec<String> = wanted.filter(|name| !name.contains("://")).collect();
     let known = |name: &String| BENCHMARKS.iter().any(|(bench, _)| bench == name);
     if let Some(unknown) = wanted.iter().find(|name| !known(name)) {
         let names: Vec<_> = BENCHMARKS.iter().map(|(name, _)| *name).collect();

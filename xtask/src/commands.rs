@@ -4,7 +4,7 @@ use anyhow::bail;
 
 #[cfg(feature = "gyrus")]
 use crate::sim;
-use crate::{everyday, fuzz, oracle, repository, test, tidy};
+use crate::{apps, eval, everyday, fuzz, oracle, repository, test, tidy};
 
 /// A command: what it is called, what it takes, what it does.
 struct Command {
@@ -14,7 +14,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 7] = [
+const COMMANDS: [Command; 9] = [
     Command {
         name: "test",
         takes: "",
@@ -44,6 +44,18 @@ const COMMANDS: [Command; 7] = [
         takes: "[SECTION|LINES|WORDS]",
         about: "run everyday commands inside and outside the sandbox, and compare their ends",
         run: everyday::run,
+    },
+    Command {
+        name: "apps",
+        takes: "[NAME …]",
+        about: "install real applications, and measure how complete our view of them is; in release",
+        run: apps::run,
+    },
+    Command {
+        name: "eval",
+        takes: "[--only PATTERN] [--jobs N] …",
+        about: "play the tasks that come with gyrus by the perfect player, in a real browser",
+        run: eval::run,
     },
     Command {
         name: "fuzz",

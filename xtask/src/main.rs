@@ -13,6 +13,8 @@ mod commands;
 mod test;
 mod oracle;
 mod everyday;
+mod eval;
+mod apps;
 mod fuzz;
 mod programs;
 mod licences;

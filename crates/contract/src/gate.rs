@@ -269,4 +269,8 @@ pub trait Gate: Send + Sync {
 
     /// The verdict on a resolved call.
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict;
+
+    /// The origins to which a page may send without another question because of a call that was
+    /// let through with this risk.
+    fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String>;
 }

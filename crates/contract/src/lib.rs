@@ -38,15 +38,15 @@ pub use inbox::{MessageBody, OnAsk, Principal, Scope, SurfaceMessage};
 pub use memory_buffer::{Item, MemoryBuffer};
 pub use message::{Image, Message, Part, Role, ToolCall, ToolResult};
 pub use model::{
-    Choice, DEFAULT_IMAGE_TOKENS, Delta, Model, ModelError, Prompt, Purpose, Reply, Router,
-    StopReason, SystemPart, Usage, Wanted,
+    CONFIRM, Choice, DEFAULT_IMAGE_TOKENS, Delta, Model, ModelError, Prompt, Purpose, Reply,
+    Router, Shown, StopReason, SystemPart, Usage, Wanted,
 };
 pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
 pub use process::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError};
 pub use sandbox::{Confine, Confined, Outlet};
 pub use screen::{
     Aim, Aimed, Bounds, Dialog, Download, DownloadState, Element, ElementId, ElementState, Field,
-    Form, Look, Picture, Rest, Screen, ScreenError, Scroll, Seen, Starts, Tab, View,
+    Form, HeldRequest, Look, Picture, Rest, Screen, ScreenError, Scroll, Seen, Starts, Tab, View,
 };
 pub use text::{Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};

@@ -51,9 +51,28 @@ pub struct Prompt {
     /// The JSON Schema that the reply's text must fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
+    /// The last picture shows a screen, and the reply may act on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screen: Option<Shown>,
     /// The most the model may write, in tokens.
     pub max_output_tokens: u64,
 }
+
+/// The picture of a screen, as large as it is sent. A provider whose models know a tool of their
+/// own for screens may offer it, and puts what they call into the words of the screen's tools:
+/// `click`, `type_text` and so on, at points of this picture. Calls that have no such word keep
+/// their own; a [`CONFIRM`] stands before what the provider wants a person to confirm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// In pixels.
+    pub width: u32,
+    /// In pixels.
+    pub height: u32,
+}
+
+/// The name under which a reply says that its provider wants a person's yes before the reply's
+/// other calls are carried out; its argument `why` holds the provider's words.
+pub const CONFIRM: &str = "confirm";
 
 /// Why a reply ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -281,6 +300,11 @@ pub trait Router: Send + Sync {
 
     /// Hears how an attempt went, so that a model that is down is left alone for a while.
     fn heard(&self, _model: &str, _came: Result<(), &ModelError>) {}
+
+    /// Whether any model that may be chosen could see a picture.
+    fn sees_pictures(&self) -> bool {
+        true
+    }
 
     /// A model that may be chosen and whose price is not known, if there is one.
     fn unpriced(&self) -> Option<String>;

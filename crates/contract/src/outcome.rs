@@ -17,10 +17,13 @@ pub enum ActionVerdict {
 }
 
 /// How strongly a goal is believed to be reached. Ordered; nothing is upgraded for free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
     /// The model says so.
+    #[default]
     Claimed,
     /// The task's own checks passed.
     Checked,

@@ -18,7 +18,7 @@ use crate::{Boxed, Image, ParseIdError, ids::not};
 pub struct ElementId {
     /// Counted from 1, over the whole run.
     pub document: u32,
-    /// Counted from 1.
+    /// Counted from 1; 0 is the document itself, as in the aim of an answer to its dialog.
     pub number: u32,
 }
 
@@ -50,10 +50,9 @@ impl FromStr for ElementId {
             sum.checked_mul(26)?
                 .checked_add(u32::from(letter - b'a') + 1)
         });
+        let is_plain = digits == "0" || !digits.starts_with(['0', '+']);
         match (document, digits.parse()) {
-            (Some(document @ 1..), Ok(number @ 1_u32..)) if !digits.starts_with(['0', '+']) => {
-                Ok(Self { document, number })
-            }
+            (Some(document @ 1..), Ok(number)) if is_plain => Ok(Self { document, number }),
             _ => Err(wrong()),
         }
     }
@@ -152,6 +151,9 @@ pub struct Element {
     /// What is typed, chosen or set; bounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
+    /// Where a link leads: an address of the web of at most 2,000 characters, in the page's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     /// What is true of it.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub states: BTreeSet<ElementState>,
@@ -225,6 +227,44 @@ pub enum DownloadState {
     Failed,
 }
 
+/// A request of a page to another place that waits for a yes or a no, and until then is not sent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct HeldRequest {
+    /// Counted from 1, never used twice in a session.
+    pub number: u32,
+    /// `POST`, `PUT`, `DELETE` …
+    pub method: String,
+    /// Where it would go: `https://example.com`.
+    pub origin: String,
+    /// The whole address; bounded.
+    pub address: String,
+    /// What it would carry, in bytes, as far as the browser says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// What it came of, in words: `a form, after click`.
+    pub started_by: String,
+    /// Its page answers nothing until it is answered, as with a dialog.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub blocks: bool,
+}
+
+impl fmt::Display for HeldRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            number,
+            method,
+            origin,
+            started_by,
+            ..
+        } = self;
+        write!(f, "request {number}: {method} to {origin}")?;
+        match self.bytes {
+            Some(bytes) => write!(f, " ({bytes} bytes), by {started_by}"),
+            None => write!(f, ", by {started_by}"),
+        }
+    }
+}
+
 /// Why waiting for a screen to come to rest was over.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
@@ -233,6 +273,8 @@ pub enum Rest {
     Quiet,
     /// A dialog holds the page up.
     Dialog,
+    /// A request that is held for an answer holds the page up.
+    Held,
     /// It took too long; this was still going on.
     GaveUp {
         /// In words.
@@ -273,6 +315,9 @@ pub struct View {
     /// Files that came, the last ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub downloads: Vec<Download>,
+    /// Requests that wait for an answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<HeldRequest>,
     /// Why this was the moment to look.
     pub rest: Rest,
     /// How many documents have been counted so far, for [`ElementId`]s.
@@ -431,6 +476,16 @@ pub enum Starts {
     Answers {
         /// Yes or no.
         accepts: bool,
+    },
+    /// Lets a request go that was held.
+    Sends {
+        /// Its method.
+        method: String,
+        /// The whole address.
+        address: String,
+        /// What it carries, in bytes, as far as the browser says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bytes: Option<u64>,
     },
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ActionVerdict, Claim, EffectId, Image, Part, Text, ToolCall};
+use crate::{ActionVerdict, Claim, EffectId, Image, Part, Strength, Text, ToolCall};
 
 /// What a loop knows at the start of a cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -163,6 +163,9 @@ pub struct ExecutionResult {
     pub actions: Vec<Action>,
     /// The claim that ends the run; `None` asks for another cycle.
     pub claim: Option<Claim>,
+    /// How well the claim is supported.
+    #[serde(default)]
+    pub strength: Strength,
     /// Why the run cannot go on.
     pub error: Option<String>,
 }

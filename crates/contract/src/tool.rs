@@ -42,8 +42,14 @@ pub enum Touch {
     Clipboard,
     /// Puts something into a page or an application of the screen.
     Screen,
+    /// Runs the script in this argument in the page of the screen. For checks that a person
+    /// typed: no model is offered such a tool.
+    Evaluates(String),
     /// Asks a person the question in this argument; the answer's words are the result.
     Asks(String),
+    /// Asks a person to take the screen over, for the reason in this argument; their words are the
+    /// result.
+    HandsOver(String),
 }
 
 /// What may be done with a call whose outcome was lost in a crash.
@@ -98,8 +104,13 @@ pub trait Site: Send + Sync {
     /// The folder that the run works in, as a real absolute path.
     fn workspace(&self) -> &Path;
 
-    /// What the person answered, for a call that asked one ([`Touch::Asks`]).
+    /// What the person answered, for a call that asked one ([`Touch::Asks`],
+    /// [`Touch::HandsOver`]).
     fn answer(&self) -> Option<&str>;
+
+    /// The origins to which a page may send because of this call ([`Touch::Screen`]), as the gate
+    /// says; what goes elsewhere is held.
+    fn sends_to(&self) -> &[String];
 
     /// Replaces every `⟦secret:NAME⟧` by its value, for the outside world only.
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret>;

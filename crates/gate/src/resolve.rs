@@ -37,10 +37,13 @@ pub(crate) fn call(
     let mut paths = BTreeMap::new();
     for touch in &spec.touches {
         match touch {
-            Touch::Starts(argument) | Touch::Connects(argument) | Touch::Asks(argument) => {
+            Touch::Starts(argument)
+            | Touch::Connects(argument)
+            | Touch::Asks(argument)
+            | Touch::HandsOver(argument) => {
                 text(&arguments, argument)?;
             }
-            Touch::Clipboard | Touch::Screen => {}
+            Touch::Clipboard | Touch::Screen | Touch::Evaluates(_) => {}
             Touch::Reads(argument) | Touch::Writes(argument) => {
                 let writes = matches!(touch, Touch::Writes(_));
                 let given = text(&arguments, argument)?;

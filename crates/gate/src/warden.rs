@@ -325,7 +325,7 @@ impl Gate for Warden {
         let asks = spec
             .touches
             .iter()
-            .any(|touch| matches!(touch, Touch::Asks(_)));
+            .any(|touch| matches!(touch, Touch::Asks(_) | Touch::HandsOver(_)));
         let mode = self.policy.mode(under.agent, under.mode);
         let (decision, why) = match mode {
             _ if forbidden => (Decision::Deny, None),
@@ -354,6 +354,10 @@ impl Gate for Warden {
             verdict.if_doubted = doubt::is_due(call).then(|| when_doubted(mode));
         }
         verdict
+    }
+
+    fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String> {
+        page::sends_to(call.aim.as_ref(), risk, under, &self.standing)
     }
 }
 

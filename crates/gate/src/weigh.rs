@@ -117,7 +117,15 @@ impl Scales<'_> {
                     tool: call.tool.clone(),
                 }),
             Touch::Screen => return self.page(),
+            Touch::Evaluates(argument) => {
+                let script = call.arguments[argument].as_str().unwrap_or_default();
+                match self.under.trusted.contains(&script) {
+                    true => Weight::safe("runs the check that you typed in the page"),
+                    false => Weight::critical("runs a script that nobody typed").forbidden(),
+                }
+            }
             Touch::Asks(_) => Weight::safe("asks you a question"),
+            Touch::HandsOver(_) => Weight::safe("asks you to take over the browser"),
             Touch::Reads(argument) => match call.paths.get(argument) {
                 Some(path) => self.reads(&path.real),
                 None => not_looked_up(argument),

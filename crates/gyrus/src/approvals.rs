@@ -130,6 +130,39 @@ pub(crate) fn open(store: &Store, run: RunId) -> Result<Vec<Open>, Failure> {
     Ok(found.into_iter().rev().flatten().collect())
 }
 
+/// Whether a question is that of a run that wants its browser taken over.
+pub(crate) fn asks_to_take_over(store: &Store, open: &Open) -> Result<bool, Failure> {
+    for entry in store.reader(&log_name(open.run))?.entries_back()? {
+        if let Ok(Entry::ToolCalled(called)) = gyrus_kernel::parse(&entry?)
+            && called.effect == open.id.effect
+        {
+            return Ok(called.call.tool == gyrus_screen::HAND_OVER);
+        }
+    }
+    Ok(false)
+}
+
+/// A run and those of its children that are under way, outermost first.
+pub(crate) fn under_way(store: &Store, run: RunId) -> Result<Vec<RunId>, Failure> {
+    let mut found = vec![run];
+    let mut ended = BTreeSet::new();
+    for entry in store.reader(&log_name(run))?.entries_back()? {
+        match gyrus_kernel::parse(&entry?) {
+            Ok(Entry::CycleEnded(_) | Entry::CycleDropped(_) | Entry::RunStarted(_)) => break,
+            Ok(Entry::ChildEnded(child)) => {
+                ended.insert(child.child);
+            }
+            Ok(Entry::ChildStarted(child))
+                if !ended.contains(&child.child) && store.exists(&log_name(child.child)) =>
+            {
+                found.extend(under_way(store, child.child)?);
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
 /// The answer that waits in the inbox, if there is one; the run takes it up when it goes on.
 pub(crate) fn waiting_answer(store: &Store, open: &Open) -> Result<Option<String>, Failure> {
     for (_, body) in store.inbox(&log_name(open.run))?.messages()? {

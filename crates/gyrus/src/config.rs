@@ -8,7 +8,10 @@ use std::{collections::BTreeMap, fs, io, path::Path, time::Duration};
 use gyrus_contract::{Limits, Microdollars, Mode, OnAsk};
 use gyrus_kernel::QUESTIONS_LAST;
 use gyrus_models::Policy;
-use serde::{Deserialize, Deserializer, de::Error};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error},
+};
 
 use crate::{failure::Failure, keys::Source, time::parse_duration};
 
@@ -98,25 +101,31 @@ impl Config {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
-        toml::from_str(text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start);
-            let line = 1 + text
-                .bytes()
-                .take(start)
-                .filter(|&byte| byte == b'\n')
-                .count();
-            let message = error.message().replacen("unknown field", "unknown key", 1);
-            let failure = Failure::usage(format!(
-                "{}, line {line}: {}",
-                path.display(),
-                message.trim().replace('\n', "; ")
-            ));
-            match suggestion(&message) {
-                Some(known) => failure.hint(format!("did you mean `{known}`?")),
-                None => failure,
-            }
-        })
+        read_toml(path, text)
     }
+}
+
+/// A file that a person wrote: what is wrong with it is told with its line and, of an unknown word,
+/// the nearest known one.
+pub(crate) fn read_toml<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Failure> {
+    toml::from_str(text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        let line = 1 + text
+            .bytes()
+            .take(start)
+            .filter(|&byte| byte == b'\n')
+            .count();
+        let message = error.message().replacen("unknown field", "unknown key", 1);
+        let failure = Failure::usage(format!(
+            "{}, line {line}: {}",
+            path.display(),
+            message.trim().replace('\n', "; ")
+        ));
+        match suggestion(&message) {
+            Some(known) => failure.hint(format!("did you mean `{known}`?")),
+            None => failure,
+        }
+    })
 }
 
 /// The known word nearest to the unknown one that a message complains of.

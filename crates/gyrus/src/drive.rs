@@ -1,10 +1,11 @@
 //! Driving a run in this process: watched, interruptible, and with a true word at its end.
 
-use std::{io::IsTerminal, path::Path, process};
+use std::{io::IsTerminal, path::Path, process, sync::Arc};
 
-use gyrus_contract::{Claim, OnAsk, RunId, Spent};
+use gyrus_contract::{Claim, OnAsk, RunId, Spent, Strength};
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Controls, Ending, Finished, Ready, log_name};
+use gyrus_screen::Browser;
 use tokio::{
     runtime::Runtime,
     signal::unix::{SignalKind, signal},
@@ -24,6 +25,7 @@ use crate::{
         paint::{Paint, Painter},
         visible,
     },
+    takeover::{Behind, Door},
     terminal, time,
     trace_file::{For, TraceFile},
     watching::{Ears, Person, Until, Views, Watching},
@@ -57,6 +59,8 @@ pub(crate) struct Drive<'a> {
     pub(crate) ephemeral: bool,
     /// Where the kernel's models are heard.
     pub(crate) ears: Ears,
+    /// What the run looks at, which a person can take over.
+    pub(crate) screen: Option<Arc<Browser>>,
 }
 
 impl Drive<'_> {
@@ -73,6 +77,7 @@ impl Drive<'_> {
             // Without anybody to tell, the run goes on all the same.
             let _ = put(&header(&ready, &painter));
         }
+        let _door = self.door(&ready);
         let spent = ready.spent();
         let watching = self.watch(run, reader.clone(), first_here, painter, spent)?;
         let done = ready.drive().await;
@@ -86,6 +91,24 @@ impl Drive<'_> {
         match watched {
             Err(failure) if !failure.is_silent() && code == Code::Reached => Err(failure),
             _ => Ok(code),
+        }
+    }
+
+    /// Where a person takes the run's browser over.
+    fn door(&self, ready: &Ready) -> Option<Door> {
+        let behind = Behind {
+            store: self.store.clone(),
+            run: ready.id(),
+            takeovers: ready.takeovers(),
+            browser: self.screen.clone()?,
+        };
+        let home = self.gyrus.home().ok()?;
+        match Door::open(&home, behind) {
+            Ok(door) => Some(door),
+            Err(error) => {
+                let _ = put(&format!("its browser cannot be taken over: {error}\n"));
+                None
+            }
         }
     }
 
@@ -166,8 +189,8 @@ fn ended(
     let code = Code::of(&finished.ending);
     let run = finished.run.to_string();
     match &finished.ending {
-        Ending::Reached { claim } if !json => {
-            let _ = put(&reached(claim, &finished.spent, painter));
+        Ending::Reached { claim, strength } if !json => {
+            let _ = put(&reached(claim, *strength, &finished.spent, painter));
             answer(&claim.answer)?;
         }
         ending => {
@@ -185,7 +208,12 @@ fn ended(
     Ok(code)
 }
 
-fn reached(claim: &Claim, spent: &Spent, painter: &Painter) -> String {
+fn reached(claim: &Claim, strength: Strength, spent: &Spent, painter: &Painter) -> String {
+    let how = match strength {
+        Strength::Claimed => "reached, as the model claims",
+        Strength::Checked => "reached: the checks passed",
+        Strength::Verified => "reached: an independent look agrees",
+    };
     let steps = if spent.steps == 1 { "step" } else { "steps" };
     let about = if spent.estimated { "about " } else { "" };
     // A price that nobody knows is no cost of nothing.
@@ -195,7 +223,7 @@ fn reached(claim: &Claim, spent: &Spent, painter: &Painter) -> String {
         format!(" · {about}{}", spent.cost)
     };
     let line = format!(
-        "■ reached, as the model claims · {} {steps} · {about}{} tokens{cost} · {}",
+        "■ {how} · {} {steps} · {about}{} tokens{cost} · {}",
         spent.steps,
         spent.tokens,
         time::span(spent.time_ms)

@@ -3,8 +3,10 @@
 use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, ValueEnum};
-use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk};
+use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength};
 use gyrus_kernel::Changes;
+use gyrus_loops::{Check, CognitiveConfig};
+use gyrus_screen::{LaunchError, has_display};
 
 use crate::{browser, config::parse_cost, console::put, failure::Failure, time::parse_duration};
 
@@ -27,9 +29,83 @@ pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) screen: ScreenFlags,
     #[command(flatten)]
+    pub(crate) verification: VerificationFlags,
+    #[command(flatten)]
     pub(crate) approvals: ApprovalFlags,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
+}
+
+/// When the goal counts as reached.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Verification")]
+pub(crate) struct VerificationFlags {
+    /// What must hold in the end: a command, text:WORDS, url:ADDRESS, file:PATH or js:EXPRESSION
+    ///
+    /// When the model says that it is done, all checks are made; what fails goes back to it, up to
+    /// three times. A command must end with exit code 0. text: is looked for on the page, url: may
+    /// have `*` in it, `file:PATH contains TEXT` looks into a file, js: must be truthy in the page.
+    #[arg(long, value_name = "CHECK")]
+    check: Vec<Check>,
+    /// How sure it must be: claimed, checked or verified (default: on a page, it is looked again)
+    ///
+    /// claimed: the model says so. checked: your checks passed. verified: a model that did not do
+    /// the work looks at the screen and agrees as well. Less than that counts as failed.
+    #[arg(long, value_name = "STRENGTH")]
+    require: Option<StrengthWord>,
+}
+
+/// How sure it must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StrengthWord {
+    Claimed,
+    Checked,
+    Verified,
+}
+
+impl VerificationFlags {
+    /// Adds it to how the loop thinks; `on_screen` if the run works on one, `has_screen` if it has
+    /// one at all.
+    pub(crate) fn apply(
+        &self,
+        config: CognitiveConfig,
+        on_screen: bool,
+        has_screen: bool,
+    ) -> Result<CognitiveConfig, Failure> {
+        if let Some(check) = self.check.iter().find(|check| check.needs_a_screen())
+            && !has_screen
+        {
+            return Err(Failure::usage(format!("the check `{check}` needs a page"))
+                .hint("name one with --url, or give the run a browser with --screen browser"));
+        }
+        let (config, looks) = match self.require {
+            None => (config, on_screen),
+            Some(StrengthWord::Claimed) => (config, false),
+            Some(StrengthWord::Checked) if self.check.is_empty() => {
+                return Err(Failure::usage("--require checked needs something to check")
+                    .hint("say what must hold: --check CHECK"));
+            }
+            Some(StrengthWord::Checked) => (config.with_required(Strength::Checked), false),
+            Some(StrengthWord::Verified) if !has_screen => {
+                return Err(Failure::usage(
+                    "--require verified needs a screen to look at, and this run has none",
+                )
+                .hint("--require checked with --check COMMAND works without"));
+            }
+            Some(StrengthWord::Verified) => (config.with_required(Strength::Verified), true),
+        };
+        let config = config.with_checks(self.check.iter().cloned());
+        Ok(match looks {
+            true => config.with_independent_look(),
+            false => config,
+        })
+    }
+
+    /// Scripts that the person typed.
+    pub(crate) fn scripts(&self) -> impl Iterator<Item = String> {
+        let scripts = self.check.iter().filter_map(Check::script);
+        scripts.map(str::to_owned)
+    }
 }
 
 /// What a run looks at.
@@ -71,6 +147,10 @@ impl ScreenFlags {
         self.screen == Some(ScreenWord::Browser) || self.url.is_some()
     }
 
+    fn no_display(&self) -> Option<LaunchError> {
+        (self.visible && !has_display()).then_some(LaunchError::NoDisplay)
+    }
+
     /// The browser that it has, if it has one.
     pub(crate) fn wish(&self) -> Result<Option<browser::Wish>, Failure> {
         let wanted = self.leads() || self.profile.is_some() || self.visible;
@@ -80,7 +160,7 @@ impl ScreenFlags {
             )),
             Some(ScreenWord::None) => Ok(None),
             None if !wanted && browser::missing().is_some() => Ok(None),
-            _ => match browser::missing() {
+            _ => match browser::missing().or_else(|| self.no_display()) {
                 Some(why) => Err(Failure::usage(why)),
                 None => Ok(Some(browser::Wish {
                     profile: self.profile.clone(),

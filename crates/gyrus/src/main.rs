@@ -25,6 +25,7 @@ mod laid_down;
 mod todays_policy;
 mod sandbox;
 mod browser;
+mod takeover;
 mod prompt;
 mod select;
 mod trace_file;
@@ -39,6 +40,7 @@ mod exit;
 mod failure;
 mod time;
 mod demo;
+mod eval;
 
 use std::{io::Write, process::ExitCode};
 

@@ -6,6 +6,7 @@ use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, RunId, Text};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
 use gyrus_kernel::{Entry, Given, NewRun, Pins, log_name};
+use gyrus_loops::Strategy;
 use serde_json::json;
 
 use crate::{
@@ -38,7 +39,15 @@ impl Wish<'_> {
             .or(config.cognitive_loop.as_deref());
         let name = name.or(flags.screen.leads().then_some("reactive"));
         let url = flags.screen.url.as_deref().map(address).transpose()?;
-        let (cognitive_loop, loop_config) = organs::cognitive_loop(name, url.as_deref())?;
+        let screen = flags.screen.wish()?;
+        let config_of_loop = organs::cognitive_loop(name)?;
+        let on_screen = config_of_loop.strategy() == Strategy::Reactive;
+        let mut thinks = flags
+            .verification
+            .apply(config_of_loop, on_screen, screen.is_some())?;
+        if let Some(url) = &url {
+            thinks = thinks.with_start_url(url);
+        }
         let workspace = workspace(self.home, flags.workdir.as_deref())?;
         let throwaway = flags.workdir.is_some() && is_throwaway(&workspace);
         let mode = flags
@@ -63,8 +72,8 @@ impl Wish<'_> {
             goal: self.goal,
             context: self.context,
             continues: self.continues,
-            cognitive_loop: cognitive_loop.to_owned(),
-            loop_config,
+            cognitive_loop: thinks.strategy().loop_name().to_owned(),
+            loop_config: json!(thinks),
             workspace,
             mode,
             throwaway,
@@ -74,8 +83,11 @@ impl Wish<'_> {
             parent: None,
             exposed: false,
             grants: Vec::new(),
-            screen: flags.screen.wish()?.map(|wish| json!(wish)),
-            trusted: url.into_iter().collect(),
+            screen: screen.map(|wish| json!(wish)),
+            trusted: url
+                .into_iter()
+                .chain(flags.verification.scripts())
+                .collect(),
             agent,
         })
     }
@@ -132,6 +144,22 @@ pub(crate) fn last_in(store: &Store, workspace: &Path) -> Result<RunId, Failure>
         )),
         None => failure.hint("leave --continue out"),
     })
+}
+
+/// The run that is at work in `workspace`, the last that a person started.
+pub(crate) fn at_work_in(store: &Store, workspace: &Path) -> Result<RunId, Failure> {
+    let runs = select::all(store)?;
+    for run in runs.into_iter().rev().filter(|run| select::is_root(*run)) {
+        if store.holder(&log_name(run))?.is_some()
+            && settings(store, run)?.started.workspace == workspace
+        {
+            return Ok(run);
+        }
+    }
+    Err(
+        Failure::usage(format!("no run is at work in {}", workspace.display()))
+            .hint("see which there are: gyrus runs list; then: gyrus take RUN"),
+    )
 }
 
 /// A run whose memory is still growing cannot be gone on from.

@@ -12,7 +12,6 @@ use gyrus_kernel::{Kernel, Live, Only, Organs, Pins};
 use gyrus_loops::{CognitiveConfig, NAMES};
 use gyrus_screen::Browser;
 use gyrus_tools::Registry;
-use serde_json::Value;
 
 use crate::{
     browser,
@@ -129,12 +128,9 @@ fn organs(
     Ok(organs)
 }
 
-/// The loop of this name, with its configuration.
-pub(crate) fn cognitive_loop(
-    name: Option<&str>,
-    url: Option<&str>,
-) -> Result<(&'static str, Value), Failure> {
-    let mut config = match name.unwrap_or(AUTO) {
+/// The configuration of the loop of this name.
+pub(crate) fn cognitive_loop(name: Option<&str>) -> Result<CognitiveConfig, Failure> {
+    Ok(match name.unwrap_or(AUTO) {
         AUTO | "react" => CognitiveConfig::react(),
         "chain-of-thought" => CognitiveConfig::chain_of_thought(),
         "single-shot" => CognitiveConfig::single_shot(),
@@ -155,13 +151,7 @@ pub(crate) fn cognitive_loop(
                 None => failure,
             });
         }
-    };
-    if let Some(url) = url {
-        config = config.with_start_url(url);
-    }
-    let value = serde_json::to_value(&config)
-        .map_err(|error| Failure::failed("the loop's configuration is no JSON").because(&error))?;
-    Ok((config.strategy().loop_name(), value))
+    })
 }
 
 /// The folder that a run may work in.

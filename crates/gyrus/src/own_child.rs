@@ -15,20 +15,22 @@ const MAX_ANCESTORS: u32 = 1_000;
 
 /// Refuses to do `what` for a run's own command.
 pub(crate) fn refuse(what: &str) -> Result<(), Failure> {
-    if has_keeper_above() {
+    // As /proc numbers it, which may be from outside a namespace.
+    let own = fs::read_link("/proc/self")
+        .ok()
+        .and_then(|pid| pid.to_str()?.parse().ok());
+    if own.is_some_and(is_below_a_keeper) {
         return Err(Failure::usage(format!("a command of a run cannot {what}"))
             .hint("do it from a terminal of your own"));
     }
     Ok(())
 }
 
-fn has_keeper_above() -> bool {
-    // As /proc numbers it, which may be from outside a namespace.
-    let mut next = fs::read_link("/proc/self")
-        .ok()
-        .and_then(|pid| pid.to_str()?.parse().ok());
+/// Whether a process or one that it comes from is a keeper.
+pub(crate) fn is_below_a_keeper(pid: u32) -> bool {
+    let mut next = Some(pid);
     for _ in 0..MAX_ANCESTORS {
-        let Some(pid): Option<u32> = next.filter(|pid| *pid != 0) else {
+        let Some(pid) = next.filter(|pid| *pid != 0) else {
             return false;
         };
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

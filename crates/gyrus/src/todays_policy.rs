@@ -110,4 +110,8 @@ impl Gate for TodaysPolicy {
             Err(_) => verdict,
         }
     }
+
+    fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String> {
+        self.warden.sends_to(call, risk, under)
+    }
 }

@@ -151,6 +151,13 @@ pub trait CognitiveLoop: Send {
         }
     }
 
+    /// Is told why its claim to be done was not accepted; it goes on. The default remembers it as
+    /// an observation.
+    fn sent_back(&mut self, why: &str) {
+        self.memory_buffer_mut()
+            .add_observation("verification", why);
+    }
+
     /// Is told what an unfinished cycle did before this process or this code. The default
     /// remembers it as one observation.
     fn take_over(&mut self, handed: &HandOver) {
@@ -187,6 +194,8 @@ pub trait ErasedLoop: Send {
     fn load(&mut self, version: u32, state: Value) -> Result<(), String>;
     /// See [`CognitiveLoop::run_cycle`].
     fn cycle<'a>(&'a mut self, run: &'a mut Run) -> Boxed<'a, Result<ExecutionResult, Stop>>;
+    /// See [`CognitiveLoop::sent_back`].
+    fn sent_back(&mut self, why: &str);
     /// See [`CognitiveLoop::take_over`].
     fn hand_over(&mut self, handed: &HandOver);
 }
@@ -226,6 +235,9 @@ impl<L: CognitiveLoop> ErasedLoop for L {
     }
     fn cycle<'a>(&'a mut self, run: &'a mut Run) -> Boxed<'a, Result<ExecutionResult, Stop>> {
         Box::pin(self.run_cycle(run))
+    }
+    fn sent_back(&mut self, why: &str) {
+        CognitiveLoop::sent_back(self, why);
     }
     fn hand_over(&mut self, handed: &HandOver) {
         self.take_over(handed);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gyrus_contract::Principal;
-use tokio::sync::watch;
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard, watch};
 
 use crate::Ending;
 
@@ -21,12 +21,15 @@ enum Asked {
 #[derive(Debug, Clone)]
 pub struct Controls {
     asked: Arc<watch::Sender<Asked>>,
+    /// Shared by whatever acts; whoever has it alone is a person. `true`: the run is over.
+    hands: Arc<RwLock<bool>>,
 }
 
 impl Default for Controls {
     fn default() -> Self {
         Self {
             asked: Arc::new(watch::Sender::new(Asked::Nothing)),
+            hands: Arc::default(),
         }
     }
 }
@@ -90,6 +93,27 @@ impl Controls {
             Asked::Now(ending) => Some(ending.clone()),
         })
         .await
+    }
+
+    /// Waits until no person has the screen. Nobody gets it while this lives.
+    pub(crate) async fn acting(&self) -> Result<RwLockReadGuard<'_, bool>, Ending> {
+        tokio::select! {
+            biased;
+            acting = self.hands.read() => Ok(acting),
+            ending = self.paused() => Err(ending),
+        }
+    }
+
+    /// Waits until nothing is in hand, and lets nothing begin while this lives; `None` when the
+    /// run is over.
+    pub(crate) async fn alone(&self) -> Option<OwnedRwLockWriteGuard<bool>> {
+        let hands = self.hands.clone().write_owned().await;
+        (!*hands).then_some(hands)
+    }
+
+    /// Waits until no person has the screen. Nobody gets it any more.
+    pub(crate) async fn close(&self) {
+        *self.hands.write().await = true;
     }
 
     async fn until(&self, wanted: impl Fn(&Asked) -> Option<Ending>) -> Ending {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    EffectId, Grant, Judgement, Part, Principal, Purpose, ResolvedCall, RunId, Starts,
+    EffectId, Grant, Judgement, Part, Principal, Purpose, ResolvedCall, Risk, RunId, Starts,
     SurfaceMessage, Text, ToolCall, ToolSpec, Verdict,
 };
 use gyrus_journal::Inbox;
@@ -206,6 +206,18 @@ impl Core {
                 links.saw(self, address)?
             }
         };
+        let gate = &self.kernel.organs().gate;
+        Ok(self.under(link_was_seen, |under| gate.judge(resolved, spec, under)))
+    }
+
+    /// Where a page may send because of a call that was let through with this risk.
+    pub(crate) fn sends_to(&self, resolved: &ResolvedCall, risk: Risk) -> Vec<String> {
+        let gate = &self.kernel.organs().gate;
+        self.under(false, |under| gate.sends_to(resolved, risk, under))
+    }
+
+    /// Asks the gate something under what holds now.
+    fn under<T>(&self, link_was_seen: bool, ask: impl FnOnce(&Judgement<'_>) -> T) -> T {
         let trusted = self.trusted();
         let trusted: Vec<&str> = trusted.iter().map(String::as_str).collect();
         let (exposed, grants, undoable) = {
@@ -213,21 +225,17 @@ impl Core {
             let undoable = shared.not_undoable.is_none();
             (shared.exposed, shared.grants.clone(), undoable)
         };
-        Ok(self.kernel.organs().gate.judge(
-            resolved,
-            spec,
-            &Judgement {
-                agent: &self.started.agent,
-                workspace: &self.started.workspace,
-                mode: self.settings.mode,
-                exposed,
-                throwaway: self.started.throwaway,
-                undoable,
-                grants: &grants,
-                trusted: &trusted,
-                link_was_seen,
-            },
-        ))
+        ask(&Judgement {
+            agent: &self.started.agent,
+            workspace: &self.started.workspace,
+            mode: self.settings.mode,
+            exposed,
+            throwaway: self.started.throwaway,
+            undoable,
+            grants: &grants,
+            trusted: &trusted,
+            link_was_seen,
+        })
     }
 
     /// The person allowed more than one call.

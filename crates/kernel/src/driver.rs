@@ -18,6 +18,7 @@ use crate::{
     position::Position,
     recorded::Recorded,
     snapshot::{SnapshotError, Snapshots, Taken},
+    takeover::Takeovers,
 };
 
 pub(crate) use take_up::{Unrestored, observations, remember, restore};
@@ -117,6 +118,15 @@ impl Ready {
     /// Pauses and stops the run while it is driven.
     pub fn controls(&self) -> Controls {
         self.held.controls.clone()
+    }
+
+    /// Where a person takes the run's screen over while it is driven.
+    pub fn takeovers(&self) -> Takeovers {
+        Takeovers::new(
+            self.held.kernel.clone(),
+            self.held.writer.clone(),
+            self.held.controls.clone(),
+        )
     }
 
     /// Drives the run until it ends or parks.
@@ -244,6 +254,10 @@ impl Driver {
             ending = self.cycles(position, hand_over) => ending?,
             failed = orders => return Err(failed.into()),
         };
+        if self.core.started.parent.is_none() {
+            // Whoever has the screen gives it back before the run is over.
+            self.core.controls.close().await;
+        }
         let spent = self.core.ledger.spent();
         let last: Entry = if ending.is_final() {
             RunEnded {
@@ -348,6 +362,7 @@ impl Driver {
             memory_first: memory.put_away_before(),
             kernel: core.kernel_state(),
             claim: result.claim.clone(),
+            strength: result.strength,
             error: result.error.clone(),
             snapshot,
         })
@@ -389,7 +404,10 @@ pub(crate) fn ending_of(ended: &CycleEnded) -> Option<Ending> {
     }
     let claim = ended.claim.clone()?;
     Some(if claim.reached {
-        Ending::Reached { claim }
+        Ending::Reached {
+            claim,
+            strength: ended.strength,
+        }
     } else {
         Ending::Failed {
             reason: claim.answer,

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use gyrus_contract::{Digest, Item, RunId, Spent};
+use gyrus_contract::{Digest, Item, RunId, Spent, Strength};
 use gyrus_journal::Reader;
 
 use crate::{
@@ -119,6 +119,7 @@ fn inherited(last: CycleEnded, appended: Appended) -> CycleEnded {
             ..last.kernel
         },
         claim: None,
+        strength: Strength::default(),
         error: None,
         snapshot: None,
         ..last

@@ -9,7 +9,7 @@ use std::{
 
 use gyrus_contract::{
     Gate, Grant, Image, KeeperError, Limits, Mode, OnAsk, Outlet, Part, Router, RunId, Screen,
-    Text, Tool, ToolSpec,
+    Strength, Text, Tool, ToolSpec, Touch,
 };
 use gyrus_journal::{LogName, Store, Take, os::process::ProcessIdentity};
 use serde_json::Value;
@@ -78,8 +78,15 @@ impl Organs {
             .into_iter()
             .map(|tool| (tool.spec().name.clone(), tool))
             .collect();
+        let offered = |tool: &&Arc<dyn Tool>| {
+            let touches = &tool.spec().touches;
+            !touches
+                .iter()
+                .any(|touch| matches!(touch, Touch::Evaluates(_)))
+        };
         let specs = tools
             .values()
+            .filter(offered)
             .map(|tool| Arc::new(tool.spec().clone()))
             .collect();
         Self {
@@ -484,7 +491,14 @@ pub fn log_name(run: RunId) -> LogName {
 /// An ending in one line.
 pub fn summary(ending: &Ending) -> String {
     match ending {
-        Ending::Reached { claim } => format!("claimed: {}", first_line(&claim.answer)),
+        Ending::Reached { claim, strength } => {
+            let strength = match strength {
+                Strength::Claimed => "claimed",
+                Strength::Checked => "checked",
+                Strength::Verified => "verified",
+            };
+            format!("{strength}: {}", first_line(&claim.answer))
+        }
         Ending::Failed { reason, .. } => format!("failed: {}", first_line(reason)),
         Ending::Limit { what } => format!("limit reached: {what}"),
         Ending::Waiting {

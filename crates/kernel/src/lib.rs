@@ -27,6 +27,7 @@ mod entry;
 mod inline;
 mod stop;
 mod controls;
+mod takeover;
 mod inbox;
 mod before;
 mod budget;
@@ -55,8 +56,8 @@ pub use entry::{
     BudgetWarning, Came, Card, Charge, ChildEnded, ChildStarted, CycleDropped, CycleEnded, Ending,
     Entry, Fact, ForkedFrom, Form, GateVerdict, KernelState, ModelCall, ModelReply, Parent, Pins,
     RaceWon, RunEnded, RunHandedOver, RunParked, RunResumed, RunStarted, ScreenViewed, Settings,
-    Settled, Snapshot, Steered, Taken, ToolCalled, ToolResulted, ToolStarted, UnreadableEntry,
-    Validity, ValueTaken, WaitEnded, WaitStarted,
+    Settled, Snapshot, Steered, Taken, TakeoverEnded, TakeoverStarted, ToolCalled, ToolResulted,
+    ToolStarted, UnreadableEntry, Validity, ValueTaken, WaitEnded, WaitStarted,
 };
 pub use fork::{ForkInto, Forked};
 pub use inline::{BadBlob, INLINE_LIMIT, Inline};
@@ -73,3 +74,4 @@ pub use prompt::prompt_of;
 pub use replay::Replayed;
 pub use run::{Ask, Branch, Run, Tools};
 pub use stop::{Divergence, Stop};
+pub use takeover::{Takeover, Takeovers};

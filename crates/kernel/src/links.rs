@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gyrus_contract::{EffectId, Part, Touch};
+use gyrus_contract::{EffectId, Part, Touch, View};
 
 use crate::{Entry, Settled, Stop, core::Core, kernel::entries};
 
@@ -64,10 +64,39 @@ impl Links {
                         self.take(&resulted.text.load(&core.log)?);
                     }
                 }
+                Entry::ScreenViewed(viewed) if !viewed.is_error => {
+                    let view: View =
+                        serde_json::from_str(&viewed.view.load(&core.log)?).map_err(|error| {
+                            Stop::Failed(format!("a recorded view cannot be read: {error}"))
+                        })?;
+                    self.look(&view);
+                }
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// The links on a page whose own address was written by others. A browser adds the slash to a
+    /// bare host, and where in a page it is says nothing to whoever serves it.
+    fn look(&mut self, view: &View) {
+        let address = view.address.split('#').next().unwrap_or_default();
+        let bare = address.strip_suffix('/').unwrap_or(address);
+        if ![&view.address, address, bare]
+            .iter()
+            .any(|it| self.seen.contains(*it))
+        {
+            return;
+        }
+        for link in view
+            .elements
+            .iter()
+            .filter_map(|element| element.address.as_ref())
+        {
+            if self.seen.len() < MAX_LINKS {
+                self.seen.insert(link.clone());
+            }
+        }
     }
 
     fn take(&mut self, text: &str) {
@@ -129,5 +158,34 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(links(text).collect::<Vec<_>>(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn links_of_a_view_count_where_its_own_address_was_written_by_others() {
+        let view = |address: &str, link: &str| -> View {
+            let element = serde_json::json!({
+                "id": "b1", "role": "link", "address": link, "depth": 0,
+            });
+            let view = serde_json::json!({
+                "session": "s", "address": address, "title": "", "width": 1, "height": 1,
+                "scroll": {"x": 0, "y": 0, "width": 1, "height": 1}, "elements": [element],
+                "tabs": [], "rest": {"why": "quiet"}, "documents": 2,
+            });
+            serde_json::from_value(view).unwrap()
+        };
+        let mut links = Links::default();
+        links.take("go to https://shop.example and nowhere else");
+        let mut saw = |address: &str, link: &str| {
+            links.look(&view(address, link));
+            links.seen.contains(link)
+        };
+        // The slash is the browser's, and where in a page it is does not matter.
+        assert!(saw("https://shop.example/#top", "https://shop.example/a"));
+        assert!(saw("https://shop.example/a", "https://other.example/b"));
+        assert!(!saw(
+            "https://shop.example/?q=made-up",
+            "https://evil.example/"
+        ));
+        assert!(!saw("https://evil.example/", "https://evil.example/2"));
     }
 }

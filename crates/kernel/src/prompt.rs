@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use gyrus_contract::{Message, Prompt, SystemPart, ToolSpec};
+use gyrus_contract::{Message, Prompt, Shown, SystemPart, ToolSpec};
 use gyrus_journal::Reader;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,6 +18,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) lead: Cow<'a, [Message]>,
     pub(crate) tools: Cow<'a, [Arc<ToolSpec>]>,
     pub(crate) output_schema: Cow<'a, Option<Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) screen: Option<Shown>,
 }
 
 /// The prompt that the `model.call` with the number `seq` sent, byte for byte.
@@ -60,6 +62,7 @@ pub fn prompt_of(reader: &Reader, seq: u64) -> Result<Prompt, Stop> {
         system: frame.system.into_owned(),
         tools: frame.tools.into_owned(),
         output_schema: frame.output_schema.into_owned(),
+        screen: frame.screen,
         max_output_tokens: call.max_output_tokens,
     })
 }

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{
-    Boxed, EffectId, MemoryBuffer, Message, Observation, Perception, Purpose, Reply, RunId,
-    SystemPart, Text, ToolCall, ToolSpec, View,
+    Boxed, EffectId, MemoryBuffer, Message, ModelError, Observation, Perception, Purpose, Reply,
+    RunId, Shown, SystemPart, Text, ToolCall, ToolSpec, View,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -49,6 +49,9 @@ pub enum Tools {
     Offered,
     /// These: some of the run's, and what the loop makes of calls by itself.
     Those(Vec<Arc<ToolSpec>>),
+    /// None of the run's. The prompt's last picture shows its screen, as large as this: a provider
+    /// may offer its models a tool of their own for it.
+    OnScreen(Shown),
 }
 
 /// One run, or one branch of it. Every effect takes `&mut self`, so two at once do not compile
@@ -143,6 +146,28 @@ impl Run {
         let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
         let done = Box::pin(effects::ask::perform(&self.core, begun, ask)).await;
         self.end(done).map(Result::ok)
+    }
+
+    /// Asks a model once and without patience: for questions whose answer the run can do without.
+    /// What a person added to the goal waits for the next [`ask`](Self::ask).
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on. That no model answered is none.
+    pub async fn consult(&mut self, ask: Ask<'_>) -> Result<Result<Reply, ModelError>, Stop> {
+        let begun = self.begin(|| format!("consulting a model ({:?})", ask.purpose))?;
+        let router = self.core.kernel.organs().router.clone();
+        let asked = effects::ask::once(&self.core, begun.effect, begun.past, ask, router);
+        let done = Box::pin(asked).await;
+        self.end(done)
+    }
+
+    /// What the run has seen of its screen so far, this cycle included: the first view, and the
+    /// last `most`, in order. No effect: it is read from the journal.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub async fn views(&self, most: usize) -> Result<Vec<View>, Stop> {
+        effects::look::seen_so_far(&self.core, self.cycle(), most).await
     }
 
     /// Looks at the screen, with a picture if `frame`; in words why it could not.

@@ -1,6 +1,9 @@
 //! How a loop thinks, chosen by whoever starts a run.
 
+use gyrus_contract::Strength;
 use serde::{Deserialize, Serialize};
+
+use crate::Check;
 
 /// The way to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +74,12 @@ pub struct CognitiveConfig {
     perception: PerceptionMode,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start_url: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    checks: Vec<Check>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    required: Option<Strength>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    looks_again: bool,
 }
 
 fn is_auto(mode: &PerceptionMode) -> bool {
@@ -96,6 +105,9 @@ impl CognitiveConfig {
             max_output_tokens: default_output_tokens(),
             perception: PerceptionMode::Auto,
             start_url: None,
+            checks: Vec::new(),
+            required: None,
+            looks_again: false,
         }
     }
 
@@ -172,6 +184,27 @@ impl CognitiveConfig {
         self
     }
 
+    /// What must hold when the goal is said to be reached.
+    #[must_use]
+    pub fn with_checks(mut self, checks: impl IntoIterator<Item = Check>) -> Self {
+        self.checks.extend(checks);
+        self
+    }
+
+    /// How well a claim must be supported for the goal to count as reached.
+    #[must_use]
+    pub fn with_required(mut self, strength: Strength) -> Self {
+        self.required = Some(strength);
+        self
+    }
+
+    /// Has a model that did not do the work look whether the screen agrees.
+    #[must_use]
+    pub fn with_independent_look(mut self) -> Self {
+        self.looks_again = true;
+        self
+    }
+
     /// The way to think.
     pub fn strategy(&self) -> Strategy {
         self.strategy
@@ -205,6 +238,26 @@ impl CognitiveConfig {
     /// How a screen is shown.
     pub fn perception(&self) -> PerceptionMode {
         self.perception
+    }
+
+    /// What must hold in the end.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+
+    /// How well a claim must be supported, if somebody says so.
+    pub fn required(&self) -> Option<Strength> {
+        self.required
+    }
+
+    /// Whether an independent look is taken.
+    pub fn looks_again(&self) -> bool {
+        self.looks_again
+    }
+
+    /// Whether claims are looked into at all.
+    pub fn verifies(&self) -> bool {
+        self.looks_again || self.required.is_some() || !self.checks.is_empty()
     }
 
     /// The address that a screen begins with, if there is one.

@@ -7,7 +7,7 @@
 //! Start with `react`, the one that most runs use; `chain_of_thought` thinks before it acts,
 //! `single_shot` only answers, and `reactive` works on a screen, to which `browse` sends the others.
 //! `repetition` tells work from going round in circles, and `compaction` keeps a long conversation
-//! within its model.
+//! within its model. `verification` stands around each of them and looks into what they claim.
 
 mod config;
 mod react;
@@ -17,6 +17,7 @@ mod reactive;
 mod browse;
 mod repetition;
 mod compaction;
+mod verification;
 mod prompt;
 
 use std::sync::Arc;
@@ -27,9 +28,11 @@ use gyrus_kernel::{ErasedLoop, LoopFactory};
 pub use chain_of_thought::ChainOfThought;
 pub use config::{CognitiveConfig, PerceptionMode, Strategy};
 pub use react::{React, ReactState};
-pub use reactive::{Reactive, ReactiveState};
+pub use reactive::{Reactive, ReactiveState, text_of_view};
 pub use repetition::{Advice, DEMAND_AT, NUDGE_AT, PARK_AT, Repetition};
 pub use single_shot::SingleShot;
+use verification::Verified;
+pub use verification::{BadCheck, Check};
 
 /// Makes the loops of this crate by the name that `--loop` takes, from a [`CognitiveConfig`]'s
 /// JSON.
@@ -37,6 +40,7 @@ pub fn factory() -> LoopFactory {
     Arc::new(|name, config| {
         let config: CognitiveConfig = serde_json::from_value(config.clone())
             .map_err(|error| format!("the configuration of the loop `{name}`: {error}"))?;
+        let verifying = config.clone();
         let made: Box<dyn ErasedLoop> = match name {
             "react" => Box::new(React::new(config)),
             "chain-of-thought" => Box::new(ChainOfThought::new(config)),
@@ -49,7 +53,7 @@ pub fn factory() -> LoopFactory {
                 ));
             }
         };
-        Ok(made)
+        Ok(Verified::around(made, &verifying))
     })
 }
 
@@ -62,6 +66,7 @@ pub fn prompts() -> Digest {
         prompt::REFLECT,
         prompt::SUMMARISE,
         prompt::REACTIVE,
+        prompt::VERIFY,
     ])
 }
 

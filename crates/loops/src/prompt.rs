@@ -10,6 +10,7 @@ pub(crate) const CHAIN_OF_THOUGHT: &str = include_str!("prompts/chain_of_thought
 pub(crate) const SINGLE_SHOT: &str = include_str!("prompts/single_shot.md");
 pub(crate) const REACTIVE: &str = include_str!("prompts/reactive.md");
 pub(crate) const REFLECT: &str = include_str!("prompts/reflect.md");
+pub(crate) const VERIFY: &str = include_str!("prompts/verify.md");
 pub(crate) const SUMMARISE: &str = include_str!("prompts/summarise.md");
 
 /// The system prompt: the person's own instructions, then the loop's. All of it stays the same

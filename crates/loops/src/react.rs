@@ -304,7 +304,7 @@ impl CognitiveLoop for React {
         Ok(ExecutionResult {
             actions,
             claim,
-            error: None,
+            ..ExecutionResult::default()
         })
     }
 

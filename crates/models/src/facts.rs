@@ -24,6 +24,9 @@ pub struct Facts {
     pub images: Option<bool>,
     /// Its replies can be bound to a schema.
     pub schema: Option<bool>,
+    /// It is offered its provider's own tool for screens. Only a person says so: what such a tool
+    /// brings has to be measured with a key.
+    pub screen_tool: Option<bool>,
 }
 
 /// How strong a model is among its provider's, which is also how dear and how slow.

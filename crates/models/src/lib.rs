@@ -20,6 +20,7 @@ mod arguments;
 mod reading;
 mod conversation;
 mod calls;
+mod screen;
 mod anthropic;
 mod openai;
 mod gemini;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{
     arguments::{self, MAX_NESTING, nests_too_deep},
     errors::{bad, shorten},
+    screen::Act,
     sse,
 };
 
@@ -130,6 +131,20 @@ pub(crate) fn call(id: &str, tool: String, arguments: Value, parts: &[Part]) -> 
         tool,
         arguments,
     })
+}
+
+/// What a call of a provider's own tool becomes. The first call keeps its id.
+///
+/// # Errors
+/// [`ModelError::BadOutput`] beyond [`MAX_PARTS`].
+pub(crate) fn act(id: &str, acts: Vec<Act>, parts: &mut Vec<Part>) -> Result<(), ModelError> {
+    if parts.len() + acts.len() > MAX_PARTS {
+        return Err(bad(format!("the reply has more than {MAX_PARTS} parts")));
+    }
+    for Act { tool, arguments } in acts {
+        parts.push(call(id, tool, arguments, parts));
+    }
+    Ok(())
 }
 
 impl From<sse::EventTooLong> for ModelError {

@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::{
     sync::watch,
     task::JoinHandle,
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
@@ -23,12 +23,15 @@ use crate::{
     cdp::{Cdp, CdpError, Event},
     launch,
     page::SOURCE,
-    state::{Order, State},
+    state::{KINDS, Order, State},
     view::Memory,
 };
 
 /// Until a browser that was started shows its first page. On a busy machine it takes seconds.
 const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// For a page to answer while a request of it is held.
+const PROBE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Which profile a browser has.
 #[derive(Debug, Clone)]
@@ -74,12 +77,24 @@ impl Browser {
         }
     }
 
+    /// Ends the browser in good order: what its profile remembers is on disk then.
+    pub async fn close(&self) {
+        let session = self.open.lock().await.take();
+        if let Some(session) = session {
+            session.cdp.send("", "Browser.close", json!({}));
+            let _: Option<()> = session.wait(START_LIMIT, |_| None).await;
+        }
+    }
+
     /// The session that is open, or a new one.
     pub(crate) async fn session(&self, documents: u32) -> Result<Arc<Session>, ScreenError> {
         let mut open = self.open.lock().await;
         if let Some(session) = open.as_ref() {
             match session.lost() {
-                None => return Ok(session.clone()),
+                None => {
+                    session.state().count_from(documents);
+                    return Ok(session.clone());
+                }
                 Some(reason) => {
                     self.counted
                         .fetch_max(session.state().documents, Ordering::Relaxed);
@@ -137,6 +152,13 @@ pub(crate) struct Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        // A request that is held would be sent by a browser that only loses its pipe.
+        let held = self
+            .state()
+            .held_requests()
+            .map(|one| one.id.clone())
+            .collect();
+        turn_away(&self.cdp, held);
         // The keeper's future goes with its task, and the browser with the keeper.
         for task in &self.tasks {
             task.abort();
@@ -169,7 +191,13 @@ impl Session {
                     (order, state.changes)
                 };
                 if let (Some(order), Some(cdp)) = (order, cdp.upgrade()) {
-                    obey(&cdp, &launch, order);
+                    let blocked = (state.clone(), changes.clone());
+                    obey(&cdp, &launch, order, |request| {
+                        let (state, changes) = blocked;
+                        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                        state.blocks(&request);
+                        let _ = changes.send(state.changes);
+                    });
                 }
                 let _ = changes.send(count);
             })
@@ -224,6 +252,13 @@ impl Session {
                 "eventsEnabled": true,
             }),
         );
+        // For the whole browser: a session of a page would let what is held go when it ends.
+        let kinds = KINDS.map(|kind| json!({"resourceType": kind}));
+        let watched: Result<IgnoredAny, CdpError> = self
+            .cdp
+            .call("", "Fetch.enable", json!({"patterns": kinds}))
+            .await;
+        watched.map_err(|error| error.to_string())?;
         let attached: Result<IgnoredAny, CdpError> = self
             .cdp
             .call("", "Target.setAutoAttach", auto_attach())
@@ -249,10 +284,31 @@ impl Session {
         }
     }
 
+    /// Told with every change of the state.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.clone()
+    }
+
     /// Why it is no longer there.
     pub(crate) fn lost(&self) -> Option<String> {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         ended.clone().or_else(|| self.cdp.ended())
+    }
+
+    /// A turn has passed: what has been held for too long is not sent any more.
+    pub(crate) fn turn(&self) {
+        let over = self.state().turn();
+        if let Some(Order::TurnAway { requests }) = over {
+            turn_away(&self.cdp, requests);
+        }
+    }
+
+    /// From here on a person uses the screen.
+    pub(crate) fn let_a_person(&self) {
+        let over = self.state().lets_a_person();
+        if let Some(Order::TurnAway { requests }) = over {
+            turn_away(&self.cdp, requests);
+        }
     }
 
     /// What looks remember for the next one.
@@ -305,7 +361,18 @@ fn how_it_ended(outcome: Result<CommandOutcome, KeeperError>) -> String {
     last.map_or(how.clone(), |last| format!("{how}: {last}"))
 }
 
-/// Sessions for pages and for frames with a process of their own; workers are none of ours.
+/// Finds out whether a page still answers while a request of it is held; a script can wait for one
+/// and let nothing else happen meanwhile.
+async fn probe(cdp: Cdp, session: String, request: String, blocked: impl FnOnce(String)) {
+    let asking = cdp.call(&session, "Runtime.evaluate", json!({"expression": "0"}));
+    let answered: Result<Result<IgnoredAny, _>, _> = timeout(PROBE_LIMIT, asking).await;
+    if answered.is_err() {
+        blocked(request);
+    }
+}
+
+/// Sessions for pages and for frames with a process of their own. Workers begin only for who has
+/// attached to them, and are let go at once.
 fn auto_attach() -> serde_json::Value {
     json!({
         "autoAttach": true,
@@ -314,13 +381,22 @@ fn auto_attach() -> serde_json::Value {
         "filter": [
             {"type": "page"},
             {"type": "iframe"},
+            {"type": "worker"},
             {"exclude": true},
         ],
     })
 }
 
+/// Keeps requests from being sent. Aborted: a page stays when it was to be left by one.
+pub(crate) fn turn_away(cdp: &Cdp, requests: Vec<String>) {
+    for request in requests {
+        let order = json!({"requestId": request, "errorReason": "Aborted"});
+        cdp.send("", "Fetch.failRequest", order);
+    }
+}
+
 /// Does what an event demands. Orders of one session are carried out one after the other.
-fn obey(cdp: &Cdp, launch: &Launch, order: Order) {
+fn obey(cdp: &Cdp, launch: &Launch, order: Order, blocked: impl FnOnce(String) + Send + 'static) {
     match order {
         Order::SetUp { session, is_page } => {
             let to = |method, params| cdp.send(&session, method, params);
@@ -363,6 +439,13 @@ fn obey(cdp: &Cdp, launch: &Launch, order: Order) {
         Order::Close { session, target } => {
             cdp.send(&session, "Runtime.runIfWaitingForDebugger", json!({}));
             cdp.send("", "Target.closeTarget", json!({"targetId": target}));
+        }
+        Order::LetPass { request } => {
+            cdp.send("", "Fetch.continueRequest", json!({"requestId": request}));
+        }
+        Order::TurnAway { requests } => turn_away(cdp, requests),
+        Order::Probe { session, request } => {
+            tokio::spawn(probe(cdp.clone(), session, request, blocked));
         }
         Order::CutOff { guid } => cdp.send("", "Browser.cancelDownload", json!({"guid": guid})),
     }

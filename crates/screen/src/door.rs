@@ -1,10 +1,12 @@
 //! The protocol as it is, for measurements and tests that compare what we see with what the
 //! browser itself says. Nothing of a run goes this way.
 
+use std::time::Instant;
+
 use gyrus_contract::{Look, Rest, ScreenError, Seen};
 use serde_json::Value;
 
-use crate::browser::Browser;
+use crate::{browser::Browser, settle::SETTLE_LIMIT};
 
 impl Browser {
     /// Orders something of the page that is looked at and hands back what comes of it.
@@ -19,6 +21,18 @@ impl Browser {
         answered.map_err(|error| ScreenError::Unavailable {
             reason: error.to_string(),
         })
+    }
+
+    /// Orders something that counts as an input, and waits for rest as after one.
+    ///
+    /// # Errors
+    /// When there is no page, or the browser refuses.
+    #[doc(hidden)]
+    pub async fn rest_after(&self, method: &str, params: Value) -> Result<Rest, ScreenError> {
+        let session = self.session(0).await?;
+        session.state().acted = Some(Instant::now());
+        self.devtools(method, params).await?;
+        Ok(session.settle(SETTLE_LIMIT).await)
     }
 
     /// A look that does not wait for rest.

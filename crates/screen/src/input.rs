@@ -42,6 +42,10 @@ pub(crate) enum Held {
         kind: String,
         message: String,
     },
+    /// A request that waits for an answer does.
+    Request {
+        what: String,
+    },
     Crashed,
     Closed,
     /// The browser is gone, or says nothing.
@@ -62,6 +66,11 @@ impl Held {
                 message: dialog.message.clone(),
             });
         }
+        if let Some(held) = state.held_up_by(tab) {
+            return Some(Held::Request {
+                what: held.to_string(),
+            });
+        }
         let crashed = state
             .targets
             .get(&tab.session)
@@ -76,6 +85,10 @@ impl std::fmt::Display for Held {
             Held::Dialog { kind, message } => write!(
                 f,
                 "a dialog ({kind}) holds the page up: “{message}”; answer it with answer_dialog"
+            ),
+            Held::Request { what } => write!(
+                f,
+                "the page waits for {what}; answer it with answer_request"
             ),
             Held::Crashed => f.write_str("the page crashed; reload it, or open another address"),
             Held::Closed => f.write_str("the tab was closed"),

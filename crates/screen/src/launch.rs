@@ -100,7 +100,7 @@ pub enum LaunchError {
     },
     /// A window was asked for and there is nowhere to show it.
     #[error(
-        "a visible browser needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; leave it invisible, or start gyrus on a desktop"
+        "a visible browser needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; leave --visible out (gyrus take shows a run's pages in any browser), or start gyrus on a desktop"
     )]
     NoDisplay,
     /// The profile cannot be used.
@@ -157,11 +157,15 @@ pub(crate) struct Started {
     pub(crate) running: Boxed<'static, Result<CommandOutcome, KeeperError>>,
 }
 
+/// Whether there is a desktop to show a window on.
+pub fn has_display() -> bool {
+    ["DISPLAY", "WAYLAND_DISPLAY"].into_iter().any(is_set)
+}
+
 /// Finds the program, and says beforehand what would keep it from starting.
 pub(crate) fn check(launch: &Launch) -> Result<PathBuf, LaunchError> {
     let program = find_program(launch.program.as_deref())?;
-    let displays = ["DISPLAY", "WAYLAND_DISPLAY"];
-    if launch.visible && !displays.into_iter().any(is_set) {
+    if launch.visible && !has_display() {
         return Err(LaunchError::NoDisplay);
     }
     Ok(program)
@@ -224,6 +228,14 @@ pub(crate) fn start(
         from: ends.1,
         running: run(spec),
     })
+}
+
+/// The user that browsers run as.
+pub(crate) fn browser_user() -> u32 {
+    match geteuid() {
+        user if user.is_root() => NOBODY,
+        user => user.as_raw(),
+    }
 }
 
 /// Makes a folder of root's the browser's, with all that is in it.

@@ -6,7 +6,8 @@
 //!
 //! Reading order: `cdp` (the wire), `launch` and `profile` (the process), `state` (what is known),
 //! `browser` (the session), `view` (a look), `page` (what runs inside), `settle` (rest), `input`
-//! (hands), `verdict` (what came of it), `navigate`, `tools` (what a run calls).
+//! (hands), `verdict` (what came of it), `navigate`, `tools` (what a run calls), `takeover` (a
+//! person at the screen).
 
 mod cdp;
 mod launch;
@@ -21,10 +22,12 @@ mod input;
 mod verdict;
 mod navigate;
 mod tools;
+mod takeover;
 
 pub use browser::{Browser, ProfileChoice};
-pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program};
+pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};
 pub use profile::{Profile, ProfileError};
+pub use takeover::{GivenBack, HAND_OVER};
 pub use tools::tools;
 
 /// The name of our world in every document.

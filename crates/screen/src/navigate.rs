@@ -7,11 +7,11 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
 use crate::{
-    browser::{Browser, Session},
+    browser::{Browser, Session, turn_away},
     cdp::CdpError,
     input::Held,
     settle::ARRIVAL_LIMIT,
-    state::TabState,
+    state::{Order, TabState},
 };
 
 /// Until a tab that is to be closed has gone.
@@ -181,12 +181,24 @@ impl Session {
         going: impl Future<Output = Result<T, CdpError>>,
     ) -> Result<T, Unreached> {
         self.state().acted = Some(Instant::now());
-        // A crashed page can be left, a held one cannot.
+        self.give_up_held(tab);
+        // A crashed page can be left, and one that is being left; one with a dialog cannot.
         let held = Held::of(&self.state(), tab.number);
         match held {
-            Some(Held::Crashed) => Ok(going.await?),
+            Some(Held::Crashed | Held::Request { .. }) => Ok(going.await?),
             Some(held) => Err(held.into()),
             None => Ok(self.unless_held(tab, going).await??),
+        }
+    }
+
+    /// What a tab sends and is held is not sent any more: it is about to be left.
+    fn give_up_held(&self, tab: &TabState) {
+        let mut state = self.state();
+        for (frame, _) in state.frames_of(tab) {
+            state.doom(&frame);
+        }
+        if let Some(Order::TurnAway { requests }) = state.doomed() {
+            turn_away(&self.cdp, requests);
         }
     }
 
@@ -227,6 +239,7 @@ impl Session {
     /// Closes a tab, even one that is held up or crashed.
     pub(crate) async fn close(&self, number: u32) -> Result<(), String> {
         let tab = self.numbered_tab(number)?;
+        self.give_up_held(&tab);
         if self.state().tabs.len() == 1 {
             // A browser without a page ends.
             let opened: Result<Value, CdpError> = self
@@ -254,7 +267,7 @@ impl Session {
             .ok_or_else(|| format!("tab {number} does not close; answer its dialog if it has one"))
     }
 
-    fn numbered_tab(&self, number: u32) -> Result<TabState, String> {
+    pub(crate) fn numbered_tab(&self, number: u32) -> Result<TabState, String> {
         let state = self.state();
         let found = state.tabs.iter().find(|tab| tab.number == number).cloned();
         found.ok_or_else(|| {

@@ -22,8 +22,8 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("page/settle.js"),
     include_str!("page/edit.js"),
     "\nreturn { aim, aimAt, aimAtPicture, aimAtFocus, through, own, begin, end, change, settled, holds,\n",
-    "  setValue, selectAll, toEnd, focus, choose, read, scrollState, scrolled, controlOf, passed }; })();\n",
-    "\nglobalThis.gyrus = { walk, suspects, adopt, secretBoxes, elementOf,\n",
+    "  setValue, selectAll, toEnd, focus, choose, read, scrollState, scrolled, controlOf, passed, typed }; })();\n",
+    "\nglobalThis.gyrus = { walk, hear, suspects, adopt, secretBoxes, elementOf,\n",
     "  ...hands };\n",
     "})();",
 );

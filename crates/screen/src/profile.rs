@@ -4,14 +4,20 @@
 //! a time has it, by a lock that the operating system takes back when its holder dies.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, DirEntry, File, OpenOptions},
     io,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::{
+    fs::{CWD, FlockOperation, Mode, OFlags, flock, openat},
+    process::geteuid,
+};
 use tempfile::TempDir;
+
+use crate::launch::browser_user;
 
 /// A folder that a browser may have.
 #[derive(Debug)]
@@ -51,25 +57,67 @@ pub enum ProfileError {
     },
 }
 
+/// What ephemeral ones are called.
+const PREFIX: &str = "gyrus-browser-";
+
+/// A folder that nobody has is removed when nothing was put into it for so long.
+const STALE: Duration = Duration::from_secs(60);
+
+/// Folders that are removed at once.
+const MAX_SWEPT: usize = 20;
+
+/// Removes ephemeral profiles that a killed gyrus left behind: folders of ours, or of the user
+/// that root's browser runs as, that nobody holds.
+fn sweep(below: &Path, stale: Duration) {
+    let entries = fs::read_dir(below).into_iter().flatten().flatten();
+    let own = |entry: &DirEntry| entry.file_name().to_string_lossy().starts_with(PREFIX);
+    let ours = [geteuid().as_raw(), browser_user()];
+    let mut swept = 0;
+    for entry in entries.filter(own) {
+        let path = entry.path();
+        // Never a link: another user could have put one here.
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(folder) = openat(CWD, &path, flags, Mode::empty()).map(File::from) else {
+            continue;
+        };
+        let is_stale = folder.metadata().is_ok_and(|data| {
+            let age = data.modified().ok().and_then(|time| time.elapsed().ok());
+            ours.contains(&data.uid()) && age.is_some_and(|age| age >= stale)
+        });
+        if is_stale && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = fs::remove_dir_all(&path);
+            swept += 1;
+        }
+        if swept == MAX_SWEPT {
+            return;
+        }
+    }
+}
+
 impl Profile {
-    /// One that is gone afterwards.
+    /// One that is gone afterwards. What earlier ones left behind is removed meanwhile.
     ///
     /// # Errors
     /// When no folder can be made.
     pub fn ephemeral() -> Result<Self, ProfileError> {
         let below = std::env::temp_dir();
         let made = tempfile::Builder::new()
-            .prefix("gyrus-browser-")
+            .prefix(PREFIX)
             .permissions(fs::Permissions::from_mode(0o700))
             .tempdir_in(&below);
-        let temporary = made.map_err(|source| ProfileError::Folder {
-            folder: below,
+        let unusable = |source| ProfileError::Folder {
+            folder: below.clone(),
             source,
-        })?;
+        };
+        let temporary = made.map_err(unusable)?;
+        let lease = File::open(temporary.path()).map_err(unusable)?;
+        flock(&lease, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|error| unusable(error.into()))?;
+        std::thread::spawn(move || sweep(&below, STALE));
         Ok(Self {
             folder: temporary.path().to_owned(),
             temporary: Some(temporary),
-            _lease: None,
+            _lease: Some(lease),
         })
     }
 
@@ -152,5 +200,27 @@ mod tests {
             let error = Profile::named(below.path(), name).unwrap_err();
             assert!(matches!(error, ProfileError::Name { .. }), "{error}");
         }
+    }
+
+    #[test]
+    fn what_a_killed_one_left_behind_is_swept_and_nothing_else() {
+        let below = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let path = below.path().join(name);
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join("cookies"), "x").unwrap();
+            path
+        };
+        let (left, held) = (folder("gyrus-browser-left"), folder("gyrus-browser-held"));
+        let other = folder("somebody-else");
+        let link = below.path().join("gyrus-browser-link");
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        let lease = File::open(&held).unwrap();
+        flock(&lease, FlockOperation::NonBlockingLockExclusive).unwrap();
+        sweep(below.path(), STALE);
+        assert!(left.exists(), "somebody may just be making it");
+        sweep(below.path(), Duration::ZERO);
+        assert!(!left.exists());
+        assert!(held.exists() && other.join("cookies").exists() && link.is_symlink());
     }
 }

@@ -137,6 +137,9 @@ fn going_on(state: &State, tab: &TabState, now: Instant) -> GoingOn {
     if tab.dialog.is_some() {
         return GoingOn::Over(Rest::Dialog);
     }
+    if state.held_up_by(tab).is_some() {
+        return GoingOn::Over(Rest::Held);
+    }
     if state
         .targets
         .get(&tab.session)
@@ -158,8 +161,8 @@ fn going_on(state: &State, tab: &TabState, now: Instant) -> GoingOn {
     }
     let frames = state.frames_of(tab);
     let mut counting: Option<(&Request, Option<Instant>)> = None;
-    for request in state.requests.values() {
-        if !frames.iter().any(|(id, _)| *id == request.frame) {
+    for ((_, number), request) in &state.requests {
+        if state.is_held(number) || !frames.iter().any(|(id, _)| *id == request.frame) {
             continue;
         }
         match counts(request, state.acted, now) {

@@ -2,8 +2,11 @@
 //! that are under way, dialogs, downloads. Kept up to date by events alone, in their order.
 
 mod events;
+mod holding;
 
 pub(crate) use events::{MAX_DOWNLOAD, Order};
+use holding::Holdings;
+pub(crate) use holding::{Holding, KINDS, Wake};
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -12,9 +15,12 @@ use std::{
 
 use gyrus_contract::{Dialog, Download, DownloadState};
 use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::takeover::Frame as CastFrame;
 
 /// Downloads that are remembered.
-const MAX_DOWNLOADS: usize = 20;
+const MAX_REMEMBERED: usize = 20;
 
 /// Everything that is open.
 #[derive(Debug, Default)]
@@ -31,6 +37,12 @@ pub(crate) struct State {
     pub(crate) requests: BTreeMap<(String, String), Request>,
     /// The last ones.
     pub(crate) downloads: VecDeque<DownloadOf>,
+    /// How many have begun.
+    pub(crate) downloads_begun: u32,
+    /// Bytes of all of them.
+    pub(crate) downloaded: u64,
+    /// Those that were too many.
+    pub(crate) refused_downloads: u32,
     /// The element that asked for files last, in its session.
     pub(crate) chooser: Option<Chooser>,
     /// Documents counted so far.
@@ -47,6 +59,12 @@ pub(crate) struct State {
     pub(crate) requested: u64,
     /// Tabs that were closed at once, because there were too many.
     pub(crate) refused_tabs: u32,
+    /// Requests that wait for an answer.
+    pub(crate) holdings: Holdings,
+    /// The port of the page at which a person has the screen: no page of the screen gets there.
+    pub(crate) own_page: Option<u16>,
+    /// Where pictures go while a person has the screen.
+    pub(crate) cast: Option<mpsc::UnboundedSender<CastFrame>>,
     /// Rises with every event: who waits compares.
     pub(crate) changes: u64,
 }
@@ -166,6 +184,22 @@ impl State {
         frames.find(|(_, frame)| frame.document == document && frame.world.is_some())
     }
 
+    /// Numbers documents after `counted`, open ones too if they were numbered before it.
+    pub(crate) fn count_from(&mut self, counted: u32) {
+        if self.documents < counted {
+            self.documents = counted;
+            self.renumber();
+        }
+    }
+
+    /// Gives every open document a new number: what was seen of it names nothing any more.
+    pub(crate) fn renumber(&mut self) {
+        for frame in self.frames.values_mut() {
+            self.documents += 1;
+            frame.document = self.documents;
+        }
+    }
+
     /// Downloads as they are shown.
     pub(crate) fn shown_downloads(&self) -> Vec<Download> {
         self.downloads.iter().map(|one| one.shown.clone()).collect()
@@ -203,6 +237,7 @@ impl State {
         while let Some(id) = open.pop() {
             self.frames.remove(&id);
             self.requests.retain(|_, request| request.frame != id);
+            self.doom(&id);
             let children = self.frames.iter();
             let children = children.filter(|(_, frame)| frame.parent.as_ref() == Some(&id));
             let children: Vec<String> = children.map(|(id, _)| id.clone()).collect();
@@ -211,7 +246,8 @@ impl State {
     }
 
     fn began_download(&mut self, guid: String, name: &str) {
-        if self.downloads.len() >= MAX_DOWNLOADS {
+        self.downloads_begun += 1;
+        if self.downloads.len() >= MAX_REMEMBERED {
             self.downloads.pop_front();
         }
         self.downloads.push_back(DownloadOf {

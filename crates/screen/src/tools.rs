@@ -3,6 +3,7 @@
 
 mod acts;
 mod arguments;
+mod evaluate;
 mod fields;
 mod files;
 mod pages;
@@ -19,7 +20,8 @@ use self::arguments::{Action, Arguments};
 use crate::{
     browser::{Browser, Session},
     input::{Held, Missed, Spot, Target},
-    state::TabState,
+    state::{TabState, Wake},
+    takeover::HandOver,
 };
 
 /// The tools of a browser.
@@ -46,7 +48,10 @@ pub fn tools(browser: &Arc<Browser>) -> Vec<Arc<dyn Tool>> {
             },
         })
     };
-    arguments::TABLE.into_iter().map(tool).collect()
+    let mut tools: Vec<_> = arguments::TABLE.into_iter().map(tool).collect();
+    tools.push(Arc::new(HandOver::new()));
+    tools.push(Arc::new(evaluate::Evaluate::new(browser.clone())));
+    tools
 }
 
 /// One tool.
@@ -141,6 +146,7 @@ impl Hand {
     async fn run(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
         let arguments = Arguments::parse(self.action, &call.arguments).map_err(Failure::Refused)?;
         let session = self.browser.session(0).await?;
+        let held = self.wake(&session, call, site);
         let doing = Doing {
             session: &session,
             tab: session.tab()?,
@@ -161,6 +167,7 @@ impl Hand {
             Action::SelectOption => doing.select_option().await,
             Action::UploadFile => doing.upload_file().await,
             Action::AnswerDialog => doing.answer_dialog().await,
+            Action::AnswerRequest => doing.answer_request().await,
             Action::SwitchTab | Action::CloseTab => doing.change_tab(self.action).await,
             Action::Find => doing.find().await,
             Action::Extract => doing.extract().await,
@@ -175,8 +182,39 @@ impl Hand {
             }
             (Err(failure), None) => failure.into(),
         };
+        let held = session.state().held_since(held);
+        if !held.is_empty() {
+            output.text.push_str(&format!(" {}", held.join(" ")));
+            // What it comes to depends on the answer.
+            output.verdict = ActionVerdict::CannotTell;
+        }
         files::bring_downloads(&session, site, &mut output).await;
         Ok(output)
+    }
+
+    /// From now until the next look, what pages send elsewhere is held. Where the gate lets a call
+    /// only look or follow a link, this is so for the documents that are there: what comes next
+    /// has been given nothing. How many requests have been held so far.
+    fn wake(&self, session: &Session, call: &ResolvedCall, site: &dyn Site) -> u32 {
+        if !self.action.only_reads() {
+            session.turn();
+            let starts = call.aim.iter().flat_map(|aim| &aim.starts);
+            let goes = |starts: &Starts| {
+                matches!(
+                    starts,
+                    Starts::Looking | Starts::Follows { .. } | Starts::Opens { .. }
+                )
+            };
+            let only_goes = starts.clone().count() > 0 && starts.clone().all(goes);
+            let mut state = session.state();
+            let documents = state.documents;
+            state.holdings.wake = Some(Wake {
+                allowed: site.sends_to().to_vec(),
+                up_to: only_goes.then_some(documents),
+                by: self.spec.name.clone(),
+            });
+        }
+        session.state().holdings.counted
     }
 
     /// What the call would touch.
@@ -196,6 +234,12 @@ impl Hand {
             let purpose = self.action.purpose(&arguments);
             let aim = session.locate(&tab, target, purpose, &key).await?.aim();
             return Ok(aim);
+        }
+        if self.action == Action::CloseTab {
+            return closing(&session, &tab, &arguments).await;
+        }
+        if self.action == Action::AnswerRequest {
+            return answer(&session, &tab, &arguments);
         }
         let starts = match self.action {
             Action::OpenUrl => {
@@ -221,18 +265,76 @@ impl Hand {
     }
 }
 
+/// The aim of closing a tab: what was typed there is lost with it.
+async fn closing(
+    session: &Session,
+    looked_at: &TabState,
+    arguments: &Arguments,
+) -> Result<Aim, Failure> {
+    let number = arguments.tab.unwrap_or(looked_at.number);
+    let tab = session.numbered_tab(number);
+    let tab = tab.map_err(|why| Failure::Refused(format!("refused: {why}")))?;
+    let frames = session.state().frames_of(&tab);
+    let asking = frames
+        .iter()
+        .map(|(_, frame)| session.ask::<u32>(frame, "gyrus.typed()"));
+    let asked = session.unless_held(&tab, futures_util::future::join_all(asking));
+    // A page that does not answer may hold anything; one that crashed holds nothing more.
+    let is_typed = match asked.await {
+        Ok(all) => all
+            .into_iter()
+            .any(|count| count.is_ok_and(|count| count > 0)),
+        Err(Held::Crashed | Held::Closed) => false,
+        Err(Held::Dialog { .. } | Held::Request { .. } | Held::Lost { .. }) => true,
+    };
+    let mut aim = whole_page(session, &tab, Starts::Looking)?;
+    if is_typed {
+        aim.starts = vec![Starts::Answers { accepts: true }];
+        aim.element = Some(gyrus_contract::Aimed {
+            id: document_of(session, &tab),
+            role: "beforeunload".to_owned(),
+            name: format!("tab {number}"),
+            states: std::collections::BTreeSet::new(),
+        });
+    }
+    Ok(aim)
+}
+
+/// A page as if it were an element.
+fn document_of(session: &Session, tab: &TabState) -> ElementId {
+    let state = session.state();
+    let frame = state.frames.get(&tab.target);
+    ElementId {
+        document: frame.map_or(1, |frame| frame.document.max(1)),
+        number: 0,
+    }
+}
+
+/// The aim of an answer to a held request: the page that sends it, and where it would go.
+fn answer(session: &Session, tab: &TabState, arguments: &Arguments) -> Result<Aim, Failure> {
+    let held = pages::held(session, arguments.request.unwrap_or_default())?;
+    let starts = match arguments.accept.unwrap_or_default() {
+        true => pages::sends(&held),
+        false => Starts::Looking,
+    };
+    let mut aim = whole_page(session, tab, starts)?;
+    if let Some(frame) = session.state().frames.get(&held.frame) {
+        aim.address.clone_from(&frame.address);
+        aim.origin.clone_from(&frame.origin);
+    }
+    Ok(aim)
+}
+
 /// The aim of what goes to a page and not to an element of it.
 fn whole_page(session: &Session, tab: &TabState, starts: Starts) -> Result<Aim, Failure> {
+    let id = document_of(session, tab);
     let state = session.state();
     let frame = state.frames.get(&tab.target);
     let dialog = matches!(starts, Starts::Answers { .. });
     let element = match (dialog, &tab.dialog) {
         (false, _) => None,
         (true, Some(dialog)) => Some(gyrus_contract::Aimed {
-            id: ElementId {
-                document: frame.map_or(1, |frame| frame.document.max(1)),
-                number: 0,
-            },
+            id,
             role: dialog.kind.clone(),
             name: dialog.message.clone(),
             states: std::collections::BTreeSet::new(),

@@ -1,6 +1,7 @@
 //! One look: the trees of all frames joined to one, and the picture.
 
 mod join;
+mod listeners;
 mod picture;
 mod pierce;
 mod pixels;
@@ -37,9 +38,22 @@ const MAX_ROUNDS: usize = 4;
 pub(crate) struct Memory {
     /// Frames whose elements were told, each with the document around it.
     owned: BTreeSet<(u32, String)>,
+    /// Elements that are known to listen, by their document.
+    heard: BTreeMap<u32, BTreeSet<i64>>,
     /// How the last page was scaled.
     scaling: Option<Scaling>,
     picture: Option<Last>,
+    /// The last look found fields that hold secrets, or secrets.
+    had_secrets: bool,
+}
+
+/// Something stands there that must not be seen.
+fn is_secret(one: &Element) -> bool {
+    let is_shown = one
+        .value
+        .as_deref()
+        .map_or(one.role != "button", |value| !value.is_empty());
+    is_shown && one.states.contains(&ElementState::Masked)
 }
 
 /// A reading of all frames of a tab.
@@ -62,23 +76,35 @@ impl Session {
     /// Waits for rest, and looks.
     pub(crate) async fn see(&self, look: Look) -> Result<Seen, ScreenError> {
         let rest = self.settle(SETTLE_LIMIT).await;
-        self.glance(look, rest).await
+        let seen = self.glance(look, rest).await;
+        // What a page sends from now on comes of itself.
+        self.state().holdings.wake = None;
+        self.turn();
+        seen
     }
 
     /// Looks at once.
     pub(crate) async fn glance(&self, look: Look, rest: Rest) -> Result<Seen, ScreenError> {
         // Read anew: where it is may have changed meanwhile.
         let tab = self.tab()?;
-        let (reading, frame) = match &tab.dialog {
+        let is_held = self.state().held_up_by(&tab).is_some();
+        let (mut reading, frame) = match &tab.dialog {
             // Its page answers nothing until the dialog is gone.
             Some(_) => (self.nothing(&tab, "a dialog holds the page up"), None),
+            None if is_held => (self.nothing(&tab, "a held request holds the page up"), None),
             None if look.frame => self.read_and_capture(&tab).await,
             None => (self.read_or_nothing(&tab).await, None),
         };
         if let Some(reason) = self.lost() {
             return Err(ScreenError::Lost { reason });
         }
-        let state = self.state();
+        let mut state = self.state();
+        reading.unread.extend(state.notes_of_held());
+        if state.refused_downloads > 0 {
+            let refused = state.refused_downloads;
+            let note = format!("{refused} downloads were refused: this session has had too many");
+            reading.unread.push(note);
+        }
         let tabs = state.tabs.iter().map(|one| Tab {
             number: one.number,
             title: one.title.clone(),
@@ -98,6 +124,7 @@ impl Session {
             tabs: tabs.collect(),
             dialog: tab.dialog.clone(),
             downloads: state.shown_downloads(),
+            held: state.held_requests().map(|one| one.shown.clone()).collect(),
             rest,
             documents: state.documents,
             unread: reading.unread,
@@ -123,15 +150,30 @@ impl Session {
             zoom: 1.0,
         });
         let height = f64::from(self.launch.height);
-        let (mut reading, mut captured) =
-            tokio::join!(self.read_or_nothing(tab), self.capture(tab, guess, height));
+        let had_secrets = self.memory().had_secrets;
+        let (captured, mut reading) = match had_secrets {
+            true => (None, self.read_or_nothing(tab).await),
+            // The picture first: the browser makes it while the page's thread is read.
+            false => {
+                let capture = self.capture(tab, guess, height);
+                let (captured, reading) = tokio::join!(capture, self.read_or_nothing(tab));
+                (Some(captured), reading)
+            }
+        };
         let Some((scaling, height)) = reading.scaling else {
             return (reading, None);
         };
-        if scaling != guess {
-            self.memory().scaling = Some(scaling);
-            captured = self.capture(tab, scaling, height).await;
+        let has_secrets = !reading.secret.is_empty() || reading.elements.iter().any(is_secret);
+        {
+            let mut memory = self.memory();
+            memory.scaling = Some(scaling);
+            memory.had_secrets = has_secrets;
         }
+        let captured = match captured {
+            Some(captured) if scaling == guess && !has_secrets => captured,
+            // Where secrets stand has to be known both before it is taken and after.
+            _ => self.capture(tab, scaling, height).await,
+        };
         let shot = match captured {
             Ok(captured) => {
                 let covered = self.to_cover(&reading).await;
@@ -151,17 +193,10 @@ impl Session {
     /// What is painted over: secrets where they stood before the picture was taken, and where they
     /// stand now.
     async fn to_cover(&self, reading: &Reading) -> Vec<Bounds> {
-        let is_secret = |one: &&Element| {
-            let is_shown = one
-                .value
-                .as_deref()
-                .map_or(one.role != "button", |value| !value.is_empty());
-            is_shown && one.states.contains(&ElementState::Masked)
-        };
         let mut covered: Vec<Bounds> = reading
             .elements
             .iter()
-            .filter(is_secret)
+            .filter(|one| is_secret(one))
             .filter_map(|one| one.bounds)
             .collect();
         for id in &reading.secret {
@@ -283,6 +318,8 @@ impl Session {
 
     /// Reads a frame, and again when it holds closed shadow roots that nobody has looked into.
     async fn walk(&self, frame: &Frame) -> Result<Walked, CdpError> {
+        // Without it, what only listens is not told.
+        let _ = self.hear(frame).await;
         let mut walked: Walked = self.ask(frame, "gyrus.walk()").await?;
         for _ in 0..MAX_ROUNDS {
             if walked.suspects == 0 || self.open_roots(frame).await? == 0 {

@@ -5,7 +5,7 @@ use crate::repository::{Dependency, Package};
 
 /// Each crate with the crates of this workspace that it may depend on, also for its tests and its
 /// build. A crate that is not here has no floor yet.
-const FLOORS: [(&str, &[&str]); 14] = [
+const FLOORS: [(&str, &[&str]); 15] = [
     ("gyrus-contract", &[]),
     ("gyrus-journal", &["gyrus-contract"]),
     ("gyrus-kernel", &["gyrus-contract", "gyrus-journal"]),
@@ -14,9 +14,10 @@ const FLOORS: [(&str, &[&str]); 14] = [
     ("gyrus-tools", ORGAN),
     ("gyrus-gate", ORGAN),
     ("gyrus-screen", ORGAN),
-    ("gyrus-screen", ORGAN),
+    ("gyrus-sites", &[]),
     ("gyrus-memory", ORGAN),
     ("gyrus-skills", ORGAN),
+    ("gyrus-player", &[]),
     (
         "gyrus-runtime",
         &["gyrus-contract", "gyrus-journal", "gyrus-kernel"],
@@ -92,6 +93,7 @@ fn manifest(package: &str) -> String {
         "gyrus-bench" => "benches/Cargo.toml".to_owned(),
         "gyrus-conformance" => "tests/conformance/Cargo.toml".to_owned(),
         "gyrus-fuzz" => "tests/fuzz/Cargo.toml".to_owned(),
+        "gyrus-player" => "tests/player/Cargo.toml".to_owned(),
         name => format!(
             "crates/{}/Cargo.toml",
             name.strip_prefix("gyrus-").unwrap_or(name)

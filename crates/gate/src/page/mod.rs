@@ -7,7 +7,7 @@
 mod origin;
 mod words;
 
-use gyrus_contract::{Aim, ElementState, Field, Form, Grant, Risk, Starts};
+use gyrus_contract::{Aim, ElementState, Field, Form, Grant, Judgement, Risk, Starts};
 use url::Url;
 
 use self::{
@@ -69,6 +69,7 @@ pub(crate) fn hosts(aim: &Aim) -> Vec<String> {
             | Starts::Acts
             | Starts::Uploads { .. }
             | Starts::Answers { .. } => addresses.push(&aim.address),
+            Starts::Sends { address, .. } => addresses.extend([address, &aim.address]),
         }
     }
     let host = |address: &String| {
@@ -77,6 +78,33 @@ pub(crate) fn hosts(aim: &Aim) -> Vec<String> {
             .unwrap_or_default()
     };
     addresses.into_iter().map(host).collect()
+}
+
+/// The origins to which a page may send because of an input that was let through with this risk:
+/// those that the person named or granted, and where the input itself was judged to send.
+pub(crate) fn sends_to(
+    aim: Option<&Aim>,
+    risk: Risk,
+    under: &Judgement<'_>,
+    standing: &[Grant],
+) -> Vec<String> {
+    let mut origins = origin::all_listed(under, standing);
+    // Below, nobody was asked: it passed because nothing was to be sent.
+    if let Some(aim) = aim.filter(|_| risk >= Risk::High) {
+        origins.extend(Origin::measured(&aim.origin, &aim.address));
+        let sends = |starts: &Starts| matches!(starts, Starts::Submits | Starts::Acts);
+        let form = aim.form.iter().filter(|_| aim.starts.iter().any(sends));
+        let of_form = form.map(|form| &form.action);
+        let let_go = aim.starts.iter().filter_map(|starts| match starts {
+            Starts::Sends { address, .. } => Some(address),
+            _ => None,
+        });
+        let addresses = of_form.chain(let_go).filter_map(|at| Url::parse(at).ok());
+        origins.extend(addresses.filter_map(|url| Origin::of(&url)));
+    }
+    origins.sort_unstable();
+    origins.dedup();
+    origins.into_iter().map(Origin::into_string).collect()
 }
 
 impl Scales<'_> {
@@ -170,6 +198,11 @@ impl<'a> Page<'a> {
             Starts::Acts => self.acts(),
             Starts::Uploads { names } => self.uploads(names),
             Starts::Answers { accepts } => vec![self.answers(*accepts)],
+            Starts::Sends {
+                method,
+                address,
+                bytes,
+            } => self.lets_go(method, address, *bytes),
         }
     }
 
@@ -369,6 +402,37 @@ impl<'a> Page<'a> {
             middle_out(target.as_str())
         );
         Weight::new(Risk::High, what).unless(target.grant())
+    }
+
+    /// Lets a request go that the screen held.
+    fn lets_go(&self, method: &str, address: &str, bytes: Option<u64>) -> Vec<Weight> {
+        let size = match bytes {
+            Some(bytes) => format!("{bytes} bytes"),
+            None => "an unknown size".to_owned(),
+        };
+        let request = format!("lets {} send {} ({size})", self.place, quoted(method));
+        let url = Url::parse(address).ok();
+        let target = url.as_ref().and_then(|url| Some((url, Origin::of(url)?)));
+        let Some((url, target)) = target else {
+            let what = format!("{request} to {}, which is no page", address_shown(address));
+            return vec![Weight::new(Risk::High, what).each_time()];
+        };
+        let shown = middle_out(target.as_str());
+        let listed = target.listed(self.scales.under, self.scales.standing);
+        let mut weights = vec![match listed {
+            Some(why) => {
+                Weight::new(Risk::Moderate, format!("{request} to {shown}, {why}")).contained()
+            }
+            None => {
+                let what = format!("{request} to {shown}, which you did not name");
+                Weight::new(Risk::High, what).unless(target.grant())
+            }
+        }];
+        if method == "DELETE" || is_ordered_to_delete(url) {
+            let what = format!("{request} to {shown}, which says that it deletes something");
+            weights.push(Weight::critical(what));
+        }
+        weights
     }
 
     fn is_text_field(&self) -> bool {

@@ -30,6 +30,10 @@ impl Origin {
         &self.0
     }
 
+    pub(super) fn into_string(self) -> String {
+        self.0
+    }
+
     pub(super) fn grant(&self) -> Grant {
         Grant::Origin {
             origin: self.0.clone(),
@@ -51,6 +55,17 @@ impl Origin {
         let named = texts.any(|text| named(text).contains(self));
         named.then_some("which you named")
     }
+}
+
+/// Every origin where typing needs no question.
+pub(super) fn all_listed(under: &Judgement<'_>, standing: &[Grant]) -> Vec<Origin> {
+    let granted = under.grants.iter().chain(standing);
+    let granted = granted.filter_map(|grant| match grant {
+        Grant::Origin { origin } => Some(Origin(origin.clone())),
+        _ => None,
+    });
+    let texts = under.trusted.iter();
+    granted.chain(texts.flat_map(|text| named(text))).collect()
 }
 
 /// The origins that stand in a text.

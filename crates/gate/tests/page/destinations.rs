@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gyrus_contract::{
-    Decision, Grant, Mode,
+    Decision, Gate as _, Grant, Mode,
     Starts::{self, Looking, Opens, Types},
 };
 use gyrus_gate::{House, Warden, policy};
@@ -259,4 +259,77 @@ fn rules_about_hosts_are_about_pages_too() {
         let verdict = Under::default().verdict_of(&gate, &call(Some(aim)), Mode::Ask);
         assert_eq!(verdict.decision, expected, "{shown} {verdict:?}");
     }
+}
+
+#[test]
+fn letting_a_held_request_go_is_asked_once_for_its_origin() {
+    let sends = |method: &str, address: &str| Starts::Sends {
+        method: method.to_owned(),
+        address: address.to_owned(),
+        bytes: Some(1_240),
+    };
+    for (page, method, address, expected) in [
+        (GOOD, "POST", "https://evil.com/x", Once),
+        ("https://evil.com/", "POST", "https://evil.com/x", Once),
+        (GOOD, "POST", "https://good.com/x", Plain),
+        (GOOD, "DELETE", "https://good.com/x", Comes::Critical),
+        (GOOD, "DELETE", "https://evil.com/x", Comes::Critical),
+        (
+            GOOD,
+            "POST",
+            "https://evil.com/?action=delete",
+            Comes::Critical,
+        ),
+        (GOOD, "POST", "ftp://evil.com/", EachTime),
+        (GOOD, "POST", "", EachTime),
+    ] {
+        let aim = aim(page, "", "", sends(method, address));
+        let came = Under::default().comes(&call(Some(aim)));
+        assert_eq!(came, expected, "{method} {address}");
+    }
+}
+
+#[test]
+fn pages_send_where_the_person_named_and_where_a_yes_was_given() {
+    let gate = Warden::new(House {
+        own: vec![],
+        person: None,
+    });
+    let grants = [Grant::Origin {
+        origin: "https://granted.com".to_owned(),
+    }];
+    let under = gyrus_contract::Judgement {
+        agent: gyrus_contract::DEFAULT_AGENT,
+        workspace: Path::new("/srv/work"),
+        mode: Mode::Ask,
+        exposed: true,
+        throwaway: false,
+        undoable: false,
+        grants: &grants,
+        trusted: &["book on https://good.com"],
+        link_was_seen: false,
+    };
+    let form = || form("post", "https://forms.com/send", &["+Name:text"]);
+    let check = |starts, risk, expected: &[&str]| {
+        let aim = within(aim("https://page.com/x", "button", "Go", starts), form());
+        let origins = gate.sends_to(&call(Some(aim)), risk, &under);
+        assert_eq!(origins, expected);
+    };
+    use gyrus_contract::Risk::{High, Moderate};
+    let named = ["https://good.com", "https://granted.com"];
+    check(Starts::Acts, Moderate, &named);
+    let with_page = [
+        "https://good.com",
+        "https://granted.com",
+        "https://page.com",
+    ];
+    // To type there is not to send to where the form goes.
+    check(Types, High, &with_page);
+    let all = [
+        "https://forms.com",
+        "https://good.com",
+        "https://granted.com",
+        "https://page.com",
+    ];
+    check(Starts::Submits, High, &all);
 }

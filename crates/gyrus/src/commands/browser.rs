@@ -6,10 +6,12 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use gyrus_screen::{Launch, Profile};
+use gyrus_screen::{Launch, Profile, has_display};
 
+use super::take::Page;
 use crate::{
-    Gyrus, browser, console::put, drive, exit::Code, failure::Failure, new_run::address, own_child,
+    Gyrus, browser, console::put, drive, exit::Code, failure::Failure, home::Home,
+    new_run::address, own_child,
 };
 
 /// Log in once by hand, for later runs: profiles of the browser
@@ -23,7 +25,8 @@ pub(crate) struct Browser {
 enum Verb {
     /// Open a browser in which you log in; later runs have that with --profile
     ///
-    /// What you type goes to the page alone. Close the window when you are done.
+    /// What you type goes to the page alone. Close the window when you are done; without a desktop,
+    /// you get the address of a page that shows it in any browser.
     Login {
         /// Where to log in
         #[arg(value_name = "URL")]
@@ -51,19 +54,7 @@ impl Browser {
                 profile,
             } => {
                 let address = address(&given)?;
-                let launch = Launch {
-                    visible: true,
-                    ..Launch::default()
-                };
-                drive::runtime()?.block_on(async {
-                    let opened = browser::browser(&home, launch, Some(profile.clone()));
-                    opened.open(&address).await.map_err(failed)?;
-                    put(&format!(
-                        "log in there, then close the window; runs have it with --profile {profile}\n"
-                    ))?;
-                    opened.closed().await;
-                    Ok(Code::Reached)
-                })
+                drive::runtime()?.block_on(log_in(&home, &address, &profile))
             }
             Verb::Profiles => {
                 let mut out = stdout().lock();
@@ -89,6 +80,30 @@ impl Browser {
             }
         }
     }
+}
+
+/// In a window, or where there is no desktop on a page that any browser shows.
+async fn log_in(home: &Home, address: &str, profile: &str) -> Result<Code, Failure> {
+    let launch = Launch {
+        visible: has_display(),
+        ..Launch::default()
+    };
+    let opened = browser::browser(home, launch.clone(), Some(profile.to_owned()));
+    opened.open(address).await.map_err(failed)?;
+    if launch.visible {
+        put("log in there, then close the window\n")?;
+        opened.closed().await;
+    } else {
+        let mut page = Ok(None);
+        opened
+            .take_over(|address| page = Page::open(home, address).map(Some))
+            .await
+            .map_err(failed)?;
+        page?;
+        opened.close().await;
+    }
+    put(&format!("runs have that login with --profile {profile}\n"))?;
+    Ok(Code::Reached)
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {

@@ -2,24 +2,50 @@
 
 use clap::Args;
 
-use crate::{Gyrus, demo, exit::Code, failure::Failure};
+use crate::{
+    Gyrus,
+    demo::{self, Wanted},
+    exit::Code,
+    failure::Failure,
+};
 
 /// See it work: a real task with a scripted model, a crash in the middle, and what comes of it
 ///
-/// Needs no key and no network and asks nothing. It works in a folder of its own below the
-/// system's folder for temporary files. It succeeds only if everything held.
+/// Needs no key and no network. It orders something in a shop that it serves itself, in a real
+/// browser; the page tries to mislead it, and its process is killed in the middle. Without a
+/// browser, it works on files in a folder instead. It succeeds only if everything held.
 #[derive(Args)]
 pub(crate) struct Demo {
-    /// Print what was found as JSON, one line a finding
+    /// Print what was found as JSON, one line a finding, and ask nothing
     #[arg(long)]
     json: bool,
     /// Keep the folder, to look around in it
     #[arg(long)]
     keep: bool,
+    /// What to order, by its name in the shop
+    #[arg(long, value_name = "NAME")]
+    item: Option<String>,
+    /// If no browser is installed, install one without asking
+    #[arg(long)]
+    install: bool,
 }
 
 impl Demo {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        demo::play(gyrus, self.json, self.keep)
+        let Self {
+            json,
+            keep,
+            item,
+            install,
+        } = self;
+        demo::play(
+            gyrus,
+            &Wanted {
+                json,
+                keep,
+                install,
+                item,
+            },
+        )
     }
 }

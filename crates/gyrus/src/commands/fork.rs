@@ -108,6 +108,7 @@ impl Fork {
                 trace,
                 ephemeral: false,
                 ears,
+                screen,
             };
             drive.drive(forked.ready).await
         });

@@ -7,6 +7,7 @@ mod stop;
 mod rearm;
 mod pause;
 mod steer;
+mod take;
 mod approve;
 mod deny;
 mod approvals;
@@ -25,6 +26,8 @@ mod undo;
 mod tools;
 mod doctor;
 mod demo;
+mod eval;
+mod demo_site;
 
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
@@ -60,6 +63,7 @@ commands! {
     Rearm(rearm::Rearm),
     Pause(pause::Pause),
     Steer(steer::Steer),
+    Take(take::Take),
     Approve(approve::Approve),
     Deny(deny::Deny),
     Approvals(approvals::Approvals),
@@ -78,6 +82,8 @@ commands! {
     Tools(tools::Tools),
     Doctor(doctor::Doctor),
     Demo(demo::Demo),
+    Eval(eval::Eval),
+    DemoSite(demo_site::DemoSite),
 }
 
 pub(crate) use resume::settings;

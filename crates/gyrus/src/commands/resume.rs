@@ -78,6 +78,7 @@ impl Resume {
                 trace,
                 ephemeral: false,
                 ears,
+                screen,
             };
             drive.drive(ready).await
         });

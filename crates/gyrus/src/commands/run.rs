@@ -106,6 +106,7 @@ impl Run {
                 trace,
                 ephemeral,
                 ears,
+                screen,
             }
             .drive(ready)
             .await

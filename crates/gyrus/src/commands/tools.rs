@@ -42,7 +42,9 @@ impl Tools {
                     Touch::Connects(_) => "connects to a host",
                     Touch::Clipboard => "uses the clipboard",
                     Touch::Screen => "uses the screen",
+                    Touch::Evaluates(_) => "runs a check that you typed in the page",
                     Touch::Asks(_) => "asks you",
+                    Touch::HandsOver(_) => "asks you to take over the browser",
                 })
                 .collect();
             let touches = if touches.is_empty() {

@@ -5,7 +5,7 @@ use std::{
     fs,
     path::Path,
     process::{Child, Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use gyrus_contract::{EffectId, RunId};
@@ -18,7 +18,7 @@ use gyrus_kernel::{Entry, RUNS, log_name};
 use crate::{env, failure::Failure, select};
 
 /// Everything that is waited for happens within this time, or the demo fails.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A process of gyrus. Dropping it kills it.
 pub(super) struct Actor {
@@ -68,6 +68,17 @@ impl Actor {
         Ok(self.child.wait()?.code())
     }
 
+    /// Waits for its end, with its exit code.
+    pub(super) async fn ended(&mut self) -> Result<Option<i32>, Failure> {
+        let Some(process) = ProcessIdentity::of(self.child.id())? else {
+            return Ok(self.child.wait()?.code());
+        };
+        // Long enough for whatever else is waited for to happen or to be given up.
+        let gone = tokio::task::spawn_blocking(move || process.wait_gone(PATIENCE * 2));
+        gone.await.map_err(Failure::failed)??;
+        Ok(self.child.wait()?.code())
+    }
+
     /// It and everything that it started.
     pub(super) fn tree(&self) -> Vec<ProcessIdentity> {
         let children = children();
@@ -80,12 +91,35 @@ impl Actor {
         tree
     }
 
-    /// SIGKILL: no chance to clean up.
-    pub(super) fn kill(&mut self) -> Result<(), Failure> {
+    /// SIGKILL, no chance to clean up: whether nothing of `tree` outlives it, and in words.
+    pub(super) async fn kill_all(
+        mut self,
+        tree: Vec<ProcessIdentity>,
+    ) -> Result<(bool, String), Failure> {
+        let killed = Instant::now();
         self.child.kill()?;
         self.child.wait()?;
-        Ok(())
+        let processes = tree.len();
+        let gone = tokio::task::spawn_blocking(move || all_gone(&tree));
+        let gone = gone.await.map_err(Failure::failed)??;
+        let detail = format!(
+            "none of its {processes} processes is alive, what they started included, {} ms later",
+            killed.elapsed().as_millis()
+        );
+        Ok((gone && processes > 1, detail))
     }
+}
+
+/// Waits until all processes are gone; whether they are.
+fn all_gone(tree: &[ProcessIdentity]) -> Result<bool, Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    for process in tree {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if !process.wait_gone(left)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The children of every process.

@@ -223,6 +223,7 @@ impl Prompt<'_> {
             trace: None,
             ephemeral: false,
             ears,
+            screen: self.screen.clone(),
         };
         let code = self.runtime.block_on(drive.drive(ready))?;
         if matches!(

@@ -107,7 +107,11 @@ fn known(entry: &Entry, reader: &Reader) -> Line {
         Entry::ToolStarted(_) => Line::detail('·', "started"),
         Entry::ToolResulted(result) => observation(result, reader),
         Entry::ScreenViewed(viewed) => looked(viewed, reader),
-        Entry::Steered(_) | Entry::ApprovalAsked(_) | Entry::ApprovalAnswered(_) => people(entry),
+        Entry::Steered(_)
+        | Entry::ApprovalAsked(_)
+        | Entry::ApprovalAnswered(_)
+        | Entry::TakeoverStarted(_)
+        | Entry::TakeoverEnded(_) => people(entry),
         Entry::ValueTaken(_)
         | Entry::WaitStarted(_)
         | Entry::WaitEnded(_)
@@ -248,6 +252,24 @@ fn people(entry: &Entry) -> Line {
                 Paint::Ask,
                 '»',
                 format!("the person adds: {}", words.join("; ")),
+            )
+        }
+        Entry::TakeoverStarted(takeover) => Line::main(
+            Paint::Ask,
+            '»',
+            format!("{} has the browser; the run waits", takeover.by.id),
+        ),
+        Entry::TakeoverEnded(takeover) => {
+            let words = takeover.words.as_deref();
+            let words = words.map_or_else(String::new, |words| format!(": {words}"));
+            Line::main(
+                Paint::Ask,
+                '»',
+                format!(
+                    "{} gave the browser back after {}{words}",
+                    takeover.by.id,
+                    span(takeover.took_ms)
+                ),
             )
         }
         Entry::ApprovalAsked(asked) => Line {

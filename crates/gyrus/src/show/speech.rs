@@ -32,6 +32,8 @@ struct Saying {
     mixed: bool,
     /// The note that will say the same.
     said_as: Option<&'static str>,
+    /// The reply is an object for the loop; what it says to a person comes as a note.
+    is_object: bool,
     thinking_lines: usize,
 }
 
@@ -89,6 +91,7 @@ impl Saying {
                 saying.open += 1;
                 saying.mixed = saying.open > 1;
                 saying.said_as = None;
+                saying.is_object = false;
                 saying.thinking_lines = 0;
                 None
             }
@@ -98,6 +101,12 @@ impl Saying {
             }
             _ if saying.mixed => None,
             Said::Text(text) if text.trim().is_empty() => None,
+            Said::Text(text)
+                if saying.is_object || (saying.said_as.is_none() && begins_an_object(text)) =>
+            {
+                saying.is_object = true;
+                None
+            }
             Said::Text(text) => {
                 let mark = if saying.said_as.is_none() { '•' } else { ' ' };
                 saying.said_as = Some(note);
@@ -113,6 +122,11 @@ impl Saying {
             Said::Tool(_) => None,
         }
     }
+}
+
+fn begins_an_object(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with('{') || text.starts_with("```json")
 }
 
 fn spoken(paint: Paint, mark: char, text: &str) -> Line {

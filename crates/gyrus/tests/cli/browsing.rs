@@ -54,7 +54,12 @@ struct Shop {
 }
 
 impl Shop {
-    fn open(mut on_order: impl FnMut() + Send + 'static) -> Self {
+    fn open(on_order: impl FnMut() + Send + 'static) -> Self {
+        Self::showing(PAGE, on_order)
+    }
+
+    fn showing(page: &str, mut on_order: impl FnMut() + Send + 'static) -> Self {
+        let page = page.to_owned();
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let ledger = Arc::new(Mutex::new(Vec::new()));
@@ -65,7 +70,7 @@ impl Shop {
                 let Ok(stream) = stream else { continue };
                 let limit = Some(std::time::Duration::from_millis(500));
                 stream.set_read_timeout(limit).unwrap();
-                let _ = serve(stream, &written, &mut on_order);
+                let _ = serve(stream, &page, &written, &mut on_order);
             }
         });
         Self {
@@ -82,6 +87,7 @@ impl Shop {
 
 fn serve(
     mut stream: TcpStream,
+    page: &str,
     ledger: &Mutex<Vec<String>>,
     on_order: &mut dyn FnMut(),
 ) -> std::io::Result<()> {
@@ -110,7 +116,7 @@ fn serve(
             .to_owned()
     } else {
         format!(
-            "{PAGE}<p>Orders so far: {}</p>",
+            "{page}<p>Orders so far: {}</p>",
             ledger.lock().unwrap().len()
         )
     };
@@ -122,7 +128,7 @@ fn serve(
 }
 
 /// Whether there is a browser to test with; says so if there is none.
-fn has_browser() -> bool {
+pub(crate) fn has_browser() -> bool {
     let found = ["chromium", "chromium-browser", "google-chrome"]
         .iter()
         .any(|name| {
@@ -135,7 +141,7 @@ fn has_browser() -> bool {
     found
 }
 
-fn browsing(world: &World, arguments: &[&str]) -> Command {
+pub(crate) fn browsing(world: &World, arguments: &[&str]) -> Command {
     let mut command = world.command(arguments);
     command.env_remove("GYRUS_BROWSER");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -154,7 +160,7 @@ fn ordering(world: &World, shop: &Shop) -> Child {
     run
 }
 
-fn ended(child: Child) -> Said {
+pub(crate) fn ended(child: Child) -> Said {
     said(child.wait_with_output().unwrap())
 }
 
@@ -181,6 +187,52 @@ fn what_moves_money_waits_for_a_yes_and_happens_once() {
     let page = world.gyrus(&["show", "last", "--html"]).exits(0);
     assert!(page.out.contains("data:image/png;base64,"));
     assert_eq!(shop.orders().len(), 1);
+}
+
+/// A page that sends to another place when its button is used.
+const SAVES: &str = r#"
+[[reply]]
+find = { save = '(\w+) button "Save"' }
+text = '''{"note": "save", "actions": [{"do": "click", "on": "{{save}}"}]}'''
+[[reply]]
+when = "use answer_request"
+text = '''{"note": "let it go", "actions": [{"do": "answer_request", "request": 1, "accept": true}]}'''
+[[reply]]
+find = { token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "done", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "Done."}]}'''
+"#;
+
+#[test]
+fn what_a_page_sends_elsewhere_waits_for_a_yes() {
+    if !has_browser() {
+        return;
+    }
+    for (answer, arrived) in [("approve", &["all of it"][..]), ("deny", &[])] {
+        let (world, other) = (World::new(SAVES), Shop::open(|| {}));
+        let page = format!(
+            "<!doctype html><title>Notes</title><button onclick=\"fetch('{}/order', \
+             {{method: 'POST', mode: 'no-cors', body: 'all of it'}})\">Save</button>",
+            other.address
+        );
+        let shop = Shop::showing(&page, || {});
+        let goal = format!("save the note at {}", shop.address);
+        let arguments = ["run", &goal, "--url", &shop.address, "--on-ask", "wait"];
+        let mut command = browsing(&world, &arguments);
+        let run = command.stderr(Stdio::inherit()).spawn().unwrap();
+        world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
+        assert_eq!(other.orders(), Vec::<String>::new());
+        world.gyrus(&[answer, "last"]).exits(0);
+        ended(run);
+        assert_eq!(other.orders(), arrived, "{answer}");
+        let asked = world.entries().into_iter().find_map(|entry| match entry {
+            Entry::ApprovalAsked(asked) => Some(asked.card),
+            _ => None,
+        });
+        let card = asked.unwrap();
+        let (reasons, wider) = (card.reasons.join("; "), format!("{:?}", card.wider));
+        assert!(reasons.contains(&other.address), "{reasons}");
+        assert!(wider.contains(&other.address), "{wider}");
+    }
 }
 
 #[test]

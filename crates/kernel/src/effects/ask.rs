@@ -89,7 +89,7 @@ pub(crate) async fn perform(
 
 /// Asks whom `router` chooses, once: without a person's messages, and without patience. What an
 /// earlier process heard counts; what was cut off is asked again.
-pub(super) async fn once(
+pub(crate) async fn once(
     core: &Core,
     effect: EffectId,
     past: Vec<Entry>,

@@ -383,6 +383,7 @@ mod tests {
             messages: Vec::new(),
             tools: Vec::new(),
             output_schema: None,
+            screen: None,
             max_output_tokens: 1,
         };
         let model = HurriedModel(Arc::new(Silent));

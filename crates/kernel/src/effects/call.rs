@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gyrus_contract::{
     ActionVerdict, Decision, Digest, EffectId, Observation, Origin, Place, ResolvedCall, Risk,
-    Text, Tool, ToolCall, ToolSpec, Touch, Verdict,
+    Starts, Text, Tool, ToolCall, ToolSpec, Touch, Verdict,
 };
 
 use super::{approval, assess::Looks, diverges, execute};
@@ -127,11 +127,16 @@ async fn live(
         return Ok(resulted);
     }
     let attempt = past.started.as_ref().map_or(1, |past| past.attempt + 1);
-    let (resolved, answer) = match let_through(core, effect, call, &**tool, past).await? {
+    let (resolved, answer, risk) = match let_through(core, effect, call, &**tool, past).await? {
         Ok(allowed) => allowed,
         Err(refusal) => return Ok(refused(core, effect, refusal)),
     };
+    let screen = tool.spec().touches.contains(&Touch::Screen);
     let allowed = execute::Allowed {
+        sends_to: match screen {
+            true => core.sends_to(&resolved, risk),
+            false => Vec::new(),
+        },
         resolved,
         answer,
         attempt,
@@ -140,8 +145,8 @@ async fn live(
     Box::pin(execute::start(core, effect, tool, allowed)).await
 }
 
-/// What a call is resolved to, with the words of the person who was asked, once it is let through;
-/// else why not, for the model. After every answer it is looked up and judged again: a person may
+/// What a call is resolved to, with the words of the person who was asked and its risk, once it is
+/// let through; else why not, for the model. After every answer it is looked up and judged again: a person may
 /// take hours, and neither the world nor the policy waits for them.
 async fn let_through(
     core: &Core,
@@ -149,7 +154,7 @@ async fn let_through(
     call: &ToolCall,
     tool: &dyn Tool,
     past: &mut Past,
-) -> Result<Result<(ResolvedCall, Option<String>), String>, Stop> {
+) -> Result<Result<(ResolvedCall, Option<String>, Risk), String>, Stop> {
     let spec = tool.spec();
     let place = Place {
         run: core.started.run,
@@ -161,6 +166,7 @@ async fn let_through(
             Err(error) => return Ok(Err(error.reason)),
         };
         if spec.touches.contains(&Touch::Screen) {
+            let _acting = core.controls.acting().await?;
             resolved.aim = match tool.aim(call).await {
                 Ok(aim) => aim,
                 Err(error) => return Ok(Err(error.reason)),
@@ -176,7 +182,7 @@ async fn let_through(
         let says = Box::pin(again).await?;
         let reasons = verdict.reasons.join("; ");
         match verdict.decision {
-            Decision::Allow => return Ok(Ok((resolved, None))),
+            Decision::Allow => return Ok(Ok((resolved, None, verdict.risk))),
             Decision::Deny => {
                 let why = format!("what it allows is denied: {reasons}");
                 approval::refuse_all(core, effect, &why).await?;
@@ -186,7 +192,7 @@ async fn let_through(
         }
         if let Some(answer) = past.approval.answer(core) {
             return Ok(match answer.approved {
-                true => Ok((resolved, answer.reason)),
+                true => Ok((resolved, answer.reason, verdict.risk)),
                 false => Err(denial(&answer, &reasons)),
             });
         }
@@ -287,7 +293,8 @@ fn judge(
 }
 
 fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verdict) -> Card {
-    if let Some(Touch::Asks(argument)) = asks_a_person(spec) {
+    if let Some(touch @ (Touch::Asks(argument) | Touch::HandsOver(argument))) = asks_a_person(spec)
+    {
         let question = resolved.arguments[argument].as_str().unwrap_or_default();
         let mut details = vec![Text::new(question, Origin::Model)];
         // Whatever else is a list are the answers to choose from.
@@ -301,7 +308,11 @@ fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verd
             );
         }
         return Card {
-            sentence: "The agent asks you a question".to_owned(),
+            sentence: match touch {
+                Touch::HandsOver(_) => "The agent asks you to take over its browser: gyrus take",
+                _ => "The agent asks you a question",
+            }
+            .to_owned(),
             reasons: Vec::new(),
             details,
             question: true,
@@ -319,10 +330,15 @@ fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verd
         .values()
         .map(|path| path.real.display().to_string())
         .collect();
-    let place = if places.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", places.join(", "))
+    let leaves = |starts: &Starts| matches!(starts, Starts::Opens { .. });
+    let page = resolved
+        .aim
+        .as_ref()
+        .filter(|aim| !aim.starts.iter().any(leaves));
+    let place = match page {
+        Some(aim) => format!(" on {}", aim.origin),
+        None if places.is_empty() => String::new(),
+        None => format!(": {}", places.join(", ")),
     };
     let details = match call.arguments.as_object() {
         Some(arguments) => arguments
@@ -346,7 +362,7 @@ fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verd
 }
 
 fn asks_a_person(spec: &ToolSpec) -> Option<&Touch> {
-    let asks = |touch: &&Touch| matches!(touch, Touch::Asks(_));
+    let asks = |touch: &&Touch| matches!(touch, Touch::Asks(_) | Touch::HandsOver(_));
     spec.touches.iter().find(asks)
 }
 

@@ -50,7 +50,7 @@ pub struct Delegated {
 impl Delegated {
     fn new(child: RunId, ending: Ending) -> Self {
         let answer = match &ending {
-            Ending::Reached { claim } => claim.answer.clone(),
+            Ending::Reached { claim, .. } => claim.answer.clone(),
             Ending::Failed { reason, .. } => reason.clone(),
             Ending::Limit { what } => format!("a limit was reached: {what}"),
             other => format!("{other:?}"),

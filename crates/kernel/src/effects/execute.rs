@@ -36,6 +36,7 @@ struct CallSite<'a> {
     keeper: Mutex<Option<Keeper>>,
     answer: Option<String>,
     command: Option<ResolvedCommand>,
+    sends_to: Vec<String>,
     /// Hosts that the command asked for and was not let to.
     refused: Mutex<BTreeSet<String>>,
 }
@@ -52,6 +53,7 @@ impl<'a> CallSite<'a> {
             keeper: Mutex::new(keeper),
             answer,
             command,
+            sends_to: Vec::new(),
             refused: Mutex::default(),
         }
     }
@@ -64,6 +66,10 @@ impl Site for CallSite<'_> {
 
     fn answer(&self) -> Option<&str> {
         self.answer.as_deref()
+    }
+
+    fn sends_to(&self) -> &[String] {
+        &self.sends_to
     }
 
     fn keep(&self, bytes: &[u8]) -> Result<BlobId, String> {
@@ -138,7 +144,11 @@ pub(super) fn changes_the_world(tool: &dyn Tool) -> bool {
     spec.touches.iter().any(|touch| {
         matches!(
             touch,
-            Touch::Starts(_) | Touch::Writes(_) | Touch::Clipboard | Touch::Screen
+            Touch::Starts(_)
+                | Touch::Writes(_)
+                | Touch::Clipboard
+                | Touch::Screen
+                | Touch::Evaluates(_)
         )
     })
 }
@@ -149,6 +159,8 @@ pub(super) struct Allowed {
     /// What the person who was asked said beside yes.
     pub(super) answer: Option<String>,
     pub(super) attempt: u32,
+    /// Where a page may send because of it.
+    pub(super) sends_to: Vec<String>,
 }
 
 /// Executes a call that the gate let through: from its durable start to its outcome.
@@ -162,7 +174,9 @@ pub(super) async fn start(
         resolved,
         answer,
         attempt,
+        sends_to,
     } = allowed;
+    let _acting = core.controls.acting().await?;
     // A person may have been asked in between, for hours.
     core.may_act()?;
     let organs = core.kernel.organs();
@@ -189,7 +203,10 @@ pub(super) async fn start(
     if changes_the_world(&**tool) {
         core.log.barrier().await?;
     }
-    let site = CallSite::new(core, keeper, answer, resolved.command.clone());
+    let site = CallSite {
+        sends_to,
+        ..CallSite::new(core, keeper, answer, resolved.command.clone())
+    };
     let since = Instant::now();
     #[expect(
         clippy::disallowed_methods,

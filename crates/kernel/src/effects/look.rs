@@ -1,9 +1,11 @@
 //! Looking at the screen: what was seen is recorded, so that it can be seen again.
 
+use std::collections::VecDeque;
+
 use gyrus_contract::{EffectId, Image, Look, View};
 
 use super::diverges;
-use crate::{Entry, Inline, ScreenViewed, Stop, core::Core, run::Begun};
+use crate::{Entry, Inline, ScreenViewed, Stop, core::Core, kernel::entries, run::Begun};
 
 /// What was seen, or in words why nothing was.
 pub(crate) async fn perform(
@@ -31,9 +33,45 @@ pub(crate) async fn perform(
         let mut shared = core.shared();
         shared.documents = shared.documents.max(viewed.documents);
     }
-    let view = serde_json::from_str(&text)
-        .map_err(|error| Stop::Failed(format!("a recorded view cannot be read: {error}")))?;
-    Ok(Ok(view))
+    parse(&text).map(Ok)
+}
+
+fn parse(text: &str) -> Result<View, Stop> {
+    serde_json::from_str(text)
+        .map_err(|error| Stop::Failed(format!("a recorded view cannot be read: {error}")))
+}
+
+/// The first view of the run and its last `most`, up to `cycle`: a later process reads a journal
+/// that has gone on.
+pub(crate) async fn seen_so_far(core: &Core, cycle: u32, most: usize) -> Result<Vec<View>, Stop> {
+    if core.log.is_live() {
+        core.log.barrier().await?;
+    }
+    let mut first = None;
+    let mut last = VecDeque::new();
+    for entry in entries(core.log.reader(), 1)? {
+        let Entry::ScreenViewed(viewed) = entry?.1 else {
+            continue;
+        };
+        if viewed.effect.cycle_number() > cycle {
+            break;
+        }
+        if viewed.is_error {
+            continue;
+        }
+        if first.is_none() {
+            first = Some(viewed);
+            continue;
+        }
+        last.push_back(viewed);
+        if last.len() > most {
+            last.pop_front();
+        }
+    }
+    let views = first.into_iter().chain(last);
+    views
+        .map(|viewed| parse(&viewed.view.load(&core.log)?))
+        .collect()
 }
 
 async fn live(core: &Core, effect: EffectId, frame: bool) -> Result<ScreenViewed, Stop> {
@@ -51,7 +89,11 @@ async fn live(core: &Core, effect: EffectId, frame: bool) -> Result<ScreenViewed
     let Some(screen) = core.kernel.organs().screen.clone() else {
         return blind("this run has no screen".to_owned());
     };
+    // Nobody would see the picture.
+    let frame = frame && core.kernel.organs().router.sees_pictures();
     let wanted = Look { frame, documents };
+    // What a person sees and types meanwhile is not looked at.
+    let _acting = core.controls.acting().await?;
     let seen = tokio::select! {
         seen = screen.look(wanted) => seen,
         ending = core.controls.stopped() => return Err(ending.into()),

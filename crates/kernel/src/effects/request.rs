@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use gyrus_contract::{
     DEFAULT_IMAGE_TOKENS, Digest, Image, MemoryBuffer, Message, Model, ModelError, Part, Prompt,
-    Purpose, SystemPart, ToolSpec, Wanted,
+    Purpose, Shown, SystemPart, ToolSpec, Wanted,
 };
 use serde_json::Value;
 
@@ -20,6 +20,7 @@ pub(super) struct Request<'a> {
     lead: Vec<Message>,
     tools: Vec<Arc<ToolSpec>>,
     output_schema: Option<Value>,
+    screen: Option<Shown>,
     pub(super) memory: Option<&'a MemoryBuffer>,
     pub(super) from: u64,
     pub(super) to: u64,
@@ -33,15 +34,20 @@ pub(super) struct Request<'a> {
 impl<'a> Request<'a> {
     pub(super) fn new(core: &Core, ask: &Ask<'a>, steered: &[Message]) -> Result<Self, Stop> {
         let tools = match &ask.tools {
-            Tools::Withheld => Vec::new(),
+            Tools::Withheld | Tools::OnScreen(_) => Vec::new(),
             Tools::Offered => core.kernel.organs().specs.clone(),
             Tools::Those(specs) => specs.clone(),
+        };
+        let screen = match &ask.tools {
+            Tools::OnScreen(shown) => Some(*shown),
+            Tools::Withheld | Tools::Offered | Tools::Those(_) => None,
         };
         let frame = serde_json::to_vec(&Frame {
             system: Cow::Borrowed(&ask.system),
             lead: Cow::Borrowed(&ask.lead),
             tools: Cow::Borrowed(&tools),
             output_schema: Cow::Borrowed(&ask.output_schema),
+            screen,
         })
         .map_err(|error| Stop::Failed(error.to_string()))?;
         let (from, to) = ask.memory.map_or((0, 0), |memory| {
@@ -73,6 +79,7 @@ impl<'a> Request<'a> {
             lead: ask.lead.clone(),
             tools,
             output_schema: ask.output_schema.clone(),
+            screen,
             memory: ask.memory,
             from,
             to,
@@ -120,6 +127,7 @@ impl<'a> Request<'a> {
             messages,
             tools: self.tools.clone(),
             output_schema: self.output_schema.clone(),
+            screen: self.screen,
             max_output_tokens,
         }
     }

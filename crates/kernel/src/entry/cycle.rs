@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gyrus_contract::{Claim, Grant, Item, Purpose, Spent, Text};
+use gyrus_contract::{Claim, Grant, Item, Purpose, Spent, Strength, Text};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -41,12 +41,23 @@ pub struct CycleEnded {
     /// The claim that ends the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
+    /// How well it is supported.
+    #[serde(default, skip_serializing_if = "is_claimed")]
+    pub strength: Strength,
     /// Why the run cannot go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The workspace, if it changed in this cycle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Snapshot>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
+pub(super) fn is_claimed(strength: &Strength) -> bool {
+    *strength == Strength::Claimed
 }
 
 pub(super) fn nothing_appended(appended: &Appended) -> bool {

@@ -20,7 +20,7 @@ pub use cycle::{Appended, CycleDropped, CycleEnded, KernelState};
 pub use model::{Came, Charge, ModelCall, ModelReply};
 pub use other::{
     BranchesStarted, ChildEnded, ChildStarted, Fact, Form, RaceWon, ScreenViewed, Taken,
-    ValueTaken, WaitEnded, WaitStarted,
+    TakeoverEnded, TakeoverStarted, ValueTaken, WaitEnded, WaitStarted,
 };
 pub(crate) use run::is_steering;
 pub use run::{
@@ -146,6 +146,8 @@ entries! {
     ChildStarted(ChildStarted) = "child.started",
     ChildEnded(ChildEnded) = "child.ended",
     BudgetWarning(BudgetWarning) = "budget.warning",
+    TakeoverStarted(TakeoverStarted) = "takeover.started",
+    TakeoverEnded(TakeoverEnded) = "takeover.ended",
 }
 
 impl Entry {
@@ -177,7 +179,9 @@ impl Entry {
             | Entry::RunEnded(_)
             | Entry::CycleEnded(_)
             | Entry::CycleDropped(_)
-            | Entry::BudgetWarning(_) => None,
+            | Entry::BudgetWarning(_)
+            | Entry::TakeoverStarted(_)
+            | Entry::TakeoverEnded(_) => None,
         }
     }
 

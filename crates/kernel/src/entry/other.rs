@@ -1,6 +1,6 @@
 //! Entries about the remaining effects: readings, waits, branches, child runs and noted facts.
 
-use gyrus_contract::{Digest, EffectId, Image, Limits, RunId, Spent, Text};
+use gyrus_contract::{Digest, EffectId, Image, Limits, Principal, RunId, Spent, Text};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -140,6 +140,26 @@ pub struct ChildEnded {
     /// Runs that were started below it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub children: u32,
+}
+
+/// A person took the screen over; the run begins nothing meanwhile. What they see and type is not
+/// written down.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TakeoverStarted {
+    /// Who.
+    pub by: Principal,
+}
+
+/// The screen is the run's again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TakeoverEnded {
+    /// Who had it.
+    pub by: Principal,
+    /// For how long.
+    pub took_ms: u64,
+    /// What they tell the run. It gets that as it gets all that a person says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
 }
 
 /// An organ's or a loop's own fact.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{
     BlobId, Claim, DEFAULT_AGENT, Digest, EffectId, Grant, Item, Limits, MessageBody, Mode,
-    ModelError, OnAsk, Part, Principal, RunId, Spent, SurfaceMessage, Text,
+    ModelError, OnAsk, Part, Principal, RunId, Spent, Strength, SurfaceMessage, Text,
 };
 use gyrus_journal::{Reader, os::process::ProcessIdentity};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{
     Appended,
     call::{first, is_first},
-    cycle::nothing_appended,
+    cycle::{is_claimed, nothing_appended},
 };
 use crate::{Inline, Stop};
 
@@ -182,6 +182,9 @@ pub enum Ending {
     Reached {
         /// The claim.
         claim: Claim,
+        /// How well it is supported.
+        #[serde(default, skip_serializing_if = "is_claimed")]
+        strength: Strength,
     },
     /// The goal was not reached, or the loop cannot go on.
     Failed {

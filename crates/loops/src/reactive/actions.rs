@@ -105,7 +105,7 @@ pub(super) const FIND: &str = "find";
 pub(super) const FINISH: &str = "finish";
 
 /// Everything, in the order of the prompt.
-pub(super) const ACTIONS: [Action; 20] = [
+pub(super) const ACTIONS: [Action; 22] = [
     pointed(action(
         "click",
         "{on|at, kind?: double|right|middle, with?: [shift|control|alt|meta]}",
@@ -162,6 +162,16 @@ pub(super) const ACTIONS: [Action; 20] = [
         "answer_dialog",
         "{accept, text?}",
         &[needs("accept", Kind::Flag), takes("text", Kind::Text)],
+    ),
+    action(
+        "answer_request",
+        "{request, accept}: lets a held request go, or not",
+        &[needs("request", Kind::Number), needs("accept", Kind::Flag)],
+    ),
+    action(
+        "hand_over",
+        "{reason}: the person uses the page: logins, captchas, codes that only they get",
+        &[needs("reason", Kind::Text)],
     ),
     action(OPEN_URL, "{url}", &[needs("url", Kind::Text)]),
     action(GO_BACK, "{}", &[]),

@@ -65,9 +65,14 @@ fn choices(view: &View, index: usize) -> String {
 }
 
 pub(super) fn boxed(element: &Element) -> String {
+    // A list is chosen from by its own id.
+    let id = match element.role.as_str() {
+        "listbox" => format!("{} ", element.id),
+        _ => String::new(),
+    };
     match element.name.trim().is_empty() {
-        true => format!("{}:", role(element)),
-        false => format!("{} {}:", role(element), quoted(&element.name, 60)),
+        true => format!("{id}{}:", role(element)),
+        false => format!("{id}{} {}:", role(element), quoted(&element.name, 60)),
     }
 }
 

@@ -5,31 +5,33 @@
 //! a turn costs the same after a hundred as after one, and an interrupted one is simply given up.
 //! The layout of the prompt and all rules are in `docs/reactive.md`.
 //!
-//! `actions` says what can be done, `reply` reads an answer, `render` writes a view as text,
-//! `stuck` tells when nothing moves.
+//! `actions` says what can be done, `reply` reads an answer, `native` one in the words of a
+//! provider's own tool, `render` writes a view as text, `stuck` tells when nothing moves.
 
 mod actions;
 mod json;
 mod prompt;
 mod render;
 mod line;
+mod native;
 mod reply;
 #[cfg(test)]
 mod samples;
 mod state;
 mod stuck;
-mod words;
+pub(crate) mod words;
 
 use gyrus_contract::{
     Action, ActionVerdict, Claim, Evidence, ExecutionResult, MemoryBuffer, Message, Observation,
-    Origin, Perception, Plan, Purpose, StopReason, Text, ThoughtStep, ToolCall, View,
+    Origin, Perception, Plan, Purpose, Shown, StopReason, Text, ThoughtStep, ToolCall, View,
 };
-use gyrus_kernel::{Ask, CognitiveLoop, HandOver, Run, Stop, Tools, Unfinished};
+use gyrus_kernel::{Ask, Card, CognitiveLoop, HandOver, Run, Stop, Tools, Unfinished};
 use serde_json::json;
 
 use crate::{CognitiveConfig, config::PerceptionMode, prompt as shared};
 use actions::{DRAG, OPEN_URL, TAKE_SCREENSHOT};
 use prompt::Sight;
+pub use prompt::text_of_view;
 use reply::{Deeds, Finish, Offered, Reply};
 pub use state::ReactiveState;
 use state::{LastTurn, Line, Output};
@@ -42,6 +44,31 @@ pub(crate) const OPENS_A_SCREEN: &str = OPEN_URL;
 /// Whether a tool acts on what a screen shows, and is of no use to a loop that does not look.
 pub(crate) fn is_of_screen(tool: &str) -> bool {
     tool != actions::FINISH && actions::named(tool).is_some()
+}
+
+/// Whether a tool changes no more than what is looked at.
+pub(crate) fn only_goes_or_looks(tool: &str) -> bool {
+    let goes = [
+        OPEN_URL,
+        "go_back",
+        "reload",
+        "switch_tab",
+        "scroll",
+        "scroll_to",
+        "hover",
+    ];
+    goes.contains(&tool) || stuck::only_looks(tool)
+}
+
+/// A view as a model reads it, within so many tokens.
+pub(crate) fn shown(view: &View, tokens: usize) -> String {
+    render::render(
+        view,
+        render::Budget {
+            tokens,
+            with_picture: false,
+        },
+    )
 }
 
 /// A reply that cannot be used is asked again so often; then the run parks.
@@ -111,6 +138,16 @@ impl Reactive {
             Ok(_) => 0,
             Err(_) => self.state.blind + 1,
         };
+        let without = self.sight.as_ref().is_ok_and(|view| view.frame.is_none());
+        if frame && without && !self.state.told_without {
+            self.state.told_without = true;
+            run.note(
+                "perception",
+                1,
+                "there are no pictures, since no model that may be asked sees them or the screen \
+                 gives none: the tree alone is shown",
+            )?;
+        }
         if let Err(why) = &self.sight
             && self.state.blind >= MOST_BLIND
         {
@@ -131,7 +168,8 @@ impl Reactive {
     fn offered(&self, run: &Run) -> Vec<&'static actions::Action> {
         let tools = run.tools().iter().map(|spec| spec.name.as_str());
         let mut offered = reply::offered_by(tools);
-        if self.config.perception() == PerceptionMode::Tree {
+        let view = self.sight.as_ref();
+        if view.is_ok_and(|view| view.frame.is_none()) {
             offered.retain(|action| action.name != TAKE_SCREENSHOT);
         }
         offered
@@ -166,7 +204,12 @@ impl Reactive {
                 lead: self.lead(perception),
                 memory: None,
                 tail,
-                tools: Tools::Withheld,
+                tools: picture.map_or(Tools::Withheld, |picture| {
+                    Tools::OnScreen(Shown {
+                        width: picture.width,
+                        height: picture.height,
+                    })
+                }),
                 output_schema: Some(actions::schema(&actions)),
                 max_output_tokens: self.config.max_output_tokens(),
             };
@@ -175,8 +218,12 @@ impl Reactive {
                 actions: &actions,
                 frame: picture.map(|picture| (picture.width, picture.height)),
             };
+            let calls: Vec<_> = answer.tool_calls().collect();
             let read = match answer.stop {
                 StopReason::MaxTokens => Err("it was cut off at its length limit".to_owned()),
+                _ if !calls.is_empty() => {
+                    native::read(&calls, &answer.text(), offered, self.sight.as_ref().ok())
+                }
                 StopReason::EndOfTurn | StopReason::ToolCalls => {
                     reply::read(&answer.text(), offered)
                 }
@@ -193,6 +240,43 @@ impl Reactive {
             }
         }
         Ok(None)
+    }
+
+    /// Asks a person where the model's provider wants that, in the words that it gave. A yes is
+    /// for this reply; the gate asks what it has to ask besides.
+    async fn is_confirmed(
+        &mut self,
+        run: &mut Run,
+        why: Vec<String>,
+        deeds: &Deeds,
+    ) -> Result<bool, Stop> {
+        let (Some(_), Deeds::Calls(calls)) = (why.first(), deeds) else {
+            return Ok(true);
+        };
+        let view = self.sight.as_ref().ok();
+        let meant: Vec<_> = calls.iter().map(|call| describe(call, view)).collect();
+        let meant = meant.join("; ");
+        let answer = run
+            .approve(Card {
+                sentence: format!("act on the screen: {meant}"),
+                reasons: vec!["the model's provider wants a person's yes before this".to_owned()],
+                details: why
+                    .into_iter()
+                    .map(|words| Text::new(words, Origin::Model))
+                    .collect(),
+                question: false,
+                wider: Vec::new(),
+            })
+            .await?;
+        if !answer.approved {
+            self.state.log.add(Line {
+                cycle: run.cycle(),
+                action: meant,
+                verdict: ActionVerdict::Refused,
+                note: "a person was asked and did not say yes".to_owned(),
+            });
+        }
+        Ok(answer.approved)
     }
 
     /// The goal, after a digest of what an earlier run of the session left.
@@ -479,6 +563,9 @@ impl CognitiveLoop for Reactive {
         }
         self.state.stuck.tell(lost.join("; "));
         self.state.expects = reply.expects;
+        if !self.is_confirmed(run, reply.confirm, &reply.deeds).await? {
+            return Ok(plan);
+        }
         match reply.deeds {
             Deeds::Finish(finish) => self.finish = Some(finish),
             Deeds::Calls(calls) => {
@@ -501,6 +588,16 @@ impl CognitiveLoop for Reactive {
             actions: self.call_all(run, plan).await?,
             ..ExecutionResult::default()
         })
+    }
+
+    /// Stands in the next prompt, behind marks: a model wrote a part of it.
+    fn sent_back(&mut self, why: &str) {
+        self.state.output = Some(Output {
+            tool: "verification".to_owned(),
+            text: cut(why, 2_000),
+        });
+        let told = "Your `finish` was not accepted: `verification` says why. Go on.";
+        self.state.stuck.tell(told.to_owned());
     }
 
     /// What an interrupted turn did becomes lines of the log. Whoever took the run up has seen

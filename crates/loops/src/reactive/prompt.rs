@@ -137,6 +137,12 @@ fn returned(output: &Output) -> (Text, bool) {
     (Text::new(text, origin), !read)
 }
 
+/// The screen as a turn without a picture and with nothing else to tell shows it.
+#[doc(hidden)]
+pub fn text_of_view(view: &View) -> String {
+    screen(view, None, 0).text
+}
+
 /// The screen, in what is left of a turn's tokens.
 fn screen(view: &View, picture: Option<&Image>, spent: usize) -> Text {
     let fresh = if picture.is_some() {

@@ -6,6 +6,8 @@
 //! the first eight are folded, unless something in them can be used. All page words stand in
 //! quotation marks (see `words`).
 
+use std::collections::BTreeSet;
+
 use gyrus_contract::{Download, DownloadState, Element, ElementState, Rest, View};
 
 use super::{
@@ -18,6 +20,9 @@ const ROWS: usize = 8;
 
 /// Operable elements that have a line; beyond that a page is a grid of hundreds of cells.
 const MOST: usize = 200;
+
+/// What is used only because it takes clicks.
+const CLICKED: [&str; 5] = ["generic", "row", "cell", "gridcell", "listitem"];
 
 /// Characters of a text.
 const SAID: usize = 200;
@@ -56,8 +61,8 @@ fn class(element: &Element) -> Class {
     match element.role.as_str() {
         "button" | "link" | "textbox" | "searchbox" | "combobox" | "checkbox" | "radio"
         | "switch" | "slider" | "spinbutton" | "menuitem" | "menuitemcheckbox"
-        | "menuitemradio" | "tab" | "treeitem" | "option" | "file" | "canvas" | "application"
-        | "scrollbar" => Class::Operable,
+        | "menuitemradio" | "tab" | "treeitem" | "option" | "file" | "color" | "date" | "time"
+        | "month" | "week" | "datetime" | "canvas" | "application" | "scrollbar" => Class::Operable,
         _ if uses.iter().any(|state| element.states.contains(state)) => Class::Operable,
         "heading" | "alert" | "status" | "log" | "timer" | "progressbar" | "meter" => Class::Loud,
         "dialog" | "alertdialog" | "table" | "grid" | "treegrid" | "menu" | "menubar"
@@ -170,6 +175,10 @@ fn header(view: &View, budget: Budget) -> Vec<String> {
             "dialog {kind} holds the page up: {message}{offered}; use answer_dialog"
         ));
     }
+    lines.extend(view.held.iter().map(|held| {
+        let up = if held.blocks { " and holds the page up" } else { "" };
+        format!("{} waits{up}; use answer_request", quoted(&held.to_string(), 200))
+    }));
     if view.tabs.len() > 1 {
         let tabs: Vec<_> = view
             .tabs
@@ -188,7 +197,7 @@ fn header(view: &View, budget: Budget) -> Vec<String> {
             lines.push(format!("still busy: {}", quoted(waiting_for, 80)))
         }
         Rest::Gone => lines.push("the page went away while it was read".to_owned()),
-        Rest::Quiet | Rest::Dialog => {}
+        Rest::Quiet | Rest::Dialog | Rest::Held => {}
     }
     lines.extend(
         view.unread
@@ -245,13 +254,38 @@ fn start(name: &str, most: usize) -> &str {
     &name[..end]
 }
 
+/// Which of what can be used has a line, where there is too much of it: first what stands by
+/// itself, then what stands in rows, last what only takes clicks. A pager below a large grid is
+/// worth more than one of its cells.
+fn with_line(view: &View) -> BTreeSet<usize> {
+    let mut rows: Vec<u16> = Vec::new();
+    let mut ranked = Vec::new();
+    for (index, element) in view.elements.iter().enumerate() {
+        while rows.last().is_some_and(|row| *row >= element.depth) {
+            rows.pop();
+        }
+        let class = class(element);
+        if class == Class::Operable && is_in_view(element) {
+            let only_clicks = CLICKED.contains(&element.role.as_str());
+            ranked.push((only_clicks, !rows.is_empty(), index));
+        }
+        if ["row", "listitem"].contains(&element.role.as_str()) {
+            rows.push(element.depth);
+        }
+    }
+    ranked.sort_unstable();
+    let first = ranked.into_iter().take(MOST);
+    first.map(|(_, _, index)| index).collect()
+}
+
 /// Goes through the elements that are in view.
 struct Walk<'a> {
     view: &'a View,
     budget: Budget,
     above: Vec<Above<'a>>,
     lines: Vec<Line>,
-    operable: usize,
+    /// What can be used and has a line.
+    with_line: BTreeSet<usize>,
     more: usize,
     /// Elements of the row in hand.
     rest_of_row: usize,
@@ -264,7 +298,7 @@ impl<'a> Walk<'a> {
             budget,
             above: Vec::new(),
             lines: Vec::new(),
-            operable: 0,
+            with_line: with_line(view),
             more: 0,
             rest_of_row: 0,
         }
@@ -317,10 +351,9 @@ impl<'a> Walk<'a> {
             _ if !is_in_view(element) && class != Class::Box => {}
             Class::Operable => {
                 here.says = Some(start(&element.name, OPERABLE));
-                self.operable += 1;
-                match self.operable > MOST {
-                    true => self.more += 1,
-                    false => {
+                match self.with_line.contains(&index) {
+                    false => self.more += 1,
+                    true => {
                         self.push(operable(self.view, index, self.budget), depth, Rank::Always)
                     }
                 }

@@ -38,6 +38,8 @@ pub(super) struct Reply {
     pub(super) note: String,
     /// What it wants to remember: an empty text forgets.
     pub(super) memo: Vec<(String, String)>,
+    /// What its provider wants a person to confirm first, in the provider's words.
+    pub(super) confirm: Vec<String>,
     /// What it does.
     pub(super) deeds: Deeds,
     /// What it expects to see then.
@@ -63,7 +65,14 @@ pub(super) struct Finish {
 
 /// Reads a reply; the error says to the model what is wrong.
 pub(super) fn read(text: &str, offered: Offered<'_>) -> Result<Reply, String> {
-    let mut object = the_object(text, "actions")?;
+    understood(the_object(text, "actions")?, offered)
+}
+
+/// An object as the reply that it is.
+pub(super) fn understood(
+    mut object: Map<String, Value>,
+    offered: Offered<'_>,
+) -> Result<Reply, String> {
     let listed = match object.remove("actions") {
         Some(Value::Array(listed)) => listed,
         Some(one @ Value::Object(_)) => vec![one],
@@ -93,6 +102,7 @@ pub(super) fn read(text: &str, offered: Offered<'_>) -> Result<Reply, String> {
     Ok(Reply {
         note: words(&object, "note"),
         memo: memo(object.get("memo"))?,
+        confirm: Vec::new(),
         deeds: finish.map_or(Deeds::Calls(calls), Deeds::Finish),
         expects: words(&object, "expects"),
     })

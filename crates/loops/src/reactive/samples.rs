@@ -24,6 +24,7 @@ pub(super) fn page(address: &str, title: &str, elements: &str) -> View {
             role: role.to_owned(),
             name: name.to_owned(),
             value: None,
+            address: None,
             states: Default::default(),
             bounds: Some(Bounds {
                 x: 10 * i32::try_from(depth).unwrap(),
@@ -75,6 +76,7 @@ pub(super) fn page(address: &str, title: &str, elements: &str) -> View {
         }],
         dialog: None,
         downloads: Vec::new(),
+        held: Vec::new(),
         rest: Rest::Quiet,
         documents: 2,
         unread: Vec::new(),

@@ -49,6 +49,9 @@ pub struct ReactiveState {
     /// Looks in a row at which the screen could not be seen.
     #[serde(default)]
     pub(super) blind: u32,
+    /// It was said that there are no pictures.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) told_without: bool,
     /// Why the run parks before its next turn.
     #[serde(default)]
     pub(super) parks: Option<String>,

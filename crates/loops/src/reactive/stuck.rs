@@ -220,6 +220,7 @@ fn screen(view: &View) -> u64 {
             &view.address,
             &view.scroll,
             &view.dialog,
+            &view.held,
             shown,
         )))
     })

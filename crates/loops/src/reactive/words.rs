@@ -6,7 +6,7 @@
 
 /// `text` on one line, without what a person would not see. What is left out and could be meant
 /// to mislead leaves a mark.
-pub(super) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut hidden = 0_usize;
     let mut space = false;
@@ -38,12 +38,12 @@ pub(super) fn clean(text: &str) -> String {
 }
 
 /// `text` cleaned, in quotation marks, cut after `most` characters.
-pub(super) fn quoted(text: &str, most: usize) -> String {
+pub(crate) fn quoted(text: &str, most: usize) -> String {
     format!("\"{}\"", cut(&clean(text), most))
 }
 
 /// The first `most` characters, with a mark if there were more.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub(crate) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
@@ -128,7 +128,7 @@ pub(super) fn within(text: &str, most: usize) -> String {
 }
 
 /// Lines of a tool's output as data: each marked, cleaned, and all of them within `most` tokens.
-pub(super) fn lines_of_data(text: &str, most: usize) -> String {
+pub(crate) fn lines_of_data(text: &str, most: usize) -> String {
     let ends = |c: char| {
         matches!(
             c,

@@ -6,14 +6,17 @@
 mod errors;
 mod events;
 mod request;
+mod screen;
 mod stream;
 
 use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
 
 use crate::{
     Connection,
     http::{Endpoint, KeyHeader, Protocol},
+    screen::{offered, told},
 };
 use stream::Reader;
 
@@ -62,8 +65,12 @@ impl AnthropicModel {
         extra: HeaderMap,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
-        let body = request::body(prompt, &self.connection)?;
-        let reader = Reader::default();
+        let shown = offered(prompt, &self.connection.facts);
+        let mut body = request::body(&told(prompt, shown), &self.connection)?;
+        if shown.is_some() {
+            body["tools"] = json!([screen::tool()]);
+        }
+        let reader = Reader::new(shown);
         self.endpoint
             .ask(body.to_string(), extra, reader, deltas)
             .await

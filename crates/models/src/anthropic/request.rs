@@ -90,9 +90,13 @@ fn messages(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError
             Role::Assistant => json!({"role": "assistant", "content": blocks}),
         });
     }
-    // Only the agent's own conversation grows; writing others into the cache costs and brings
-    // nothing.
-    if prompt.purpose == Purpose::Agent {
+    // Only the agent's own conversation grows. Writing others into the cache, or a prompt that is
+    // made anew each time, costs and brings nothing.
+    let is_conversation = !prompt.tools.is_empty()
+        || messages
+            .iter()
+            .any(|message| message["role"] == "assistant");
+    if prompt.purpose == Purpose::Agent && is_conversation {
         mark_end(&mut messages);
     }
     Ok(messages)
@@ -214,6 +218,7 @@ mod tests {
             messages: messages.into_iter().map(message).collect(),
             tools: Vec::new(),
             output_schema: None,
+            screen: None,
             max_output_tokens: 100,
         }
     }

@@ -9,12 +9,15 @@
 //! One mistake is the model's and not the wire's: tool arguments that are no JSON. They are
 //! delivered as a string with the raw text, so that the loop can tell the model.
 
-use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, StopReason, Text, ToolCall, Usage};
+use gyrus_contract::{
+    Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text, ToolCall, Usage,
+};
 use serde_json::{Map, Value};
 
 use super::{
     errors,
     events::{Event, Piece},
+    screen::{self, TOOLSET},
 };
 use crate::{
     arguments,
@@ -29,6 +32,15 @@ use crate::{
 pub(crate) struct Reader {
     decoder: sse::Decoder,
     reply: Building,
+}
+
+impl Reader {
+    /// For a reply that may act on `shown` by the provider's own tools.
+    pub(crate) fn new(shown: Option<Shown>) -> Self {
+        let mut reader = Self::default();
+        reader.reply.shown = shown;
+        reader
+    }
 }
 
 impl ReplyReader for Reader {
@@ -66,6 +78,8 @@ enum Block {
     Tool {
         id: String,
         tool: String,
+        /// It acts on this in the provider's words.
+        on: Option<Shown>,
         /// What the start of the block already held.
         begun_with: Value,
         raw: String,
@@ -75,6 +89,7 @@ enum Block {
 /// A reply so far.
 #[derive(Default)]
 struct Building {
+    shown: Option<Shown>,
     model: Option<String>,
     parts: Vec<Part>,
     open: Option<Block>,
@@ -166,9 +181,11 @@ impl Building {
                 }
                 deltas(Delta::Tool(tool.clone()));
                 let begun_with = block.remove("input").unwrap_or_default();
+                let of_screen = block.get("toolset_name").and_then(Value::as_str) == Some(TOOLSET);
                 Block::Tool {
                     id,
                     tool,
+                    on: self.shown.filter(|_| of_screen),
                     begun_with,
                     raw: String::new(),
                 }
@@ -224,15 +241,22 @@ impl Building {
             Some(Block::Tool {
                 id,
                 tool,
+                on,
                 begun_with,
                 raw,
             }) => {
                 let arguments = arguments::parse(raw, begun_with);
-                self.parts.push(Part::ToolCall(ToolCall {
-                    id,
-                    tool,
-                    arguments,
-                }));
+                match on {
+                    None => self.parts.push(Part::ToolCall(ToolCall {
+                        id,
+                        tool,
+                        arguments,
+                    })),
+                    Some(shown) => {
+                        let acts = screen::acts(&tool, &arguments, shown);
+                        reading::act(&id, acts, &mut self.parts)?;
+                    }
+                }
             }
             None => {}
         }

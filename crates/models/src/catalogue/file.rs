@@ -114,6 +114,8 @@ pub(super) struct ModelEntry {
     pub(super) images: Option<bool>,
     /// Their replies can be bound to a schema.
     pub(super) schema: Option<bool>,
+    /// They are offered their provider's own tool for screens.
+    pub(super) screen_tool: Option<bool>,
     /// They converse; models for embeddings or speech do not and are never chosen from a list.
     pub(super) chat: Option<bool>,
     /// They run on the provider's machines even where its address is on this one.

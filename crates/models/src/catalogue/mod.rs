@@ -212,6 +212,7 @@ impl Known {
             tools,
             images,
             schema,
+            screen_tool,
             chat,
             hosted,
         } = entry;
@@ -227,6 +228,7 @@ impl Known {
         facts.tools = tools.or(facts.tools);
         facts.images = images.or(facts.images);
         facts.schema = schema.or(facts.schema);
+        facts.screen_tool = screen_tool.or(facts.screen_tool);
         self.tier = tier.or(self.tier);
         self.is_other = chat.map_or(self.is_other, |chat| !chat);
         self.is_hosted = hosted.unwrap_or(self.is_hosted);

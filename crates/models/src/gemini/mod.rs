@@ -9,15 +9,18 @@
 
 mod errors;
 mod request;
+mod screen;
 mod signature;
 mod stream;
 
 use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply};
 use reqwest::header::HeaderMap;
+use serde_json::json;
 
 use crate::{
     Connection,
     http::{Endpoint, KeyHeader, Protocol},
+    screen::{offered, told},
 };
 use stream::Reader;
 
@@ -71,10 +74,14 @@ impl GeminiModel {
         prompt: &Prompt,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
-        let body = request::body(prompt, &self.connection)?.to_string();
-        let reader = Reader::new(&self.connection.model);
+        let shown = offered(prompt, &self.connection.facts);
+        let mut body = request::body(&told(prompt, shown), &self.connection)?;
+        if shown.is_some() {
+            body["tools"] = json!([screen::tool()]);
+        }
+        let reader = Reader::new(&self.connection.model, shown);
         self.endpoint
-            .ask(body, HeaderMap::new(), reader, deltas)
+            .ask(body.to_string(), HeaderMap::new(), reader, deltas)
             .await
     }
 }

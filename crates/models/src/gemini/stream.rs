@@ -7,12 +7,13 @@
 //!
 //! Thoughts are shown and not kept. Signatures are kept, whatever they stand on.
 
-use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, StopReason, Text, Usage};
+use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
     errors::{self, ErrorDetail},
+    screen,
     signature::{Place, Signature},
 };
 use crate::{
@@ -80,9 +81,11 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// For a reply of `model`, which is what the reply says unless the stream knows better.
-    pub(crate) fn new(model: &str) -> Self {
+    /// For a reply of `model`, which is what the reply says unless the stream knows better, that
+    /// may act on `shown` by the provider's own tool.
+    pub(crate) fn new(model: &str, shown: Option<Shown>) -> Self {
         let mut reader = Self::default();
+        reader.reply.shown = shown;
         model.clone_into(&mut reader.reply.model);
         reader
     }
@@ -118,6 +121,7 @@ impl ReplyReader for Reader {
 /// A reply so far.
 #[derive(Default)]
 struct Building {
+    shown: Option<Shown>,
     has_begun: bool,
     model: String,
     parts: Vec<Part>,
@@ -232,8 +236,13 @@ impl Building {
             self.parts.push(Signature::part(signature, Place::Call));
         }
         deltas(Delta::Tool(call.tool.clone()));
-        self.parts.push(Part::ToolCall(call));
-        Ok(())
+        let Some(shown) = self.shown else {
+            self.parts.push(Part::ToolCall(call));
+            return Ok(());
+        };
+        // Nothing but the provider's own functions was offered.
+        let acts = screen::acts(&call.tool, &call.arguments, shown);
+        reading::act(&call.id, acts, &mut self.parts)
     }
 
     /// The text so far is a part, behind the signatures on it.

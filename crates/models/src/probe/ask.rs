@@ -67,6 +67,7 @@ impl<'a> Asked<'a> {
             messages: vec![Arc::new(Message { role, parts })],
             tools: question.tool.map(Arc::new).into_iter().collect(),
             output_schema: question.schema,
+            screen: None,
             max_output_tokens: REPLY_TOKENS,
         };
         self.requests += 1;

@@ -284,6 +284,7 @@ fn prompt() -> Prompt {
         ],
         tools: vec![tool("read"), tool("write")],
         output_schema: None,
+        screen: None,
         max_output_tokens: 100,
     }
 }

@@ -44,6 +44,7 @@ pub(super) fn as_text(prompt: &Prompt) -> Prompt {
             true => prompt.output_schema.clone(),
             false => None,
         },
+        screen: prompt.screen,
         max_output_tokens: prompt.max_output_tokens,
     }
 }

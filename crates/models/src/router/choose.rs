@@ -2,7 +2,8 @@
 //!
 //! First whoever cannot answer this question is left out. Of the others the best stands first by,
 //! in this order: not being left alone after failures; attempts at this question that failed; how
-//! near its tier is to the wanted one; the policy; the order in which they were given.
+//! near its tier is to the wanted one; that it can be bound to a schema, if there is one; the
+//! policy; the order in which they were given.
 //!
 //! A model that is left alone is not left out: where it is the only one that could answer, the run
 //! is better off with its own patience, which waits between attempts, than with none.
@@ -39,6 +40,8 @@ pub(super) fn choose(
                 standing.rests_for,
                 failures(candidate, wanted).count(),
                 nearness(candidate.tier, tier),
+                // A schema is a preference: whoever cannot be bound to one is told the shape.
+                wanted.schema && candidate.facts.schema == Some(false),
                 by_policy(candidate, standing, policy, wanted),
                 index,
             )
@@ -142,9 +145,6 @@ fn why_not(
     }
     if wanted.tools && facts.tools == Some(false) && !candidate.is_prompted {
         return other("it calls no tools");
-    }
-    if wanted.schema && facts.schema == Some(false) {
-        return other("it cannot be bound to a schema");
     }
     let needed = wanted.input_tokens.saturating_add(reply_tokens(candidate));
     if let Some(window) = facts.window.filter(|&window| window < needed) {

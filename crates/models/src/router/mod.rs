@@ -106,6 +106,7 @@ impl Router for ModelRouter {
             model: Arc::new(Timed {
                 model: self.candidates[index].model.clone(),
                 index,
+                takes_schemas: self.candidates[index].facts.schema != Some(false),
                 health: self.health.clone(),
                 clock: self.clock.clone(),
             }),
@@ -122,6 +123,13 @@ impl Router for ModelRouter {
         if let Some(health) = index.and_then(|index| healths.get_mut(index)) {
             health.heard(came, (self.clock)());
         }
+    }
+
+    fn sees_pictures(&self) -> bool {
+        let mut candidates = self.candidates.iter();
+        candidates.any(|candidate| {
+            may_be_chosen(candidate, self.policy) && candidate.facts.images != Some(false)
+        })
     }
 
     fn unpriced(&self) -> Option<String> {

@@ -340,3 +340,82 @@ fn the_fastest_is_first_and_the_unpriced_is_named() {
     let twice = [candidates(), candidates()].concat();
     assert_eq!(ModelRouter::new(twice, Policy::Cost).candidates.len(), 5);
 }
+
+/// Remembers what it was asked.
+struct Heard(Mutex<Option<Prompt>>);
+
+impl Model for Heard {
+    fn name(&self) -> &str {
+        "heard/small"
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn reply<'a>(
+        &'a self,
+        prompt: &'a Prompt,
+        _deltas: &'a mut (dyn FnMut(Delta) + Send),
+    ) -> Boxed<'a, Result<Reply, ModelError>> {
+        *self.0.lock().unwrap() = Some(prompt.clone());
+        Box::pin(async { Err(overloaded()) })
+    }
+}
+
+#[tokio::test]
+async fn a_schema_is_a_preference() {
+    let bound = Wanted {
+        tools: false,
+        schema: true,
+        ..wanted(Purpose::Safety)
+    };
+    let choose = |candidates: &[Candidate]| {
+        let standings = vec![Default::default(); candidates.len()];
+        choose(candidates, &standings, Policy::Order, &bound)
+            .unwrap()
+            .0
+    };
+    let unbound = |mut candidate: Candidate| {
+        candidate.facts.schema = Some(false);
+        candidate
+    };
+    let small = || candidate("a/small", Tier::Small, 32_000, None);
+    let large = || candidate("a/large", Tier::Large, 32_000, None);
+    assert_eq!(choose(&[unbound(small()), small()]), 1);
+    assert_eq!(
+        choose(&[large(), unbound(small())]),
+        1,
+        "the tier counts more"
+    );
+    assert_eq!(choose(&[unbound(small())]), 0);
+
+    let model = Arc::new(Heard(Mutex::default()));
+    let mut only = unbound(small());
+    only.model = model.clone();
+    let choice = ModelRouter::new(vec![only], Policy::Order)
+        .choose(&bound)
+        .unwrap();
+    let prompt = Prompt {
+        purpose: Purpose::Safety,
+        ordinal: 0,
+        system: Vec::new(),
+        messages: Vec::new(),
+        tools: Vec::new(),
+        output_schema: Some(serde_json::json!({"type": "object"})),
+        screen: None,
+        max_output_tokens: 1,
+    };
+    choice.model.reply(&prompt, &mut |_| {}).await.unwrap_err();
+    let heard = model.0.lock().unwrap().clone().unwrap();
+    assert_eq!(heard.output_schema, None);
+}
+
+#[test]
+fn whether_anybody_sees_pictures_is_known() {
+    let sees =
+        |candidates: Vec<Candidate>, policy| ModelRouter::new(candidates, policy).sees_pictures();
+    assert!(sees(candidates(), Policy::Order));
+    // The local one is blind, and nobody else may be asked.
+    assert!(!sees(candidates(), Policy::LocalOnly));
+}

@@ -1,6 +1,10 @@
-//! A model whose replies are timed for its router.
+//! A model as its router hands it out: its replies are timed, and it is asked only for what it
+//! can.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply};
 
@@ -11,6 +15,9 @@ pub(super) struct Timed {
     pub(super) model: Arc<dyn Model>,
     /// Which of the router's candidates it is.
     pub(super) index: usize,
+    /// Its replies can be bound to a schema. The others are asked without one: every prompt with a
+    /// schema says the shape in words, too.
+    pub(super) takes_schemas: bool,
     pub(super) health: Arc<Mutex<Vec<Health>>>,
     pub(super) clock: Clock,
 }
@@ -39,7 +46,14 @@ impl Model for Timed {
     ) -> Boxed<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
             let begun = (self.clock)();
-            let reply = self.model.reply(prompt, deltas).await?;
+            let prompt = match prompt.output_schema {
+                Some(_) if !self.takes_schemas => Cow::Owned(Prompt {
+                    output_schema: None,
+                    ..prompt.clone()
+                }),
+                _ => Cow::Borrowed(prompt),
+            };
+            let reply = self.model.reply(&prompt, deltas).await?;
             let time = (self.clock)().saturating_duration_since(begun);
             let mut healths = self.health.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(health) = healths.get_mut(self.index) {

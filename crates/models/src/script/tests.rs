@@ -28,6 +28,7 @@ fn prompt(ordinal: u64, messages: &[Message]) -> Prompt {
             repeat: Repeat::Freely,
         })],
         output_schema: None,
+        screen: None,
         max_output_tokens: 100,
     }
 }

@@ -84,6 +84,7 @@ async fn an_unknown_root_is_refused_in_words() {
         messages: vec![Arc::new(Message::user(Text::new("hi", Origin::Person)))],
         tools: Vec::new(),
         output_schema: None,
+        screen: None,
         max_output_tokens: 10,
     };
     let error = model.reply(&prompt, &mut |_: Delta| {}).await.unwrap_err();

@@ -19,6 +19,7 @@ mod responses;
 
 mod refusals;
 mod requests;
+mod screen;
 mod streams;
 
 use dialect::Dialect;

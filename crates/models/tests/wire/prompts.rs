@@ -41,7 +41,8 @@ pub(crate) fn keyless_client(dialect: &dyn Dialect, url: &str) -> Arc<dyn Model>
     dialect.model(connection(dialect, url, None))
 }
 
-fn connection(dialect: &dyn Dialect, url: &str, key: Option<&str>) -> Connection {
+/// How a dialect's client reaches a server at `url`.
+pub(crate) fn connection(dialect: &dyn Dialect, url: &str, key: Option<&str>) -> Connection {
     Connection {
         base_url: format!("{url}{}", dialect.base_path()),
         key: key.map(str::to_owned),
@@ -95,6 +96,7 @@ fn prompt(messages: Vec<Message>) -> Prompt {
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Vec::new(),
         output_schema: None,
+        screen: None,
         max_output_tokens: 1000,
     }
 }

@@ -198,13 +198,16 @@ function startsOnClick(element) {
 }
 
 const LOOKING_KEYS = /^(Tab|Page(Up|Down)|Home|End|Arrow\w+|Shift|Control|Alt|Meta)$|^(Control|Meta)\+[ac]$/;
+// With Control, Alt or Meta: what only changes text, or moves in it.
+const EDITING_KEYS = /^(Control|Alt|Meta)\+([xvzy]|Backspace|Delete|Home|End|Arrow\w+)$/i;
 
 function startsOnKey(element, key) {
-  const plain = key.replace(/^(Shift\+)+/, "");
+  const plain = key.replace(/Shift\+/g, "");
   const writes = matches(element, WRITABLE);
   if (/(^|\+)Enter$/.test(key)) {
     const lines = matches(element, "textarea, " + EDITABLE);
-    if (lines && plain === "Enter") return [{ what: "types" }];
+    // Where people write to each other, Enter sends what stands there.
+    if (lines && (key === "Shift+Enter" || key === "Enter" && !isFilled(element))) return [{ what: "types" }];
     return writes ? [{ what: "submits" }] : startsOnClick(element);
   }
   if (plain === " " || plain === "Space") return writes ? [{ what: "types" }] : startsOnClick(element);
@@ -212,8 +215,16 @@ function startsOnKey(element, key) {
     const chooses = /^(Arrow|Home|End|Page)/.test(plain) && matches(element, "select, input[type=radio], input[type=range], input[type=number]");
     return [{ what: chooses ? "chooses" : "looking" }];
   }
-  return [{ what: writes ? "types" : "acts" }];
+  // Any other chord is a command of the page: save, send, delete.
+  const isCommand = /^(Control|Alt|Meta)\+/.test(plain) && !EDITING_KEYS.test(plain);
+  return [{ what: writes && !isCommand ? "types" : "acts" }];
 }
+
+// How much was typed into this document and stands there only.
+const typed = () => {
+  const fields = document.querySelectorAll(FIELD + ", " + EDITABLE);
+  return JSON.stringify([...fields].filter((field) => isFilled(field)).length);
+};
 
 function startsOf(element, purpose, key) {
   switch (purpose) {
@@ -354,6 +365,7 @@ function keyboard() {
 
 function aimAtFocus(purpose, key) {
   const element = keyboard();
+  if (!element) return JSON.stringify({ nothing: true });
   const frame = frameIds.get(element);
   return JSON.stringify(frame ? { frame, x: 0, y: 0 } : told(element, purpose, key, { x: 0, y: 0 }));
 }

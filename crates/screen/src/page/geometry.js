@@ -76,19 +76,37 @@ function boxOf(element, display) {
       box = union(box, edges(child.getBoundingClientRect()));
     }
   }
-  if (isEmpty(box) && display === "contents") {
-    const range = document.createRange();
-    range.selectNodeContents(element);
-    box = edges(range.getBoundingClientRect());
-  }
-  return box;
+  return isEmpty(box) && display === "contents" ? boxOfContents(element) : box;
+}
+
+function boxOfContents(node) {
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  return edges(range.getBoundingClientRect());
+}
+
+function boxOfRun({ first, last }, element) {
+  if (!first) return edges(element.getBoundingClientRect());
+  if (first === last) return boxOfContents(first);
+  const range = document.createRange();
+  range.setStart(first, 0);
+  range.setEnd(last, last.data.length);
+  if (range.startContainer === first) return edges(range.getBoundingClientRect());
+  // They stand in different trees.
+  return union(boxOfContents(first), boxOfContents(last));
 }
 
 // Whether a field can be seen itself. Else its label is what a person clicks.
 function hasOwnBox(field) {
-  if (!field.checkVisibility({ visibilityProperty: true })) return false;
-  const box = field.getBoundingClientRect();
-  return box.width > 2 && box.height > 2 && box.right > -scrollX && box.bottom > -scrollY;
+  return field.checkVisibility(VISIBLE) && isBoxOfOwn(edges(field.getBoundingClientRect()));
+}
+
+const VISIBLE = { visibilityProperty: true };
+
+function isBoxOfOwn([left, top, right, bottom]) {
+  if (right - left <= 2 || bottom - top <= 2) return false;
+  // What lies before the page's beginning is where no scrolling reaches.
+  return (right > 0 || right > -scrollX) && (bottom > 0 || bottom > -scrollY);
 }
 
 // What is clicked instead of a field that has no box of its own, or the element itself.

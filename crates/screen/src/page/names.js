@@ -2,6 +2,7 @@
 const MAX_NAME = 200;
 const MAX_TEXT = 2000;
 const MAX_VALUE = 500;
+const MAX_ADDRESS = 2000;
 
 const NAMED_BY_CONTENT = new Set(`button cell checkbox columnheader gridcell heading link menuitem
   menuitemcheckbox menuitemradio option radio rowheader switch tab tooltip treeitem`.split(/\s+/));
@@ -9,8 +10,14 @@ const SILENT = new Set(`script style template noscript head meta link title data
   defs symbol desc metadata clipPath mask linearGradient radialGradient filter marker pattern
   colgroup col rp wbr path rect circle ellipse line polyline polygon stop`.split(/\s+/));
 
+const SHAPES = new Set(["path", "rect", "circle", "ellipse", "line", "polyline", "polygon"]);
+
+// Most text is, and saying so is quicker than making it so.
+const TIDY = /^(?:[!-~]+(?: [!-~]+)*)?$/;
+
 // Icons of fonts are no text.
 function tidy(text) {
+  if (TIDY.test(text)) return text;
   return text.replace(/[\uE000-\uF8FF\u200B\uFEFF\u00AD]/g, "").replace(/\s+/g, " ").trim();
 }
 
@@ -40,6 +47,8 @@ function contentOf(node, withHidden, budget) {
   if (node.nodeType !== Node.ELEMENT_NODE || SILENT.has(node.localName)) return "";
   budget.left -= 1;
   if (!withHidden && node.getAttribute("aria-hidden") === "true") return "";
+  // What is below an item of a tree has names of its own.
+  if (budget.isOfTree && node.getAttribute("role") === "group") return "";
   switch (node.localName) {
     case "br": return " ";
     case "img": return ` ${node.getAttribute("aria-label") || node.alt || node.title || ""} `;
@@ -50,7 +59,7 @@ function contentOf(node, withHidden, budget) {
   }
   const label = node.getAttribute("aria-label");
   if (label?.trim()) return ` ${label} `;
-  const style = getComputedStyle(node);
+  const style = styleOf(node);
   if (style.display === "none" || style.visibility !== "visible" && !node.childElementCount) return "";
   let text = pseudoText(node, "::before");
   text += childrenText(node, withHidden, budget) + pseudoText(node, "::after");
@@ -68,7 +77,7 @@ function svgName(svg) {
 
 // The words inside an element, of its own tree and of those in it.
 function inner(element, withHidden) {
-  const budget = { left: 4 * MAX_NAME };
+  const budget = { left: 4 * MAX_NAME, isOfTree: element.getAttribute("role") === "treeitem" };
   const text = childrenText(element, withHidden, budget);
   return tidy(pseudoText(element, "::before") + text + pseudoText(element, "::after"));
 }
@@ -156,8 +165,13 @@ function nativeName(element, role) {
   }
 }
 
+function ownWords(element, role) {
+  return NAMED_BY_CONTENT.has(role) && !NATIVE[element.localName] ? textOf(element) : "";
+}
+
 // The whole name; who shows it bounds it.
 function nameOf(element, role = roleOf(element)) {
+  if (!element.hasAttributes()) return withoutSecrets(tidy(nativeName(element, role)) || ownWords(element, role));
   const ids = element.getAttribute("aria-labelledby");
   let name = ids ? byIds(element, ids) : "";
   if (!name) {
@@ -170,7 +184,7 @@ function nameOf(element, role = roleOf(element)) {
     }
   }
   if (!name) name = tidy(nativeName(element, role) || "");
-  if (!name && NAMED_BY_CONTENT.has(role) && !NATIVE[element.localName]) name = textOf(element);
+  if (!name) name = ownWords(element, role);
   if (!name) name = tidy(element.getAttribute("title") || "");
   if (!name) name = tidy(element.placeholder || element.getAttribute("aria-placeholder") || "");
   return withoutSecrets(name);

@@ -9,13 +9,14 @@ function tell(w, element, look, outer, at) {
     if (name === "option" || w.labelled.has(element)) return null;
     if (w.run) w.run.uses += 1;
   }
-  const isClickable = !isOperable && !isViewport && !outer.isUsed && name !== "label" && isForClicks(element, style, outer);
+  const isClickable = !isOperable && !isViewport && name !== "label" && (outer.isUsed
+    ? isApart(element, role, style, outer) : isForClicks(element, style, outer) || listensForItself(element, role));
   const scrolls = !isViewport && overflow !== "visible" && canScroll(element, overflow);
   if (!isOperable && !isClickable && !scrolls && !TOLD.has(role)) return null;
-  if (role === "img" && (outer.isQuiet || outer.isUsed)) return null;
-  if (style.visibility !== "visible" || !element.checkVisibility()) return null;
+  if (role === "img" && !isClickable && (outer.isQuiet || outer.isUsed)) return null;
+  if (!at.isShown && (style.visibility !== "visible" || !element.checkVisibility())) return null;
   let box = boxOf(element, display);
-  if (isOperable && element.labels?.length && !hasOwnBox(element)) {
+  if (isOperable && element.labels?.length && !(at.isShown ? isBoxOfOwn(box) : hasOwnBox(element))) {
     const label = standInOf(element);
     if (label === element) return null;
     w.labelled.add(element);
@@ -27,7 +28,7 @@ function tell(w, element, look, outer, at) {
   let bits = isClickable ? STATE.clickable : 0;
   if (scrolls) bits |= STATE.scrolls;
   if (w.run && isClickable) w.run.uses += 1;
-  const node = tellAs(w, element, role || "generic", box, { ...outer, room: at.room, isInert: at.isInert }, bits);
+  const node = tellAs(w, element, role || "generic", box, at, bits);
   if (!node) return null;
   if (isOperable) at.isUsed = true;
   return node;
@@ -50,15 +51,22 @@ function tellAs(w, element, role, box, at, bits = 0) {
     w.hits += 1;
     if (isCovered(element, box, seen)) bits |= STATE.covered;
   }
-  const whole = bits & STATE.clickable && !TOLD.has(role) ? labelOfBox(element) : nameOf(element, role);
+  const isClicked = bits & STATE.clickable && (!TOLD.has(role) || ONE_OF_MANY.has(role));
+  const whole = isClicked ? labelOfBox(element) : nameOf(element, role);
   const isWhole = whole.length <= MAX_NAME;
-  if (role === "img" && !whole && (box[2] - box[0] < SMALLEST_IMAGE || box[3] - box[1] < SMALLEST_IMAGE)) return null;
+  if (role === "img" && !whole && !uses && (box[2] - box[0] < SMALLEST_IMAGE || box[3] - box[1] < SMALLEST_IMAGE)) return null;
   const name = isWhole ? whole : isOperable || !NAMED_BY_CONTENT.has(role) && role !== "generic" ? bounded(whole, MAX_NAME) : "";
-  const node = { number: numberOf(element), role, name, value: valueTold(w, element, role, bits), bits, box, depth: at.depth, run: w.run, isWhole };
+  const node = { number: numberOf(element), role, name, value: valueTold(w, element, role, bits), bits, box, depth: at.depth, run: w.run, isWhole, address: role === "link" ? addressOf(element) : null };
   w.nodes.push(node);
   w.told += 1;
-  w.chars += name.length + (node.value?.length || 0);
+  w.chars += name.length + (node.value?.length || 0) + (node.address?.length || 0);
   return node;
+}
+
+// Where a link leads, if that is to the web.
+function addressOf(link) {
+  const address = link.localName === "a" || link.localName === "area" ? link.href : "";
+  return /^https?:/.test(address) && address.length <= MAX_ADDRESS ? withoutSecrets(address) : null;
 }
 
 // What is all thinner than `isEmpty` asks for, as a line is, and lies in the room.
@@ -84,14 +92,33 @@ function labelOfBox(element) {
 // Nothing tells which elements a page listens on; these are its ways to say so.
 function isForClicks(element, style, outer) {
   if (style.cursor === "pointer" && outer.style?.cursor !== "pointer") return true;
+  if (!element.hasAttributes()) return false;
   if (element.hasAttribute("onclick")) return true;
   return element.hasAttribute("tabindex") && element.tabIndex >= 0 && !isEditingHost(element);
+}
+
+// A part of a drawing, as a marked region of a map.
+function tellShape(w, element, outer) {
+  if (outer.isUsed || !outer.isShown) return;
+  const style = styleOf(element);
+  if (!isForClicks(element, style, outer) && !listening.has(element) || !element.checkVisibility(PAINTED)) return;
+  const box = edges(element.getBoundingClientRect());
+  if (!isEmpty(box)) tellAs(w, element, roleOf(element) || "generic", box, outer, STATE.clickable);
+}
+
+// Something of its own within what is used, as the cross on a chip.
+function isApart(element, role, style, outer) {
+  if (!isForClicks(element, style, outer) && !listensForItself(element, role)) return false;
+  const { width, height } = element.getBoundingClientRect();
+  const [left, top, right, bottom] = outer.parent.box;
+  return 2 * width * height < (right - left) * (bottom - top);
 }
 
 // What is not painted may still take clicks: fields that lie over a painted box.
 function isUsable(element, name, box, at) {
   if (at.style.visibility !== "visible") return false;
-  if (name === "input" || name === "select") return true;
+  // A page keeps some for itself: neither eyes nor keys find them.
+  if (name === "input" || name === "select") return element.tabIndex >= 0 || element.getAttribute("aria-hidden") !== "true";
   const part = overlap(box, at.room.seen);
   if (isEmpty(part)) return false;
   const hit = hitAt((part[0] + part[2]) / 2, (part[1] + part[3]) / 2);

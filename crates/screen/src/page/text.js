@@ -52,7 +52,6 @@ function flush(w) {
   if (!text || run.uses && !WORD.test(run.own)) return;
   const key = run.first || run.key;
   const element = run.first ? hostOrParent(run.first) : run.key;
-  if (!element.checkVisibility()) return;
   const box = boxOfRun(run, element);
   const { room } = run.at;
   if (isEmpty(overlap(box, room.reach))) return;
@@ -71,17 +70,4 @@ function flush(w) {
   w.nodes[run.place] = { number: numberOf(key), role: "text", name: said, value: null, bits, box, depth: run.at.depth, run: null };
   w.told += 1;
   w.chars += said.length;
-}
-
-function boxOfRun({ first, last }, element) {
-  if (!first) return edges(element.getBoundingClientRect());
-  const range = document.createRange();
-  range.setStart(first, 0);
-  range.setEnd(last, last.data.length);
-  if (range.startContainer === first) return edges(range.getBoundingClientRect());
-  // They stand in different trees.
-  range.selectNodeContents(first);
-  const start = edges(range.getBoundingClientRect());
-  range.selectNodeContents(last);
-  return union(start, edges(range.getBoundingClientRect()));
 }

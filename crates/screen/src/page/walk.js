@@ -6,6 +6,7 @@ const MAX_CHARS = 4_000_000;
 const MAX_MS = 5_000;
 const MAX_OPTIONS = 500;
 const MAX_HITS = 4_000;
+const { TEXT_NODE: TEXT, ELEMENT_NODE: ELEMENT } = Node;
 // Smaller pictures that nothing names are decoration.
 const SMALLEST_IMAGE = 32;
 
@@ -20,7 +21,14 @@ const PAINTED = { visibilityProperty: true, opacityProperty: true };
 
 let secretFields = [];
 
+// A page can take away all that it consists of.
+const nothing = () => ({
+  title: "", width: innerWidth, height: innerHeight, zoom: 1, left: 0, top: 0, density: devicePixelRatio,
+  scroll: [0, 0, 0, 0], suspects: 0, secrets: 0, unread: ["the page: its document is empty"], ...listed([]),
+});
+
 function walk() {
+  if (!document.documentElement) return JSON.stringify(nothing());
   const root = document.scrollingElement || document.documentElement;
   generating = generators();
   const room = roomOf(root);
@@ -28,11 +36,8 @@ function walk() {
     nodes: [], unread: [], run: null, visited: 0, told: 0, chars: 0, hits: 0, isCut: false,
     deadline: performance.now() + MAX_MS, labelled: new Set(), focused: focused(), secrets: [],
   };
-  const at = {
-    depth: 0, parent: null, room, absolute: room, fixed: { seen: room.seen, reach: room.seen },
-    isShown: true, isQuiet: false, isSilent: false, isInert: false, isUsed: false, isGhost: null, style: null,
-  };
-  visit(w, document.documentElement, at);
+  const fixed = { seen: room.seen, reach: room.seen };
+  visit(w, document.documentElement, new Standing(null, null, { depth: 0, parent: null, room, absolute: room, fixed }));
   flush(w);
   if (w.isCut) w.unread.push(`the rest of the page after ${w.visited} nodes and ${w.told} elements: it is too large`);
   secretFields = w.secrets.map((element) => new WeakRef(element));
@@ -45,20 +50,24 @@ function walk() {
   });
 }
 
+const NOWHERE = [0, 0, -1, -1];
+
 // What is told of nodes: the frames among them by the place at which they stand.
 function listed(all) {
   const nodes = [];
   const frames = [];
   const rounded = (value) => Math.round(value * 100) / 100;
-  const corner = (box) => [box[0], box[1], box[2] - box[0], box[3] - box[1]].map(rounded);
+  const corner = (box) => [rounded(box[0]), rounded(box[1]), rounded(box[2] - box[0]), rounded(box[3] - box[1])];
   for (const node of all) {
     if (!node) continue;
     const depth = node.depth + (node.run?.isKept ? 1 : 0);
     if (node.frame !== undefined) {
       frames.push([node.frame, corner(node.box), corner(node.seen), node.covered, nodes.length, depth]);
     } else {
-      const box = node.box ? corner(node.box) : [0, 0, -1, -1];
-      nodes.push([node.number, node.role, node.name, node.value, node.bits, ...box, depth]);
+      const [x, y, width, height] = node.box ? corner(node.box) : NOWHERE;
+      const told = [node.number, node.role, node.name, node.value, node.bits, x, y, width, height, depth];
+      if (node.address) told.push(node.address);
+      nodes.push(told);
     }
   }
   return { nodes, frames };
@@ -73,21 +82,25 @@ function isOver(w) {
 
 function visit(w, element, outer) {
   const name = element.localName;
-  if (SILENT.has(name) || isOver(w)) return;
+  if (SILENT.has(name)) {
+    if (SHAPES.has(name)) tellShape(w, element, outer);
+    return;
+  }
+  if (isOver(w)) return;
   if (name === "br") {
     if (w.run) w.run.text += " ";
     return;
   }
-  const style = getComputedStyle(element);
+  const style = styleOf(element);
   const { display } = style;
   if (display === "none") return;
-  const at = standing(element, style, outer);
+  const at = new Standing(element, style, outer);
   // What is moved out of its line is a thing by itself.
   const isInline = (display.startsWith("inline") || display === "contents" || display.startsWith("ruby"))
-    && (style.position !== "relative" || CLOSED.has(name)) && name !== "text";
+    && (at.position !== "relative" || CLOSED.has(name)) && name !== "text";
   if (!isInline) flush(w);
   else if (!w.run) openRun(w, outer);
-  const overflow = display === "inline" || display === "contents" ? "visible" : style.overflow;
+  const overflow = display === "inline" || display === "contents" ? "visible" : overflowOf(style);
   const isViewport = name === "html" || element === document.body;
   const node = tell(w, element, { name, style, display, overflow, isViewport }, outer, at);
   if (name === "label") stepInForField(w, element, at);
@@ -99,7 +112,7 @@ function visit(w, element, outer) {
     if (node.isWhole && node.name && (NAMED_BY_CONTENT.has(node.role) || node.role === "generic" && node.bits & STATE.clickable)) at.isQuiet = true;
     if (node.value !== null && (node.role === "textbox" || node.role === "combobox" || node.role === "searchbox")) at.isQuiet = true;
   }
-  if (overflow !== "visible" && !isViewport && !CLOSED.has(name)) clip(element, overflow, at, style);
+  if (overflow !== "visible" && !isViewport && !CLOSED.has(name)) clip(element, overflow, at);
   const before = w.told;
   if (CLOSED.has(name)) enter(w, element, name, at, outer);
   else visitChildren(w, element, name, at);
@@ -108,29 +121,42 @@ function visit(w, element, outer) {
 }
 
 // Where the children of an element stand, but for what the element itself becomes.
-function standing(element, style, outer) {
-  const { position } = style;
-  const room = position === "fixed" ? outer.fixed : position === "absolute" ? outer.absolute : outer.room;
-  const isPlaced = position !== "static";
-  return {
-    depth: outer.depth,
-    parent: outer.parent,
-    room,
-    absolute: isPlaced ? room : outer.absolute,
-    fixed: outer.fixed,
-    isShown: element.checkVisibility(PAINTED),
-    isQuiet: outer.isQuiet,
-    isSilent: outer.isSilent,
-    isInert: outer.isInert || element.inert === true,
-    isUsed: outer.isUsed,
-    isGhost: null,
-    style,
-  };
+class Standing {
+  constructor(element, style, outer) {
+    const position = style ? style.position : "static";
+    const room = position === "fixed" ? outer.fixed : position === "absolute" ? outer.absolute : outer.room;
+    this.element = element;
+    this.style = style;
+    this.position = position;
+    this.depth = outer.depth;
+    this.parent = outer.parent;
+    this.room = room;
+    this.absolute = position === "static" ? outer.absolute : room;
+    this.fixed = outer.fixed;
+    this.isQuiet = outer.isQuiet === true;
+    this.isSilent = outer.isSilent === true;
+    this.isInert = outer.isInert === true || element?.inert === true;
+    this.isUsed = outer.isUsed === true;
+    this.isGhost = null;
+    this.shown = null;
+  }
+
+  // Asked only where something would be told: most elements are nothing but boxes.
+  get isShown() {
+    return this.shown ??= this.element === null || this.element.checkVisibility(PAINTED);
+  }
 }
 
-function clip(element, overflow, at, style) {
+const styleOf = (element) => getComputedStyle(element);
+
+// The short form costs more than both of the long ones, and mostly says that nothing is clipped.
+function overflowOf(style) {
+  return style.overflowX === "visible" && style.overflowY === "visible" ? "visible" : style.overflow;
+}
+
+function clip(element, overflow, at) {
   const room = roomInside(element, overflow, at.room);
-  if (at.absolute === at.room || style.position !== "static") at.absolute = room;
+  if (at.absolute === at.room || at.position !== "static") at.absolute = room;
   at.room = room;
 }
 
@@ -145,8 +171,9 @@ function visitChildren(w, element, name, at) {
   const children = isPlain ? null : childrenOf(element);
   // Going from sibling to sibling is much faster than counting through a live list.
   for (let child = isPlain ? element.firstChild : children[0], index = 0; child; child = isPlain ? child.nextSibling : children[++index]) {
-    if (child.nodeType === Node.TEXT_NODE) addText(w, child, at);
-    else if (child.nodeType === Node.ELEMENT_NODE) visit(w, child, at);
+    const kind = child.nodeType;
+    if (kind === TEXT) addText(w, child, at);
+    else if (kind === ELEMENT) visit(w, child, at);
     if (w.isCut) return;
   }
   const isBare = w.nodes.length === before;
@@ -183,7 +210,7 @@ function endHollow(w, node, before, element) {
 function stepInForField(w, label, at) {
   const field = label.control;
   if (!field) return;
-  if (!hasOwnBox(field) && at.isShown && !w.labelled.has(field)) {
+  if (at.isShown && !w.labelled.has(field) && !hasOwnBox(field)) {
     const node = tellAs(w, field, roleOf(field), edges(label.getBoundingClientRect()), at);
     if (node) w.labelled.add(field);
   }

@@ -20,6 +20,12 @@ const MAX_TABS: usize = 20;
 /// A download that is larger, in bytes, is cut off.
 pub(crate) const MAX_DOWNLOAD: u64 = 1 << 30;
 
+/// Downloads of a session; more are refused.
+const MAX_DOWNLOADS: u32 = 50;
+
+/// Bytes of all downloads of a session; what goes beyond is cut off.
+const MAX_DOWNLOADED: u64 = 4 << 30;
+
 /// What is to be done because of an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -29,6 +35,12 @@ pub(crate) enum Order {
     LetGo { session: String },
     /// A page opens one tab too many.
     Close { session: String, target: String },
+    /// A request may be sent.
+    LetPass { request: String },
+    /// Requests are not to be sent.
+    TurnAway { requests: Vec<String> },
+    /// Does the page still answer, while this request of it is held?
+    Probe { session: String, request: String },
     /// A download is too large.
     CutOff { guid: String },
 }
@@ -204,6 +216,11 @@ impl State {
     /// Takes an event in.
     pub(crate) fn take(&mut self, event: Event<'_>) -> Option<Order> {
         self.changes += 1;
+        let order = self.take_in(event);
+        order.or_else(|| self.doomed())
+    }
+
+    fn take_in(&mut self, event: Event<'_>) -> Option<Order> {
         match event.method.split_once('.') {
             Some(("Target", _)) => self.take_target(event),
             Some(("Page" | "Inspector", _)) => {
@@ -218,6 +235,7 @@ impl State {
                 self.take_request(event);
                 None
             }
+            Some(("Fetch", _)) => self.take_paused(event),
             Some(("Browser", _)) => self.take_download(event),
             Some(("Input", _)) => {
                 let intercepted: Option<DragIntercepted> = event.params();
@@ -237,6 +255,9 @@ impl State {
                 } = event.params()?;
                 let is_page = info.kind == "page";
                 if !is_page && info.kind != "iframe" {
+                    // Only its own session, which is left, would tell that its script has come.
+                    self.requests
+                        .retain(|_, one| one.kind != "Script" || one.address != info.url);
                     return Some(Order::LetGo {
                         session: session_id,
                     });
@@ -316,6 +337,7 @@ impl State {
             }
             "Page.frameNavigated" => {
                 let Navigated { frame: info } = event.params()?;
+                self.doom(&info.id);
                 let frame = self.frames.entry(info.id).or_default();
                 frame.session = event.session.to_owned();
                 if info.parent_id.is_some() {
@@ -361,6 +383,11 @@ impl State {
                 });
             }
             "Page.javascriptDialogClosed" => self.tab_of_session(event.session)?.dialog = None,
+            "Page.screencastFrame" => {
+                let cast = self.cast.as_ref()?;
+                // Whoever looked may have gone.
+                let _ = cast.send(crate::takeover::Frame::of(&event)?);
+            }
             "Page.fileChooserOpened" => {
                 let opened: ChooserOpened = event.params()?;
                 self.chooser = Some(Chooser {
@@ -446,8 +473,12 @@ impl State {
                 self.requests.get_mut(&key(of.request_id))?.answered = true;
             }
             "Network.loadingFinished" | "Network.loadingFailed" => {
-                let of: OfRequest = event.params()?;
-                self.requests.remove(&key(of.request_id));
+                let OfRequest { request_id: id } = event.params()?;
+                self.request_ended(&id);
+                if self.requests.remove(&key(id.clone())).is_none() {
+                    // A frame that gets a process of its own tells the end in a session of its own.
+                    self.requests.retain(|(_, number), _| *number != id);
+                }
             }
             _ => {}
         }
@@ -458,6 +489,10 @@ impl State {
         match event.method {
             "Browser.downloadWillBegin" => {
                 let begins: DownloadBegins = event.params()?;
+                if self.downloads_begun >= MAX_DOWNLOADS {
+                    self.refused_downloads += 1;
+                    return Some(Order::CutOff { guid: begins.guid });
+                }
                 self.began_download(begins.guid, &begins.suggested_filename);
                 None
             }
@@ -471,14 +506,15 @@ impl State {
                     reason = "saturates, which is what a bound needs"
                 )]
                 let received = on.received_bytes as u64;
+                self.downloaded += received.saturating_sub(download.received);
                 download.received = received;
                 download.shown.state = match on.state.as_str() {
                     "completed" => DownloadState::Done,
                     "canceled" => DownloadState::Failed,
                     _ => DownloadState::Running,
                 };
-                (received > MAX_DOWNLOAD && on.state == "inProgress")
-                    .then_some(Order::CutOff { guid: on.guid })
+                let is_too_much = received > MAX_DOWNLOAD || self.downloaded > MAX_DOWNLOADED;
+                (is_too_much && on.state == "inProgress").then_some(Order::CutOff { guid: on.guid })
             }
             _ => None,
         }

@@ -77,7 +77,8 @@ impl Doing<'_> {
         let sent = self.session.unless_held(&self.tab, input).await;
         match sent {
             // What holds the page up now is what the input did.
-            Ok(Ok(())) | Err(Held::Dialog { .. } | Held::Closed | Held::Crashed) => {}
+            Ok(Ok(()))
+            | Err(Held::Dialog { .. } | Held::Request { .. } | Held::Closed | Held::Crashed) => {}
             Ok(Err(error)) if self.session.lost().is_none() => {
                 // A tab that closes or crashes takes its answers with it.
                 let held = Held::of(&self.session.state(), self.tab.number);

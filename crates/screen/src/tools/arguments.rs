@@ -22,6 +22,7 @@ pub(crate) enum Action {
     SelectOption,
     UploadFile,
     AnswerDialog,
+    AnswerRequest,
     SwitchTab,
     CloseTab,
     Find,
@@ -31,7 +32,7 @@ pub(crate) enum Action {
 }
 
 /// Every tool. Models pay for each word.
-pub(super) const TABLE: [(Action, &str, &str); 19] = [
+pub(super) const TABLE: [(Action, &str, &str); 20] = [
     (
         Action::OpenUrl,
         "open_url",
@@ -90,6 +91,11 @@ pub(super) const TABLE: [(Action, &str, &str); 19] = [
         "answer_dialog",
         "Answers the browser's dialog; `text` is for a prompt.",
     ),
+    (
+        Action::AnswerRequest,
+        "answer_request",
+        "Lets a request go that is held because it would send something elsewhere, or not.",
+    ),
     (Action::SwitchTab, "switch_tab", "Looks at another tab."),
     (
         Action::CloseTab,
@@ -138,6 +144,7 @@ pub(crate) struct Arguments {
     pub(crate) option: Option<String>,
     pub(crate) path: Option<String>,
     pub(crate) accept: Option<bool>,
+    pub(crate) request: Option<u32>,
     pub(crate) tab: Option<u32>,
 }
 
@@ -198,6 +205,7 @@ impl Action {
             Action::SelectOption => (&["on", "option"], &["on", "option"]),
             Action::UploadFile => (&["on", "path"], &["on", "path"]),
             Action::AnswerDialog => (&["accept", "text"], &["accept"]),
+            Action::AnswerRequest => (&["request", "accept"], &["request", "accept"]),
             Action::SwitchTab => (&["tab"], &["tab"]),
             Action::CloseTab => (&["tab"], &[]),
             Action::Find => (&["text"], &["text"]),
@@ -237,7 +245,7 @@ fn property(name: &str) -> Value {
         "replace" | "submit" | "accept" => json!({"type": "boolean"}),
         "direction" => json!({"enum": ["up", "down", "left", "right"]}),
         "pages" => json!({"type": "number", "exclusiveMinimum": 0, "maximum": 20}),
-        "tab" => json!({"type": "integer", "minimum": 1}),
+        "tab" | "request" => json!({"type": "integer", "minimum": 1}),
         _ => json!({"type": "string"}),
     }
 }

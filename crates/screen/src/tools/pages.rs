@@ -8,10 +8,12 @@ use serde_json::json;
 
 use super::{Doing, Failure, arguments::Action};
 use crate::{
+    browser::Session,
     cdp::CdpError,
     input::Held,
     navigate::{self, Unreached},
     settle::SETTLE_LIMIT,
+    state::Holding,
     verdict::Standing,
 };
 
@@ -128,11 +130,48 @@ impl Doing<'_> {
             )),
             (None, Rest::GaveUp { waiting_for }) => text.push_str(&format!(" Still waiting for {waiting_for}.")),
             (None, Rest::Gone) => text.push_str(" The page has gone."),
-            (None, Rest::Quiet | Rest::Dialog) => {}
+            (None, Rest::Quiet | Rest::Dialog | Rest::Held) => {}
         }
         Ok(ToolOutput {
             verdict: ActionVerdict::Changed,
             ..ToolOutput::read(text)
+        })
+    }
+
+    /// Lets a request go that was held, or ends it.
+    pub(super) async fn answer_request(&self) -> Result<ToolOutput, Failure> {
+        let number = self.arguments.request.unwrap_or_default();
+        let accept = self.arguments.accept.unwrap_or_default();
+        let held = held(self.session, number)?;
+        if accept {
+            let wanted = sends(&held);
+            self.check_starts(|starts| *starts == wanted)?;
+        }
+        let standing = self.session.watch(&self.tab, None, "").await;
+        // From here on it is nobody else's: it is sent once, or not at all.
+        let taken = self.session.state().answered(number);
+        let taken = taken.ok_or_else(|| gone(number))?;
+        let order = json!({"requestId": taken.id});
+        let answered: Result<IgnoredAny, CdpError> = match accept {
+            true => {
+                let going = self.session.cdp.call("", "Fetch.continueRequest", order);
+                going.await
+            }
+            false => {
+                crate::browser::turn_away(&self.session.cdp, vec![taken.id]);
+                Ok(IgnoredAny)
+            }
+        };
+        answered.map_err(|error| Failure::Broke(format!("{}: {error}", taken.shown)))?;
+        let rest = self.session.settle(SETTLE_LIMIT).await;
+        let effects = self.session.effects(&self.tab, None, &standing, rest).await;
+        let done = match accept {
+            true => format!("Let {} go", taken.shown),
+            false => format!("Turned {} away", taken.shown),
+        };
+        Ok(ToolOutput {
+            verdict: ActionVerdict::Changed,
+            ..self.told(&done, &effects)
         })
     }
 
@@ -157,4 +196,27 @@ impl Doing<'_> {
             ..ToolOutput::read(text)
         })
     }
+}
+
+/// A request that waits for an answer.
+pub(super) fn held(session: &Session, number: u32) -> Result<Holding, Failure> {
+    let state = session.state();
+    let mut held = state.held_requests();
+    let found = held.find(|one| one.shown.number == number).cloned();
+    found.ok_or_else(|| gone(number))
+}
+
+/// What letting a held request go starts.
+pub(super) fn sends(held: &Holding) -> Starts {
+    Starts::Sends {
+        method: held.shown.method.clone(),
+        address: held.shown.address.clone(),
+        bytes: held.shown.bytes,
+    }
+}
+
+fn gone(number: u32) -> Failure {
+    Failure::Refused(format!(
+        "refused: gone: no request {number} waits for an answer; look again"
+    ))
 }

@@ -30,7 +30,8 @@ pub(super) struct Walked {
     pub(super) secrets: u32,
 }
 
-/// Number, role, name, value, states, x, y, width, height, depth. No box: negative width.
+/// Number, role, name, value, states, x, y, width, height, depth, where it leads. No box: negative
+/// width.
 #[derive(Debug, Deserialize)]
 pub(super) struct Node(
     u32,
@@ -43,6 +44,7 @@ pub(super) struct Node(
     f64,
     f64,
     u16,
+    #[serde(default)] Option<String>,
 );
 
 /// A frame inside: its id, the box of its content, what is seen of it, which cells of an 8 by 8
@@ -265,7 +267,7 @@ impl Join {
 }
 
 fn element(document: u32, node: Node, place: Place, window: &Window, depth: u16) -> Element {
-    let Node(number, role, name, value, bits, x, y, width, height, inner) = node;
+    let Node(number, role, name, value, bits, x, y, width, height, inner, address) = node;
     let mut states: BTreeSet<ElementState> = STATES
         .into_iter()
         .enumerate()
@@ -288,6 +290,7 @@ fn element(document: u32, node: Node, place: Place, window: &Window, depth: u16)
         role,
         name,
         value,
+        address,
         states,
         bounds,
         depth: depth.saturating_add(inner),

@@ -89,7 +89,7 @@ impl Session {
             .cdp
             .call(session, "DOM.getFrameOwner", json!({"frameId": id}))
             .await?;
-        let element = self.resolve(parent, owner.backend_node_id).await?;
+        let element = self.resolve(parent, owner.backend_node_id, GROUP).await?;
         let called: Result<IgnoredAny, CdpError> = self
             .cdp
             .call(
@@ -106,12 +106,17 @@ impl Session {
     }
 
     /// A node of the browser's as an object of our world.
-    async fn resolve(&self, frame: &Frame, node: i64) -> Result<String, CdpError> {
+    pub(super) async fn resolve(
+        &self,
+        frame: &Frame,
+        node: i64,
+        group: &str,
+    ) -> Result<String, CdpError> {
         let world = frame.world.unwrap_or_default();
         let order = json!({
             "backendNodeId": node,
             "executionContextId": world,
-            "objectGroup": GROUP,
+            "objectGroup": group,
         });
         let resolved: Resolved = self
             .cdp
@@ -162,7 +167,7 @@ impl Session {
         let Some(closed) = roots.find(|root| root.shadow_root_type == "closed") else {
             return Ok(false);
         };
-        let root = self.resolve(frame, closed.backend_node_id).await?;
+        let root = self.resolve(frame, closed.backend_node_id, GROUP).await?;
         let order = json!({
             "objectId": host,
             "functionDeclaration": "function(root) { gyrus.adopt(this, root); }",

@@ -519,14 +519,14 @@ async fn random_clicks_land_where_they_are_meant() {
         return;
     }
     let world = World::at("act-frames.html", dense()).await;
-    play(&world, 100, false).await;
+    play(&world, 100, false, 1).await;
     let pinched = json!({"pageScaleFactor": 1.5});
     world
         .browser
         .devtools("Emulation.setPageScaleFactor", pinched)
         .await
         .unwrap();
-    play(&world, 100, true).await;
+    play(&world, 100, true, 2).await;
 }
 
 #[tokio::test]

@@ -10,9 +10,9 @@ use std::{
 
 use axum::{
     Router, extract,
-    http::{StatusCode, header},
-    response::IntoResponse,
-    routing::get,
+    http::{Method, StatusCode, header},
+    response::{Html, IntoResponse, Redirect},
+    routing::{any, get},
 };
 use gyrus_contract::{
     ActionVerdict, Aim, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError,
@@ -21,7 +21,7 @@ use gyrus_contract::{
 };
 use gyrus_screen::{Browser, Launch, tools};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch};
 
 use crate::support;
 
@@ -30,10 +30,12 @@ pub(crate) struct World {
     tools: Vec<Arc<dyn Tool>>,
     site: Workspace,
     port: u16,
+    arrived: watch::Sender<Vec<String>>,
 }
 
 struct Workspace {
     folder: tempfile::TempDir,
+    sends_to: Vec<String>,
 }
 
 impl Site for Workspace {
@@ -43,6 +45,10 @@ impl Site for Workspace {
 
     fn answer(&self) -> Option<&str> {
         None
+    }
+
+    fn sends_to(&self) -> &[String] {
+        &self.sends_to
     }
 
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
@@ -63,20 +69,30 @@ impl World {
     pub(crate) async fn at(page: &str, launch: Launch) -> Self {
         let listener = TcpListener::bind(("0.0.0.0", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
+        let (arrived, _) = watch::channel(Vec::new());
         let router = Router::new()
             .route("/slow/{ms}", get(slow))
             .route("/hang", get(hang))
             .route("/download/{name}", get(download))
+            .route("/huge/{what}", get(huge))
+            .route(
+                "/redirect/file",
+                get(async || Redirect::to("file:///etc/passwd")),
+            )
+            .route("/post/{name}", any(take).with_state(arrived.clone()))
             .route("/{*path}", get(support::page));
         tokio::spawn(async move { axum::serve(listener, router).await });
+        let sends_to = vec![format!("http://127.0.0.1:{port}")];
         let browser = Arc::new(support::browser(launch));
         let world = Self {
             tools: tools(&browser),
             browser,
             site: Workspace {
                 folder: tempfile::tempdir().unwrap(),
+                sends_to,
             },
             port,
+            arrived,
         };
         world.browser.open(&world.address(page)).await.unwrap();
         world
@@ -164,6 +180,21 @@ impl World {
         self.tool(name).call(cleared, &self.site).await
     }
 
+    /// What was sent to `/post/…`, at any address.
+    pub(crate) fn arrived(&self) -> Vec<String> {
+        self.arrived.borrow().clone()
+    }
+
+    /// Waits until so much has arrived.
+    pub(crate) async fn arrives(&self, count: usize) {
+        let mut arrived = self.arrived.subscribe();
+        let wait = arrived.wait_for(|all| all.len() >= count);
+        tokio::time::timeout(Duration::from_secs(20), wait)
+            .await
+            .unwrap()
+            .unwrap();
+    }
+
     /// What an expression of the page itself comes to.
     pub(crate) async fn eval(&self, expression: &str) -> Value {
         let order = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
@@ -188,6 +219,31 @@ impl World {
 async fn slow(extract::Path(ms): extract::Path<u64>) -> impl IntoResponse {
     tokio::time::sleep(Duration::from_millis(ms)).await;
     ([(header::CONTENT_TYPE, "text/html")], "late")
+}
+
+async fn take(
+    extract::State(arrived): extract::State<watch::Sender<Vec<String>>>,
+    request: extract::Request,
+) -> impl IntoResponse {
+    let allowed = [
+        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "*"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "PUT"),
+    ];
+    if request.method() != Method::OPTIONS {
+        let line = format!("{} {}", request.method(), request.uri());
+        arrived.send_modify(|all| all.push(line));
+    }
+    (allowed, "thanks")
+}
+
+/// A page of 100,000 elements, or of 50 MB.
+async fn huge(extract::Path(what): extract::Path<String>) -> impl IntoResponse {
+    let body = match what.as_str() {
+        "elements" => "<p><button>b</button></p>".repeat(50_000),
+        _ => format!("<p>{}</p>", "many words ".repeat(100)).repeat(47_000),
+    };
+    Html(format!("<!doctype html><title>Huge</title>{body}"))
 }
 
 async fn hang() -> impl IntoResponse {

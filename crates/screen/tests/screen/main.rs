@@ -2,9 +2,11 @@
 
 mod support;
 mod hands;
+mod holding;
 mod player;
 mod looking;
 mod picture;
 mod oracle;
 mod acting;
+mod rude;
 mod settling;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use gyrus_contract::{Element, View};
+use gyrus_contract::{Element, ElementState, View};
 use gyrus_screen::{Browser, Launch};
 use serde_json::{Value, json};
 
@@ -168,4 +168,29 @@ async fn nearly_all_that_the_browser_calls_usable_is_in_the_view() {
     assert!(all > 2000, "{all}");
     // A share would be lost in the rows of one large table. These two are left out on purpose.
     assert!(wrong.len() <= 2, "{wrong:#?}");
+}
+
+#[tokio::test]
+async fn what_only_listens_for_the_mouse_is_told() {
+    if !has_browser() {
+        return;
+    }
+    let pages = Pages::serve().await;
+    let browser = browser(Launch::default());
+    let view = view(&browser, &pages.at("look-listeners.html")).await;
+    let clickable = |one: &&Element| one.states.contains(&ElementState::Clickable);
+    let told = view.elements.iter().filter(clickable);
+    let told: Vec<_> = told
+        .map(|one| (one.role.as_str(), one.name.as_str()))
+        .collect();
+    // Not what listens for all that is in it, nor what nobody listens on.
+    assert_eq!(
+        told,
+        [
+            ("generic", "Only listens"),
+            ("row", "1 Oslo"),
+            ("img", ""),
+            ("generic", "Region"),
+        ]
+    );
 }

@@ -6,12 +6,21 @@ use gyrus_contract::Rest;
 use gyrus_screen::Launch;
 use serde_json::json;
 
-use crate::{hands::World, player::try_often, support::has_browser};
+use crate::{
+    hands::World,
+    player::{By, try_often},
+    support::has_browser,
+};
 
 #[tokio::test]
 async fn rest_comes_after_the_last_change() {
     if has_browser() {
-        try_often(100).await;
+        let world = World::at("settle-oracle.html", Launch::default()).await;
+        for by in [By::Hand, By::Script] {
+            let trials = try_often(&world, 50, by).await;
+            assert_eq!(trials.late.len(), 50);
+            assert!(trials.early.is_empty(), "{:?}", trials.early);
+        }
     }
 }
 

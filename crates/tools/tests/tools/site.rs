@@ -152,6 +152,10 @@ impl Site for World {
         Ok(BlobId::of(bytes))
     }
 
+    fn sends_to(&self) -> &[String] {
+        &[]
+    }
+
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
         let text = text.replace("⟦secret:KEY⟧", "hunter2");
         match text.contains("⟦secret:") {

@@ -409,7 +409,7 @@ async fn a_deadline_is_not_given_again() {
     let next = bench.scenario.bench();
     late.plant(&bench.store, &next.store);
     let ended = next.resume().await.unwrap();
-    let Ending::Reached { claim } = ended.ending else {
+    let Ending::Reached { claim, .. } = ended.ending else {
         panic!("{ended:?}")
     };
     assert_eq!(claim.answer, "in time", "the cut-off call is its outcome");

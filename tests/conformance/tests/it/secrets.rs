@@ -63,7 +63,7 @@ async fn no_secret_is_ever_written_and_tools_get_the_real_one() {
         text: "and do not lose it".to_owned(),
     });
     let ended = ready.drive().await.unwrap();
-    let Ending::Reached { claim } = &ended.ending else {
+    let Ending::Reached { claim, .. } = &ended.ending else {
         panic!("{ended:?}")
     };
     assert!(!claim.answer.contains(SECRET), "{claim:?}");

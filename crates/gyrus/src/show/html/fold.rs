@@ -114,7 +114,9 @@ impl<'a> Fold<'a> {
             | Entry::RunHandedOver(_)
             | Entry::RunParked(_)
             | Entry::RunEnded(_)
-            | Entry::BudgetWarning(_) => {
+            | Entry::BudgetWarning(_)
+            | Entry::TakeoverStarted(_)
+            | Entry::TakeoverEnded(_) => {
                 if let Some(life) = life(entry) {
                     self.life(at_ms, What::Life(life), pieces);
                 }
@@ -410,6 +412,12 @@ fn life(entry: Entry) -> Option<Life> {
         Entry::RunParked(parked) => Some(Life::Parked(brief(&summary(&parked.ending)))),
         Entry::RunEnded(ended) => Some(Life::Ended(brief(&summary(&ended.ending)))),
         Entry::BudgetWarning(warning) => Some(Life::Warned(brief(&warning.what))),
+        Entry::TakeoverStarted(takeover) => Some(Life::TakenOver(brief(&takeover.by.id))),
+        Entry::TakeoverEnded(takeover) => Some(Life::GivenBack {
+            by: brief(&takeover.by.id),
+            took_ms: takeover.took_ms,
+            words: takeover.words.as_deref().map(Words::of),
+        }),
         _ => None,
     }
 }

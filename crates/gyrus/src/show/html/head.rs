@@ -1,6 +1,6 @@
 //! The head of the page: what was to be reached, what came of it, and the figures.
 
-use gyrus_contract::{Claim, Limits};
+use gyrus_contract::{Claim, Limits, Strength};
 use gyrus_kernel::{Ending, RunStarted};
 
 use super::{
@@ -101,8 +101,8 @@ fn outcome(standing: &Standing, name: &str, rest: &str) -> Element {
     if let Some(words) = verdict.words {
         html = html.with(Words::of(words).render(Kind::Prose, rest));
     }
-    if let Standing::Over(Ending::Reached { claim }) | Standing::Parked(Ending::Reached { claim }) =
-        standing
+    if let Standing::Over(Ending::Reached { claim, .. })
+    | Standing::Parked(Ending::Reached { claim, .. }) = standing
     {
         html = html.with(evidence(claim));
     }
@@ -134,14 +134,7 @@ fn of_ending<'a>(ending: &'a Ending, name: &str) -> Verdict<'a> {
         next: format!("gyrus resume {name}"),
     };
     match ending {
-        Ending::Reached { claim } => Verdict {
-            class: "good",
-            badge: "claimed",
-            sentence: "The model says that the goal is reached; nobody else has checked it."
-                .to_owned(),
-            words: Some(&claim.answer),
-            next: String::new(),
-        },
+        Ending::Reached { claim, strength } => reached(claim, *strength),
         Ending::Failed { reason, .. } => Verdict {
             class: "bad",
             badge: "failed",
@@ -188,6 +181,30 @@ fn of_ending<'a>(ending: &'a Ending, name: &str) -> Verdict<'a> {
     }
 }
 
+fn reached(claim: &Claim, strength: Strength) -> Verdict<'_> {
+    let (badge, sentence) = match strength {
+        Strength::Claimed => (
+            "claimed",
+            "The model says that the goal is reached; nobody else has checked it.",
+        ),
+        Strength::Checked => (
+            "checked",
+            "The goal is reached: the task's own checks passed.",
+        ),
+        Strength::Verified => (
+            "verified",
+            "The goal is reached: a model that did not do the work looked, and agrees.",
+        ),
+    };
+    Verdict {
+        class: "good",
+        badge,
+        sentence: sentence.to_owned(),
+        words: Some(&claim.answer),
+        next: String::new(),
+    }
+}
+
 fn evidence(claim: &Claim) -> Markup {
     if claim.evidence.is_empty() {
         return Element::new("p")
@@ -205,11 +222,7 @@ fn evidence(claim: &Claim) -> Markup {
     let list = Element::new("ul").with(rows.collect::<Markup>());
     Element::new("div")
         .class("evidence")
-        .with(
-            Element::new("p")
-                .class("aside")
-                .text("evidence that it names"),
-        )
+        .with(Element::new("p").class("aside").text("evidence"))
         .with(list)
         .into()
 }

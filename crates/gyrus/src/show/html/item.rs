@@ -190,7 +190,11 @@ fn one_attempt(attempt: &Attempt, rest: &str) -> Markup {
             if *cut {
                 html.push(error("the reply was cut at the output limit"));
             }
-            if !words.is_blank() {
+            if words.is_object() {
+                let summary = Element::new("summary").text("the reply, as the loop reads it");
+                let fold = Element::new("details").class("more").with(summary);
+                html.push(fold.with(words.render(Kind::Code, rest)));
+            } else if !words.is_blank() {
                 html.push(words.render(Kind::Prose, rest));
             }
         }
@@ -336,6 +340,12 @@ fn happened(life: &Life, rest: &str) -> Labelled {
         Life::Parked(ending) => ("life", "■", format!("parked: {ending}"), None),
         Life::Ended(ending) => ("life", "■", ending.clone(), None),
         Life::Warned(what) => ("bad", "!", format!("a limit is near: {what}"), None),
+        Life::TakenOver(by) => ("life", "»", format!("{by} has the browser"), None),
+        Life::GivenBack { by, took_ms, words } => {
+            let took = crate::time::span(*took_ms);
+            let said = format!("{by} gave the browser back after {took}");
+            ("life", "»", said, words.as_ref())
+        }
     };
     Labelled {
         class,

@@ -136,6 +136,11 @@ impl Element {
         self.attribute("href", &format!("#{anchor}"))
     }
 
+    /// As a link to the film of an attempt, beside the page.
+    pub(super) fn film(self, number: u32) -> Self {
+        self.attribute("href", &super::film_name(number))
+    }
+
     /// With this picture as what an `img` shows.
     pub(super) fn source(self, picture: &Picture) -> Self {
         self.attribute("src", &picture.data_uri())

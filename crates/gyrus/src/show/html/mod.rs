@@ -22,10 +22,13 @@ mod head;
 mod card;
 mod item;
 mod timeline;
+mod evaluation;
 #[cfg(test)]
 mod tests;
 
 use std::{collections::BTreeMap, io::Write};
+
+pub(crate) use self::evaluation::{film_name, write as evaluation};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use gyrus_contract::RunId;
@@ -112,7 +115,8 @@ impl Page<'_> {
         let name = short(&survey.run.to_string()).to_owned();
         self.put(Markup::ours(OPENING))?;
         self.put(Element::new("html").set("lang", "en").begin())?;
-        self.put(document_head(&survey.goal.gist(GIST), &name))?;
+        let title = format!("{} · run {name}", survey.goal.gist(GIST));
+        self.put(document_head(&title, &[STYLE]))?;
         self.put(Element::new("body").begin())?;
         let brand = Element::new("p")
             .class("brand")
@@ -245,13 +249,14 @@ impl Page<'_> {
     }
 }
 
-fn document_head(goal: &str, name: &str) -> Element {
+fn document_head(title: &str, styles: &[&'static str]) -> Element {
     let meta = |name, content| {
         Element::new("meta")
             .set("name", name)
             .set("content", content)
     };
-    let policy = Element::new("meta").policy(&digest(SCRIPT), &digest(STYLE));
+    let policy = Element::new("meta").policy(&digest(SCRIPT), &digest(&styles.concat()));
+    let css: Markup = styles.iter().map(|style| Markup::ours(style)).collect();
     Element::new("head")
         .with(Element::new("meta").set("charset", "utf-8"))
         .with(policy)
@@ -264,8 +269,8 @@ fn document_head(goal: &str, name: &str) -> Element {
                 .set("rel", "icon")
                 .set("href", "data:,"),
         )
-        .with(Element::new("title").text(&format!("{goal} · run {name}")))
-        .with(Element::new("style").with(Markup::ours(STYLE)))
+        .with(Element::new("title").text(title))
+        .with(Element::new("style").with(css))
 }
 
 /// The hash that lets a browser run what the page says inline, as its policy writes it.

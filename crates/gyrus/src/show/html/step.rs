@@ -294,6 +294,17 @@ pub(super) enum Life {
     Ended(String),
     /// A limit is near.
     Warned(String),
+    /// This person has the browser.
+    TakenOver(String),
+    /// The browser is the run's again.
+    GivenBack {
+        /// Who had it.
+        by: String,
+        /// For how long.
+        took_ms: u64,
+        /// What they say.
+        words: Option<Words>,
+    },
 }
 
 /// An entry as it stands in the journal.

@@ -395,7 +395,7 @@ fn every_kind_of_entry_has_its_place() {
         "Compare the sales of January and February",
         "the person added anna (command line)",
         "claimed The model says that the goal is reached; nobody else has checked it. Order 20 pears.",
-        "evidence that it names the receipt receipt.txt",
+        "evidence the receipt receipt.txt",
         "because the cheapest that takes tools",
         "! the model&#39;s provider is overloaded: try again later",
         "attempt 2 remote/large because local/small failed",

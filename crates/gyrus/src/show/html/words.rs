@@ -67,6 +67,11 @@ impl Words {
         self.cut.is_none() && self.head.trim().is_empty()
     }
 
+    /// Whether it is an object for a program.
+    pub(super) fn is_object(&self) -> bool {
+        self.head.trim_start().starts_with('{')
+    }
+
     /// Whether it is one line that is not long.
     pub(super) fn is_line(&self) -> bool {
         self.cut.is_none() && self.head.len() <= 120 && !self.head.contains('\n')

@@ -40,6 +40,7 @@ fn prompt(messages: Vec<(Role, Vec<Part>)>) -> Prompt {
         messages: messages.into_iter().map(message).collect(),
         tools: Vec::new(),
         output_schema: None,
+        screen: None,
         max_output_tokens: 100,
     }
 }

@@ -9,7 +9,7 @@ use crate::reading::{MAX_ARGUMENT_BYTES, MAX_REPLY_BYTES};
 /// Feeds the stream in pieces of `size` bytes and ends it.
 fn read(stream: &str, size: usize) -> (Result<Reply, ModelError>, Vec<Delta>) {
     let mut deltas = Vec::new();
-    let mut reader = Reader::new("asked");
+    let mut reader = Reader::new("asked", None);
     for bytes in stream.as_bytes().chunks(size) {
         if let Err(error) = reader.push(bytes, &mut |delta| deltas.push(delta)) {
             return (Err(error), deltas);

@@ -4,17 +4,20 @@
 //! `request` makes the body and `stream` reads the reply; both are pure.
 
 mod request;
+mod screen;
 mod stream;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply};
+use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply, Shown};
 use reqwest::header::HeaderMap;
+use serde_json::json;
 
 use super::errors;
 use crate::{
     Connection,
     http::{Endpoint, KeyHeader, Protocol},
+    screen::{offered, told},
 };
 use stream::Reader;
 
@@ -55,10 +58,15 @@ impl ResponsesModel {
         prompt: &Prompt,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
-        let mut body = request::body(prompt, &self.connection)?;
+        let shown = offered(prompt, &self.connection.facts);
+        let mut body = request::body(&told(prompt, shown), &self.connection)?;
+        if shown.is_some() {
+            body["tools"] = json!([screen::tool()]);
+            screen::keep_pixels(&mut body);
+        }
         if !self.is_plain.load(Ordering::Relaxed) {
             request::include_reasoning(&mut body);
-            match self.send(body.to_string(), deltas).await {
+            match self.send(body.to_string(), shown, deltas).await {
                 // Which models reason cannot be known beforehand. The provider says so before any
                 // work is done, so asking again costs nothing and is no retry.
                 Err(error) if errors::is_about_reasoning(&error) => {
@@ -68,15 +76,16 @@ impl ResponsesModel {
                 came => return came,
             }
         }
-        self.send(body.to_string(), deltas).await
+        self.send(body.to_string(), shown, deltas).await
     }
 
     async fn send(
         &self,
         body: String,
+        shown: Option<Shown>,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
-        let reader = Reader::default();
+        let reader = Reader::new(shown);
         self.endpoint
             .ask(body, HeaderMap::new(), reader, deltas)
             .await

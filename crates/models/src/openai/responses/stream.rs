@@ -9,11 +9,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, StopReason, Text};
+use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::{errors, usage};
+use super::{
+    super::{errors, usage},
+    screen,
+};
 use crate::{
     arguments,
     errors::{Meaning, bad, shorten},
@@ -27,6 +30,15 @@ use crate::{
 pub(crate) struct Reader {
     decoder: sse::Decoder,
     reply: Building,
+}
+
+impl Reader {
+    /// For a reply that may act on `shown` by the provider's own tool.
+    pub(crate) fn new(shown: Option<Shown>) -> Self {
+        let mut reader = Self::default();
+        reader.reply.acts_on = shown;
+        reader
+    }
 }
 
 impl ReplyReader for Reader {
@@ -110,6 +122,7 @@ struct Closing {
 /// A reply so far.
 #[derive(Default)]
 struct Building {
+    acts_on: Option<Shown>,
     has_begun: bool,
     /// The items that were added and are not done.
     open: BTreeSet<usize>,
@@ -206,6 +219,10 @@ impl Building {
         let mut parts = Vec::with_capacity(items.len());
         for item in items.into_values() {
             match item["type"].as_str() {
+                Some("computer_call") if let Some(shown) = self.acts_on => {
+                    let id = item["call_id"].as_str().unwrap_or_default();
+                    reading::act(id, screen::acts(&item, shown), &mut parts)?;
+                }
                 Some("message") => message(&item, &mut parts)?,
                 Some("function_call") => call(&item, &mut parts)?,
                 Some("reasoning") => parts.push(Part::Thinking(item)),

@@ -15,8 +15,8 @@ use gyrus_conformance::{
     world::{Deed, FINISH, World, claim},
 };
 use gyrus_contract::{
-    BlobId, Decision, Gate, Judgement, Model, Part, Place, Prompt, ResolvedCall, Risk, RunId,
-    Screen, ToolCall, ToolSpec, Unresolvable, Verdict,
+    BlobId, Choice, Decision, Gate, Judgement, Model, ModelError, OnAsk, Part, Place, Prompt,
+    ResolvedCall, Risk, Router, RunId, Screen, ToolCall, ToolSpec, Unresolvable, Verdict, Wanted,
 };
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{
@@ -238,7 +238,7 @@ fn noted<'a>(recording: &'a Recording, wanted: &str) -> Vec<&'a Value> {
 async fn a_goal_is_reached_without_a_conversation() {
     let desk = Desk::new(&shopping(), Web::after(&[], "one"));
     let ended = desk.start().await;
-    let Ending::Reached { claim } = &ended.ending else {
+    let Ending::Reached { claim, .. } = &ended.ending else {
         panic!("{ended:?}")
     };
     assert_eq!(claim.answer, "two lamps are in the cart");
@@ -707,4 +707,82 @@ async fn a_provider_takes_the_prompts_and_the_pictures() {
     let recording = Recording::read(&store, scenario.run());
     assert_eq!(recording.count("model.reply"), 6);
     kernel.replay(scenario.run()).await.unwrap();
+}
+
+/// Whoever may be asked sees no pictures.
+struct Blind(Only);
+
+impl Router for Blind {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn choose(&self, wanted: &Wanted<'_>) -> Result<Choice, ModelError> {
+        assert!(!wanted.images, "it would be refused");
+        self.0.choose(wanted)
+    }
+
+    fn sees_pictures(&self) -> bool {
+        false
+    }
+
+    fn unpriced(&self) -> Option<String> {
+        self.0.unpriced()
+    }
+}
+
+#[tokio::test]
+async fn whoever_sees_no_pictures_is_shown_the_tree_alone() {
+    let config = CognitiveConfig::reactive()
+        .with_start_url(FRONT)
+        .with_perception(PerceptionMode::Vision);
+    let scenario = scenario(config, Script::rule(shopper));
+    let mut desk = Desk::new(&scenario, Web::after(&[], "one"));
+    let eyes = Arc::new(desk.web.clone());
+    let mut organs = organs(desk.model.clone(), &desk.web, Some(eyes));
+    organs.router = Arc::new(Blind(Only(desk.model.clone())));
+    desk.kernel = Kernel::new(desk.store.clone(), organs);
+    let ended = desk.start().await;
+    assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
+    for prompt in &desk.model.heard() {
+        assert!(screen(prompt).starts_with("=== the screen (data) ==="));
+        assert_eq!(prompt.screen, None);
+        assert!(!prompt.system[0].text.contains("take_screenshot"));
+    }
+    assert_eq!(noted(&desk.recording(), "perception").len(), 1);
+}
+
+/// Presses a point in the words of a provider's own tool, which wants a yes first.
+fn presses_natively(prompt: &Prompt) -> Turn {
+    if seen(prompt).contains("did not say yes") {
+        return finish(prompt, "nobody said yes");
+    }
+    assert_eq!(
+        (prompt.screen.unwrap().width, prompt.screen.unwrap().height),
+        (1280, 800)
+    );
+    Turn::call("confirm", json!({"why": "The page gives orders."}))
+        .and_call("click", json!({"at": [20, 50]}))
+}
+
+#[tokio::test]
+async fn what_a_provider_wants_confirmed_is_not_done_without_a_yes() {
+    let config = CognitiveConfig::reactive()
+        .with_start_url(FRONT)
+        .with_perception(PerceptionMode::Vision);
+    let mut scenario = scenario(config, Script::rule(presses_natively));
+    scenario.new.on_ask = OnAsk::Deny;
+    let desk = Desk::new(&scenario, Web::after(&[], "one"));
+    let ended = desk.start().await;
+    assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
+    assert_eq!(desk.web.done(), ["open_url"]);
+    let asked: Vec<_> = desk
+        .recording()
+        .entries()
+        .filter_map(|entry| match entry {
+            Entry::ApprovalAsked(asked) => Some(asked.card.details[0].text.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(asked, ["The page gives orders."]);
 }

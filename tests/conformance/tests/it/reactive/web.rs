@@ -229,6 +229,7 @@ impl Inner {
                 role: role.to_owned(),
                 name,
                 value: is_field.then(|| self.typed.clone()),
+                address: None,
                 states: Default::default(),
                 bounds: Some(Bounds {
                     x: 10,
@@ -257,6 +258,7 @@ impl Inner {
             }],
             dialog: self.dialog.clone(),
             downloads: Vec::new(),
+            held: Vec::new(),
             rest: Rest::Quiet,
             documents: self.documents,
             unread: Vec::new(),

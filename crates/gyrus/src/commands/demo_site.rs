@@ -1,0 +1,41 @@
+//! `gyrus demo-site`
+
+use std::io::{Write, stdout};
+
+use clap::Args;
+use gyrus_sites::Site;
+
+use crate::{Gyrus, drive, exit::Code, failure::Failure};
+
+/// Serve the sites that the tasks are about, until Ctrl-C: a shop, a mail box, a calendar and more
+///
+/// Only this machine reaches them. What is done there is kept per world (the part of the address
+/// after /w/) and forgotten when it ends.
+#[derive(Args)]
+pub(crate) struct DemoSite {
+    /// The port to listen on; without it, a free one
+    #[arg(long)]
+    port: Option<u16>,
+}
+
+impl DemoSite {
+    pub(crate) fn execute(self, _: &Gyrus) -> Result<Code, Failure> {
+        drive::runtime()?.block_on(async {
+            let site = Site::start(self.port).await.map_err(|error| {
+                Failure::failed("the sites cannot be served")
+                    .because(&error)
+                    .hint("choose another --port, or none for a free one")
+            })?;
+            {
+                let mut out = stdout().lock();
+                writeln!(out, "{}/w/demo/", site.address())?;
+                for (name, title) in gyrus_sites::sites() {
+                    writeln!(out, "  {name:<10} {title}")?;
+                }
+                out.flush()?;
+            }
+            tokio::signal::ctrl_c().await?;
+            Ok(Code::Reached)
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! `gyrus eval`
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use gyrus_contract::Strength;
+
+use crate::{
+    Gyrus,
+    eval::{self, Wish},
+    exit::Code,
+    failure::Failure,
+    stopped,
+};
+
+/// Attempts under way at once, when nobody says.
+const JOBS: u32 = 1;
+
+/// The most of each.
+const MOST_JOBS: i64 = 64;
+const MOST_REPEATS: i64 = 100;
+
+/// Make attempts at tasks whose outcome is checked, and report what became of them
+///
+/// Each attempt is a run of its own: `gyrus show RUN` tells what happened in it. A suite is a TOML
+/// file, a folder of them, or `demo-site`, which comes with gyrus. What a run asks is allowed when
+/// it is about the pages that gyrus serves for it, and denied otherwise. Nobody is asked.
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Exit codes: 0 all passed; 1 some failed; 2 wrong usage; 130 interrupted."
+)]
+pub(crate) struct Eval {
+    #[command(subcommand)]
+    command: Option<EvalCommand>,
+    #[command(flatten)]
+    evaluation: Evaluation,
+}
+
+#[derive(Subcommand)]
+enum EvalCommand {
+    /// Tell which tasks got worse or better between two reports
+    ///
+    /// Exit code 1 if a task passes less often than it did.
+    Compare {
+        /// The earlier report: its folder, or report.json
+        old: PathBuf,
+        /// The later one
+        new: PathBuf,
+    },
+}
+
+#[derive(Args)]
+struct Evaluation {
+    /// Files or folders of tasks, or `demo-site`
+    #[arg(required_unless_present = "miniwob", value_name = "SUITE")]
+    suites: Vec<String>,
+    /// The pages of MiniWoB++ in this folder of the Python package; the Nth attempt has the seed N
+    #[arg(long, value_name = "FOLDER", conflicts_with = "suites")]
+    miniwob: Option<PathBuf>,
+    /// Whom to ask, as in `gyrus run`
+    #[arg(long, value_name = "MODEL")]
+    model: Vec<String>,
+    /// Attempts under way at once, each with a browser of its own
+    #[arg(long, value_name = "N", default_value_t = JOBS, value_parser = clap::value_parser!(u32).range(1..=MOST_JOBS))]
+    jobs: u32,
+    /// Attempts at each task
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_REPEATS))]
+    repeat: u32,
+    /// Only tasks whose id fits; `*` stands for anything
+    #[arg(long, value_name = "PATTERN")]
+    only: Option<String>,
+    /// Write report.json, a page and a film of each run into this new folder
+    #[arg(long, value_name = "FOLDER")]
+    report: Option<PathBuf>,
+    /// Print a line of JSON for each attempt, then one with the totals
+    #[arg(long)]
+    json: bool,
+    /// The least that passes: claimed, checked or verified
+    #[arg(long, value_name = "STRENGTH", default_value = "checked")]
+    require: Required,
+    /// Start the browsers without their own sandbox, where the system does not let them have one
+    #[arg(long)]
+    browser_without_its_sandbox: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Required {
+    Claimed,
+    Checked,
+    Verified,
+}
+
+impl Eval {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        let evaluation = match self.command {
+            Some(EvalCommand::Compare { old, new }) => return eval::compare(gyrus, &old, &new),
+            None => self.evaluation,
+        };
+        stopped::check(gyrus)?;
+        let without = evaluation.browser_without_its_sandbox;
+        let wish = Wish {
+            suites: evaluation.suites,
+            miniwob: evaluation.miniwob,
+            model: evaluation.model,
+            jobs: usize::try_from(evaluation.jobs).unwrap_or(1),
+            repeat: evaluation.repeat,
+            only: evaluation.only,
+            report: evaluation.report,
+            json: evaluation.json,
+            required: match evaluation.require {
+                Required::Claimed => Strength::Claimed,
+                Required::Checked => Strength::Checked,
+                Required::Verified => Strength::Verified,
+            },
+            arguments: match without {
+                true => vec!["--browser-without-its-sandbox".to_owned()],
+                false => Vec::new(),
+            },
+        };
+        eval::evaluate(gyrus, &wish)
+    }
+}

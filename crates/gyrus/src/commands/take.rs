@@ -1,0 +1,173 @@
+//! `gyrus take`, and what it shares with `gyrus browser login`
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write, stdout},
+    os::unix::fs::OpenOptionsExt,
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use clap::Args;
+use gyrus_contract::RunId;
+use gyrus_journal::Store;
+use gyrus_kernel::log_name;
+use gyrus_screen::has_display;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    time::timeout,
+};
+
+use super::resume;
+use crate::{
+    Gyrus,
+    console::put,
+    drive,
+    exit::Code,
+    failure::Failure,
+    home::Home,
+    new_run, own_child,
+    select::{self, short},
+    takeover::{self, Told, Wanted},
+    terminal,
+};
+
+/// The run answers at once unless it has something in hand.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Take a run's browser over: log in, solve a captcha, do a step yourself
+///
+/// Opens a page that shows the run's browser and takes your mouse and keyboard. The run does
+/// nothing until you give it back, there or by ending this command; nothing that you see or type
+/// is kept.
+#[derive(Args)]
+pub(crate) struct Take {
+    /// The run: `last`, its id, or the start or end of it (default: the one at work in this folder)
+    run: Option<String>,
+}
+
+impl Take {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        own_child::refuse("take a browser over")?;
+        let (home, store) = (gyrus.home()?, gyrus.store()?);
+        let run = match &self.run {
+            Some(given) => root(&store, select::find(&store, given)?)?,
+            None => new_run::at_work_in(&store, &new_run::workspace(&home, None)?)?,
+        };
+        let name = short(&run.to_string()).to_owned();
+        if store.holder(&log_name(run))?.is_none() {
+            return Err(Failure::usage(format!("run {name} is not at work"))
+                .hint(format!("let it go on first: gyrus resume {name}")));
+        }
+        let by = terminal::person(&gyrus.environment, "page");
+        let runtime = drive::runtime()?;
+        let taken = runtime.block_on(take(&home, run, &Wanted { by }));
+        runtime.shutdown_background();
+        taken?;
+        put(&format!("run {name} has its browser again\n"))?;
+        Ok(Code::Reached)
+    }
+}
+
+/// The run that a person started.
+fn root(store: &Store, mut run: RunId) -> Result<RunId, Failure> {
+    while let Some(parent) = resume::settings(store, run)?.started.parent {
+        run = parent.run;
+    }
+    Ok(run)
+}
+
+async fn take(home: &Home, run: RunId, wanted: &Wanted) -> Result<(), Failure> {
+    let name = short(&run.to_string()).to_owned();
+    let stream = takeover::knock(home, run).await.map_err(|error| {
+        Failure::failed(format!("run {name} has no browser to take over"))
+            .because(&error)
+            .hint("it has one if it was started with --screen browser or --url")
+    })?;
+    let (reader, mut writer) = stream.into_split();
+    let text = serde_json::to_string(wanted)
+        .map_err(|error| Failure::failed("the request is no JSON").because(&error))?;
+    writer.write_all(format!("{text}\n").as_bytes()).await?;
+    let mut lines = BufReader::new(reader).lines();
+    let mut page = None;
+    loop {
+        let next = match timeout(SOON, lines.next_line()).await {
+            Ok(line) => line?,
+            Err(_) if page.is_none() => {
+                put("waiting until the run has finished what it has in hand …\n")?;
+                lines.next_line().await?
+            }
+            Err(_) => lines.next_line().await?,
+        };
+        let told = next.and_then(|line| serde_json::from_str(&line).ok());
+        match told {
+            Some(Told::At(address)) => page = Some(Page::open(home, &address)?),
+            Some(Told::GivenBack { .. }) => return Ok(()),
+            Some(Told::No { why }) => {
+                return Err(Failure::failed(format!(
+                    "the browser of run {name} is not yours: {why}"
+                )));
+            }
+            None => {
+                return Err(
+                    Failure::failed(format!("the process of run {name} has gone"))
+                        .hint(format!("to go on with it: gyrus resume {name}")),
+                );
+            }
+        }
+    }
+}
+
+/// A page that a person is told of. Dropping it removes what opened it.
+pub(super) struct Page {
+    /// Leads there. A program's arguments can be read by everybody, and the address lets in.
+    way: Option<PathBuf>,
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        if let Some(way) = &self.way {
+            let _ = fs::remove_file(way);
+        }
+    }
+}
+
+impl Page {
+    /// Says where it is, and opens it where there is a desktop.
+    pub(super) fn open(home: &Home, address: &str) -> Result<Self, Failure> {
+        writeln!(stdout(), "{address}")?;
+        put("open this page; the browser is yours until you give it back there, or end this\n")?;
+        let way = match has_display() {
+            true => way_to(home, address).ok(),
+            false => None,
+        };
+        if let Some(way) = &way {
+            // Whoever has no opener opens it by hand.
+            let _ = Command::new("xdg-open")
+                .arg(way)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn();
+        }
+        Ok(Self { way })
+    }
+}
+
+/// A file of the person's own that leads to an address.
+fn way_to(home: &Home, address: &str) -> io::Result<PathBuf> {
+    let folder = takeover::folder(home);
+    fs::create_dir_all(&folder)?;
+    let way = folder.join(format!("{}.html", uuid::Uuid::now_v7()));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&way)?;
+    writeln!(
+        file,
+        "<!doctype html><meta http-equiv=\"refresh\" content=\"0;url={address}\">"
+    )?;
+    Ok(way)
+}

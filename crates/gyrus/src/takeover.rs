@@ -1,0 +1,223 @@
+//! Where `gyrus take` reaches the process that drives a run, which alone has its browser: a socket
+//! in gyrus's own folder, where no command of a run comes. It carries a line of JSON each way, and
+//! whoever lets go of it has given the browser back.
+
+use std::{
+    fs::{self, DirBuilder, File, Permissions},
+    io,
+    os::{
+        fd::AsRawFd,
+        unix::fs::{DirBuilderExt, PermissionsExt},
+    },
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use gyrus_contract::{Principal, RunId};
+use gyrus_journal::Store;
+use gyrus_kernel::Takeovers;
+use gyrus_screen::Browser;
+use serde::{Deserialize, Serialize};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{UnixListener, UnixStream, unix::OwnedWriteHalf},
+    sync::Mutex,
+    task::JoinHandle,
+};
+
+use crate::{
+    approvals::{self, Answer, Reach},
+    failure::Failure,
+    home::Home,
+    own_child,
+};
+
+/// No line is longer, in bytes.
+const LINE: u64 = 16 * 1024;
+
+/// Who asks for the browser.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Wanted {
+    pub(crate) by: Principal,
+}
+
+/// What is told to whoever asked.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Told {
+    /// The address of the page.
+    At(String),
+    /// It is the run's again, after these words.
+    GivenBack { words: Option<String> },
+    /// It cannot be had, or was lost.
+    No { why: String },
+}
+
+/// The door of one run. Dropping it takes the browser back from whoever has it.
+pub(crate) struct Door {
+    task: JoinHandle<()>,
+    socket: PathBuf,
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.task.abort();
+        // One that stays leads nowhere.
+        let _ = fs::remove_file(&self.socket);
+    }
+}
+
+/// The run that a door leads to.
+pub(crate) struct Behind {
+    pub(crate) store: Store,
+    pub(crate) run: RunId,
+    pub(crate) takeovers: Takeovers,
+    pub(crate) browser: Arc<Browser>,
+}
+
+/// The folder of all doors.
+pub(crate) fn folder(home: &Home) -> PathBuf {
+    home.state.join("take")
+}
+
+/// A socket of any folder, whose path may be longer than a socket's may be.
+fn short_path(folder: &Path, run: RunId) -> io::Result<(File, PathBuf)> {
+    let folder = File::open(folder)?;
+    let path = PathBuf::from(format!("/proc/self/fd/{}/{run}", folder.as_raw_fd()));
+    Ok((folder, path))
+}
+
+/// Knocks at the door of a run.
+pub(crate) async fn knock(home: &Home, run: RunId) -> io::Result<UnixStream> {
+    let (_folder, path) = short_path(&folder(home), run)?;
+    UnixStream::connect(path).await
+}
+
+impl Door {
+    /// Opens it, for as long as this lives.
+    pub(crate) fn open(home: &Home, behind: Behind) -> io::Result<Self> {
+        let folder = folder(home);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)?;
+        let socket = folder.join(behind.run.to_string());
+        // Of a process that was killed: this one holds the run now.
+        let _ = fs::remove_file(&socket);
+        let (_folder, path) = short_path(&folder, behind.run)?;
+        let listener = UnixListener::bind(path)?;
+        fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
+        let behind = Arc::new(behind);
+        let turn = Arc::new(Mutex::new(()));
+        let task = tokio::spawn(async move {
+            let mut visits = tokio::task::JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (behind, turn) = (behind.clone(), turn.clone());
+                visits.spawn(async move { visit(&behind, &turn, stream).await });
+            }
+        });
+        Ok(Self { task, socket })
+    }
+}
+
+async fn visit(behind: &Behind, turn: &Mutex<()>, stream: UnixStream) {
+    let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+    let pid = pid.and_then(|pid| u32::try_from(pid).ok());
+    let (reader, mut writer) = stream.into_split();
+    let mut reader = BufReader::new(reader.take(LINE));
+    let mut asked = String::new();
+    let read = reader.read_line(&mut asked).await;
+    let no = |why: &str| Told::No {
+        why: why.to_owned(),
+    };
+    let told = match (read, serde_json::from_str(&asked), turn.try_lock()) {
+        _ if pid.is_none_or(own_child::is_below_a_keeper) => {
+            no("a command of a run cannot take a browser over")
+        }
+        (Ok(_), Ok(wanted), Ok(_turn)) => hand_out(behind, &wanted, &mut reader, &writer).await,
+        (_, _, Err(_)) => no("somebody has it already"),
+        _ => no("its gyrus speaks otherwise; is it another version?"),
+    };
+    // Whoever left does not wait for it.
+    let _ = writer.write_all(line(&told).as_bytes()).await;
+}
+
+fn line(told: &Told) -> String {
+    let text = serde_json::to_string(told).unwrap_or_default();
+    format!("{text}\n")
+}
+
+type Lines = BufReader<tokio::io::Take<tokio::net::unix::OwnedReadHalf>>;
+
+/// Hands the browser out until it is given back; what to say then.
+async fn hand_out(
+    behind: &Behind,
+    wanted: &Wanted,
+    reader: &mut Lines,
+    writer: &OwnedWriteHalf,
+) -> Told {
+    let no = |why: String| Told::No { why };
+    let takeover = tokio::select! {
+        begun = behind.takeovers.begin(wanted.by.clone()) => match begun {
+            Ok(Some(takeover)) => takeover,
+            Ok(None) => return no("the run is over".to_owned()),
+            Err(error) => return no(error.to_string()),
+        },
+        () = let_go(reader) => return no("it was no longer wanted".to_owned()),
+    };
+    let taken = behind.browser.take_over(|address| {
+        // A line fits into an empty socket; whoever does not get it lets go.
+        let _ = writer.try_write(line(&Told::At(address.to_owned())).as_bytes());
+    });
+    let (told, words) = tokio::select! {
+        taken = taken => match taken {
+            Ok(given) => (Told::GivenBack { words: given.words.clone() }, given.words),
+            Err(error) => (no(error.to_string()), None),
+        },
+        () = takeover.interrupted() => (no("the run was told to stop".to_owned()), None),
+        () = let_go(reader) => (Told::GivenBack { words: None }, None),
+    };
+    let said = match &told {
+        Told::GivenBack { .. } => say(behind, &wanted.by, words.as_deref()),
+        _ => Ok(()),
+    };
+    match (takeover.end(words.as_deref()).await, said) {
+        (Ok(()), Ok(())) => told,
+        (Err(error), _) => no(error.to_string()),
+        (_, Err(failure)) => no(failure.message),
+    }
+}
+
+/// Waits until the other side is gone.
+async fn let_go(reader: &mut Lines) {
+    let mut rest = [0; 64];
+    while reader.read(&mut rest).await.is_ok_and(|count| count > 0) {}
+}
+
+/// Tells the run what the person said: as the answer, if it asked them to take over.
+fn say(behind: &Behind, by: &Principal, words: Option<&str>) -> Result<(), Failure> {
+    let Behind { store, run, .. } = behind;
+    for open in approvals::open(store, *run)? {
+        if approvals::asks_to_take_over(store, &open)? {
+            let yes = Answer::Yes {
+                words: Some(words.unwrap_or_default().to_owned()),
+                reach: Reach::Once,
+            };
+            // If it was answered meanwhile, that answer counts.
+            let _ = approvals::answer(store, &open, by.clone(), yes)?;
+            return Ok(());
+        }
+    }
+    let Some(words) = words else { return Ok(()) };
+    // A child that works on the page hears it, and whoever sent it.
+    for run in approvals::under_way(store, *run)? {
+        let text = words.to_owned();
+        approvals::send(
+            store,
+            run,
+            by.clone(),
+            gyrus_contract::MessageBody::Steer { text },
+        )?;
+    }
+    Ok(())
+}

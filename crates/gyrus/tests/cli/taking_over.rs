@@ -1,0 +1,420 @@
+//! A person takes a run's browser over, by the page's own requests, and gives it back.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::{Child, ChildStdout, Command, Stdio},
+    thread,
+};
+
+use gyrus_kernel::Entry;
+use serde_json::{Value, json};
+
+use crate::{
+    browsing::{browsing, ended, has_browser},
+    support::{PATIENCE, Said, World, said},
+};
+
+/// What the person types, and nobody but the site may ever see.
+const SECRET: &str = "correct-horse-battery";
+
+/// Asks for a person, and finishes when the site knows who it is and the person has said so.
+const ASKS: &str = r#"
+[[reply]]
+when = "Who are you"
+text = '''{"note": "a login", "actions": [{"do": "hand_over", "reason": "log in, please"}]}'''
+[[reply]]
+when = "Welcome Ada"
+find = { word = '(I logged in)', token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "{{word}}", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "Heard: {{word}}."}]}'''
+"#;
+
+/// Asks for leave to send the form, and is told otherwise meanwhile.
+const INTERRUPTED: &str = r#"
+[[reply]]
+find = { who = '(\w+) textbox "Name"', send = '(\w+) button "Log in"' }
+text = '''{"note": "fill in", "actions": [{"do": "type_text", "on": "{{who}}", "text": "Eve"}, {"do": "click", "on": "{{send}}"}]}'''
+[[reply]]
+when = "Welcome Ada"
+find = { word = '(it is me, Ada)', token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "{{word}}", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "Heard: {{word}}."}]}'''
+"#;
+
+/// Fields at known places of a page of 1280 by 800 pixels.
+const LOGIN: &str = r#"<!doctype html><title>Who are you?</title><h1>Who are you?</h1>
+<style>label, button { position: absolute; left: 100px; } input, button { width: 300px; height: 40px }</style>
+<form method="post" action="/in">
+<label style="top: 100px">Name <input name="who" style="position: absolute; left: 100px"></label>
+<label style="top: 200px">Password <input name="word" type="password" style="position: absolute; left: 100px"></label>
+<button style="top: 300px">Log in</button>
+</form>"#;
+
+const NAME: (f64, f64) = (350.0, 120.0);
+const PASSWORD: (f64, f64) = (350.0, 220.0);
+const SEND: (f64, f64) = (250.0, 320.0);
+
+/// Lets in who knows the password.
+fn site() -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else { continue };
+            // A browser opens connections that it may never use.
+            thread::spawn(move || answer(stream));
+        }
+    });
+    address
+}
+
+fn answer(mut stream: TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (mut first, mut length) = (String::new(), 0);
+    reader.read_line(&mut first)?;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 || line == "\r\n" {
+            break;
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let wanted = format!("who=Ada&word={SECRET}");
+    let page = match String::from_utf8_lossy(&body) == wanted {
+        true => "<!doctype html><title>Welcome</title><p role=status>Welcome Ada</p>",
+        false => LOGIN,
+    };
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}",
+        page.len()
+    )
+}
+
+/// A process that does not outlive its test.
+struct Held(Option<Child>);
+
+impl Held {
+    fn ends(mut self) -> Said {
+        ended(self.0.take().unwrap())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A run that has come to its question.
+fn asking(world: &World, goal: &str, site: &str) -> Held {
+    let arguments = [
+        "run",
+        goal,
+        "--url",
+        site,
+        "--on-ask",
+        "wait",
+        "--require",
+        "claimed",
+    ];
+    let run = Held(Some(browsing(world, &arguments).spawn().unwrap()));
+    world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
+    run
+}
+
+/// A person's browser, as far as the page goes.
+struct Person {
+    command: Held,
+    out: BufReader<ChildStdout>,
+    port: u16,
+    token: String,
+    key: String,
+}
+
+impl Person {
+    fn takes(world: &World) -> Self {
+        let mut command: Command = browsing(world, &["take"]);
+        let mut command = command.stderr(Stdio::inherit()).spawn().unwrap();
+        let mut out = BufReader::new(command.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("http://127.0.0.1:").unwrap();
+        let (port, token) = address.split_once("/#").unwrap();
+        assert_eq!(token.len(), 32, "128 bits");
+        Self {
+            command: Held(Some(command)),
+            out,
+            port: port.parse().unwrap(),
+            token: token.to_owned(),
+            key: String::new(),
+        }
+    }
+
+    /// Status and body of a request, with these headers besides.
+    fn asks(&self, line: &str, headers: &str, body: &str) -> (u16, String) {
+        let mut stream = self.sends(line, headers, body);
+        let mut all = String::new();
+        stream.read_to_string(&mut all).unwrap();
+        let (head, body) = all.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        assert!(
+            head.to_lowercase().contains("cache-control: no-store"),
+            "{head}"
+        );
+        assert!(!head.to_lowercase().contains("access-control"), "{head}");
+        (status, body.to_owned())
+    }
+
+    fn sends(&self, line: &str, headers: &str, body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let length = body.len();
+        // Of this version answers end with the connection.
+        write!(
+            stream,
+            "{line} HTTP/1.0\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        stream
+    }
+
+    fn own(&self) -> String {
+        let port = self.port;
+        format!(
+            "Host: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\nX-Gyrus-Key: {}\r\n",
+            self.key
+        )
+    }
+
+    fn opens(&mut self) {
+        let (status, key) = self.asks("POST /open", &self.own(), &self.token);
+        assert_eq!(status, 200);
+        self.key = key;
+    }
+
+    fn does(&self, what: &Value) {
+        let (status, said) = self.asks("POST /did", &self.own(), &what.to_string());
+        assert_eq!((status, said.as_str()), (200, ""), "{what}");
+    }
+
+    fn clicks(&self, (x, y): (f64, f64)) {
+        let event = |kind: &str, buttons: u32| {
+            json!({
+                "do": "mouse", "kind": kind, "x": x / 1280.0, "y": y / 800.0, "button": "left",
+                "buttons": buttons, "count": 1, "held": 0,
+            })
+        };
+        self.does(&json!([event("down", 1), event("up", 0)]));
+    }
+
+    fn types(&self, text: &str) {
+        self.does(&json!([{"do": "text", "text": text}]));
+    }
+
+    /// Looks until a picture has come and the words about the page have these in them.
+    fn sees(&self, wanted: &str) {
+        let stream = self.sends("GET /live", &self.own(), "");
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        while line != "\r\n" {
+            line.clear();
+            stream.read_line(&mut line).unwrap();
+        }
+        let (mut picture, mut words) = (false, false);
+        while !(picture && words) {
+            let mut head = [0; 5];
+            stream.read_exact(&mut head).unwrap();
+            let length = u32::from_be_bytes(head[..4].try_into().unwrap());
+            let mut bytes = vec![0; length as usize];
+            stream.read_exact(&mut bytes).unwrap();
+            match head[4] {
+                0 => words |= String::from_utf8(bytes).unwrap().contains(wanted),
+                _ => picture |= bytes.starts_with(&[0xff, 0xd8, 0xff]),
+            }
+        }
+    }
+
+    fn logs_in(&self) {
+        self.clicks(NAME);
+        self.does(&json!([{"do": "key", "key": "Control+a"}]));
+        self.types("Ada");
+        self.clicks(PASSWORD);
+        self.types(SECRET);
+        self.clicks(SEND);
+        self.sees("Welcome");
+    }
+
+    fn gives_back(mut self, words: &str) {
+        assert_eq!(self.asks("POST /back", &self.own(), words).0, 204);
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).unwrap();
+        let ended = self.command.0.take().unwrap().wait().unwrap();
+        assert!(ended.success(), "{rest}");
+    }
+}
+
+/// Nothing below a folder holds these bytes.
+fn is_nowhere(folder: &Path, bytes: &[u8]) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            is_nowhere(&path, bytes);
+        } else if let Ok(content) = fs::read(&path) {
+            let found = content.windows(bytes.len()).any(|part| part == bytes);
+            assert!(
+                !found,
+                "{} is in {}",
+                String::from_utf8_lossy(bytes),
+                path.display()
+            );
+        }
+    }
+}
+
+/// What the journal says between the beginning and the end of the only take-over.
+fn meanwhile(entries: &[Entry]) -> (&[Entry], &Entry) {
+    let began = entries
+        .iter()
+        .position(|entry| matches!(entry, Entry::TakeoverStarted(_)));
+    let ended = entries
+        .iter()
+        .position(|entry| matches!(entry, Entry::TakeoverEnded(_)));
+    (
+        &entries[began.unwrap() + 1..ended.unwrap()],
+        &entries[ended.unwrap()],
+    )
+}
+
+#[test]
+fn a_person_logs_in_for_a_run_that_asks_for_it() {
+    if !has_browser() {
+        return;
+    }
+    let (world, site) = (World::new(ASKS), site());
+    let goal = format!("see who I am at {site}");
+    let run = asking(&world, &goal, &site);
+    let mut person = Person::takes(&world);
+    world.wait_for(|entry| matches!(entry, Entry::TakeoverStarted(_)));
+    let token = person.token.clone();
+
+    // Everybody gets the empty page; nobody gets further without the token, from elsewhere, or
+    // under another name.
+    let own = person.own();
+    let status = |line: &str, headers: &str, body: &str| person.asks(line, headers, body).0;
+    assert_eq!(status("GET /", &own, ""), 200);
+    assert_eq!(status("GET /live", &own, ""), 403);
+    assert_eq!(status("POST /did", &own, "[]"), 403);
+    assert_eq!(status("POST /open", &own, &"0".repeat(32)), 403);
+    let elsewhere = own.replace("Host: 127.0.0.1", "Host: evil.example");
+    assert_eq!(status("GET /", &elsewhere, ""), 403);
+    let from_elsewhere = own.replace("Origin: http://127.0.0.1", "Origin: http://evil.example");
+    assert_eq!(status("POST /open", &from_elsewhere, &token), 403);
+    let framed = format!("{own}Sec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: iframe\r\n");
+    assert_eq!(status("GET /", &framed, ""), 403);
+    let followed = framed.replace("iframe", "document");
+    assert_eq!(status("GET /", &followed, ""), 200);
+    let without = format!("Host: 127.0.0.1:{}\r\n", person.port);
+    assert_eq!(status("POST /open", &without, &token), 403);
+
+    person.opens();
+    assert_eq!(
+        person.asks("POST /open", &person.own(), &token).0,
+        403,
+        "used up"
+    );
+    said(browsing(&world, &["take", "last"]).output().unwrap())
+        .exits(1)
+        .says("somebody has it already");
+    person.sees("Who are you?");
+    person.logs_in();
+    let key = person.key.clone();
+    person.gives_back("I logged in");
+
+    let ended = run.ends().exits(0);
+    assert!(ended.out.contains("Heard: I logged in."), "{ended:#?}");
+    let entries = world.entries();
+    let (between, end) = meanwhile(&entries);
+    assert!(
+        between
+            .iter()
+            .all(|entry| matches!(entry, Entry::ApprovalAnswered(_))),
+        "{between:#?}"
+    );
+    let Entry::TakeoverEnded(end) = end else {
+        unreachable!()
+    };
+    assert_eq!(end.words.as_deref(), Some("I logged in"));
+    assert_eq!(end.by.id, "tester");
+    for secret in [SECRET, &token, &key] {
+        is_nowhere(&world.path("home"), secret.as_bytes());
+    }
+    is_nowhere(&world.path("home"), &[0xff, 0xd8, 0xff, 0xe0]);
+    world.gyrus(&["replay", "last"]).exits(0);
+    world.gyrus(&["show", "last"]).exits(0);
+}
+
+#[test]
+fn what_was_decided_before_a_person_had_the_page_is_not_done() {
+    if !has_browser() {
+        return;
+    }
+    let (world, site) = (World::new(INTERRUPTED), site());
+    let goal = format!("log in as Eve at {site}");
+    let run = asking(&world, &goal, &site);
+    let mut person = Person::takes(&world);
+    person.opens();
+    person.logs_in();
+    person.gives_back("it is me, Ada");
+    world.gyrus(&["approve", "last"]).exits(0);
+    let ended = run.ends().exits(0);
+    assert!(ended.out.contains("Heard: it is me, Ada."), "{ended:#?}");
+    is_nowhere(&world.path("home"), SECRET.as_bytes());
+}
+
+#[test]
+fn ending_the_command_gives_the_browser_back_and_an_interrupt_takes_it() {
+    if !has_browser() {
+        return;
+    }
+    let (world, site) = (World::new(ASKS), site());
+    let goal = format!("see who I am at {site}");
+    let run = asking(&world, &goal, &site);
+    drop(Person::takes(&world));
+    world.wait_for(|entry| matches!(entry, Entry::TakeoverEnded(_)));
+    // It counts as an answer: the run asks no more.
+    world.wait_for(|entry| matches!(entry, Entry::ApprovalAnswered(_)));
+    world.gyrus(&["stop", "last"]).exits(0);
+    run.ends();
+    world
+        .gyrus(&["take", "last"])
+        .exits(2)
+        .says("is not at work");
+}
+
+#[test]
+fn where_nobody_is_asked_nobody_takes_over() {
+    if !has_browser() {
+        return;
+    }
+    let nobody = r#"
+[[reply]]
+text = '''{"note": "a login", "actions": [{"do": "hand_over", "reason": "log in, please"}]}'''
+[[reply]]
+when = "asks nobody"
+find = { token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "alone", "actions": [{"do": "finish", "token": "{{token}}", "reached": false, "answer": "It needs a login."}]}'''
+"#;
+    let (world, site) = (World::new(nobody), site());
+    let arguments = ["run", "look", "--url", &site, "--approve", "never"];
+    let ended = said(browsing(&world, &arguments).output().unwrap());
+    ended.says("It needs a login.");
+}

@@ -1,0 +1,80 @@
+//! A person takes a run's screen over. The run begins nothing meanwhile, not even a look; the
+//! journal says who had it, for how long and what they told the run, and nothing else of it.
+
+use std::time::Instant;
+
+use gyrus_contract::Principal;
+use gyrus_journal::Writer;
+use tokio::sync::OwnedRwLockWriteGuard;
+
+use crate::{Controls, Kernel, Stop, TakeoverEnded, TakeoverStarted, log::Log};
+
+/// Where one run's screen is taken over. Clones speak of the same run.
+#[derive(Clone)]
+pub struct Takeovers {
+    kernel: Kernel,
+    writer: Writer,
+    controls: Controls,
+}
+
+impl Takeovers {
+    pub(crate) fn new(kernel: Kernel, writer: Writer, controls: Controls) -> Self {
+        Self {
+            kernel,
+            writer,
+            controls,
+        }
+    }
+
+    /// Waits until the run has nothing in hand, and lets nothing begin while what is returned
+    /// lives; `None` when the run is over.
+    ///
+    /// # Errors
+    /// When the journal fails.
+    pub async fn begin(&self, by: Principal) -> Result<Option<Takeover>, Stop> {
+        let Some(alone) = self.controls.alone().await else {
+            return Ok(None);
+        };
+        let log = Log::live(self.writer.clone())?;
+        log.append(TakeoverStarted { by: by.clone() })?;
+        log.barrier().await?;
+        Ok(Some(Takeover {
+            of: self.clone(),
+            log,
+            by,
+            since: Instant::now(),
+            _alone: alone,
+        }))
+    }
+}
+
+/// A screen that a person has. Dropped without [`Takeover::end`], the journal does not say how
+/// long.
+pub struct Takeover {
+    of: Takeovers,
+    log: Log,
+    by: Principal,
+    since: Instant,
+    _alone: OwnedRwLockWriteGuard<bool>,
+}
+
+impl Takeover {
+    /// Waits until the run is to pause or stop, which no person at its screen holds up.
+    pub async fn interrupted(&self) {
+        self.of.controls.paused().await;
+    }
+
+    /// The screen is the run's again.
+    ///
+    /// # Errors
+    /// When the journal fails.
+    pub async fn end(self, words: Option<&str>) -> Result<(), Stop> {
+        let redactor = &self.of.kernel.organs().redactor;
+        self.log.append(TakeoverEnded {
+            by: self.by,
+            took_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),
+            words: words.map(|words| redactor.redact(words).into_owned()),
+        })?;
+        self.log.barrier().await
+    }
+}

@@ -1,0 +1,346 @@
+//! The task's own checks: what a person says must hold when the goal is reached.
+
+use std::{fmt, str::FromStr};
+
+use gyrus_contract::{Evidence, ToolCall, View};
+use gyrus_kernel::{Run, Stop};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::reactive::words::cut;
+
+/// Of what a check says, in characters.
+const SAYS: usize = 400;
+
+/// What must hold. Written as `text:…`, `url:…`, `file:PATH`, `file:PATH contains TEXT`, `js:…`;
+/// everything else is a command line.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Check {
+    /// A command that must end with exit code 0, in the workspace, behind the gate.
+    Command(String),
+    /// Words that stand on the page at the end, whatever their case and white space.
+    Text(String),
+    /// The address at the end; `*` stands for anything.
+    Url(String),
+    /// A file of the workspace, and perhaps words in one of its lines.
+    File {
+        /// Relative to the workspace, or absolute.
+        path: String,
+        /// What a line of it must hold.
+        contains: Option<String>,
+    },
+    /// A JavaScript expression, evaluated in the page at the end; a promise is awaited. It must be
+    /// truthy.
+    Script(String),
+}
+
+/// Why something is no check.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{given}` is no check: {why}; a check is a command, text:WORDS, url:ADDRESS, file:PATH, \
+         `file:PATH contains TEXT` or js:EXPRESSION"
+)]
+pub struct BadCheck {
+    given: String,
+    why: &'static str,
+}
+
+impl FromStr for Check {
+    type Err = BadCheck;
+
+    fn from_str(given: &str) -> Result<Self, BadCheck> {
+        let (kind, rest) = match given.split_once(':') {
+            Some((kind @ ("text" | "url" | "file" | "js" | "cmd"), rest)) => (kind, rest.trim()),
+            _ => ("cmd", given.trim()),
+        };
+        if rest.is_empty() {
+            let why = "nothing follows";
+            let given = given.to_owned();
+            return Err(BadCheck { given, why });
+        }
+        Ok(match kind {
+            "text" => Check::Text(rest.to_owned()),
+            "url" => Check::Url(rest.to_owned()),
+            "js" => Check::Script(rest.to_owned()),
+            "file" => match rest.split_once(" contains ") {
+                Some((path, words)) => Check::File {
+                    path: path.trim().to_owned(),
+                    contains: Some(words.trim().to_owned()),
+                },
+                None => Check::File {
+                    path: rest.to_owned(),
+                    contains: None,
+                },
+            },
+            _ => Check::Command(rest.to_owned()),
+        })
+    }
+}
+
+impl TryFrom<String> for Check {
+    type Error = BadCheck;
+    fn try_from(given: String) -> Result<Self, BadCheck> {
+        given.parse()
+    }
+}
+
+impl From<Check> for String {
+    fn from(check: Check) -> String {
+        check.to_string()
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Check::Command(line) => write!(f, "cmd:{line}"),
+            Check::Text(words) => write!(f, "text:{words}"),
+            Check::Url(address) => write!(f, "url:{address}"),
+            Check::File { path, contains } => match contains {
+                None => write!(f, "file:{path}"),
+                Some(words) => write!(f, "file:{path} contains {words}"),
+            },
+            Check::Script(expression) => write!(f, "js:{expression}"),
+        }
+    }
+}
+
+impl Check {
+    /// Whether it looks at a page.
+    pub fn needs_a_screen(&self) -> bool {
+        match self {
+            Check::Text(_) | Check::Url(_) | Check::Script(_) => true,
+            Check::Command(_) | Check::File { .. } => false,
+        }
+    }
+
+    /// The script that a person typed, for whoever judges calls.
+    pub fn script(&self) -> Option<&str> {
+        match self {
+            Check::Script(expression) => Some(expression),
+            _ => None,
+        }
+    }
+}
+
+/// What became of a check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Checked {
+    pub(super) check: String,
+    pub(super) passed: bool,
+    /// What was found instead.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) says: String,
+}
+
+impl Checked {
+    fn passed(check: &Check) -> Self {
+        Self {
+            check: check.to_string(),
+            passed: true,
+            says: String::new(),
+        }
+    }
+
+    fn failed(check: &Check, says: &str) -> Self {
+        Self {
+            check: check.to_string(),
+            passed: false,
+            says: cut(says, SAYS),
+        }
+    }
+
+    fn by(check: &Check, held: bool, says: &str) -> Self {
+        match held {
+            true => Self::passed(check),
+            false => Self::failed(check, says),
+        }
+    }
+
+    pub(super) fn evidence(&self, cycle: u32) -> Evidence {
+        Evidence {
+            what: format!("the check {} passed", self.check),
+            at: format!("step {cycle}"),
+        }
+    }
+}
+
+/// Does all checks, in order. Those that look at the page share one look.
+pub(super) async fn perform(run: &mut Run, checks: &[Check]) -> Result<Vec<Checked>, Stop> {
+    let looks = |check: &Check| matches!(check, Check::Text(_) | Check::Url(_));
+    let view = match checks.iter().any(looks) {
+        true => run.look(false).await?,
+        false => Err(String::new()),
+    };
+    let mut done = Vec::new();
+    for check in checks {
+        let checked = match check {
+            Check::Text(words) => on_page(check, &view, |view| match says(view, words) {
+                true => None,
+                false => Some(format!("the page at {} does not say that", view.address)),
+            }),
+            Check::Url(wanted) => {
+                on_page(check, &view, |view| match is_like(&view.address, wanted) {
+                    true => None,
+                    false => Some(format!("the page is {}", view.address)),
+                })
+            }
+            Check::Command(line) => {
+                let call = ToolCall::new("shell", json!({ "command": line }));
+                let seen = run.call(&call).await?;
+                Checked::by(check, !seen.is_error, &seen.text.text)
+            }
+            Check::Script(expression) => {
+                let call = ToolCall::new("evaluate", json!({ "expression": expression }));
+                let seen = run.call(&call).await?;
+                Checked::by(check, !seen.is_error, &seen.text.text)
+            }
+            Check::File { path, contains } => file(run, check, path, contains.as_deref()).await?,
+        };
+        run.note("verification.check", 1, &checked)?;
+        done.push(checked);
+    }
+    Ok(done)
+}
+
+fn on_page(
+    check: &Check,
+    view: &Result<View, String>,
+    wrong: impl Fn(&View) -> Option<String>,
+) -> Checked {
+    match view {
+        Err(why) => Checked::failed(check, &format!("the page cannot be seen: {why}")),
+        Ok(view) => match wrong(view) {
+            None => Checked::passed(check),
+            Some(says) => Checked::failed(check, &says),
+        },
+    }
+}
+
+async fn file(
+    run: &mut Run,
+    check: &Check,
+    path: &str,
+    contains: Option<&str>,
+) -> Result<Checked, Stop> {
+    let call = match contains {
+        None => ToolCall::new("read", json!({ "path": path })),
+        // The words as they are, not as a pattern.
+        Some(words) => {
+            let pattern = escaped(words);
+            let arguments = json!({ "path": path, "pattern": pattern, "mode": "files" });
+            ToolCall::new("search", arguments)
+        }
+    };
+    let seen = run.call(&call).await?;
+    let text = &seen.text.text;
+    let found = !seen.is_error && (contains.is_none() || !text.contains("(no match;"));
+    let says = match seen.is_error {
+        true => text.as_str(),
+        false => "the file does not hold that",
+    };
+    Ok(Checked::by(check, found, says))
+}
+
+/// `words` as a regular expression that matches only them.
+fn escaped(words: &str) -> String {
+    let mut pattern = String::new();
+    for letter in words.chars() {
+        if letter.is_ascii_punctuation() {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
+}
+
+/// Whether the page says `words`, whatever their case and white space. A sentence may be several
+/// elements.
+pub(super) fn says(view: &View, words: &str) -> bool {
+    let words = plain(words);
+    !words.is_empty() && plain(&text_of(view)).contains(&words)
+}
+
+/// All that a view says, in reading order.
+pub(super) fn text_of(view: &View) -> String {
+    let mut text = view.title.clone();
+    for element in &view.elements {
+        for said in [Some(&element.name), element.value.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            text.push(' ');
+            text.push_str(said);
+        }
+    }
+    text
+}
+
+fn plain(text: &str) -> String {
+    let lower = text.to_lowercase();
+    lower.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether an address is as `wanted` says, where `*` stands for anything.
+fn is_like(address: &str, wanted: &str) -> bool {
+    let mut parts = wanted.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = address.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty() || rest == "/";
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_what_is_meant() {
+        let written = [
+            "text:Thank you, Ada",
+            "url:http://127.0.0.1:8080/thanks*",
+            "file:out.txt",
+            "file:out.txt contains 12: done",
+            "js:document.title === 'a:b'",
+            "cmd:cargo test",
+        ];
+        for given in written {
+            assert_eq!(given.parse::<Check>().unwrap().to_string(), given);
+        }
+        let command: Check = "test -s a:b".parse().unwrap();
+        assert_eq!(command, Check::Command("test -s a:b".to_owned()));
+        assert!("text:  ".parse::<Check>().is_err());
+        assert!("".parse::<Check>().is_err());
+    }
+
+    #[test]
+    fn addresses_are_compared_whole() {
+        let like = [
+            ("http://a/b", "http://a/b", true),
+            ("http://a/b/", "http://a/b", true),
+            ("http://a/bc", "http://a/b", false),
+            ("http://a/b?x=1", "http://a/b*", true),
+            ("http://a/b/c/d", "http://a/*/d", true),
+            ("http://a/b/c/e", "http://a/*/d", false),
+            ("http://evil/?http://a/b", "http://a/*", false),
+        ];
+        for (address, wanted, expected) in like {
+            assert_eq!(is_like(address, wanted), expected, "{address} {wanted}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What the screen itself says where no model can be asked: how far it changed in its picture
+//! (30 of 100), in its elements (30), and whether it says what the goal speaks of (40).
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::View;
+use serde::Serialize;
+
+use super::check::text_of;
+
+/// A picture whose hash differs in so many of its 64 cells is another picture.
+const ANOTHER_PICTURE: u32 = 12;
+
+/// Shorter words say little.
+const LETTERS: usize = 4;
+
+/// What it comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct Guess {
+    /// 0 to 100.
+    pub(super) score: u8,
+    /// Of 30; what there is no picture for goes to the elements.
+    pub(super) visual: u8,
+    /// Of 30.
+    pub(super) structural: u8,
+    /// Of 40.
+    pub(super) words: u8,
+}
+
+/// Compares the screen before and now.
+pub(super) fn guess(goal: &str, before: &View, now: &View) -> Guess {
+    let structural = changed_elements(before, now);
+    let visual = match (before.hash, now.hash) {
+        (Some(one), Some(other)) => {
+            f64::from((one ^ other).count_ones().min(ANOTHER_PICTURE)) / f64::from(ANOTHER_PICTURE)
+        }
+        _ => structural,
+    };
+    let parts = [
+        (visual, 30.0),
+        (structural, 30.0),
+        (speaks_of(goal, now), 40.0),
+    ];
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most 40"
+    )]
+    let [visual, structural, words] = parts.map(|(share, most)| (share * most).round() as u8);
+    Guess {
+        score: visual + structural + words,
+        visual,
+        structural,
+        words,
+    }
+}
+
+/// The share of elements that are not there both times; half of them is another page.
+fn changed_elements(before: &View, now: &View) -> f64 {
+    let mut counts: BTreeMap<(&str, &str, Option<&str>), i64> = BTreeMap::new();
+    for (view, step) in [(before, 1), (now, -1)] {
+        for element in &view.elements {
+            let key = (&*element.role, &*element.name, element.value.as_deref());
+            *counts.entry(key).or_default() += step;
+        }
+    }
+    let differ: i64 = counts.values().map(|count| count.abs()).sum();
+    let all = before.elements.len() + now.elements.len();
+    #[expect(clippy::cast_precision_loss, reason = "counts of elements")]
+    let share = differ as f64 / all.max(1) as f64;
+    (share * 2.0).min(1.0)
+}
+
+/// The share of the goal's words that stand on the page now; what looks like an error takes half.
+fn speaks_of(goal: &str, now: &View) -> f64 {
+    const ERRORS: &[&str] = &[
+        "error",
+        "failed",
+        "failure",
+        "invalid",
+        "not found",
+        "denied",
+        "try again",
+        "fehler",
+        "ungültig",
+        "erreur",
+        "échec",
+    ];
+    let said = text_of(now).to_lowercase();
+    let mut words: Vec<String> = goal
+        .to_lowercase()
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| word.chars().count() >= LETTERS)
+        .map(str::to_owned)
+        .collect();
+    words.sort();
+    words.dedup();
+    let found = words
+        .iter()
+        .filter(|word| said.contains(word.as_str()))
+        .count();
+    #[expect(clippy::cast_precision_loss, reason = "counts of words")]
+    let share = match words.len() {
+        0 => 0.5,
+        all => found as f64 / all as f64,
+    };
+    match ERRORS.iter().any(|error| said.contains(error)) {
+        true => share / 2.0,
+        false => share,
+    }
+}

@@ -1,0 +1,294 @@
+//! An independent look: a model that did not do the work says from 0 to 100 how well the screen
+//! shows that the goal is reached.
+//!
+//! What it reads was written by pages and by another model, so its answer lifts a claim only
+//! together with what cannot be talked into being: that the run did something, or that the words
+//! it rests on were seen; and not at all where the page speaks to whoever judges.
+
+use gyrus_contract::{Claim, Message, Origin, Part, Purpose, Reply, Role, SystemPart, Text, View};
+use gyrus_kernel::{Ask, Run, Stop, Tools};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::check::{says, text_of};
+use crate::{
+    prompt,
+    reactive::{
+        shown,
+        words::{clean, cut, lines_of_data},
+    },
+};
+
+/// From here on it passes.
+pub(super) const PASSES: u8 = 70;
+
+/// Tokens of a tree.
+const TREE: usize = 900;
+
+/// Tokens of the claim.
+const CLAIM: usize = 600;
+
+/// The most it may write, in tokens: some models think before they answer.
+const OUTPUT: u64 = 2_000;
+
+/// Of reasons, and characters of each.
+const REASONS: usize = 5;
+const REASON: usize = 240;
+
+/// Views in which a quotation is looked for.
+pub(super) const VIEWS: usize = 40;
+
+/// What a model said, as far as it counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Opinion {
+    /// 0 to 100.
+    pub(super) score: u8,
+    /// In its words.
+    pub(super) reasons: Vec<String>,
+    /// Words that were seen and that it rests on.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) quotation: String,
+    /// Why it does not lift the claim though the score would; in our words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) does_not_count: Option<String>,
+    /// It saw the picture.
+    pub(super) with_picture: bool,
+}
+
+/// What there is to judge.
+pub(super) struct Matter<'a> {
+    pub(super) claim: &'a Claim,
+    /// As the screen is now.
+    pub(super) now: &'a View,
+    /// What was seen, the first view first.
+    pub(super) seen: &'a [View],
+    /// Something was done to a page.
+    pub(super) acted: bool,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    score: f64,
+    #[serde(default)]
+    reasons: Vec<String>,
+    #[serde(default)]
+    asks: bool,
+    #[serde(default)]
+    quotation: String,
+}
+
+/// Asks; in words why nobody can say, if so.
+pub(super) async fn perform(
+    run: &mut Run,
+    matter: &Matter<'_>,
+) -> Result<Result<Opinion, String>, Stop> {
+    let mut why = String::new();
+    // A model that sees no pictures judges by the trees.
+    for with_picture in [true, false] {
+        if with_picture && matter.now.frame.is_none() {
+            continue;
+        }
+        match run.consult(question(run, matter, with_picture)).await? {
+            Err(error) => why = error.to_string(),
+            Ok(reply) => match read(&reply) {
+                Err(wrong) => why = wrong,
+                Ok(said) => return Ok(Ok(weigh(said, matter, with_picture))),
+            },
+        }
+    }
+    Ok(Err(why))
+}
+
+fn question(run: &Run, matter: &Matter<'_>, with_picture: bool) -> Ask<'static> {
+    let perception = run.perception();
+    let now = matter.now;
+    let mut parts = Vec::new();
+    let mut say = |text: String, origin| parts.push(Part::Text(Text::new(text, origin)));
+    say(
+        format!(
+            "=== the claim (data) ===\n{}",
+            lines_of_data(&matter.claim.answer, CLAIM)
+        ),
+        Origin::Model,
+    );
+    if let Some(before) = matter.seen.first() {
+        let tree = shown(before, TREE / 2);
+        say(
+            format!("=== the screen before (data) ===\n{tree}"),
+            of_screen(),
+        );
+    }
+    let tree = shown(now, TREE);
+    say(
+        format!("=== the screen now (data) ===\n{tree}"),
+        of_screen(),
+    );
+    if with_picture && let Some(picture) = &now.frame {
+        parts.push(Part::Image(picture.clone()));
+    }
+    let mut lead = prompt::goal(&perception);
+    lead.push(Message {
+        role: Role::User,
+        parts,
+    });
+    Ask {
+        purpose: Purpose::Verify,
+        system: vec![SystemPart {
+            text: prompt::VERIFY.trim_end().to_owned(),
+            cacheable: true,
+        }],
+        lead,
+        memory: None,
+        tail: Vec::new(),
+        tools: Tools::Withheld,
+        output_schema: Some(schema()),
+        max_output_tokens: OUTPUT,
+    }
+}
+
+fn of_screen() -> Origin {
+    Origin::Tool {
+        name: "screen".to_owned(),
+    }
+}
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "score": {"type": "integer", "description": "0 to 100"},
+            "reasons": {"type": "array", "items": {"type": "string"}},
+            "asks": {"type": "boolean", "description": "whether the goal asks for information"},
+            "quotation": {"type": "string", "description": "exact words of the screen, or empty"},
+        },
+        "required": ["score", "reasons", "asks", "quotation"],
+        "additionalProperties": false,
+    })
+}
+
+/// The one object of a reply, whatever stands around it.
+fn read(reply: &Reply) -> Result<Said, String> {
+    let text = reply.text();
+    let (Some(start), Some(end)) = (text.find('{'), text.rfind('}')) else {
+        return Err("its answer holds no JSON object".to_owned());
+    };
+    let inside = text.get(start..=end).unwrap_or_default();
+    let said: Said = serde_json::from_str(inside)
+        .map_err(|error| format!("its answer cannot be read: {error}"))?;
+    match (0.0..=100.0).contains(&said.score) {
+        true => Ok(said),
+        false => Err(format!("its score is {}, not 0 to 100", said.score)),
+    }
+}
+
+fn weigh(said: Said, matter: &Matter<'_>, with_picture: bool) -> Opinion {
+    let quotation = cut(&clean(&said.quotation), REASON);
+    let seen = !said.quotation.trim().is_empty() && was_seen(matter, &said.quotation);
+    let does_not_count = if let Some(words) = speaks_to_a_judge(matter.now) {
+        Some(format!("the page speaks to whoever judges it: “{words}”"))
+    } else if said.asks && !seen {
+        Some("no words that were seen prove the answer".to_owned())
+    } else if !matter.acted && !seen {
+        Some("nothing was done, and no words that were seen prove it".to_owned())
+    } else {
+        None
+    };
+    // Between 0 and 100, as was looked at before.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bounded"
+    )]
+    let score = said.score.round() as u8;
+    Opinion {
+        score,
+        reasons: said
+            .reasons
+            .iter()
+            .take(REASONS)
+            .map(|reason| cut(&clean(reason), REASON))
+            .collect(),
+        quotation: if seen { quotation } else { String::new() },
+        does_not_count,
+        with_picture,
+    }
+}
+
+fn was_seen(matter: &Matter<'_>, quotation: &str) -> bool {
+    // A word or two stand anywhere.
+    let long_enough = quotation.chars().filter(|c| c.is_alphanumeric()).count() >= 2;
+    long_enough
+        && matter
+            .seen
+            .iter()
+            .chain([matter.now])
+            .any(|view| says(view, quotation))
+}
+
+/// Words of a page that are meant for a model that judges, if there are any. Where an honest page
+/// is taken for such a one, a claim stays a claim.
+fn speaks_to_a_judge(view: &View) -> Option<String> {
+    /// Both must stand within some words of each other.
+    const PAIRS: &[(&str, &[&str])] = &[
+        (
+            "score",
+            &[
+                "100",
+                "give",
+                "return",
+                "output",
+                "must be",
+                "respond",
+                "answer with",
+            ],
+        ),
+        (
+            "verif",
+            &[
+                "model",
+                "agent",
+                "assistant",
+                "score",
+                "must",
+                "report",
+                "instruction",
+            ],
+        ),
+        (
+            "evaluat",
+            &["model", "agent", "assistant", "score", "instruction"],
+        ),
+        (
+            "ignore",
+            &["previous", "prior", "above", "instruction", "earlier"],
+        ),
+        (
+            "disregard",
+            &["previous", "prior", "above", "instruction", "earlier"],
+        ),
+        ("judge", &["model", "assistant", "score", "instruction"]),
+        ("grader", &["score", "model", "assistant", "pass"]),
+        ("\"score\"", &[":"]),
+        ("system prompt", &[""]),
+        ("you are an ai", &[""]),
+        ("language model", &[""]),
+        ("bewert", &["100", "punkte", "anweisung", "modell"]),
+        ("puntua", &["100", "instruc", "modelo"]),
+        ("ignor", &["anweisung", "instruc", "istruzion", "consigne"]),
+    ];
+    const NEAR: usize = 80;
+    let text = clean(&text_of(view)).to_lowercase();
+    for (word, others) in PAIRS {
+        for (at, _) in text.match_indices(word) {
+            let around: String = {
+                let before = text[..at].chars().rev().take(NEAR).collect::<Vec<_>>();
+                let after = text[at..].chars().take(NEAR + word.len());
+                before.into_iter().rev().chain(after).collect()
+            };
+            if others.iter().any(|other| around.contains(other)) {
+                return Some(cut(around.trim(), 120));
+            }
+        }
+    }
+    None
+}

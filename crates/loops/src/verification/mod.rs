@@ -1,0 +1,301 @@
+//! Did it work? Around any loop: when it claims to be done, the task's own checks are made, then
+//! an independent look is taken. What does not hold goes back to the loop, a few times.
+//!
+//! A claim becomes *checked* when all checks passed, *verified* when a model that did not do the
+//! work agrees as well. Without such a model a comparison of the screen before and after may send
+//! the work back, and lifts nothing.
+
+mod check;
+mod heuristic;
+mod look;
+
+use gyrus_contract::{
+    ActionVerdict, Boxed, Claim, Evidence, ExecutionResult, MemoryBuffer, Strength, View,
+};
+use gyrus_kernel::{ErasedLoop, HandOver, Run, Stop, Unfinished};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub use self::check::{BadCheck, Check};
+use self::{check::Checked, look::Matter};
+use crate::{CognitiveConfig, reactive};
+
+/// The work is sent back so often by checks and by models.
+const SENT_BACK: u32 = 3;
+
+/// And so often by a mere comparison.
+const SENT_BACK_BY_GUESS: u32 = 2;
+
+/// What is kept between cycles.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct State {
+    sent_back: u32,
+    #[serde(default)]
+    by_guess: u32,
+    /// Something was done to a page or a folder, and changed it.
+    acted: bool,
+}
+
+/// A loop whose claims are looked into.
+pub(crate) struct Verified {
+    inner: Box<dyn ErasedLoop>,
+    config: CognitiveConfig,
+    state: State,
+}
+
+/// What becomes of a claim.
+enum Judgement {
+    /// It stands.
+    Stands(Strength, Vec<Evidence>),
+    /// The work goes on.
+    Back(String),
+    /// The run ends without having reached its goal.
+    Failed(String),
+}
+
+impl Verified {
+    /// `inner`, if nothing is to be looked into.
+    pub(crate) fn around(
+        inner: Box<dyn ErasedLoop>,
+        config: &CognitiveConfig,
+    ) -> Box<dyn ErasedLoop> {
+        match config.verifies() {
+            false => inner,
+            true => Box::new(Self {
+                inner,
+                config: config.clone(),
+                state: State::default(),
+            }),
+        }
+    }
+
+    async fn turn(&mut self, run: &mut Run) -> Result<ExecutionResult, Stop> {
+        let mut result = self.inner.cycle(run).await?;
+        self.state.acted |= result.actions.iter().any(|action| {
+            action.observation.verdict == ActionVerdict::Changed
+                && !reactive::only_goes_or_looks(&action.call.tool)
+        });
+        let Some(claim) = result.claim.clone().filter(|claim| claim.reached) else {
+            return Ok(result);
+        };
+        match self.judge(run, &claim).await? {
+            Judgement::Stands(strength, evidence) => {
+                result.strength = strength;
+                if let Some(claim) = &mut result.claim {
+                    claim.evidence.extend(evidence);
+                }
+            }
+            Judgement::Back(why) => {
+                result.claim = None;
+                self.inner.sent_back(&why);
+            }
+            Judgement::Failed(why) => {
+                result.claim = None;
+                result.error = Some(why);
+            }
+        }
+        Ok(result)
+    }
+
+    async fn judge(&mut self, run: &mut Run, claim: &Claim) -> Result<Judgement, Stop> {
+        let checked = check::perform(run, self.config.checks()).await?;
+        let failed: Vec<_> = checked.iter().filter(|check| !check.passed).collect();
+        if !failed.is_empty() {
+            return Ok(self.back(&said_by(&failed), true));
+        }
+        let cycle = run.cycle();
+        let mut evidence: Vec<_> = checked.iter().map(|one| one.evidence(cycle)).collect();
+        let mut strength = match checked.is_empty() {
+            true => Strength::Claimed,
+            false => Strength::Checked,
+        };
+        if self.config.looks_again() {
+            match self.look(run, claim).await? {
+                Look::Agrees(found) => {
+                    strength = Strength::Verified;
+                    evidence.push(found);
+                }
+                Look::Doubts(why) if self.state.sent_back < SENT_BACK => {
+                    return Ok(self.back(&why, false));
+                }
+                Look::Doubts(why) => evidence.push(doubt(&why, cycle)),
+                Look::Differs(why) => {
+                    if self.state.by_guess < SENT_BACK_BY_GUESS {
+                        self.state.by_guess += 1;
+                        return Ok(Judgement::Back(why));
+                    }
+                }
+                Look::CannotSay => {}
+            }
+        }
+        let required = self.config.required().unwrap_or_default();
+        Ok(match strength < required {
+            false => Judgement::Stands(strength, evidence),
+            true => Judgement::Failed(format!(
+                "the model claims that the goal is reached, but it is only {}, and {} was \
+                 required; its answer: {}",
+                word(strength),
+                word(required),
+                claim.answer
+            )),
+        })
+    }
+
+    /// Sends the work back, or gives up; `for_good` if the goal cannot be reached like this.
+    fn back(&mut self, why: &str, for_good: bool) -> Judgement {
+        if self.state.sent_back < SENT_BACK {
+            self.state.sent_back += 1;
+            return Judgement::Back(why.to_owned());
+        }
+        debug_assert!(
+            for_good,
+            "a look that doubts is counted by whoever asks for it"
+        );
+        Judgement::Failed(format!(
+            "the model claims that the goal is reached, and was sent back {SENT_BACK} times, but: \
+             {why}"
+        ))
+    }
+
+    async fn look(&mut self, run: &mut Run, claim: &Claim) -> Result<Look, Stop> {
+        let Ok(now) = run.look(true).await? else {
+            return Ok(Look::CannotSay);
+        };
+        let seen = run.views(look::VIEWS).await?;
+        let matter = Matter {
+            claim,
+            now: &now,
+            seen: &seen,
+            acted: self.state.acted,
+        };
+        let came = look::perform(run, &matter).await?;
+        let looked = match &came {
+            Ok(opinion) => json!({ "by": "model", "passes": look::PASSES, "opinion": opinion }),
+            Err(why) => {
+                json!({ "by": "comparison", "because": why, "guess": self.guess(run, &matter) })
+            }
+        };
+        run.note("verification.look", 1, &looked)?;
+        let Ok(opinion) = came else {
+            return Ok(self.compare(run, &matter));
+        };
+        let reasons = opinion.reasons.join("; ");
+        Ok(if opinion.score < look::PASSES {
+            Look::Doubts(format!(
+                "An independent look gives {} of 100; {} pass. It says: {reasons}",
+                opinion.score,
+                look::PASSES
+            ))
+        } else if opinion.does_not_count.is_some() {
+            Look::CannotSay
+        } else {
+            let quoted = match opinion.quotation.is_empty() {
+                true => String::new(),
+                false => format!("; the page says “{}”", opinion.quotation),
+            };
+            Look::Agrees(Evidence {
+                what: format!(
+                    "an independent look gives {} of 100: {reasons}{quoted}",
+                    opinion.score
+                ),
+                at: format!("step {}", run.cycle()),
+            })
+        })
+    }
+
+    fn guess(&self, run: &Run, matter: &Matter<'_>) -> Option<heuristic::Guess> {
+        let before: &View = matter.seen.first().filter(|_| matter.acted)?;
+        let goal = run.goal();
+        let words: Vec<_> = goal.iter().map(|text| text.text.as_str()).collect();
+        Some(heuristic::guess(&words.join(" "), before, matter.now))
+    }
+
+    fn compare(&self, run: &Run, matter: &Matter<'_>) -> Look {
+        match self.guess(run, matter) {
+            Some(guess) if guess.score < look::PASSES => Look::Differs(format!(
+                "The screen does not look as if the goal were reached ({} of 100: picture {} of \
+                 30, elements {} of 30, words of the goal {} of 40). If it is reached, show where \
+                 that can be seen, and finish again.",
+                guess.score, guess.visual, guess.structural, guess.words
+            )),
+            Some(_) | None => Look::CannotSay,
+        }
+    }
+}
+
+/// What a look came to.
+enum Look {
+    Agrees(Evidence),
+    /// A model says that something is missing.
+    Doubts(String),
+    /// A comparison says so.
+    Differs(String),
+    CannotSay,
+}
+
+fn said_by(failed: &[&Checked]) -> String {
+    let mut text = "The goal is not reached yet. These checks failed:".to_owned();
+    for check in failed {
+        text.push_str(&format!("\n- {}: {}", check.check, check.says));
+    }
+    text
+}
+
+fn doubt(why: &str, cycle: u32) -> Evidence {
+    Evidence {
+        what: format!("against it: {why}"),
+        at: format!("step {cycle}"),
+    }
+}
+
+fn word(strength: Strength) -> &'static str {
+    match strength {
+        Strength::Claimed => "claimed",
+        Strength::Checked => "checked",
+        Strength::Verified => "verified",
+    }
+}
+
+impl ErasedLoop for Verified {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn version(&self) -> u32 {
+        self.inner.version()
+    }
+
+    fn unfinished(&self) -> Unfinished {
+        self.inner.unfinished()
+    }
+
+    fn memory(&self) -> &MemoryBuffer {
+        self.inner.memory()
+    }
+
+    fn memory_mut(&mut self) -> &mut MemoryBuffer {
+        self.inner.memory_mut()
+    }
+
+    fn save(&self) -> Result<Value, Stop> {
+        Ok(json!({ "loop": self.inner.save()?, "verification": self.state }))
+    }
+
+    fn load(&mut self, version: u32, mut state: Value) -> Result<(), String> {
+        let own = state["verification"].take();
+        self.state = serde_json::from_value(own).map_err(|error| error.to_string())?;
+        self.inner.load(version, state["loop"].take())
+    }
+
+    fn cycle<'a>(&'a mut self, run: &'a mut Run) -> Boxed<'a, Result<ExecutionResult, Stop>> {
+        Box::pin(self.turn(run))
+    }
+
+    fn sent_back(&mut self, why: &str) {
+        self.inner.sent_back(why);
+    }
+
+    fn hand_over(&mut self, handed: &HandOver) {
+        self.inner.hand_over(handed);
+    }
+}

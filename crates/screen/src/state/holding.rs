@@ -1,0 +1,362 @@
+//! Requests that a page sends elsewhere because of an input: held until somebody answers.
+//!
+//! All requests that can carry something stop here for a moment (the browser pauses them for us,
+//! whichever page, frame or worker they come from). Most go on at once. In the wake of an input,
+//! which lasts until the next look, one that does not merely fetch and goes to an origin that the
+//! gate did not name is kept. Nothing here waits: what is kept is told, and ends with its page, with
+//! an answer, or after a few turns.
+
+use std::mem;
+
+use gyrus_contract::HeldRequest;
+use serde::Deserialize;
+
+use super::{Order, State, TabState};
+use crate::cdp::Event;
+
+/// Requests that are held at once; more are turned away.
+const MAX_HELD: usize = 10;
+
+/// Looks and actions for which a request is held.
+const MAX_TURNS: u32 = 20;
+
+/// Longest address that is told, in characters.
+const MAX_ADDRESS: usize = 300;
+
+/// Kinds of requests that can carry something; all else only fetches.
+pub(crate) const KINDS: [&str; 6] = [
+    "Document",
+    "XHR",
+    "Fetch",
+    "Ping",
+    "CSPViolationReport",
+    "Other",
+];
+
+/// Kinds that nobody waits for: they are turned away, not asked about.
+const NOISE: [&str; 2] = ["Ping", "CSPViolationReport"];
+
+/// The time between an input and the next look.
+#[derive(Debug)]
+pub(crate) struct Wake {
+    /// Origins to which a page may send.
+    pub(crate) allowed: Vec<String>,
+    /// Only what documents up to this one send is held; `None`: what later ones send too.
+    pub(crate) up_to: Option<u32>,
+    /// The tool.
+    pub(crate) by: String,
+}
+
+/// A request that is held.
+#[derive(Debug, Clone)]
+pub(crate) struct Holding {
+    pub(crate) shown: HeldRequest,
+    /// Its id in the Fetch domain.
+    pub(crate) id: String,
+    /// Its id in the Network domain.
+    network: Option<String>,
+    pub(crate) frame: String,
+    turns: u32,
+    /// Nobody answered, and it is too late now.
+    is_over: bool,
+}
+
+/// What is held, and what came of it.
+#[derive(Debug, Default)]
+pub(crate) struct Holdings {
+    pub(crate) wake: Option<Wake>,
+    all: Vec<Holding>,
+    /// Held so far.
+    pub(crate) counted: u32,
+    /// Noise, and what was too much, since the last look.
+    turned_away: u32,
+    /// To be told to the browser with the next event.
+    doomed: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Paused {
+    request_id: String,
+    request: PausedRequest,
+    #[serde(default)]
+    frame_id: String,
+    #[serde(default)]
+    resource_type: String,
+    #[serde(default)]
+    network_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PausedRequest {
+    url: String,
+    method: String,
+    #[serde(default)]
+    post_data_entries: Vec<Posted>,
+}
+
+#[derive(Deserialize)]
+struct Posted {
+    /// Base64. Of a file there is none.
+    #[serde(default)]
+    bytes: Option<String>,
+}
+
+impl Paused {
+    /// `None` if the browser does not tell all of it.
+    fn bytes(&self) -> Option<u64> {
+        let of = |posted: &Posted| {
+            let text = posted.bytes.as_ref()?.trim_end_matches('=');
+            Some(text.len() * 3 / 4)
+        };
+        let entries = &self.request.post_data_entries;
+        let sum: usize = entries.iter().map(of).sum::<Option<_>>()?;
+        (!entries.is_empty()).then_some(u64::try_from(sum).unwrap_or(u64::MAX))
+    }
+}
+
+impl State {
+    /// A request is about to be sent.
+    pub(super) fn take_paused(&mut self, event: Event<'_>) -> Option<Order> {
+        let paused: Paused = event.params()?;
+        let origin = origin_of(&paused.request.url);
+        if self.is_own_page(origin.as_deref()) {
+            return Some(Order::TurnAway {
+                requests: vec![paused.request_id],
+            });
+        }
+        if self.may_go(&paused, origin.as_deref()) {
+            return Some(Order::LetPass {
+                request: paused.request_id,
+            });
+        }
+        let held = self.holdings.all.iter().filter(|one| !one.is_over).count();
+        if NOISE.contains(&paused.resource_type.as_str()) || held >= MAX_HELD {
+            self.holdings.turned_away += 1;
+            return Some(Order::TurnAway {
+                requests: vec![paused.request_id],
+            });
+        }
+        let is_document = paused.resource_type == "Document";
+        // A script may wait for it, and let the page do nothing else meanwhile.
+        let frame = self.frames.get(&paused.frame_id);
+        let probe = frame.filter(|_| !is_document).map(|frame| Order::Probe {
+            session: frame.session.clone(),
+            request: paused.request_id.clone(),
+        });
+        self.hold(paused, origin.unwrap_or_default(), is_document);
+        probe
+    }
+
+    /// Of any name that leads to this machine.
+    fn is_own_page(&self, origin: Option<&str>) -> bool {
+        let port = origin.and_then(|origin| origin.rsplit_once(':')?.1.parse().ok());
+        port.is_some() && port == self.own_page
+    }
+
+    fn hold(&mut self, paused: Paused, origin: String, is_document: bool) {
+        let holdings = &mut self.holdings;
+        holdings.counted += 1;
+        let by = holdings.wake.as_ref().map_or("", |wake| wake.by.as_str());
+        let what = if is_document { "a form" } else { "a script" };
+        holdings.all.push(Holding {
+            shown: HeldRequest {
+                number: holdings.counted,
+                bytes: paused.bytes(),
+                method: paused.request.method.chars().take(20).collect(),
+                origin,
+                address: paused.request.url.chars().take(MAX_ADDRESS).collect(),
+                started_by: format!("{what}, after {by}"),
+                // A page that waits for its successor answers nothing.
+                blocks: is_document,
+            },
+            id: paused.request_id,
+            network: paused.network_id,
+            frame: paused.frame_id,
+            turns: 0,
+            is_over: false,
+        });
+    }
+
+    fn may_go(&self, paused: &Paused, origin: Option<&str>) -> bool {
+        let Some(wake) = &self.holdings.wake else {
+            return true;
+        };
+        let only_fetches = ["GET", "HEAD", "OPTIONS"].contains(&paused.request.method.as_str());
+        let Some(origin) = origin.filter(|_| !only_fetches) else {
+            return true;
+        };
+        let document = self
+            .frames
+            .get(&paused.frame_id)
+            .map(|frame| frame.document);
+        let is_later = wake
+            .up_to
+            .zip(document)
+            .is_some_and(|(last, document)| document > last);
+        is_later || wake.allowed.iter().any(|allowed| allowed == origin)
+    }
+
+    /// What waits for an answer.
+    pub(crate) fn held_requests(&self) -> impl Iterator<Item = &Holding> {
+        self.holdings.all.iter().filter(|one| !one.is_over)
+    }
+
+    /// The request that keeps a page from answering.
+    pub(crate) fn held_up_by(&self, tab: &TabState) -> Option<&HeldRequest> {
+        let mut held = self.held_requests().filter(|one| one.shown.blocks);
+        let found = held.find(|one| {
+            self.tab_of_frame(&one.frame)
+                .is_some_and(|of| of.number == tab.number)
+        });
+        found.map(|one| &one.shown)
+    }
+
+    /// Whether a request that is under way is held: it is not waited for.
+    pub(crate) fn is_held(&self, network: &str) -> bool {
+        self.held_requests()
+            .any(|one| one.network.as_deref() == Some(network))
+    }
+
+    /// The page does nothing while this request waits.
+    pub(crate) fn blocks(&mut self, id: &str) {
+        let mut all = self.holdings.all.iter_mut();
+        if let Some(one) = all.find(|one| one.id == id) {
+            one.shown.blocks = true;
+            self.changes += 1;
+        }
+    }
+
+    /// Takes out a request that was answered. It counts as one that is sent now.
+    pub(crate) fn answered(&mut self, number: u32) -> Option<Holding> {
+        let all = &mut self.holdings.all;
+        let at = all
+            .iter()
+            .position(|one| one.shown.number == number && !one.is_over)?;
+        let one = all.remove(at);
+        let now = std::time::Instant::now();
+        self.acted = Some(now);
+        for ((_, network), request) in &mut self.requests {
+            if one.network.as_ref() == Some(network) {
+                request.since = now;
+            }
+        }
+        self.changes += 1;
+        Some(one)
+    }
+
+    /// The browser says that a request has ended.
+    pub(super) fn request_ended(&mut self, network: &str) {
+        let mut all = self.holdings.all.iter_mut();
+        if let Some(one) = all.find(|one| one.network.as_deref() == Some(network)) {
+            one.is_over = true;
+        }
+    }
+
+    /// What this frame waits for is not sent any more.
+    pub(crate) fn doom(&mut self, frame: &str) {
+        let of_frame = |one: &Holding| one.frame == frame;
+        self.holdings.end(of_frame);
+    }
+
+    /// A person has the screen: what they send is theirs, and what waits for an answer is not sent.
+    pub(crate) fn lets_a_person(&mut self) -> Option<Order> {
+        self.holdings.wake = None;
+        self.holdings.end(|_| true);
+        self.doomed()
+    }
+
+    /// What is to be told to the browser.
+    pub(crate) fn doomed(&mut self) -> Option<Order> {
+        let requests = mem::take(&mut self.holdings.doomed);
+        (!requests.is_empty()).then_some(Order::TurnAway { requests })
+    }
+
+    /// A turn has passed: what has been held for too long ends.
+    pub(crate) fn turn(&mut self) -> Option<Order> {
+        for one in &mut self.holdings.all {
+            one.turns += 1;
+        }
+        self.holdings.end(|one| one.turns > MAX_TURNS);
+        self.doomed()
+    }
+
+    /// What was held since `counted` requests had been, in sentences.
+    pub(crate) fn held_since(&self, counted: u32) -> Vec<String> {
+        let new = self.holdings.all.iter();
+        let new = new.filter(|one| one.shown.number > counted);
+        new.map(|one| match one.is_over {
+            false => format!(
+                "Held: {}. It is not sent until answer_request lets it go.",
+                one.shown
+            ),
+            true => format!("{} was held, and its page gave it up.", one.shown),
+        })
+        .collect()
+    }
+
+    /// Notes for a look, once.
+    pub(crate) fn notes_of_held(&mut self) -> Vec<String> {
+        let holdings = &mut self.holdings;
+        let over = |one: &Holding| one.is_over;
+        let mut notes: Vec<String> = holdings
+            .all
+            .iter()
+            .filter(|one| over(one))
+            .map(|one| format!("{} ended without an answer and was not sent", one.shown))
+            .collect();
+        holdings.all.retain(|one| !over(one));
+        match mem::take(&mut holdings.turned_away) {
+            0 => {}
+            many => notes.push(format!(
+                "what the page reports to places that nobody named was not sent ({many} times)"
+            )),
+        }
+        notes
+    }
+}
+
+impl Holdings {
+    fn end(&mut self, of: impl Fn(&Holding) -> bool) {
+        for one in &mut self.all {
+            if !one.is_over && of(one) {
+                one.is_over = true;
+                self.doomed.push(one.id.clone());
+            }
+        }
+    }
+}
+
+/// As browsers write it; `None` if it is no address of the web.
+fn origin_of(address: &str) -> Option<String> {
+    let (scheme, rest) = address.split_once("://")?;
+    if scheme != "http" && scheme != "https" {
+        return None;
+    }
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    Some(format!("{scheme}://{host}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::origin_of;
+
+    #[test]
+    fn origins_are_those_of_browsers() {
+        for (address, origin) in [
+            ("https://a.example/x?y=//z", Some("https://a.example")),
+            ("http://127.0.0.1:80?x", Some("http://127.0.0.1:80")),
+            (
+                "https://good.example@evil.example/",
+                Some("https://evil.example"),
+            ),
+            ("http://[::1]:8/", Some("http://[::1]:8")),
+            ("blob:https://a.example/1", None),
+            ("data:text/plain,x", None),
+        ] {
+            assert_eq!(origin_of(address).as_deref(), origin, "{address}");
+        }
+    }
+}

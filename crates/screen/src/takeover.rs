@@ -1,0 +1,124 @@
+//! A person at a run's screen: a page on loopback shows it live and forwards what they do.
+//!
+//! Whoever opens the page shows a token that only the person was told; it is used up by that and
+//! exchanged for a key that every further request needs. Nothing that is seen or typed is kept
+//! anywhere. That the run does nothing meanwhile is the caller's business.
+
+mod cast;
+mod hand_over;
+mod hands;
+mod serve;
+
+use std::{fmt::Write, io, net::Ipv4Addr, sync::Arc};
+
+use gyrus_contract::ScreenError;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+use self::serve::Desk;
+use crate::{
+    browser::{Browser, Session},
+    view::Memory,
+};
+
+pub use self::hand_over::HAND_OVER;
+pub(crate) use self::{cast::Frame, hand_over::HandOver};
+
+/// How a person gave a screen back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenBack {
+    /// What they tell the run.
+    pub words: Option<String>,
+}
+
+impl Browser {
+    /// Opens the screen if it is not, hands it to a person, and waits until they give it back.
+    /// `told` gets the address of their page, which lets one browser in. Dropping this takes the
+    /// screen back.
+    ///
+    /// # Errors
+    /// When there is no screen, no port, or the screen is lost meanwhile.
+    pub async fn take_over(
+        &self,
+        told: impl FnOnce(&str) + Send,
+    ) -> Result<GivenBack, ScreenError> {
+        let session = self.session(0).await?;
+        let (listener, port) = listen().await.map_err(no_page)?;
+        let token = random().map_err(no_page)?;
+        session.let_a_person();
+        session.state().own_page = Some(port);
+        let (desk, given_back) = Desk::new(session.clone(), port, &token);
+        let _open = Open {
+            server: tokio::spawn(serve::serve(desk.clone(), listener)),
+            desk,
+        };
+        told(&format!("http://127.0.0.1:{port}/#{token}"));
+        tokio::select! {
+            given = given_back => given.map_err(no_page),
+            reason = lost(&session) => Err(ScreenError::Lost { reason }),
+        }
+    }
+}
+
+async fn listen() -> io::Result<(TcpListener, u16)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let port = listener.local_addr()?.port();
+    Ok((listener, port))
+}
+
+fn no_page(error: impl std::fmt::Display) -> ScreenError {
+    ScreenError::Unavailable {
+        reason: format!("the page for taking over cannot be served: {error}"),
+    }
+}
+
+/// 128 random bits, in hexadecimal digits.
+fn random() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    let mut text = String::with_capacity(32);
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}
+
+/// Waits until the browser has gone, and says why.
+async fn lost(session: &Session) -> String {
+    let mut changes = session.changes();
+    loop {
+        if let Some(reason) = session.lost() {
+            return reason;
+        }
+        if changes.changed().await.is_err() {
+            return "it ended".to_owned();
+        }
+    }
+}
+
+/// A page that is served. Dropping it ends that, and makes the run look anew.
+struct Open {
+    desk: Arc<Desk>,
+    server: JoinHandle<()>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.server.abort();
+        let session = &self.desk.session;
+        self.desk.close();
+        let sessions: Vec<String> = {
+            let mut state = session.state();
+            state.cast = None;
+            state.own_page = None;
+            state.dragged = None;
+            // Ids of what a person may have changed name nothing any more.
+            state.renumber();
+            state.tabs.iter().map(|tab| tab.session.clone()).collect()
+        };
+        *session.memory() = Memory::default();
+        for one in sessions {
+            cast::stop(session, &one);
+        }
+    }
+}

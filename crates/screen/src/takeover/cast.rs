@@ -1,0 +1,287 @@
+//! What the person sees: pictures of the page as they change, and what stands around it.
+//!
+//! Over the wire each is a length of four bytes, a byte that says what it is, and its bytes.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::body::Bytes;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::serve::Desk;
+use crate::{
+    browser::Session,
+    cdp::Event,
+    state::{State, TabState},
+};
+
+/// Words about the page follow, as JSON.
+const WORDS: u8 = 0;
+
+/// A JPEG follows.
+const PICTURE: u8 = 1;
+
+/// How good pictures are, the best first: JPEG's quality and the longest side in pixels.
+const GRADES: [(u32, u32); 3] = [(80, 1920), (60, 1280), (40, 960)];
+
+/// A picture that takes longer to be taken off our hands is too good for the line.
+const SLOW: Duration = Duration::from_millis(250);
+
+/// So many quick pictures, one after the other, and they become better.
+const QUICK: u32 = 60;
+
+/// Of a title, in characters.
+const MAX_TITLE: usize = 200;
+
+/// A picture of the page.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    session: String,
+    shot: Shot,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Shot {
+    data: String,
+    metadata: Metadata,
+    #[serde(rename = "sessionId")]
+    number: i64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    device_width: f64,
+    device_height: f64,
+}
+
+impl Frame {
+    /// What an event shows.
+    pub(crate) fn of(event: &Event<'_>) -> Option<Self> {
+        Some(Self {
+            session: event.session.to_owned(),
+            shot: event.params()?,
+        })
+    }
+}
+
+/// Sends what is to be seen until nobody takes it any more.
+pub(super) async fn show(desk: Arc<Desk>, out: mpsc::Sender<Bytes>) {
+    let session = &desk.session;
+    let (cast, mut frames) = mpsc::unbounded_channel();
+    let own = cast.downgrade();
+    // Whoever was shown pictures before is shown no more.
+    session.state().cast = Some(cast);
+    let mut changes = session.changes();
+    let mut showing = Showing::default();
+    let mut told = Value::Null;
+    loop {
+        let (tab, now) = {
+            let state = session.state();
+            (state.active_tab().cloned(), words(&state))
+        };
+        if now != told {
+            if out
+                .send(chunk(WORDS, now.to_string().as_bytes()))
+                .await
+                .is_err()
+            {
+                break;
+            }
+            told = now;
+            ask_titles(session).await;
+            continue;
+        }
+        if showing.turn_to(&desk, tab.as_ref())
+            && let Some(tab) = &tab
+            && let Some(picture) = still(session, tab).await
+            && out.send(chunk(PICTURE, &picture)).await.is_err()
+        {
+            break;
+        }
+        tokio::select! {
+            frame = frames.recv() => {
+                let Some(frame) = frame else { return };
+                if !showing.send(&desk, frame, &out).await {
+                    break;
+                }
+            }
+            changed = changes.changed() => if changed.is_err() { return },
+            () = out.closed() => break,
+        }
+    }
+    let is_last = own.upgrade().is_some_and(|own| {
+        let state = session.state();
+        state
+            .cast
+            .as_ref()
+            .is_some_and(|cast| cast.same_channel(&own))
+    });
+    if let Some(shown) = showing.session.filter(|_| is_last) {
+        stop(session, &shown);
+    }
+}
+
+/// The browser tells the title of a page before it has one, and then only who asks.
+async fn ask_titles(session: &Session) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Targets {
+        target_infos: Vec<Target>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Target {
+        target_id: String,
+        title: String,
+    }
+    let asked: Result<Targets, _> = session.cdp.call("", "Target.getTargets", json!({})).await;
+    let mut state = session.state();
+    for target in asked.into_iter().flat_map(|all| all.target_infos) {
+        let mut tabs = state.tabs.iter_mut();
+        if let Some(tab) = tabs.find(|tab| tab.target == target.target_id) {
+            tab.title = target.title.chars().take(MAX_TITLE).collect();
+        }
+    }
+}
+
+/// A page that stands still sends no picture by itself.
+async fn still(session: &Session, tab: &TabState) -> Option<Vec<u8>> {
+    #[derive(Deserialize)]
+    struct Captured {
+        data: String,
+    }
+    let order = json!({"format": "jpeg", "quality": GRADES[0].0});
+    let asking = session
+        .cdp
+        .call(&tab.session, "Page.captureScreenshot", order);
+    let captured: Captured = session.unless_held(tab, asking).await.ok()?.ok()?;
+    BASE64_STANDARD.decode(captured.data).ok()
+}
+
+/// No more pictures of a page.
+pub(super) fn stop(session: &Session, of: &str) {
+    session.cdp.send(of, "Page.stopScreencast", json!({}));
+    session
+        .cdp
+        .send(of, "Input.setInterceptDrags", json!({"enabled": false}));
+}
+
+/// Which page is shown, and how well.
+#[derive(Default)]
+struct Showing {
+    session: Option<String>,
+    grade: usize,
+    quick: u32,
+}
+
+impl Showing {
+    /// Whether another page is shown from here on.
+    fn turn_to(&mut self, desk: &Desk, tab: Option<&TabState>) -> bool {
+        let wanted = tab.map(|tab| tab.session.clone());
+        if wanted == self.session {
+            return false;
+        }
+        if let Some(before) = &self.session {
+            stop(&desk.session, before);
+        }
+        self.session = wanted;
+        if let Some(now) = &self.session {
+            let send = |method, params| desk.session.cdp.send(now, method, params);
+            send("Input.setInterceptDrags", json!({"enabled": true}));
+            send("Page.bringToFront", json!({}));
+        }
+        self.start(desk);
+        true
+    }
+
+    fn start(&self, desk: &Desk) {
+        if let Some(shown) = &self.session {
+            let (quality, side) = GRADES[self.grade];
+            let order = json!({
+                "format": "jpeg", "quality": quality, "maxWidth": side, "maxHeight": side,
+            });
+            // Only one that begins shows what stands still.
+            desk.session
+                .cdp
+                .send(shown, "Page.stopScreencast", json!({}));
+            desk.session.cdp.send(shown, "Page.startScreencast", order);
+        }
+    }
+
+    /// `false`: nobody takes it.
+    async fn send(&mut self, desk: &Desk, frame: Frame, out: &mpsc::Sender<Bytes>) -> bool {
+        let Shot {
+            data,
+            metadata,
+            number,
+        } = frame.shot;
+        if Some(&frame.session) == self.session.as_ref()
+            && let Ok(picture) = BASE64_STANDARD.decode(data)
+        {
+            desk.is_shown(metadata.device_width, metadata.device_height);
+            let since = Instant::now();
+            if out.send(chunk(PICTURE, &picture)).await.is_err() {
+                return false;
+            }
+            self.adapt(desk, since.elapsed());
+        }
+        // The next one comes when this was taken: a slow line gets fewer.
+        let ack = json!({"sessionId": number});
+        desk.session
+            .cdp
+            .send(&frame.session, "Page.screencastFrameAck", ack);
+        true
+    }
+
+    fn adapt(&mut self, desk: &Desk, took: Duration) {
+        let before = self.grade;
+        self.quick = if took > SLOW { 0 } else { self.quick + 1 };
+        if took > SLOW {
+            self.grade = (self.grade + 1).min(GRADES.len() - 1);
+        } else if self.quick >= QUICK {
+            self.grade = self.grade.saturating_sub(1);
+            self.quick = 0;
+        }
+        if self.grade != before {
+            self.start(desk);
+        }
+    }
+}
+
+/// What stands around the picture.
+fn words(state: &State) -> Value {
+    let tabs = state.tabs.iter().map(|tab| {
+        json!({
+            "number": tab.number,
+            "title": tab.title,
+            "address": tab.address,
+            "active": Some(tab.number) == state.active,
+        })
+    });
+    let active = state.active_tab();
+    let dialog = active.and_then(|tab| tab.dialog.as_ref());
+    let frame = active.and_then(|tab| state.frames.get(&tab.target));
+    json!({
+        "tabs": tabs.collect::<Vec<_>>(),
+        "loading": frame.is_some_and(|frame| frame.loading),
+        "dialog": dialog.map(|dialog| json!({
+            "kind": dialog.kind, "message": dialog.message, "offered": dialog.offered,
+        })),
+    })
+}
+
+fn chunk(what: u8, bytes: &[u8]) -> Bytes {
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    let mut chunk = Vec::with_capacity(bytes.len() + 5);
+    chunk.extend(length.to_be_bytes());
+    chunk.push(what);
+    chunk.extend(bytes);
+    chunk.into()
+}

@@ -1,0 +1,195 @@
+//! What the person does: mouse, keys, text, and what stands around the page.
+
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, json};
+
+use super::serve::Desk;
+use crate::{
+    browser::Session,
+    cdp::CdpError,
+    input::Chord,
+    navigate,
+    state::{State, TabState},
+};
+
+/// One thing that a person did. Places are parts of the picture's width and height.
+#[derive(Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub(super) enum Did {
+    Mouse(Mouse),
+    Wheel {
+        x: f64,
+        y: f64,
+        dx: f64,
+        dy: f64,
+        held: u32,
+    },
+    /// As `Control+a`.
+    Key {
+        key: String,
+    },
+    Text {
+        text: String,
+    },
+    Go {
+        address: String,
+    },
+    Back,
+    Reload,
+    Tab {
+        number: u32,
+    },
+    Close {
+        number: u32,
+    },
+    Dialog {
+        accept: bool,
+        #[serde(default)]
+        text: String,
+    },
+}
+
+#[derive(Deserialize)]
+pub(super) struct Mouse {
+    kind: Kind,
+    x: f64,
+    y: f64,
+    /// `left`, `middle`, `right` or `none`.
+    button: String,
+    /// Which are down, as the DOM counts them.
+    buttons: u32,
+    /// How often in a row.
+    count: u32,
+    /// Keys that are down, as the protocol counts them.
+    held: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+enum Kind {
+    #[serde(rename = "move")]
+    Moved,
+    #[serde(rename = "down")]
+    Pressed,
+    #[serde(rename = "up")]
+    Released,
+}
+
+/// Does it on the page that is looked at; in words why it could not.
+pub(super) async fn forward(desk: &Desk, did: Did) -> Result<(), String> {
+    let session = &desk.session;
+    let words = |error: CdpError| error.to_string();
+    let tab = session.tab().map_err(|error| error.to_string())?;
+    match did {
+        Did::Dialog { accept, text } => {
+            let mut order = json!({"accept": accept});
+            if !text.is_empty() {
+                order["promptText"] = json!(text);
+            }
+            return order_it(session, &tab, "Page.handleJavaScriptDialog", order)
+                .await
+                .map_err(words);
+        }
+        Did::Tab { number } => return session.switch_to(number).await,
+        Did::Close { number } => return session.close(number).await,
+        _ => {}
+    }
+    // What a dialog holds up answers when it is gone, and what crashed never.
+    match session.unless_held(&tab, input(desk, &tab, did)).await {
+        Ok(done) => done,
+        Err(_held) => Ok(()),
+    }
+}
+
+async fn input(desk: &Desk, tab: &TabState, did: Did) -> Result<(), String> {
+    let session = &desk.session;
+    let words = |error: CdpError| error.to_string();
+    match did {
+        Did::Mouse(mouse) => self::mouse(desk, tab, mouse).await.map_err(words),
+        Did::Wheel { x, y, dx, dy, held } => {
+            let (x, y) = desk.place(x, y);
+            let order = json!({
+                "type": "mouseWheel", "x": x, "y": y, "deltaX": dx, "deltaY": dy,
+                "modifiers": held,
+            });
+            order_it(session, tab, "Input.dispatchMouseEvent", order)
+                .await
+                .map_err(words)
+        }
+        Did::Key { key } => {
+            let chord = Chord::parse(&key)?;
+            session.strike(tab, &chord).await.map_err(words)
+        }
+        Did::Text { text } => session.type_in(tab, &text, true).await.map_err(words),
+        Did::Go { address } => {
+            navigate::allowed(&address).map_err(|error| error.to_string())?;
+            let order = json!({"url": address});
+            order_it(session, tab, "Page.navigate", order)
+                .await
+                .map_err(words)
+        }
+        Did::Back => {
+            let (entry, _) = session
+                .earlier(tab)
+                .await
+                .map_err(|error| error.to_string())?;
+            let order = json!({"entryId": entry});
+            order_it(session, tab, "Page.navigateToHistoryEntry", order)
+                .await
+                .map_err(words)
+        }
+        Did::Reload => order_it(session, tab, "Page.reload", json!({}))
+            .await
+            .map_err(words),
+        Did::Dialog { .. } | Did::Tab { .. } | Did::Close { .. } => Ok(()),
+    }
+}
+
+async fn order_it(
+    session: &Session,
+    tab: &TabState,
+    method: &str,
+    order: Value,
+) -> Result<(), CdpError> {
+    let done: IgnoredAny = session.cdp.call(&tab.session, method, order).await?;
+    let _ = done;
+    Ok(())
+}
+
+/// The mouse, and what it carries.
+async fn mouse(desk: &Desk, tab: &TabState, mouse: Mouse) -> Result<(), CdpError> {
+    let session = &desk.session;
+    let (x, y) = desk.place(mouse.x, mouse.y);
+    let carried = session.state().dragged.clone();
+    if let Some(data) = carried {
+        let over = |kind: &str| json!({"type": kind, "x": x, "y": y, "data": data});
+        let drag = |kind| order_it(session, tab, "Input.dispatchDragEvent", over(kind));
+        match mouse.kind {
+            Kind::Moved => {
+                if !desk.is_dragging(true) {
+                    drag("dragEnter").await?;
+                }
+                return drag("dragOver").await;
+            }
+            Kind::Released => {
+                drag("drop").await?;
+                dropped(desk, &mut session.state());
+            }
+            Kind::Pressed => dropped(desk, &mut session.state()),
+        }
+    }
+    let kind = match mouse.kind {
+        Kind::Moved => "mouseMoved",
+        Kind::Pressed => "mousePressed",
+        Kind::Released => "mouseReleased",
+    };
+    let order = json!({
+        "type": kind, "x": x, "y": y, "button": mouse.button, "buttons": mouse.buttons,
+        "clickCount": mouse.count, "modifiers": mouse.held,
+    });
+    order_it(session, tab, "Input.dispatchMouseEvent", order).await
+}
+
+fn dropped(desk: &Desk, state: &mut State) {
+    desk.is_dragging(false);
+    state.dragged = None;
+}

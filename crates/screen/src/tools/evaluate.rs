@@ -1,0 +1,124 @@
+//! The tool behind `js:` checks. No model is offered it, and the gate lets through only what the
+//! person typed.
+
+use std::{sync::Arc, time::Duration};
+
+use gyrus_contract::{
+    ActionVerdict, Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::Failure;
+use crate::browser::Browser;
+
+/// An expression may take so long, promises included.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// Of a value that is shown, in characters.
+const SHOWN: usize = 400;
+
+pub(super) struct Evaluate {
+    browser: Arc<Browser>,
+    spec: ToolSpec,
+}
+
+impl Evaluate {
+    pub(super) fn new(browser: Arc<Browser>) -> Self {
+        let spec = ToolSpec {
+            name: "evaluate".to_owned(),
+            description: "Evaluates a JavaScript expression in the page, for a check.".to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {"expression": {"type": "string"}},
+                "required": ["expression"],
+                "additionalProperties": false,
+            }),
+            touches: vec![Touch::Evaluates("expression".to_owned())],
+            repeat: Repeat::Freely,
+        };
+        Self { browser, spec }
+    }
+
+    async fn evaluate(&self, expression: &str) -> Result<ToolOutput, Failure> {
+        let session = self.browser.session(0).await?;
+        let tab = session.tab()?;
+        // In the page's own world: a check is about what the page knows.
+        let wanted = json!({
+            "expression": format!("(async () => ({expression}\n))()"),
+            "awaitPromise": true,
+            "returnByValue": true,
+            "timeout": u64::try_from(LIMIT.as_millis()).unwrap_or(u64::MAX),
+        });
+        let asked = session.cdp.call(&tab.session, "Runtime.evaluate", wanted);
+        let answer: Evaluated = timeout(LIMIT, session.unless_held(&tab, asked))
+            .await
+            .map_err(|_| Failure::Broke(format!("it took more than {} s", LIMIT.as_secs())))??
+            .map_err(|error| Failure::Broke(error.to_string()))?;
+        if let Some(thrown) = answer.exception {
+            let why = thrown.exception.and_then(|object| object.description);
+            let why = why.unwrap_or(thrown.text);
+            return Ok(ToolOutput::error(format!("it throws: {}", cut(&why))));
+        }
+        let value = answer.result.value.unwrap_or(Value::Null);
+        let shown = cut(&value.to_string());
+        Ok(match is_truthy(&value) {
+            true => ToolOutput::read(format!("it is {shown}")),
+            false => ToolOutput::error(format!("it is {shown}")),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Evaluated {
+    result: Remote,
+    #[serde(rename = "exceptionDetails")]
+    exception: Option<Thrown>,
+}
+
+#[derive(Deserialize)]
+struct Remote {
+    value: Option<Value>,
+    description: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Thrown {
+    text: String,
+    exception: Option<Remote>,
+}
+
+/// As JavaScript has it.
+fn is_truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        Value::Number(number) => number.as_f64().is_some_and(|number| number != 0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(_) | Value::Object(_) => true,
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(SHOWN).collect()
+}
+
+impl Tool for Evaluate {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, call: Cleared<ResolvedCall>, _: &'a dyn Site) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move {
+            let expression = call.arguments["expression"].as_str().unwrap_or_default();
+            let mut output = self
+                .evaluate(expression)
+                .await
+                .unwrap_or_else(ToolOutput::from);
+            // What it does to the page is the person's business; nothing is said of it.
+            output.verdict = ActionVerdict::CannotTell;
+            output
+        })
+    }
+}

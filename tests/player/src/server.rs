@@ -1,0 +1,165 @@
+//! The provider on loopback: one thread a connection, one request a connection.
+
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    miniwob,
+    play::{Figures, Turn},
+    prompt::Prompt,
+    task::Task,
+    tokens,
+    wire::{self, Request, Usage},
+};
+
+/// The longest request, in bytes.
+const LONGEST: u64 = 64 << 20;
+
+/// How long a connection may say nothing.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// A player that answers. It plays until the process ends.
+#[derive(Debug)]
+pub struct Player {
+    address: String,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    tasks: Vec<Task>,
+    figures: Mutex<Figures>,
+}
+
+impl Player {
+    /// Starts one that knows these tasks, on a free port of this machine.
+    ///
+    /// # Errors
+    /// If nothing can listen.
+    pub fn start(tasks: Vec<Task>) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let address = format!("http://{}/v1", listener.local_addr()?);
+        let shared = Arc::new(Shared {
+            tasks,
+            figures: Mutex::default(),
+        });
+        let heard = shared.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = heard.clone();
+                // Whoever asks and goes away gets no answer; that is all.
+                thread::spawn(move || serve(stream, &shared));
+            }
+        });
+        Ok(Self { address, shared })
+    }
+
+    /// As `--model` takes it.
+    #[must_use]
+    pub fn model(&self) -> String {
+        format!("{}#player", self.address)
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let figures = self.shared.figures.lock();
+        figures.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
+    stream.set_read_timeout(Some(SILENCE))?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut first = String::new();
+    reader.read_line(&mut first)?;
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 || line == "\r\n" {
+            break;
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    let mut body = Vec::new();
+    reader.take(LONGEST.min(length)).read_to_end(&mut body)?;
+    let (kind, said) = match first.starts_with("POST") {
+        true => (
+            "text/event-stream",
+            shared.answer(&serde_json::from_slice(&body)?),
+        ),
+        false => ("application/json", wire::models()),
+    };
+    let mut stream = stream;
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{said}",
+        said.len()
+    )
+}
+
+impl Shared {
+    fn answer(&self, body: &Value) -> String {
+        let request = Request::read(body);
+        let prompt = Prompt::read(&request.instructions, &request.said);
+        let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        let picture = prompt
+            .picture
+            .map_or(0, |(width, height)| tokens::of_picture(width, height));
+        let fresh = tokens::of_text(&request.said) + picture;
+        let cached = tokens::of_text(&request.instructions);
+        figures.prompts += 1;
+        figures.pictures += u64::from(prompt.picture.is_some());
+        figures.fresh_tokens += fresh;
+        figures.fixed_tokens += cached;
+        figures.unusable += u64::from(prompt.said.contains("Your reply could not be used"));
+        let known = self
+            .tasks
+            .iter()
+            .filter(|task| prompt.said.contains(&task.goal));
+        let known = known.max_by_key(|task| task.goal.len()).cloned();
+        let reply = match known.or_else(|| episode(&prompt)) {
+            Some(task) => Turn {
+                task: &task,
+                prompt: &prompt,
+                picture: request.picture.as_deref(),
+                figures: &mut figures,
+            }
+            .play()
+            .json(),
+            None => json!({"note": "no task of mine", "actions": [
+                {"do": "finish", "token": prompt.token, "reached": false, "answer": "I do not know this task."}
+            ]}),
+        };
+        let text = reply.to_string();
+        let output = tokens::of_text(&text);
+        wire::stream(
+            &text,
+            Usage {
+                cached,
+                fresh,
+                output,
+            },
+        )
+    }
+}
+
+/// What a page of MiniWoB++ asks for, as a task.
+fn episode(prompt: &Prompt) -> Option<Task> {
+    let (_, goal) = prompt.said.split_once("The goal:\n")?;
+    let goal = goal.lines().next()?.trim();
+    Some(Task {
+        id: goal.to_owned(),
+        goal: goal.to_owned(),
+        does: miniwob::does(goal)?,
+    })
+}

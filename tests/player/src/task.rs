@@ -1,0 +1,97 @@
+//! What the player knows of a task: its goal, and what a person would do, step by step.
+
+use std::{fs, path::Path};
+
+use serde::Deserialize;
+
+/// A task.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Task {
+    /// Its name.
+    pub id: String,
+    /// By this it is known again in a prompt.
+    pub goal: String,
+    /// What is done.
+    #[serde(default)]
+    pub does: Vec<Step>,
+}
+
+/// One thing that is done. Exactly one of its kinds is there.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Step {
+    /// Role and name of what is clicked.
+    pub click: Option<String>,
+    /// Of a field that is filled with `text`.
+    #[serde(rename = "type")]
+    pub types: Option<String>,
+    /// Of a list of which `option` is chosen.
+    pub select: Option<String>,
+    /// A key.
+    pub press: Option<String>,
+    /// A direction, until something is in view.
+    pub scroll: Option<String>,
+    /// What is dragged, to another thing.
+    pub drag: Option<String>,
+    /// Where a line is drawn, from the first point to the last, as shares of its box.
+    pub draw: Option<String>,
+    /// Where `file` is handed over.
+    pub upload: Option<String>,
+    /// `accept` or `dismiss`, perhaps with `text`.
+    pub dialog: Option<String>,
+    /// What is pointed at.
+    pub hover: Option<String>,
+    /// What is waited for: `text WORDS`, or role and name.
+    pub wait: Option<String>,
+    /// What is read.
+    pub extract: Option<String>,
+    /// The answer at the end.
+    pub answer: Option<String>,
+    /// The row, group or dialog that it is in.
+    pub within: Option<String>,
+    /// Which of several, from 1.
+    pub nth: Option<usize>,
+    /// What is typed.
+    pub text: Option<String>,
+    /// What is chosen.
+    pub option: Option<String>,
+    /// The role of what is opened, one after the other, until the target is in it.
+    pub opens: Option<String>,
+    /// How far is scrolled.
+    pub until: Option<String>,
+    /// Where it is dragged.
+    pub to: Option<String>,
+    /// A file of the folder.
+    pub file: Option<String>,
+    /// Where is drawn.
+    pub points: Vec<[f64; 2]>,
+}
+
+/// Reads all tasks of a file or of the files of a folder.
+///
+/// # Errors
+/// What is wrong with which file, in a sentence.
+pub fn read(path: &Path) -> Result<Vec<Task>, String> {
+    #[derive(Deserialize)]
+    struct Written {
+        #[serde(default)]
+        task: Vec<Task>,
+    }
+    let said = |path: &Path, why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let mut files = vec![path.to_owned()];
+    if path.is_dir() {
+        let entries = fs::read_dir(path).map_err(|error| said(path, &error))?;
+        files = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .collect();
+        files.retain(|file| file.extension().is_some_and(|end| end == "toml"));
+        files.sort();
+    }
+    let mut tasks = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).map_err(|error| said(&file, &error))?;
+        let written: Written = toml::from_str(&text).map_err(|error| said(&file, &error))?;
+        tasks.extend(written.task);
+    }
+    Ok(tasks)
+}

@@ -1,0 +1,107 @@
+//! Installs real applications below `target/apps` and measures how complete our view of them is.
+
+use std::{path::Path, process::Command};
+
+use anyhow::{Context, ensure};
+
+use crate::{commands::CannotStart, repository};
+
+const PYTHON: [&str; 3] = ["django==5.2.*", "jupyterlab==4.*", "datasette==0.65.*"];
+
+const JAVASCRIPT: [&str; 14] = [
+    "monaco-editor@0.52",
+    "@excalidraw/excalidraw@0.18",
+    "react@18",
+    "react-dom@18",
+    "@mui/material@9",
+    "@mui/x-tree-view@9",
+    "@emotion/react@11",
+    "@emotion/styled@11",
+    "swagger-ui-dist@5",
+    "redoc@2",
+    "ag-grid-community@36",
+    "quill@2",
+    "leaflet@1",
+    "bootstrap@5",
+];
+
+/// What needs to be bundled before a browser can read it.
+const BUNDLED: [&str; 2] = ["excalidraw", "mui"];
+
+/// Installs what is missing, then measures the applications whose names hold one of `arguments`.
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let root = repository::root()?;
+    let installed = root.join("target/apps");
+    // The last thing that an installation makes.
+    if !installed.join("built/mui.js").is_file() {
+        install(&installed, &root.join("benches/examples/apps/pages"))?;
+    }
+    let example = [
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "gyrus-bench",
+        "--example",
+        "apps",
+        "--",
+    ];
+    let status = repository::cargo(&example)?
+        .arg(&installed)
+        .args(arguments)
+        .status()?;
+    ensure!(status.success(), "`apps` ended with {status}");
+    Ok(())
+}
+
+fn install(into: &Path, pages: &Path) -> anyhow::Result<()> {
+    println!(
+        "installing applications in {}; this takes minutes",
+        into.display()
+    );
+    let npm = into.join("npm");
+    std::fs::create_dir_all(&npm).with_context(|| format!("cannot make {}", npm.display()))?;
+    run_in(into, Command::new("python3").args(["-m", "venv", "venv"]))?;
+    let mut pip = Command::new(into.join("venv/bin/pip"));
+    run_in(into, pip.args(["install", "--quiet"]).args(PYTHON))?;
+    let mut packages = Command::new("npm");
+    packages.args([
+        "install",
+        "--silent",
+        "--no-audit",
+        "--no-fund",
+        "esbuild@0.28",
+    ]);
+    run_in(&npm, packages.args(JAVASCRIPT))?;
+    let mut bundle = Command::new(npm.join("node_modules/.bin/esbuild"));
+    bundle.args(BUNDLED.map(|name| pages.join(name).with_extension("jsx")));
+    bundle.args([
+        "--bundle",
+        "--format=esm",
+        "--jsx=automatic",
+        "--conditions=production",
+    ]);
+    bundle.args([
+        "--define:process.env.NODE_ENV=\"production\"",
+        "--define:process.env.IS_PREACT=\"false\"",
+    ]);
+    bundle.args([
+        "--loader:.woff2=file",
+        "--outdir=../built",
+        "--log-level=error",
+    ]);
+    run_in(&npm, bundle.env("NODE_PATH", npm.join("node_modules")))
+}
+
+fn run_in(folder: &Path, command: &mut Command) -> anyhow::Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let status = command.current_dir(folder).status();
+    let status = status.map_err(|error| {
+        CannotStart(format!("`{program}` is needed and cannot be run: {error}"))
+    })?;
+    ensure!(
+        status.success(),
+        "`{program}` ended with {status} while applications were installed"
+    );
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! Plays the tasks that come with gyrus by the perfect player, through the whole program, and
+//! prints what it came to.
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    process::Stdio,
+};
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+use crate::{commands::CannotStart, repository};
+
+/// What the player counted.
+#[derive(Debug, Deserialize)]
+struct Figures {
+    prompts: u64,
+    unusable: u64,
+    pictures: u64,
+    fresh_tokens: u64,
+    fixed_tokens: u64,
+    in_view: u64,
+    out_of_view: u64,
+    came_later: u64,
+    not_in_text: u64,
+    never_found: u64,
+    missed: Vec<String>,
+}
+
+/// Runs it, with further arguments for `gyrus eval`.
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let build = [
+        "build",
+        "--quiet",
+        "--package",
+        "gyrus",
+        "--package",
+        "gyrus-player",
+    ];
+    if !repository::cargo(&build)?.status()?.success() {
+        bail!("gyrus or its player cannot be built");
+    }
+    let suite = repository::root()?.join("crates/sites/suite");
+    let mut player = repository::cargo(&["run", "--quiet", "--package", "gyrus-player", "--"])?
+        .arg(&suite)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("the player cannot be started")?;
+    let mut said = BufReader::new(player.stdout.take().context("the player has no output")?);
+    let mut model = String::new();
+    said.read_line(&mut model)?;
+    let status = repository::cargo(&["run", "--quiet", "--package", "gyrus", "--", "eval"])?
+        .args(["demo-site", "--model", model.trim()])
+        .args(arguments)
+        .status();
+    // It ends when nobody can ask any more, whatever became of the evaluation.
+    drop(player.stdin.take());
+    let mut counted = String::new();
+    said.read_to_string(&mut counted)?;
+    player.wait()?;
+    let figures: Figures = serde_json::from_str(&counted).context("the player counted nothing")?;
+    println!("{}", told(&figures));
+    match status?.code() {
+        Some(0) => Ok(()),
+        Some(2) => bail!(CannotStart("the evaluation did not start".to_owned())),
+        Some(code) => bail!("the evaluation ended with exit code {code}"),
+        None => bail!("the evaluation was killed"),
+    }
+}
+
+fn told(figures: &Figures) -> String {
+    let told = figures.in_view + figures.out_of_view;
+    let needed = told + figures.not_in_text + figures.never_found;
+    let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+    let mut text = format!(
+        "the player: {} prompts ({} with a picture, {} after an unusable reply), {:.0} fresh \
+         tokens each beside {:.0} of instructions, as estimated\n\
+         {told} of {needed} targets that were on the page stood in the prompt's text ({:.2} %), \
+         {} of them as out of view; {} came later",
+        figures.prompts,
+        figures.pictures,
+        figures.unusable,
+        share(figures.fresh_tokens, figures.prompts),
+        share(figures.fixed_tokens, figures.prompts),
+        share(told, needed) * 100.0,
+        figures.out_of_view,
+        figures.came_later,
+    );
+    for missed in &figures.missed {
+        text.push_str(&format!("\n  not in the text: {missed}"));
+    }
+    text
+}
