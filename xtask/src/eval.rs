@@ -1,5 +1,5 @@
-//! Plays the tasks that come with gyrus by the perfect player, through the whole program, and
-//! prints what it came to.
+//! Plays the tasks that come with gyrus, or with `--miniwob FOLDER` those pages, by the perfect
+//! player, through the whole program, and prints what it came to.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -50,8 +50,10 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut said = BufReader::new(player.stdout.take().context("the player has no output")?);
     let mut model = String::new();
     said.read_line(&mut model)?;
+    let is_of_others = arguments.iter().any(|it| it.starts_with("--miniwob"));
     let status = repository::cargo(&["run", "--quiet", "--package", "gyrus", "--", "eval"])?
-        .args(["demo-site", "--model", model.trim()])
+        .args((!is_of_others).then_some("demo-site"))
+        .args(["--model", model.trim()])
         .args(arguments)
         .status();
     // It ends when nobody can ask any more, whatever became of the evaluation.

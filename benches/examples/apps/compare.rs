@@ -45,6 +45,7 @@ impl Count {
         let of_state = |one: String| format!("{state}: {one}");
         self.left_out
             .extend(other.left_out.into_iter().map(of_state));
+        self.unknown.extend(other.unknown.into_iter().map(of_state));
         self.missed.extend(other.missed.into_iter().map(of_state));
         self.unsaid.extend(other.unsaid.into_iter().map(of_state));
     }
@@ -120,7 +121,7 @@ fn at(element: &Element, usable: &Usable) -> bool {
 
 pub(crate) fn compare(view: &View, all: &[Usable]) -> Count {
     let mut count = Count::default();
-    let text = gyrus_loops::text_of_view(view);
+    let text = gyrus_loops::shown(view, gyrus_loops::FRESH);
     // An id begins its line, or follows the kind that it is an example of.
     let said: Vec<&str> = text
         .split(|one: char| !one.is_ascii_alphanumeric())

@@ -99,7 +99,7 @@ impl Turn {
         let words = turn.map(|turn| turn.text()).unwrap_or_default();
         let screen = words.find("=== the screen").map_or("", |at| &words[at..]);
         let parts = turn.iter().flat_map(|turn| &turn.parts);
-        let pictures = parts.filter_map(|part| match part {
+        let mut pictures = parts.filter_map(|part| match part {
             Part::Image(image) => Some(image.clone()),
             _ => None,
         });
@@ -110,7 +110,7 @@ impl Turn {
             goal: lead.iter().map(|message| text(message)).sum(),
             text: tokens(&words),
             screen: tokens(screen),
-            picture: pictures.last(),
+            picture: pictures.next_back(),
             reply: tokens(&asked.reply),
             plain_reply: tokens(&plain.to_string()),
         }

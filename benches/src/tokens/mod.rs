@@ -5,8 +5,8 @@
 //! The model plays: it scrolls, presses, types and looks for things, so that verdicts, memo and log
 //! are those of real turns. Text is counted with the encoding `o200k`, which is one provider's own
 //! and stands in for those of the others, who publish none; pictures by the formulas and money by
-//! the prices of the catalogue. Addresses given behind the benchmark's name are looked at in place
-//! of the pages here.
+//! the prices of the catalogue. The pages are ours and every site to practise on; addresses given
+//! behind the benchmark's name are looked at in their place.
 
 mod cost;
 pub(crate) mod pages;
@@ -18,12 +18,13 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::try_join_all;
+use futures_util::{StreamExt as _, TryStreamExt as _, future::try_join_all, stream};
 use gyrus_contract::{Limits, OnAsk, Origin, Text};
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, NewRun, Only, Organs, redact::Redactor};
 use gyrus_loops::{CognitiveConfig, PerceptionMode};
 use gyrus_screen::{Browser, Launch, ProfileChoice, find_program, tools};
+use gyrus_sites::Site;
 
 use crate::{Row, look, row, world};
 use cost::{Provider, Turn};
@@ -56,18 +57,29 @@ pub(crate) fn turns() -> anyhow::Result<Vec<Row>> {
 async fn measured() -> anyhow::Result<Vec<Row>> {
     let given = std::env::args().filter(|argument| argument.contains("://"));
     let mut addresses: Vec<String> = given.collect();
+    let site = Site::start(None).await?;
     if addresses.is_empty() {
         addresses = pages::serve().await?;
+        let world = format!("{}/w/tokens", site.address());
+        addresses.extend(gyrus_sites::sites().map(|(name, _)| format!("{world}/{name}/")));
     }
     let providers = Provider::all();
     let mut runs = [const { Vec::new() }; 3];
-    for address in &addresses {
-        // Tokens are counted, not time: all at once.
-        let came = try_join_all(MODES.map(|(mode, ..)| run(address, mode))).await?;
-        let lengths: Vec<_> = came.iter().map(Vec::len).collect();
-        eprintln!("{lengths:?} turns on {address}");
-        for (runs, asked) in runs.iter_mut().zip(came) {
-            runs.push(asked.iter().map(Turn::of).collect::<Vec<_>>());
+    // Tokens are counted, not time: several at once.
+    let runs_of = |address: String| async move {
+        let came = try_join_all(MODES.map(|(mode, ..)| run(&address, mode))).await;
+        came.map(|came| (address, came))
+    };
+    let mut all = stream::iter(addresses).map(runs_of).buffered(2);
+    while let Some((address, came)) = all.try_next().await? {
+        for ((runs, asked), (_, mode, _)) in runs.iter_mut().zip(came).zip(MODES) {
+            let turns: Vec<_> = asked.iter().map(Turn::of).collect();
+            let fresh = providers
+                .iter()
+                .map(|provider| median(turns.iter().map(|turn| turn.fresh(provider)).collect()));
+            let fresh: Vec<_> = fresh.collect();
+            eprintln!("{address}, {mode}, {} turns: {fresh:?}", turns.len());
+            runs.push(turns);
         }
     }
     let rows = MODES.iter().zip(&runs).flat_map(|((_, name, aim), runs)| {

@@ -1,14 +1,22 @@
 //! The browser of this program: under a keeper, in a profile of this person.
 
-use std::{fs, io, path::PathBuf, sync::Arc, time::Instant};
+use std::{
+    fs,
+    io::{self, BufRead},
+    path::PathBuf,
+    sync::Arc,
+    time::Instant,
+};
 
 use gyrus_contract::{CommandSpec, Digest, KeeperError, Look, Screen};
 use gyrus_kernel::keeper::Keeper;
-use gyrus_screen::{Browser, Launch, LaunchError, ProfileChoice, RunCommand, find_program};
+use gyrus_screen::{
+    Browser, Endpoint, Launch, LaunchError, ProfileChoice, RunCommand, find_program,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{failure::Failure, home::Home};
+use crate::{console::put, failure::Failure, home::Home, own_child, terminal};
 
 /// How the browser of a run is; stands in the run's first entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +31,9 @@ pub(crate) struct Wish {
     /// Without the sandbox that the browser itself has.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) without_sandbox: bool,
+    /// None of these, but one that the person has started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) attach: Option<Endpoint>,
 }
 
 impl Wish {
@@ -31,8 +42,19 @@ impl Wish {
         serde_json::from_value(screen?.clone()).ok()
     }
 
+    /// Warns again of what the person confirmed when the run was started.
+    pub(crate) fn warn(&self) -> Result<(), Failure> {
+        match &self.attach {
+            Some(at) => confirm_attaching(at, Consent::Given),
+            None => Ok(()),
+        }
+    }
+
     /// The browser, which is started when it is needed.
     pub(crate) fn browser(&self, home: &Home) -> Arc<Browser> {
+        if let Some(at) = &self.attach {
+            return Arc::new(Browser::attached(at.clone()));
+        }
         let launch = Launch {
             visible: self.visible,
             without_sandbox: self.without_sandbox,
@@ -40,6 +62,50 @@ impl Wish {
         };
         Arc::new(browser(home, launch, self.profile.clone()))
     }
+}
+
+/// Warns of what a run can reach in a browser that the person started, and has it confirmed: at the
+/// terminal, or by the command line itself, since nothing else could say yes for them.
+pub(crate) fn confirm_attaching(at: &Endpoint, consent: Consent) -> Result<(), Failure> {
+    own_child::refuse("attach to a browser")?;
+    put(&format!(
+        "attaching to the browser at {at}
+  The run can use everything that you are logged in to there.
+  It opens a window of its own; your tabs are not touched, read or listed.
+  Profile and sandbox are that browser's: nothing else keeps the run's pages from yours.
+  While this port is open, every program of this machine can do the same, unasked.\n"
+    ))?;
+    if consent == Consent::Wanted {
+        ask_to_attach(at)?;
+    }
+    at.check().map_err(Failure::usage)
+}
+
+fn ask_to_attach(at: &Endpoint) -> Result<(), Failure> {
+    if !terminal::can_ask() {
+        let why = format!("attaching to {at} needs your yes, and there is no terminal to ask at");
+        return Err(Failure::usage(why).hint("say it beforehand: --attach-anyway"));
+    }
+    terminal::forget_what_was_typed();
+    put("attach to it? [y/N] ")?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    match line.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(
+            Failure::usage(format!("the browser at {at} was not attached to"))
+                .hint("without --attach the run has a browser of its own"),
+        ),
+    }
+}
+
+/// Whether attaching was confirmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Consent {
+    /// On the command line.
+    Given,
+    /// Not yet.
+    Wanted,
 }
 
 /// Why there is no browser here, if there is none.

@@ -64,6 +64,16 @@ pub(crate) struct Drive<'a> {
 }
 
 impl Drive<'_> {
+    /// As [`Self::drive`], where nothing else is done with the run's browser afterwards.
+    pub(crate) async fn drive_and_leave(self, ready: Ready) -> Result<Code, Failure> {
+        let screen = self.screen.clone();
+        let code = self.drive(ready).await;
+        if let Some(screen) = screen {
+            screen.leave().await;
+        }
+        code
+    }
+
     /// Drives the run to its end, or to where it parks.
     pub(crate) async fn drive(self, ready: Ready) -> Result<Code, Failure> {
         let run = ready.id();

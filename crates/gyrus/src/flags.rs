@@ -6,9 +6,15 @@ use clap::{Args, ValueEnum};
 use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength};
 use gyrus_kernel::Changes;
 use gyrus_loops::{Check, CognitiveConfig};
-use gyrus_screen::{LaunchError, has_display};
+use gyrus_screen::{Endpoint, LaunchError, has_display};
 
-use crate::{browser, config::parse_cost, console::put, failure::Failure, time::parse_duration};
+use crate::{
+    browser::{self, Consent},
+    config::parse_cost,
+    console::put,
+    failure::Failure,
+    time::parse_duration,
+};
 
 /// How a run thinks and where it works, whatever its goal.
 #[derive(Debug, Clone, Default, Args)]
@@ -132,6 +138,15 @@ pub(crate) struct ScreenFlags {
     /// A page that breaks out of its renderer then has all that the browser has.
     #[arg(long)]
     browser_without_its_sandbox: bool,
+    /// Work in a browser that runs already, with its logins: http://127.0.0.1:9222
+    ///
+    /// One of this machine that was started with --remote-debugging-port=9222 and a
+    /// --user-data-dir of its own. The run opens tabs of its own there, and closes them at the end.
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["profile", "visible", "browser_without_its_sandbox"])]
+    attach: Option<Endpoint>,
+    /// Say yes beforehand to what --attach warns of, where no terminal can ask
+    #[arg(long, requires = "attach")]
+    attach_anyway: bool,
 }
 
 /// What a run can see.
@@ -144,7 +159,19 @@ enum ScreenWord {
 impl ScreenFlags {
     /// Whether the run is to work on the screen itself.
     pub(crate) fn leads(&self) -> bool {
-        self.screen == Some(ScreenWord::Browser) || self.url.is_some()
+        self.screen == Some(ScreenWord::Browser) || self.url.is_some() || self.attach.is_some()
+    }
+
+    /// Has it confirmed, once, that a run may work in a person's own browser.
+    pub(crate) fn confirm(&self) -> Result<(), Failure> {
+        let Some(at) = &self.attach else {
+            return Ok(());
+        };
+        let consent = match self.attach_anyway {
+            true => Consent::Given,
+            false => Consent::Wanted,
+        };
+        browser::confirm_attaching(at, consent)
     }
 
     fn no_display(&self) -> Option<LaunchError> {
@@ -156,9 +183,13 @@ impl ScreenFlags {
         let wanted = self.leads() || self.profile.is_some() || self.visible;
         match self.screen {
             Some(ScreenWord::None) if wanted => Err(Failure::usage(
-                "--screen none does not go with --url, --profile or --visible",
+                "--screen none does not go with --url, --profile, --visible or --attach",
             )),
             Some(ScreenWord::None) => Ok(None),
+            _ if self.attach.is_some() => Ok(Some(browser::Wish {
+                attach: self.attach.clone(),
+                ..browser::Wish::default()
+            })),
             None if !wanted && browser::missing().is_some() => Ok(None),
             _ => match browser::missing().or_else(|| self.no_display()) {
                 Some(why) => Err(Failure::usage(why)),
@@ -166,6 +197,7 @@ impl ScreenFlags {
                     profile: self.profile.clone(),
                     visible: self.visible,
                     without_sandbox: self.browser_without_its_sandbox,
+                    attach: None,
                 })),
             },
         }

@@ -20,6 +20,7 @@ use crate::{
     links::{self, Links},
     log::Log,
     recorded::Recorded,
+    unknown::Unknown,
 };
 
 /// One run while a process holds it.
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) looked: bool,
     /// Documents counted on screens so far.
     pub(crate) documents: u32,
+    /// Inputs that a crash cut off.
+    pub(crate) unknown: Vec<Unknown>,
     /// Messages of memory below this number stand in the journal.
     pub(crate) journaled_items: u64,
     /// A live call of this cycle may have changed the workspace.
@@ -126,6 +129,7 @@ impl Core {
             window: state.window,
             looked: false,
             documents: state.documents,
+            unknown: state.unknown,
             journaled_items: parts.journaled_items,
             world_changed: false,
             open_calls: Vec::new(),
@@ -171,6 +175,7 @@ impl Core {
             not_undoable: shared.not_undoable.clone(),
             window: shared.window,
             documents: shared.documents,
+            unknown: shared.unknown.clone(),
             settings: (self.settings != self.started.settings).then(|| self.settings.clone()),
         }
     }

@@ -11,6 +11,7 @@ use crate::{
         ask::amend,
         used::{self, Open},
     },
+    unknown,
 };
 
 /// Takes in what these entries did to the run as a whole.
@@ -27,6 +28,7 @@ pub(crate) fn take_in(core: &Core, entries: &[Entry]) -> Result<(), Stop> {
         core.ledger.count_children(used.children);
         core.expose();
     }
+    unknown::remember(&mut core.shared().unknown, entries);
     for entry in entries {
         match entry {
             Entry::Steered(steered) => {

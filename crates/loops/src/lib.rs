@@ -28,7 +28,7 @@ use gyrus_kernel::{ErasedLoop, LoopFactory};
 pub use chain_of_thought::ChainOfThought;
 pub use config::{CognitiveConfig, PerceptionMode, Strategy};
 pub use react::{React, ReactState};
-pub use reactive::{Reactive, ReactiveState, text_of_view};
+pub use reactive::{FRESH, Reactive, ReactiveState, shown};
 pub use repetition::{Advice, DEMAND_AT, NUDGE_AT, PARK_AT, Repetition};
 pub use single_shot::SingleShot;
 use verification::Verified;

@@ -1,6 +1,7 @@
 //! A browser as a screen: opened when it is first looked at, and again after it was lost.
 
 use std::{
+    collections::BTreeSet,
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -14,16 +15,16 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::{
     sync::watch,
-    task::JoinHandle,
+    task::AbortHandle,
     time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
-    Launch, LaunchError, Profile, RunCommand, WORLD,
-    cdp::{Cdp, CdpError, Event},
+    Endpoint, Launch, LaunchError, Profile, RunCommand, WORLD,
+    cdp::{Cdp, CdpError, Event, FromPipe, Hears, Sends, ToPipe},
     launch,
     page::SOURCE,
-    state::{KINDS, Order, State},
+    state::{KINDS, Order, State, Stopped, Whose},
     view::Memory,
 };
 
@@ -47,25 +48,62 @@ pub enum ProfileChoice {
     },
 }
 
-/// A browser of gyrus's own. Nothing is started until it is looked at.
+/// How a browser is come by.
+enum Way {
+    /// It is started.
+    Start {
+        launch: Launch,
+        profile: ProfileChoice,
+        run: RunCommand,
+    },
+    /// It runs, and a person started it.
+    Attach(Endpoint),
+}
+
+/// A browser. Nothing is started, and none is attached to, until it is looked at.
 pub struct Browser {
-    launch: Launch,
-    profile: ProfileChoice,
-    run: RunCommand,
+    way: Way,
     open: tokio::sync::Mutex<Option<Arc<Session>>>,
     /// Documents of sessions that were lost: their numbers are not given again.
     counted: AtomicU32,
+    /// Tabs that a connection which was lost has left in a person's browser.
+    left: Mutex<BTreeSet<String>>,
 }
 
 impl Browser {
-    /// A browser that is started so, when it is needed, by `run`.
+    /// A browser of gyrus's own, which is started so, when it is needed, by `run`.
     pub fn new(launch: Launch, profile: ProfileChoice, run: RunCommand) -> Self {
-        Self {
+        Self::by(Way::Start {
             launch,
             profile,
             run,
+        })
+    }
+
+    /// A browser that a person has started. Of its tabs only those that are opened through this
+    /// are touched, read or told; whoever is done with it calls [`Self::leave`].
+    pub fn attached(at: Endpoint) -> Self {
+        Self::by(Way::Attach(at))
+    }
+
+    fn by(way: Way) -> Self {
+        Self {
+            way,
             open: tokio::sync::Mutex::default(),
             counted: AtomicU32::new(0),
+            left: Mutex::default(),
+        }
+    }
+
+    /// Leaves a browser that was attached to as it would be without us: what is held is not sent,
+    /// the tabs of our own are closed. One that was started by us stays.
+    ///
+    /// To be called explicitly: when this is dropped, nobody waits for a browser any more.
+    pub async fn leave(&self) {
+        if let Way::Attach(_) = self.way
+            && let Some(session) = self.open.lock().await.take()
+        {
+            session.close_own_tabs().await;
         }
     }
 
@@ -79,6 +117,9 @@ impl Browser {
 
     /// Ends the browser in good order: what its profile remembers is on disk then.
     pub async fn close(&self) {
+        if let Way::Attach(_) = self.way {
+            return self.leave().await;
+        }
         let session = self.open.lock().await.take();
         if let Some(session) = session {
             session.cdp.send("", "Browser.close", json!({}));
@@ -90,7 +131,7 @@ impl Browser {
     pub(crate) async fn session(&self, documents: u32) -> Result<Arc<Session>, ScreenError> {
         let mut open = self.open.lock().await;
         if let Some(session) = open.as_ref() {
-            match session.lost() {
+            match session.lost().or_else(|| session.emptied()) {
                 None => {
                     session.state().count_from(documents);
                     return Ok(session.clone());
@@ -98,30 +139,45 @@ impl Browser {
                 Some(reason) => {
                     self.counted
                         .fetch_max(session.state().documents, Ordering::Relaxed);
+                    *self.left() = session.state().own.clone();
                     // Told once; the next one who asks gets another.
                     *open = None;
                     return Err(ScreenError::Lost { reason });
                 }
             }
         }
-        // Before a profile is made for nothing.
-        launch::check(&self.launch).map_err(unavailable)?;
-        let profile = match &self.profile {
-            ProfileChoice::Ephemeral => Profile::ephemeral(),
-            ProfileChoice::Named { below, name } => Profile::named(below, name),
-        };
         let documents = documents.max(self.counted.load(Ordering::Relaxed));
-        let opened = async {
-            let profile = profile.map_err(LaunchError::from).map_err(unavailable)?;
-            Session::open(&self.launch, profile, &self.run, documents).await
+        let opened = match &self.way {
+            Way::Start {
+                launch,
+                profile,
+                run,
+            } => {
+                // Before a profile is made for nothing.
+                launch::check(launch).map_err(unavailable)?;
+                let profile = match profile {
+                    ProfileChoice::Ephemeral => Profile::ephemeral(),
+                    ProfileChoice::Named { below, name } => Profile::named(below, name),
+                };
+                let profile = profile.map_err(LaunchError::from).map_err(unavailable)?;
+                Session::open(launch, profile, run, documents).await?
+            }
+            Way::Attach(at) => {
+                let left = std::mem::take(&mut *self.left());
+                Session::attach(at, left, documents).await?
+            }
         };
-        let session = Arc::new(opened.await?);
+        let session = Arc::new(opened);
         *open = Some(session.clone());
         Ok(session)
     }
+
+    fn left(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-fn unavailable(error: impl std::fmt::Display) -> ScreenError {
+pub(crate) fn unavailable(error: impl std::fmt::Display) -> ScreenError {
     ScreenError::Unavailable {
         reason: error.to_string(),
     }
@@ -136,6 +192,12 @@ impl Screen for Browser {
     }
 }
 
+/// What runs a browser.
+pub(crate) type Running = Boxed<'static, Result<CommandOutcome, KeeperError>>;
+
+/// A change of the state that is known later than its event.
+type Change = Box<dyn FnOnce(&mut State) + Send>;
+
 /// A browser that runs.
 pub(crate) struct Session {
     pub(crate) id: String,
@@ -147,18 +209,12 @@ pub(crate) struct Session {
     /// Why the browser ended, once it has.
     ended: Arc<Mutex<Option<String>>>,
     memory: Mutex<Memory>,
-    tasks: [JoinHandle<()>; 2],
+    tasks: [AbortHandle; 2],
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // A request that is held would be sent by a browser that only loses its pipe.
-        let held = self
-            .state()
-            .held_requests()
-            .map(|one| one.id.clone())
-            .collect();
-        turn_away(&self.cdp, held);
+        self.turn_all_away();
         // The keeper's future goes with its task, and the browser with the keeper.
         for task in &self.tasks {
             task.abort();
@@ -174,55 +230,12 @@ impl Session {
         documents: u32,
     ) -> Result<Self, ScreenError> {
         let started = launch::start(launch, &profile, run).map_err(unavailable)?;
-        let state = Arc::new(Mutex::new(State {
+        let state = State {
             documents,
             ..State::default()
-        }));
-        let (changes, changed) = watch::channel(0);
-        let changes = Arc::new(changes);
-        let last_change = changes.clone();
-        let listening = (state.clone(), launch.clone());
-        let (cdp, reading) = Cdp::start(started.to, started.from, move |cdp| {
-            let (cdp, (state, launch)) = (cdp.clone_weak(), listening);
-            Box::new(move |event: Event<'_>| {
-                let (order, count) = {
-                    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-                    let order = state.take(event);
-                    (order, state.changes)
-                };
-                if let (Some(order), Some(cdp)) = (order, cdp.upgrade()) {
-                    let blocked = (state.clone(), changes.clone());
-                    obey(&cdp, &launch, order, |request| {
-                        let (state, changes) = blocked;
-                        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-                        state.blocks(&request);
-                        let _ = changes.send(state.changes);
-                    });
-                }
-                let _ = changes.send(count);
-            })
-        });
-        let ended = Arc::new(Mutex::new(None));
-        let told = (ended.clone(), cdp.clone());
-        let running = tokio::spawn(async move {
-            let reason = how_it_ended(started.running.await);
-            let (ended, cdp) = told;
-            *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.clone());
-            cdp.give_up(&reason);
-            // Whoever waits for the state finds out.
-            last_change.send_modify(|count| *count += 1);
-        });
-        let session = Self {
-            id: uuid::Uuid::new_v4().to_string(),
-            launch: launch.clone(),
-            cdp,
-            profile,
-            state,
-            changed,
-            ended,
-            memory: Mutex::default(),
-            tasks: [reading, running],
         };
+        let wire = (ToPipe(started.to), FromPipe::new(started.from));
+        let session = Self::over(wire, Some(started.running), launch, profile, state);
         session
             .begin()
             .await
@@ -233,6 +246,70 @@ impl Session {
                 ),
             })?;
         Ok(session)
+    }
+
+    /// A session over `wire`, to a browser that `state` says whose it is. It ends with what is `running`, or with the connection.
+    pub(crate) fn over(
+        wire: (impl Sends, impl Hears),
+        running: Option<Running>,
+        launch: &Launch,
+        profile: Profile,
+        state: State,
+    ) -> Self {
+        let whose = state.whose;
+        let state = Arc::new(Mutex::new(state));
+        let (changes, changed) = watch::channel(0);
+        let changes = Arc::new(changes);
+        let last_change = changes.clone();
+        let listening = (state.clone(), launch.clone());
+        let (cdp, reading) = Cdp::start(wire.0, wire.1, move |cdp| {
+            let (cdp, (state, launch)) = (cdp.clone_weak(), listening);
+            Box::new(move |event: Event<'_>| {
+                let (order, count) = {
+                    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                    let order = state.take(event);
+                    (order, state.changes)
+                };
+                if let (Some(order), Some(cdp)) = (order, cdp.upgrade()) {
+                    let later = (state.clone(), changes.clone());
+                    obey(&cdp, (&launch, whose), order, |change| {
+                        let (state, changes) = later;
+                        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                        change(&mut state);
+                        let _ = changes.send(state.changes);
+                    });
+                }
+                let _ = changes.send(count);
+            })
+        });
+        let ended = Arc::new(Mutex::new(None));
+        let told = (ended.clone(), cdp.clone());
+        let reads = reading.abort_handle();
+        let running = tokio::spawn(async move {
+            let (ended, cdp) = told;
+            let reason = match running {
+                Some(running) => how_it_ended(running.await),
+                None => {
+                    let _ = reading.await;
+                    cdp.ended().unwrap_or_default()
+                }
+            };
+            *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.clone());
+            cdp.give_up(&reason);
+            // Whoever waits for the state finds out.
+            last_change.send_modify(|count| *count += 1);
+        });
+        Self {
+            id: uuid::Uuid::new_v4().to_string(),
+            launch: launch.clone(),
+            cdp,
+            profile,
+            state,
+            changed,
+            ended,
+            memory: Mutex::default(),
+            tasks: [reads, running.abort_handle()],
+        }
     }
 
     /// Orders what concerns the whole browser and waits for the first page.
@@ -253,17 +330,19 @@ impl Session {
             }),
         );
         // For the whole browser: a session of a page would let what is held go when it ends.
-        let kinds = KINDS.map(|kind| json!({"resourceType": kind}));
-        let watched: Result<IgnoredAny, CdpError> = self
-            .cdp
-            .call("", "Fetch.enable", json!({"patterns": kinds}))
-            .await;
+        let watched: Result<IgnoredAny, CdpError> =
+            self.cdp.call("", "Fetch.enable", fetch_patterns()).await;
         watched.map_err(|error| error.to_string())?;
         let attached: Result<IgnoredAny, CdpError> = self
             .cdp
             .call("", "Target.setAutoAttach", auto_attach())
             .await;
         attached.map_err(|error| error.to_string())?;
+        self.first_page().await
+    }
+
+    /// Waits until a page can be looked at.
+    pub(crate) async fn first_page(&self) -> Result<(), String> {
         let page = self
             .wait(START_LIMIT, |state| {
                 let tab = state.active_tab()?;
@@ -363,11 +442,11 @@ fn how_it_ended(outcome: Result<CommandOutcome, KeeperError>) -> String {
 
 /// Finds out whether a page still answers while a request of it is held; a script can wait for one
 /// and let nothing else happen meanwhile.
-async fn probe(cdp: Cdp, session: String, request: String, blocked: impl FnOnce(String)) {
+async fn probe(cdp: Cdp, session: String, request: Stopped, later: impl FnOnce(Change)) {
     let asking = cdp.call(&session, "Runtime.evaluate", json!({"expression": "0"}));
     let answered: Result<Result<IgnoredAny, _>, _> = timeout(PROBE_LIMIT, asking).await;
     if answered.is_err() {
-        blocked(request);
+        later(Box::new(move |state| state.blocks(&request)));
     }
 }
 
@@ -388,49 +467,32 @@ fn auto_attach() -> serde_json::Value {
 }
 
 /// Keeps requests from being sent. Aborted: a page stays when it was to be left by one.
-pub(crate) fn turn_away(cdp: &Cdp, requests: Vec<String>) {
+pub(crate) fn turn_away(cdp: &Cdp, requests: Vec<Stopped>) {
     for request in requests {
-        let order = json!({"requestId": request, "errorReason": "Aborted"});
-        cdp.send("", "Fetch.failRequest", order);
+        let order = json!({"requestId": request.id, "errorReason": "Aborted"});
+        cdp.send(&request.session, "Fetch.failRequest", order);
     }
 }
 
+/// The requests that are stopped on their way: those that can carry something.
+fn fetch_patterns() -> serde_json::Value {
+    let kinds = KINDS.map(|kind| json!({"resourceType": kind}));
+    json!({"patterns": kinds})
+}
+
 /// Does what an event demands. Orders of one session are carried out one after the other.
-fn obey(cdp: &Cdp, launch: &Launch, order: Order, blocked: impl FnOnce(String) + Send + 'static) {
+fn obey(
+    cdp: &Cdp,
+    (launch, whose): (&Launch, Whose),
+    order: Order,
+    later: impl FnOnce(Change) + Send + 'static,
+) {
     match order {
         Order::SetUp { session, is_page } => {
-            let to = |method, params| cdp.send(&session, method, params);
-            to("Page.enable", json!({}));
-            to("Runtime.enable", json!({}));
-            to("Network.enable", json!({}));
-            to("DOM.enable", json!({}));
-            to("Inspector.enable", json!({}));
-            to("Target.setAutoAttach", auto_attach());
-            to(
-                "Page.addScriptToEvaluateOnNewDocument",
-                json!({"source": SOURCE, "worldName": WORLD, "runImmediately": true}),
-            );
-            to(
-                "Page.setInterceptFileChooserDialog",
-                json!({"enabled": true}),
-            );
-            if is_page && !launch.visible {
-                to(
-                    "Emulation.setDeviceMetricsOverride",
-                    json!({
-                        "width": launch.width,
-                        "height": launch.height,
-                        "deviceScaleFactor": launch.density,
-                        "mobile": false,
-                    }),
-                );
-                // A page that is not in front still paints and has the keyboard.
-                to(
-                    "Emulation.setFocusEmulationEnabled",
-                    json!({"enabled": true}),
-                );
+            set_up(cdp, (launch, whose), &session, is_page);
+            if whose == Whose::Theirs {
+                tokio::spawn(ask_frames(cdp.clone(), session, later));
             }
-            to("Runtime.runIfWaitingForDebugger", json!({}));
         }
         Order::LetGo { session } => {
             cdp.send(&session, "Runtime.runIfWaitingForDebugger", json!({}));
@@ -440,13 +502,71 @@ fn obey(cdp: &Cdp, launch: &Launch, order: Order, blocked: impl FnOnce(String) +
             cdp.send(&session, "Runtime.runIfWaitingForDebugger", json!({}));
             cdp.send("", "Target.closeTarget", json!({"targetId": target}));
         }
+        Order::Attach { target } => attach_to(cdp, &target),
         Order::LetPass { request } => {
-            cdp.send("", "Fetch.continueRequest", json!({"requestId": request}));
+            let order = json!({"requestId": request.id});
+            cdp.send(&request.session, "Fetch.continueRequest", order);
         }
         Order::TurnAway { requests } => turn_away(cdp, requests),
         Order::Probe { session, request } => {
-            tokio::spawn(probe(cdp.clone(), session, request, blocked));
+            tokio::spawn(probe(cdp.clone(), session, request, later));
         }
         Order::CutOff { guid } => cdp.send("", "Browser.cancelDownload", json!({"guid": guid})),
     }
+}
+
+/// Makes a session of a page, or of a frame with a process of its own, tell what we want to know.
+fn set_up(cdp: &Cdp, (launch, whose): (&Launch, Whose), session: &str, is_page: bool) {
+    let to = |method, params| cdp.send(session, method, params);
+    to("Page.enable", json!({}));
+    to("Runtime.enable", json!({}));
+    to("Network.enable", json!({}));
+    to("DOM.enable", json!({}));
+    to("Inspector.enable", json!({}));
+    to("Target.setAutoAttach", auto_attach());
+    to(
+        "Page.addScriptToEvaluateOnNewDocument",
+        json!({"source": SOURCE, "worldName": WORLD, "runImmediately": true}),
+    );
+    to(
+        "Page.setInterceptFileChooserDialog",
+        json!({"enabled": true}),
+    );
+    if is_page && !launch.visible {
+        to(
+            "Emulation.setDeviceMetricsOverride",
+            json!({
+                "width": launch.width,
+                "height": launch.height,
+                "deviceScaleFactor": launch.density,
+                "mobile": false,
+            }),
+        );
+        // A page that is not in front still paints and has the keyboard.
+        to(
+            "Emulation.setFocusEmulationEnabled",
+            json!({"enabled": true}),
+        );
+    }
+    if whose == Whose::Theirs {
+        // What the person's own tabs send is theirs, so each of ours is watched by itself. What a
+        // service worker sent for one would come from no tab.
+        to("Network.setBypassServiceWorker", json!({"bypass": true}));
+        to("Fetch.enable", fetch_patterns());
+    }
+    to("Runtime.runIfWaitingForDebugger", json!({}));
+}
+
+/// Finds out which frames there are: a tab that was attached to did not wait for us.
+async fn ask_frames(cdp: Cdp, session: String, later: impl FnOnce(Change)) {
+    let asked = cdp.call(&session, "Page.getFrameTree", json!({})).await;
+    if let Ok(found) = asked {
+        later(Box::new(move |state| state.has_frames(&session, found)));
+    }
+}
+
+/// Begins a session with a tab.
+fn attach_to(cdp: &Cdp, target: &str) {
+    let order = json!({"targetId": target, "flatten": true});
+    cdp.send("", "Target.attachToTarget", order);
 }

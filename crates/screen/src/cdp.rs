@@ -1,8 +1,9 @@
-//! The Chrome DevTools Protocol over the browser's debugging pipe: JSON messages that end with a
-//! NUL, one object each, with flat sessions (<https://chromedevtools.github.io/devtools-protocol/>).
+//! The Chrome DevTools Protocol: JSON messages, one object each, with flat sessions
+//! (<https://chromedevtools.github.io/devtools-protocol/>). Commands are answered by number;
+//! events go, in order, to one listener that must not block.
 //!
-//! A pipe and never a port: nobody else on the machine can connect to it. Commands are answered
-//! by number; events go, in order, to one listener that must not block.
+//! A browser of ours is spoken to over a pipe and never a port, so that nobody else on the machine
+//! can connect to it. `socket` is for one that a person has opened a port of.
 
 use std::{
     collections::HashMap,
@@ -28,6 +29,9 @@ const CALL_LIMIT: Duration = Duration::from_secs(15);
 
 /// A message that is longer, in bytes, is not read: the connection is given up.
 const MESSAGE_LIMIT: u64 = 256 * 1024 * 1024;
+
+/// Why a browser is gone that said nothing.
+const CLOSED: &str = "its connection was closed";
 
 /// What a command came to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +63,52 @@ impl Event<'_> {
     /// What it says. An event of another form than expected tells nothing.
     pub(crate) fn params<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_str(self.params.get()).ok()
+    }
+}
+
+/// Takes whole messages to a browser.
+pub(crate) trait Sends: Send + 'static {
+    fn send(&mut self, message: Vec<u8>) -> impl Future<Output = io::Result<()>> + Send;
+}
+
+/// Brings whole messages from a browser.
+pub(crate) trait Hears: Send + 'static {
+    /// Puts the next one into `message`, which is empty. `false`: there will be none.
+    fn hear(&mut self, message: &mut Vec<u8>) -> impl Future<Output = io::Result<bool>> + Send;
+}
+
+/// The debugging pipe to a browser: messages that end with a NUL.
+pub(crate) struct ToPipe<T>(pub(crate) T);
+
+impl<T: AsyncWrite + Send + Unpin + 'static> Sends for ToPipe<T> {
+    async fn send(&mut self, mut message: Vec<u8>) -> io::Result<()> {
+        message.push(0);
+        self.0.write_all(&message).await
+    }
+}
+
+/// The debugging pipe from a browser.
+pub(crate) struct FromPipe<T>(BufReader<T>);
+
+impl<T: AsyncRead> FromPipe<T> {
+    pub(crate) fn new(from: T) -> Self {
+        Self(BufReader::with_capacity(64 * 1024, from))
+    }
+}
+
+impl<T: AsyncRead + Send + Unpin + 'static> Hears for FromPipe<T> {
+    async fn hear(&mut self, message: &mut Vec<u8>) -> io::Result<bool> {
+        // One more, to tell a message that just fits from one that does not.
+        let read = (&mut self.0)
+            .take(MESSAGE_LIMIT + 1)
+            .read_until(0, message)
+            .await?;
+        if read > 0 && message.pop() != Some(0) {
+            let what =
+                format!("it sent a message of more than {MESSAGE_LIMIT} bytes, or half a one");
+            return Err(io::Error::other(what));
+        }
+        Ok(read > 0)
     }
 }
 
@@ -130,8 +180,8 @@ impl Cdp {
     /// Speaks over `to` and `from` until they end or all clones are dropped. The handle is of the
     /// task that reads.
     pub(crate) fn start(
-        to: impl AsyncWrite + Send + Unpin + 'static,
-        from: impl AsyncRead + Send + Unpin + 'static,
+        to: impl Sends,
+        from: impl Hears,
         listener: impl FnOnce(&Cdp) -> Listener,
     ) -> (Self, JoinHandle<()>) {
         let (outgoing, queue) = mpsc::unbounded_channel();
@@ -155,7 +205,7 @@ impl Cdp {
             };
             let ended = read(from, &mut listener, answer).await;
             let reason = match ended {
-                Ok(()) => "its pipe was closed".to_owned(),
+                Ok(()) => CLOSED.to_owned(),
                 Err(error) => error.to_string(),
             };
             if let Some(shared) = shared.upgrade() {
@@ -222,14 +272,13 @@ impl Cdp {
             method: method.to_owned(),
             reason: error.to_string(),
         };
-        let mut line = serde_json::to_vec(&Command {
+        let message = serde_json::to_vec(&Command {
             id,
             method,
             params,
             session,
         })
         .map_err(unreadable)?;
-        line.push(0);
         if let Some(sender) = sender {
             let mut waiting = self.shared.waiting();
             if waiting.gone.is_some() {
@@ -238,8 +287,8 @@ impl Cdp {
             }
             waiting.calls.insert(id, (method.to_owned(), sender));
         }
-        if self.shared.outgoing.send(line).is_err() {
-            self.shared.give_up("its pipe was closed");
+        if self.shared.outgoing.send(message).is_err() {
+            self.shared.give_up(CLOSED);
             return Err(self.shared.gone());
         }
         Ok(id)
@@ -277,35 +326,24 @@ impl Shared {
     }
 }
 
-async fn write(mut to: impl AsyncWrite + Unpin, mut queue: mpsc::UnboundedReceiver<Vec<u8>>) {
-    while let Some(line) = queue.recv().await {
-        if to.write_all(&line).await.is_err() {
+async fn write(mut to: impl Sends, mut queue: mpsc::UnboundedReceiver<Vec<u8>>) {
+    while let Some(message) = queue.recv().await {
+        if to.send(message).await.is_err() {
             return;
         }
     }
 }
 
 async fn read(
-    from: impl AsyncRead + Unpin,
+    mut from: impl Hears,
     listener: &mut Listener,
     answer: impl Fn(u64, Answer),
 ) -> io::Result<()> {
-    let mut from = BufReader::with_capacity(64 * 1024, from);
     let mut line = Vec::new();
     loop {
         line.clear();
-        // One more, to tell a message that just fits from one that does not.
-        let read = (&mut from)
-            .take(MESSAGE_LIMIT + 1)
-            .read_until(0, &mut line)
-            .await?;
-        if read == 0 {
+        if !from.hear(&mut line).await? {
             return Ok(());
-        }
-        if line.pop() != Some(0) {
-            let what =
-                format!("it sent a message of more than {MESSAGE_LIMIT} bytes, or half a one");
-            return Err(io::Error::other(what));
         }
         let message: Message<'_> = serde_json::from_slice(&line)
             .map_err(|error| io::Error::other(format!("it sent no protocol: {error}")))?;
@@ -351,7 +389,7 @@ mod tests {
         let (to, theirs) = duplex(1 << 20);
         let (ours, from) = duplex(1 << 20);
         let (heard, events) = std_mpsc::channel();
-        let (cdp, _reading) = Cdp::start(to, from, |_| {
+        let (cdp, _reading) = Cdp::start(ToPipe(to), FromPipe::new(from), |_| {
             Box::new(move |event: Event<'_>| {
                 let params: Option<Value> = event.params();
                 let _ = heard.send(format!("{} {} {params:?}", event.session, event.method));

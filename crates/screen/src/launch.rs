@@ -20,7 +20,10 @@ use rustix::{
 };
 use tokio::net::unix::pipe;
 
-use crate::profile::{Profile, ProfileError};
+use crate::{
+    browser::Running,
+    profile::{Profile, ProfileError},
+};
 
 /// Runs a command whose whole process tree ends with this process, or when the future is dropped.
 pub type RunCommand =
@@ -154,7 +157,7 @@ pub(crate) struct Started {
     pub(crate) to: pipe::Sender,
     pub(crate) from: pipe::Receiver,
     /// Ends with the browser; dropping it ends the browser.
-    pub(crate) running: Boxed<'static, Result<CommandOutcome, KeeperError>>,
+    pub(crate) running: Running,
 }
 
 /// Whether there is a desktop to show a window on.

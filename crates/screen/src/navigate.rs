@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use gyrus_contract::{Rest, ScreenError};
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     browser::{Browser, Session, turn_away},
@@ -242,10 +242,7 @@ impl Session {
         self.give_up_held(&tab);
         if self.state().tabs.len() == 1 {
             // A browser without a page ends.
-            let opened: Result<Value, CdpError> = self
-                .cdp
-                .call("", "Target.createTarget", json!({"url": "about:blank"}))
-                .await;
+            let opened = self.open_tab().await;
             opened.map_err(|error| error.to_string())?;
         }
         if tab.dialog.is_some() {

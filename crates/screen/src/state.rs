@@ -9,7 +9,7 @@ use holding::Holdings;
 pub(crate) use holding::{Holding, KINDS, Wake};
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Instant,
 };
 
@@ -25,6 +25,9 @@ const MAX_REMEMBERED: usize = 20;
 /// Everything that is open.
 #[derive(Debug, Default)]
 pub(crate) struct State {
+    pub(crate) whose: Whose,
+    /// In a browser of a person's: the targets of tabs that the run opened, or its pages did.
+    pub(crate) own: BTreeSet<String>,
     /// By session. Pages, and frames that have a process of their own.
     pub(crate) targets: BTreeMap<String, Target>,
     /// By the protocol's id.
@@ -63,10 +66,31 @@ pub(crate) struct State {
     pub(crate) holdings: Holdings,
     /// The port of the page at which a person has the screen: no page of the screen gets there.
     pub(crate) own_page: Option<u16>,
+    /// The port at which the browser is attached to: it would list, and close, the person's tabs.
+    pub(crate) debugging: Option<u16>,
     /// Where pictures go while a person has the screen.
     pub(crate) cast: Option<mpsc::UnboundedSender<CastFrame>>,
     /// Rises with every event: who waits compares.
     pub(crate) changes: u64,
+}
+
+/// Whose a browser is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Started by us: all of it is the run's.
+    #[default]
+    Ours,
+    /// A person's, which was attached to: only tabs that the run opened are.
+    Theirs,
+}
+
+/// A request that the browser stopped for us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stopped {
+    /// The session that told of it, and hears what becomes of it.
+    pub(crate) session: String,
+    /// In the Fetch domain.
+    pub(crate) id: String,
 }
 
 /// What a session speaks to.

@@ -30,6 +30,13 @@ pub(crate) use self::join::Place;
 /// No frame is wider, in pixels.
 pub(crate) const MAX_WIDTH: u32 = 1280;
 
+/// Reads a document at once.
+pub(crate) const AT_ONCE: &str = "gyrus.walk()";
+
+/// Reads a document once its next frame is painted: a picture that is being taken needs that frame,
+/// and is made while the document is read.
+const ONCE_PAINTED: &str = "gyrus.walkOncePainted()";
+
 /// Closed shadow roots in closed shadow roots are looked into so often a look.
 const MAX_ROUNDS: usize = 4;
 
@@ -38,8 +45,8 @@ const MAX_ROUNDS: usize = 4;
 pub(crate) struct Memory {
     /// Frames whose elements were told, each with the document around it.
     owned: BTreeSet<(u32, String)>,
-    /// Elements that are known to listen, by their document.
-    heard: BTreeMap<u32, BTreeSet<i64>>,
+    /// What listens, by its document.
+    heard: BTreeMap<u32, listeners::Heard>,
     /// How the last page was scaled.
     scaling: Option<Scaling>,
     picture: Option<Last>,
@@ -93,7 +100,7 @@ impl Session {
             Some(_) => (self.nothing(&tab, "a dialog holds the page up"), None),
             None if is_held => (self.nothing(&tab, "a held request holds the page up"), None),
             None if look.frame => self.read_and_capture(&tab).await,
-            None => (self.read_or_nothing(&tab).await, None),
+            None => (self.read_or_nothing(&tab, AT_ONCE).await, None),
         };
         if let Some(reason) = self.lost() {
             return Err(ScreenError::Lost { reason });
@@ -135,8 +142,8 @@ impl Session {
         })
     }
 
-    async fn read_or_nothing(&self, tab: &TabState) -> Reading {
-        let reading = self.read(tab).await;
+    async fn read_or_nothing(&self, tab: &TabState, how: &str) -> Reading {
+        let reading = self.read(tab, how).await;
         reading.unwrap_or_else(|error| self.nothing(tab, &error.to_string()))
     }
 
@@ -152,11 +159,11 @@ impl Session {
         let height = f64::from(self.launch.height);
         let had_secrets = self.memory().had_secrets;
         let (captured, mut reading) = match had_secrets {
-            true => (None, self.read_or_nothing(tab).await),
-            // The picture first: the browser makes it while the page's thread is read.
+            true => (None, self.read_or_nothing(tab, AT_ONCE).await),
             false => {
                 let capture = self.capture(tab, guess, height);
-                let (captured, reading) = tokio::join!(capture, self.read_or_nothing(tab));
+                let reading = self.read_or_nothing(tab, ONCE_PAINTED);
+                let (captured, reading) = tokio::join!(capture, reading);
                 (Some(captured), reading)
             }
         };
@@ -250,13 +257,14 @@ impl Session {
         }
     }
 
-    /// Reads all frames of a tab at once and joins them.
-    pub(crate) async fn read(&self, tab: &TabState) -> Result<Reading, CdpError> {
+    /// Reads all frames of a tab at once, the main one as is said, and joins them.
+    pub(crate) async fn read(&self, tab: &TabState, how: &str) -> Result<Reading, CdpError> {
         let frames = self.state().frames_of(tab);
         self.own_frames(&frames).await;
-        let reading = frames
-            .iter()
-            .map(|(id, frame)| async move { (id.clone(), self.walk(frame).await) });
+        let reading = frames.iter().map(|(id, frame)| async move {
+            let how = if *id == tab.target { how } else { AT_ONCE };
+            (id.clone(), self.walk(frame, how).await)
+        });
         let mut walked: BTreeMap<String, Result<Walked, CdpError>> =
             futures_util::future::join_all(reading)
                 .await
@@ -317,15 +325,15 @@ impl Session {
     }
 
     /// Reads a frame, and again when it holds closed shadow roots that nobody has looked into.
-    async fn walk(&self, frame: &Frame) -> Result<Walked, CdpError> {
+    async fn walk(&self, frame: &Frame, how: &str) -> Result<Walked, CdpError> {
         // Without it, what only listens is not told.
         let _ = self.hear(frame).await;
-        let mut walked: Walked = self.ask(frame, "gyrus.walk()").await?;
+        let mut walked: Walked = self.ask(frame, how).await?;
         for _ in 0..MAX_ROUNDS {
             if walked.suspects == 0 || self.open_roots(frame).await? == 0 {
                 break;
             }
-            walked = self.ask(frame, "gyrus.walk()").await?;
+            walked = self.ask(frame, AT_ONCE).await?;
         }
         Ok(walked)
     }

@@ -4,8 +4,34 @@
 /// Left, top, right and bottom, in pixels.
 pub(crate) type Area = [f64; 4];
 
+/// A connected area of one colour.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Blob {
+    pub(crate) area: Area,
+    pub(crate) colour: [u8; 3],
+    /// Its pixels.
+    pub(crate) count: usize,
+}
+
+impl Blob {
+    /// The middle of its box.
+    pub(crate) fn middle(&self) -> [f64; 2] {
+        let [left, top, right, bottom] = self.area;
+        [(left + right) / 2.0, (top + bottom) / 2.0]
+    }
+}
+
 /// The box of the largest connected area of one colour of a PNG.
 pub(crate) fn largest_area(png: &[u8]) -> Option<Area> {
+    let blobs = blobs(png)?;
+    blobs
+        .iter()
+        .max_by_key(|blob| blob.count)
+        .map(|blob| blob.area)
+}
+
+/// All connected areas of one colour of a PNG, in the order of their uppermost pixels.
+pub(crate) fn blobs(png: &[u8]) -> Option<Vec<Blob>> {
     let mut decoder = png::Decoder::new(std::io::Cursor::new(png));
     decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::STRIP_16);
     let mut reader = decoder.read_info().ok()?;
@@ -22,7 +48,7 @@ pub(crate) fn largest_area(png: &[u8]) -> Option<Area> {
         ]
     };
     let mut seen = vec![false; width * height];
-    let mut best: Option<(usize, Area)> = None;
+    let mut blobs = Vec::new();
     let mut open = Vec::new();
     for start in 0..width * height {
         if std::mem::replace(&mut seen[start], true) {
@@ -53,9 +79,11 @@ pub(crate) fn largest_area(png: &[u8]) -> Option<Area> {
                 }
             }
         }
-        if best.as_ref().is_none_or(|(most, _)| count > *most) {
-            best = Some((count, area.map(|edge| edge as f64)));
-        }
+        blobs.push(Blob {
+            area: area.map(|edge| edge as f64),
+            colour: wanted,
+            count,
+        });
     }
-    best.map(|(_, area)| area)
+    Some(blobs)
 }

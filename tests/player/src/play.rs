@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
+    miniwob::{self, Deed, Sight},
     picture::{Area, largest_area},
     prompt::{Line, Prompt, found, plain},
     task::{Step, Task},
@@ -88,6 +89,66 @@ impl Move {
             memo: vec![("doing", "finish".to_owned()), ("tries", tries.to_string())],
             actions: vec![finish],
         }
+    }
+}
+
+/// A turn of an episode of MiniWoB++: what its family decides, or the next of its steps.
+pub(crate) fn episode(
+    goal: &str,
+    prompt: &Prompt,
+    picture: Option<&[u8]>,
+    figures: &mut Figures,
+) -> Move {
+    // The page's reward is final: an end that was sent back is a failure.
+    if prompt.text("doing") == "finish" {
+        return Move::finish(prompt, false, "the page did not take it", FINISHES);
+    }
+    let is_over =
+        prompt.says("The episode is over.") || prompt.lines.iter().all(|line| line.id.is_none());
+    if is_over {
+        return Move::finish(prompt, true, "It is done.", 1);
+    }
+    let mut steps = |does: Vec<Step>| {
+        let task = Task {
+            id: goal.to_owned(),
+            goal: goal.to_owned(),
+            does,
+        };
+        let mut turn = Turn {
+            task: &task,
+            prompt,
+            picture,
+            figures: &mut *figures,
+        };
+        turn.play()
+    };
+    if let Some(does) = miniwob::plan(prompt.text("plan")) {
+        return steps(does);
+    }
+    let sight = Sight {
+        asked: goal,
+        prompt,
+        picture,
+    };
+    let (actions, known) = match miniwob::decide(&sight) {
+        Some(Deed::Steps(does)) => return steps(does),
+        Some(Deed::Plan(does)) => {
+            let plan = miniwob::noted(&does);
+            let mut made = steps(does);
+            made.memo.push(("plan", plan));
+            return made;
+        }
+        Some(Deed::Do(actions)) => (actions, None),
+        Some(Deed::Now(actions, known)) => (actions, Some(known)),
+        None => {
+            let why = "I do not know what is to be done here";
+            return Move::finish(prompt, false, why, FINISHES);
+        }
+    };
+    Move {
+        note: "as the page shows".to_owned(),
+        memo: known.into_iter().map(|known| ("known", known)).collect(),
+        actions,
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Line {
     pub(crate) id: Option<String>,
     pub(crate) role: String,
     pub(crate) name: String,
+    /// What it holds, cut if it is long.
+    pub(crate) value: String,
     pub(crate) states: String,
     /// Others stand in it, further to the right.
     pub(crate) is_box: bool,
@@ -77,6 +79,13 @@ impl Prompt {
     pub(crate) fn text(&self, key: &str) -> &str {
         let found = self.memo.iter().find(|(known, _)| known == key);
         found.map_or("", |(_, text)| text)
+    }
+
+    /// The page that is shown, by its address.
+    pub(crate) fn address(&self) -> &str {
+        let line = self.screen.lines().find(|line| line.starts_with("page "));
+        let address = line.and_then(|line| line.rsplit_once(" at \""));
+        address.map_or("", |(_, address)| address)
     }
 
     /// Whether the words stand anywhere on the screen, or in what a search returned.
@@ -193,7 +202,14 @@ pub(crate) fn one(text: &str) -> Line {
     let trimmed = text.trim_start_matches(' ');
     let depth = text.len() - trimmed.len();
     let (head, rest) = trimmed.split_once('"').unwrap_or((trimmed, ""));
-    let (name, rest) = rest.split_once('"').unwrap_or((rest, ""));
+    // A field may have a value and no name.
+    let is_named = !head.ends_with("= ");
+    let (name, rest) = match is_named {
+        true => rest.split_once('"').unwrap_or((rest, "")),
+        false => ("", &trimmed[head.len() - 2..]),
+    };
+    let value = rest.trim_start().strip_prefix("= \"");
+    let value = value.and_then(|rest| rest.split_once('"'));
     let mut words = head.split_whitespace();
     let first = words.next().unwrap_or_default();
     let (id, role) = match is_id(first) {
@@ -205,6 +221,7 @@ pub(crate) fn one(text: &str) -> Line {
         id,
         role: role.trim_end_matches(':').to_owned(),
         name: name.to_owned(),
+        value: value.map_or(String::new(), |(value, _)| value.to_owned()),
         states: format!("{} {rest}", words.collect::<Vec<_>>().join(" ")),
         is_box: trimmed.ends_with(':'),
         is_away: false,

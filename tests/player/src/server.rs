@@ -8,11 +8,11 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     miniwob,
-    play::{Figures, Turn},
+    play::{Figures, Turn, episode},
     prompt::Prompt,
     task::Task,
     tokens,
@@ -24,6 +24,10 @@ const LONGEST: u64 = 64 << 20;
 
 /// How long a connection may say nothing.
 const SILENCE: Duration = Duration::from_secs(30);
+
+/// How long it thinks before it goes on where nobody could tell what the last input did, or could
+/// not tell what the next one does.
+const THINKS: Duration = Duration::from_millis(3200);
 
 /// A player that answers. It plays until the process ends.
 #[derive(Debug)]
@@ -111,35 +115,41 @@ impl Shared {
     fn answer(&self, body: &Value) -> String {
         let request = Request::read(body);
         let prompt = Prompt::read(&request.instructions, &request.said);
+        let known = self
+            .tasks
+            .iter()
+            .filter(|task| prompt.said.contains(&task.goal));
+        let known = known.max_by_key(|task| task.goal.len()).cloned();
+        let is_unsure = prompt
+            .verdicts
+            .iter()
+            .any(|verdict| verdict == "cannot tell");
+        if known.is_none() && (is_unsure || miniwob::is_slow(&prompt)) {
+            thread::sleep(THINKS);
+        }
         let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
-        let picture = prompt
+        let shown = prompt
             .picture
             .map_or(0, |(width, height)| tokens::of_picture(width, height));
-        let fresh = tokens::of_text(&request.said) + picture;
+        let fresh = tokens::of_text(&request.said) + shown;
         let cached = tokens::of_text(&request.instructions);
         figures.prompts += 1;
         figures.pictures += u64::from(prompt.picture.is_some());
         figures.fresh_tokens += fresh;
         figures.fixed_tokens += cached;
         figures.unusable += u64::from(prompt.said.contains("Your reply could not be used"));
-        let known = self
-            .tasks
-            .iter()
-            .filter(|task| prompt.said.contains(&task.goal));
-        let known = known.max_by_key(|task| task.goal.len()).cloned();
-        let reply = match known.or_else(|| episode(&prompt)) {
+        let picture = request.picture.as_deref();
+        let made = match known {
             Some(task) => Turn {
                 task: &task,
                 prompt: &prompt,
-                picture: request.picture.as_deref(),
+                picture,
                 figures: &mut figures,
             }
-            .play()
-            .json(),
-            None => json!({"note": "no task of mine", "actions": [
-                {"do": "finish", "token": prompt.token, "reached": false, "answer": "I do not know this task."}
-            ]}),
+            .play(),
+            None => episode(goal(&prompt), &prompt, picture, &mut figures),
         };
+        let reply = made.json();
         let text = reply.to_string();
         let output = tokens::of_text(&text);
         wire::stream(
@@ -153,13 +163,9 @@ impl Shared {
     }
 }
 
-/// What a page of MiniWoB++ asks for, as a task.
-fn episode(prompt: &Prompt) -> Option<Task> {
-    let (_, goal) = prompt.said.split_once("The goal:\n")?;
-    let goal = goal.lines().next()?.trim();
-    Some(Task {
-        id: goal.to_owned(),
-        goal: goal.to_owned(),
-        does: miniwob::does(goal)?,
-    })
+/// The goal in a prompt.
+fn goal(prompt: &Prompt) -> &str {
+    let goal = prompt.said.split_once("The goal:\n");
+    goal.and_then(|(_, goal)| goal.lines().next())
+        .map_or("", str::trim)
 }

@@ -70,6 +70,8 @@ impl Fork {
         changes.pins = Some(model.pins());
         let on_ask = changes.on_ask.unwrap_or(before.on_ask);
         let trace = drive::open_trace(self.output.trace.as_deref(), For::NewRun)?;
+        let wish = browser::Wish::of(before.started.screen.as_ref());
+        wish.as_ref().map_or(Ok(()), browser::Wish::warn)?;
         let runtime = drive::runtime()?;
         let code = runtime.block_on(async {
             let ready = model.start(gyrus, &config, &store).await?;
@@ -78,7 +80,6 @@ impl Fork {
                 Some(folder) => ForkInto::Folder(new_folder(&home, folder)?),
                 None => ForkInto::InPlace,
             };
-            let wish = browser::Wish::of(before.started.screen.as_ref());
             let screen = wish.map(|wish| wish.browser(&home));
             let ground = Ground {
                 workspace: match &into {
@@ -110,7 +111,7 @@ impl Fork {
                 ears,
                 screen,
             };
-            drive.drive(forked.ready).await
+            drive.drive_and_leave(forked.ready).await
         });
         runtime.shutdown_background();
         code

@@ -39,6 +39,7 @@ macro_rules! commands {
     ($($name:ident($arguments:ty),)*) => {
         /// What can be asked for.
         #[derive(clap::Subcommand)]
+        #[expect(clippy::large_enum_variant, reason = "there is one, for as long as the program runs")]
         pub(crate) enum Command {
             $(
                 $name($arguments),

@@ -50,6 +50,8 @@ impl Resume {
         changes.pins = Some(model.pins());
         let on_ask = changes.on_ask.unwrap_or(before.on_ask);
         let trace = drive::open_trace(self.output.trace.as_deref(), For::Resumed)?;
+        let wish = browser::Wish::of(before.started.screen.as_ref());
+        wish.as_ref().map_or(Ok(()), browser::Wish::warn)?;
         let how = if self.take {
             Take::KillHolder
         } else {
@@ -59,7 +61,6 @@ impl Resume {
         let code = runtime.block_on(async {
             let ready = model.start(gyrus, &config, &store).await?;
             let (live, ears) = ears();
-            let wish = browser::Wish::of(before.started.screen.as_ref());
             let screen = wish.map(|wish| wish.browser(&home));
             let ground = Ground {
                 workspace: &before.started.workspace,
@@ -80,7 +81,7 @@ impl Resume {
                 ears,
                 screen,
             };
-            drive.drive(ready).await
+            drive.drive_and_leave(ready).await
         });
         runtime.shutdown_background();
         code

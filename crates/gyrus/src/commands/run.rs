@@ -53,6 +53,7 @@ impl Run {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         stopped::check(gyrus)?;
         self.flags.approvals.announce()?;
+        self.flags.screen.confirm()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let goal = self.goal()?;
         let context = given::read(&self.context, self.goal == "-")?;
@@ -108,7 +109,7 @@ impl Run {
                 ears,
                 screen,
             }
-            .drive(ready)
+            .drive_and_leave(ready)
             .await
         });
         runtime.shutdown_background();

@@ -13,9 +13,9 @@ use crate::{browser, failure::Failure, home::Home, show::paint::Paint, terminal}
 /// The command that brings one.
 const INSTALL: &str = "apt-get install --yes --no-install-recommends chromium";
 
-/// Whether a page can be shown. Where no browser is installed, installs one if the person wants
-/// that; else says what is left out.
-pub(super) async fn ready(home: &Home, report: &Report, wanted: &Wanted) -> Result<bool, Failure> {
+/// Whether a browser is installed. Where none is, installs one if the person wants that; else says
+/// what is left out.
+pub(super) fn installed(report: &Report, wanted: &Wanted) -> Result<bool, Failure> {
     if let Some(why) = browser::missing() {
         let is_root = rustix::process::geteuid().is_root();
         let command = match is_root {
@@ -35,6 +35,11 @@ pub(super) async fn ready(home: &Home, report: &Report, wanted: &Wanted) -> Resu
         }
         install(&command, is_root)?;
     }
+    Ok(true)
+}
+
+/// Whether it works here; else says what is left out.
+pub(super) async fn works(home: &Home, report: &Report) -> Result<bool, Failure> {
     match browser::prove(home).await {
         Ok(_) => Ok(true),
         Err(why) => {

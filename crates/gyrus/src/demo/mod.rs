@@ -36,6 +36,12 @@ pub(crate) fn play(gyrus: &Gyrus, wanted: &Wanted) -> Result<Code, Failure> {
         "Scripted: the model's replies, nothing else. Real: what comes of them, the gate, the \
          crash, the resume, the checks.",
     )?;
+    // Questions come before the runtime, which would keep Ctrl-C from whoever is asked.
+    let has_browser = browser::installed(&report, wanted)?;
+    let item = match item {
+        None if has_browser && !wanted.json => shop::ask()?,
+        named => named.unwrap_or_else(shop::default_item),
+    };
     let ground = Ground::make()?;
     let home = ground.gyrus_home(&gyrus.environment)?;
     let runtime = drive::runtime()?;
@@ -47,8 +53,8 @@ pub(crate) fn play(gyrus: &Gyrus, wanted: &Wanted) -> Result<Code, Failure> {
     };
     let played = runtime.block_on(async {
         let play = async {
-            match browser::ready(&stage.home, &report, wanted).await? {
-                true => shop::play(&stage, &mut report, item, wanted.json).await,
+            match has_browser && browser::works(&stage.home, &report).await? {
+                true => shop::play(&stage, &mut report, item).await,
                 false => folder::play(&stage, &mut report).await,
             }
         };

@@ -26,7 +26,7 @@ const CLOCK_MS: u32 = 300_000;
 
 /// What a run may use.
 const BUDGET: Budget = Budget {
-    steps: 25,
+    steps: 40,
     seconds: 300,
 };
 
@@ -197,7 +197,8 @@ fn with_episode(page: &str, query: &str) -> String {
   }};
   addEventListener('load', () => {{
     core.startEpisodeReal();
-    if ({asks}) document.title = core.getUtterance();
+    const asked = core.getUtterance();
+    if ({asks}) document.title = asked.utterance ?? asked;
   }});
 }})()</script></body>"
     );

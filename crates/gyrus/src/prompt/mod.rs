@@ -60,6 +60,7 @@ struct Prompt<'a> {
 pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
     let (home, config) = (gyrus.home()?, gyrus.config()?);
     let store = home.store()?;
+    flags.screen.confirm()?;
     let screen = flags.screen.wish()?.map(|wish| wish.browser(&home));
     let mut prompt = Prompt {
         gyrus,
@@ -88,6 +89,9 @@ pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
             // What went wrong with one line does not end the conversation.
             Err(failure) => put(&format!("{failure}\n"))?,
         }
+    }
+    if let Some(screen) = &prompt.screen {
+        prompt.runtime.block_on(screen.leave());
     }
     prompt.runtime.shutdown_background();
     Ok(Code::Reached)

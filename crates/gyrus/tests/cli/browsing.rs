@@ -114,6 +114,10 @@ fn serve(
         on_order();
         "<!doctype html><title>Thanks</title><p role=status>Ordered: blue mug for Ada</p>"
             .to_owned()
+    } else if first.starts_with("GET /notes") {
+        "<!doctype html><title>Notes</title><form method=post action=/order><button>Send note\
+         </button></form>"
+            .to_owned()
     } else {
         format!(
             "{page}<p>Orders so far: {}</p>",
@@ -151,7 +155,9 @@ pub(crate) fn browsing(world: &World, arguments: &[&str]) -> Command {
 /// Starts a run that orders, and says yes to what it asks.
 fn ordering(world: &World, shop: &Shop) -> Child {
     let goal = format!("order a blue mug for Ada at {}", shop.address);
-    let arguments = ["run", &goal, "--url", &shop.address, "--on-ask", "wait"];
+    let mut arguments = vec!["run", &goal, "--url", &shop.address, "--on-ask", "wait"];
+    // What becomes of the claim is another matter.
+    arguments.extend(["--require", "claimed"]);
     // What it says is told if the test fails.
     let mut command = browsing(world, &arguments);
     let run = command.stderr(Stdio::inherit()).spawn().unwrap();
@@ -269,6 +275,58 @@ fn killed_between_a_click_and_its_outcome_it_is_not_clicked_again() {
     let resumed = said(resumed.unwrap());
     assert_eq!(shop.orders().len(), 1, "{resumed:#?}");
     resumed.exits(0);
+}
+
+/// Sends a note, and after a crash simply sends it again.
+const SENDS_TWICE: &str = r#"
+[[reply]]
+find = { send = '(\w+) button "Send note"' }
+text = '''{"note": "send", "actions": [{"do": "click", "on": "{{send}}"}]}'''
+[[reply]]
+find = { page = '(http://127[.]0[.]0[.]1:[0-9]+)' }
+text = '''{"note": "once more", "actions": [{"do": "open_url", "url": "{{page}}/notes"}]}'''
+[[reply]]
+find = { send = '(\w+) button "Send note"' }
+text = '''{"note": "send", "actions": [{"do": "click", "on": "{{send}}"}]}'''
+[[reply]]
+when = "nobody can be asked"
+find = { token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "no", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "It may have been sent."}]}'''
+"#;
+
+#[test]
+fn what_a_crash_cut_off_is_not_repeated_without_a_person_whatever_was_granted() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::new(SENDS_TWICE);
+    let (arrived, order) = mpsc::channel();
+    let (killed, go_on) = mpsc::channel::<()>();
+    let shop = Shop::open(move || {
+        let _ = arrived.send(());
+        let _ = go_on.recv();
+    });
+    let page = format!("{}/notes", shop.address);
+    let mut arguments = vec!["run", "send a note", "--url", &page, "--on-ask", "wait"];
+    arguments.extend(["--require", "claimed"]);
+    let mut run = browsing(&world, &arguments)
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap();
+    world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
+    // From now on, sending there needs no question.
+    world.gyrus(&["approve", "last", "--session"]).exits(0);
+    order.recv().unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    killed.send(()).unwrap();
+    let resumed = browsing(&world, &["resume", "last", "--on-ask", "deny"]).output();
+    let resumed = said(resumed.unwrap()).exits(0);
+    assert_eq!(shop.orders().len(), 1, "{resumed:#?}");
+    assert!(
+        resumed.err.contains("was cut off by a crash"),
+        "{resumed:#?}"
+    );
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod models;
 mod verifying;
 mod wrong;
 mod browsing;
+mod attaching;
 mod evaluating;
 mod taking_over;
 mod crashing;

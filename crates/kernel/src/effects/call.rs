@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use gyrus_contract::{
-    ActionVerdict, Decision, Digest, EffectId, Observation, Origin, Place, ResolvedCall, Risk,
+    ActionVerdict, Aim, Decision, Digest, EffectId, Observation, Origin, Place, ResolvedCall, Risk,
     Starts, Text, Tool, ToolCall, ToolSpec, Touch, Verdict,
 };
 
 use super::{approval, assess::Looks, diverges, execute};
 use crate::{
     APPROVAL_REFUSED, Card, Entry, GateVerdict, Inline, Settled, Stop, ToolCalled, ToolResulted,
-    ToolStarted, core::Core, run::Begun,
+    ToolStarted, core::Core, run::Begun, unknown::CUT_OFF_BEFORE,
 };
 
 /// How many characters of arguments a description shows.
@@ -178,6 +178,11 @@ async fn let_through(
             resolved: &resolved,
         };
         let mut verdict = judge(core, effect, judged, past)?;
+        let aim = resolved.aim.as_ref();
+        if is_unknown(core, aim) && verdict.risk >= Risk::High {
+            verdict.decision = verdict.decision.max(Decision::Ask);
+            verdict.reasons.push(CUT_OFF_BEFORE.to_owned());
+        }
         let again = past.looks.again(core, effect, &resolved, &mut verdict);
         let says = Box::pin(again).await?;
         let reasons = verdict.reasons.join("; ");
@@ -191,6 +196,11 @@ async fn let_through(
             Decision::Ask => {}
         }
         if let Some(answer) = past.approval.answer(core) {
+            if let (true, Some(aim)) = (answer.approved, aim) {
+                core.shared()
+                    .unknown
+                    .retain(|unknown| !unknown.is_like(aim));
+            }
             return Ok(match answer.approved {
                 true => Ok((resolved, answer.reason, verdict.risk)),
                 false => Err(denial(&answer, &reasons)),
@@ -204,6 +214,12 @@ async fn let_through(
         }
         approval::ask(core, effect, digest, card, &mut past.approval).await?;
     }
+}
+
+/// Whether an input like this was cut off before.
+fn is_unknown(core: &Core, aim: Option<&Aim>) -> bool {
+    let shared = core.shared();
+    aim.is_some_and(|aim| shared.unknown.iter().any(|unknown| unknown.is_like(aim)))
 }
 
 fn no_such_tool(core: &Core, call: &ToolCall) -> String {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Settings, Snapshot};
-use crate::Inline;
+use crate::{Inline, Unknown};
 
 /// Messages that memory gained and that no entry held before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -96,6 +96,9 @@ pub struct KernelState {
     /// Documents counted on screens so far.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub documents: u32,
+    /// Inputs that a crash cut off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<Unknown>,
     /// What the run was resumed with, if that is not what it was started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,

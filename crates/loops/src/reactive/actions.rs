@@ -97,6 +97,7 @@ const fn looking(action: Action) -> Action {
 pub(super) const OPEN_URL: &str = "open_url";
 pub(super) const GO_BACK: &str = "go_back";
 pub(super) const RELOAD: &str = "reload";
+pub(super) const SCROLL: &str = "scroll";
 pub(super) const WAIT: &str = "wait";
 pub(super) const DRAG: &str = "drag";
 pub(super) const TAKE_SCREENSHOT: &str = "take_screenshot";
@@ -138,7 +139,7 @@ pub(super) const ACTIONS: [Action; 22] = [
         &[needs("on", Kind::Element), needs("option", Kind::Text)],
     ),
     action(
-        "scroll",
+        SCROLL,
         "{direction: up|down|left|right, pages?, on?}",
         &[
             needs("direction", Kind::OneOf(&["up", "down", "left", "right"])),
@@ -170,7 +171,7 @@ pub(super) const ACTIONS: [Action; 22] = [
     ),
     action(
         "hand_over",
-        "{reason}: the person uses the page: logins, captchas, codes that only they get",
+        "{reason}: lets the person use the page, for logins, captchas, codes that only they get",
         &[needs("reason", Kind::Text)],
     ),
     action(OPEN_URL, "{url}", &[needs("url", Kind::Text)]),

@@ -7,10 +7,23 @@ use super::{render::Budget, words::quoted};
 /// Characters of the name of something that can be used.
 pub(super) const OPERABLE: usize = 80;
 
+/// The same beside a picture.
+pub(super) const BESIDE_PICTURE: usize = 24;
+
+/// What a picture shows, or what is found out by trying.
+const SEEN: [ElementState; 3] = [
+    ElementState::Required,
+    ElementState::Opens,
+    ElementState::Collapsed,
+];
+
 /// A line for something that can be used. It begins with its id.
 pub(super) fn operable(view: &View, index: usize, budget: Budget) -> String {
     let element = &view.elements[index];
-    let most = if budget.with_picture { 24 } else { OPERABLE };
+    let most = match budget.with_picture {
+        true => BESIDE_PICTURE,
+        false => OPERABLE,
+    };
     let mut line = format!("{} {}", element.id, role(element));
     if !element.name.trim().is_empty() {
         line.push_str(&format!(" {}", quoted(&element.name, most)));
@@ -22,6 +35,7 @@ pub(super) fn operable(view: &View, index: usize, budget: Budget) -> String {
     let states: Vec<_> = element
         .states
         .iter()
+        .filter(|state| !budget.with_picture || !SEEN.contains(state))
         .filter_map(|state| word(*state))
         .collect();
     if !states.is_empty() {
@@ -65,7 +79,6 @@ fn choices(view: &View, index: usize) -> String {
 }
 
 pub(super) fn boxed(element: &Element) -> String {
-    // A list is chosen from by its own id.
     let id = match element.role.as_str() {
         "listbox" => format!("{} ", element.id),
         _ => String::new(),

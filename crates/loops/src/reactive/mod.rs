@@ -11,9 +11,9 @@
 mod actions;
 mod json;
 mod prompt;
-mod render;
 mod line;
 mod native;
+mod render;
 mod reply;
 #[cfg(test)]
 mod samples;
@@ -29,9 +29,9 @@ use gyrus_kernel::{Ask, Card, CognitiveLoop, HandOver, Run, Stop, Tools, Unfinis
 use serde_json::json;
 
 use crate::{CognitiveConfig, config::PerceptionMode, prompt as shared};
-use actions::{DRAG, OPEN_URL, TAKE_SCREENSHOT};
+use actions::{DRAG, OPEN_URL, SCROLL, TAKE_SCREENSHOT};
+pub use prompt::FRESH;
 use prompt::Sight;
-pub use prompt::text_of_view;
 use reply::{Deeds, Finish, Offered, Reply};
 pub use state::ReactiveState;
 use state::{LastTurn, Line, Output};
@@ -53,15 +53,16 @@ pub(crate) fn only_goes_or_looks(tool: &str) -> bool {
         "go_back",
         "reload",
         "switch_tab",
-        "scroll",
+        SCROLL,
         "scroll_to",
         "hover",
     ];
     goes.contains(&tool) || stuck::only_looks(tool)
 }
 
-/// A view as a model reads it, within so many tokens.
-pub(crate) fn shown(view: &View, tokens: usize) -> String {
+/// A view as a model reads it, within so many tokens for what cannot be used.
+#[doc(hidden)]
+pub fn shown(view: &View, tokens: usize) -> String {
     render::render(
         view,
         render::Budget {
@@ -336,7 +337,9 @@ impl Reactive {
             let advice = self.state.stuck.observe(done, start.as_deref());
             let changed = observation.verdict == ActionVerdict::Changed;
             let last = &mut self.state.last;
-            last.had_no_effect |= !changed && !stuck::only_looks(&call.tool);
+            // Where the page ends stands in the tree.
+            let at_the_end = call.tool == SCROLL && observation.verdict == ActionVerdict::NoEffect;
+            last.had_no_effect |= !changed && !at_the_end && !stuck::only_looks(&call.tool);
             let points = ["at", "from", "to"]
                 .iter()
                 .any(|name| call.arguments[name].is_array());

@@ -11,16 +11,18 @@ use super::{
 };
 use crate::{CognitiveConfig, config::PerceptionMode, prompt};
 
-/// Tokens of a turn's own text, with a tree alone and beside a picture. The second leaves room for
-/// a picture of 1280 by 800 where such pictures cost most.
-const FRESH: usize = 940;
-const FRESH_WITH_PICTURE: usize = 310;
+/// Tokens of a turn's own text, with a tree alone.
+pub const FRESH: usize = 820;
+
+/// The same beside a picture: it leaves room for one of 1280 by 800 where such pictures cost most.
+const FRESH_WITH_PICTURE: usize = 280;
 
 /// A view gets so many at least, beside what is operable.
 const LEAST: usize = 120;
 
-/// Of what an action returned: what was read on purpose, and any other words.
+/// Of what an action returned: what was read on purpose, what was looked for, and any other words.
 const READ: usize = 700;
+const FOUND: usize = 300;
 const SAID: usize = 120;
 
 /// What the loop's instructions leave to the run.
@@ -68,7 +70,11 @@ pub(super) enum Sight<'a> {
 
 /// Everything that changes from turn to turn, as one message.
 pub(super) fn turn(state: &ReactiveState, note: Option<&str>, sight: Sight<'_>) -> Message {
-    let mut texts: Vec<_> = kept(state).collect();
+    let picture = match &sight {
+        Sight::View(_, picture) => *picture,
+        Sight::Blind(_) => None,
+    };
+    let mut texts: Vec<_> = kept(state, picture.is_some()).collect();
     // What was read on purpose comes on top of the budget: it is what the turn is about.
     let mut spent: usize = texts.iter().map(|text| tokens(&text.text)).sum();
     if let Some(output) = &state.output {
@@ -81,10 +87,6 @@ pub(super) fn turn(state: &ReactiveState, note: Option<&str>, sight: Sight<'_>) 
         spent += tokens(&text.text);
         texts.push(text);
     }
-    let picture = match &sight {
-        Sight::View(_, picture) => *picture,
-        Sight::Blind(_) => None,
-    };
     texts.push(match sight {
         Sight::View(view, picture) => screen(view, picture, spent),
         Sight::Blind(why) => Text::new(
@@ -104,9 +106,12 @@ pub(super) fn turn(state: &ReactiveState, note: Option<&str>, sight: Sight<'_>) 
 }
 
 /// The memo and the log. The words in both are the model's, and through it anybody's.
-fn kept(state: &ReactiveState) -> impl Iterator<Item = Text> {
+fn kept(state: &ReactiveState, with_picture: bool) -> impl Iterator<Item = Text> {
     let memo: Vec<_> = state.memo.lines().collect();
-    let mut log: Vec<_> = state.log.lines().collect();
+    let mut log = match with_picture {
+        true => state.log.fewer_lines(),
+        false => state.log.lines().collect(),
+    };
     if !log.is_empty() && !state.expects.is_empty() {
         log.push(format!("You expected then: {}", state.expects));
     }
@@ -124,8 +129,12 @@ fn kept(state: &ReactiveState) -> impl Iterator<Item = Text> {
 
 /// What the last action returned, and whether it counts against the budget.
 fn returned(output: &Output) -> (Text, bool) {
-    let read = [actions::EXTRACT, actions::FIND].contains(&output.tool.as_str());
-    let lines = lines_of_data(&output.text, if read { READ } else { SAID });
+    let (most, counts) = match output.tool.as_str() {
+        actions::EXTRACT => (READ, false),
+        actions::FIND => (FOUND, false),
+        _ => (SAID, true),
+    };
+    let lines = lines_of_data(&output.text, most);
     let text = format!(
         "=== `{}` returned (data) ===\n{}",
         output.tool,
@@ -134,13 +143,7 @@ fn returned(output: &Output) -> (Text, bool) {
     let origin = Origin::Tool {
         name: output.tool.clone(),
     };
-    (Text::new(text, origin), !read)
-}
-
-/// The screen as a turn without a picture and with nothing else to tell shows it.
-#[doc(hidden)]
-pub fn text_of_view(view: &View) -> String {
-    screen(view, None, 0).text
+    (Text::new(text, origin), counts)
 }
 
 /// The screen, in what is left of a turn's tokens.

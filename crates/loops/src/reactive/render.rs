@@ -6,12 +6,12 @@
 //! the first eight are folded, unless something in them can be used. All page words stand in
 //! quotation marks (see `words`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gyrus_contract::{Download, DownloadState, Element, ElementState, Rest, View};
 
 use super::{
-    line::{OPERABLE, boxed, operable, role, said},
+    line::{BESIDE_PICTURE, OPERABLE, boxed, operable, role, said},
     words::{quoted, tokens},
 };
 
@@ -19,10 +19,14 @@ use super::{
 const ROWS: usize = 8;
 
 /// Operable elements that have a line; beyond that a page is a grid of hundreds of cells.
-const MOST: usize = 200;
+const MOST: usize = 250;
 
 /// What is used only because it takes clicks.
 const CLICKED: [&str; 5] = ["generic", "row", "cell", "gridcell", "listitem"];
+
+/// Boxes that are told beside a picture as well: a list has an id, the others hold the page up or
+/// are documents of their own.
+const TOLD: [&str; 4] = ["dialog", "alertdialog", "listbox", "iframe"];
 
 /// Characters of a text.
 const SAID: usize = 200;
@@ -157,13 +161,13 @@ fn choose(lines: &[Line], budget: usize) -> (Vec<bool>, usize) {
 
 /// What is true of the page as a whole.
 fn header(view: &View, budget: Budget) -> Vec<String> {
-    let (title, address) = if budget.with_picture {
-        (40, 80)
-    } else {
-        (80, 160)
-    };
-    let (title, address) = (quoted(&view.title, title), quoted(&view.address, address));
-    let mut lines = vec![format!("page {title} at {address}")];
+    let mut lines = vec![match budget.with_picture {
+        true => format!("page at {}", quoted(&view.address, 80)),
+        false => {
+            let (title, address) = (quoted(&view.title, 80), quoted(&view.address, 160));
+            format!("page {title} at {address}")
+        }
+    }];
     if let Some(dialog) = &view.dialog {
         let kind = quoted(&dialog.kind, 20);
         let offered = match dialog.offered.is_empty() {
@@ -176,8 +180,12 @@ fn header(view: &View, budget: Budget) -> Vec<String> {
         ));
     }
     lines.extend(view.held.iter().map(|held| {
-        let up = if held.blocks { " and holds the page up" } else { "" };
-        format!("{} waits{up}; use answer_request", quoted(&held.to_string(), 200))
+        let up = match held.blocks {
+            true => " and holds the page up",
+            false => "",
+        };
+        let request = quoted(&held.to_string(), 200);
+        format!("{request} waits{up}; use answer_request")
     }));
     if view.tabs.len() > 1 {
         let tabs: Vec<_> = view
@@ -286,6 +294,9 @@ struct Walk<'a> {
     lines: Vec<Line>,
     /// What can be used and has a line.
     with_line: BTreeSet<usize>,
+    /// How often each name of something that can be used is in view, as it is told beside a
+    /// picture.
+    named: BTreeMap<&'a str, usize>,
     more: usize,
     /// Elements of the row in hand.
     rest_of_row: usize,
@@ -293,7 +304,15 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(view: &'a View, budget: Budget) -> Self {
+        let mut named = BTreeMap::new();
+        let used = |element: &&Element| class(element) == Class::Operable && is_in_view(element);
+        for element in view.elements.iter().filter(used) {
+            *named
+                .entry(start(&element.name, BESIDE_PICTURE))
+                .or_default() += 1;
+        }
         Self {
+            named,
             view,
             budget,
             above: Vec::new(),
@@ -353,14 +372,19 @@ impl<'a> Walk<'a> {
                 here.says = Some(start(&element.name, OPERABLE));
                 match self.with_line.contains(&index) {
                     false => self.more += 1,
-                    true => {
-                        self.push(operable(self.view, index, self.budget), depth, Rank::Always)
-                    }
+                    true => self.push(operable(self.view, index, self.budget), depth, Rank::Always),
                 }
             }
+            // What is grouped is seen in the picture, but for what lies over everything else.
+            Class::Box if self.budget.with_picture && !TOLD.contains(&element.role.as_str()) => {}
             Class::Box => {
                 here.is_shown_box = true;
-                self.push(boxed(element), depth, Rank::WithContent);
+                // A list is chosen from by its own id, whatever of it is in view.
+                let rank = match element.role == "listbox" && is_in_view(element) {
+                    true => Rank::Always,
+                    false => Rank::WithContent,
+                };
+                self.push(boxed(element), depth, rank);
             }
             Class::Row => self.row(index, depth),
             Class::Loud if self.budget.with_picture && element.role == "heading" => {}
@@ -431,6 +455,17 @@ impl<'a> Walk<'a> {
         if words.is_empty() || (rows > ROWS && !used) {
             return;
         }
+        // Beside a picture, a name that nothing else has says which row this is.
+        let is_known = |it: &Element| {
+            let count = self.named.get(start(&it.name, BESIDE_PICTURE)).copied();
+            class(it) == Class::Operable
+                && is_in_view(it)
+                && !it.name.is_empty()
+                && count == Some(1)
+        };
+        if self.budget.with_picture && inner.iter().any(is_known) {
+            return;
+        }
         // What a button in a row is about stands in the row.
         let (most, rank) = match (used, self.budget.with_picture) {
             (true, false) => (80, Rank::Always),
@@ -476,31 +511,33 @@ fn out_of_view(view: &View, budget: Budget) -> Vec<String> {
                 None => kinds.push((&element.role, vec![element])),
             }
         }
-        let kinds: Vec<_> = kinds
-            .iter()
-            .map(|(_, found)| group(found, budget))
-            .collect();
-        if !kinds.is_empty() {
-            lines.push(format!("{place}: {}", kinds.join("; ")));
+        let all: usize = kinds.iter().map(|(_, found)| found.len()).sum();
+        let kinds: Vec<_> = kinds.iter().map(|(_, found)| group(found)).collect();
+        match (all, budget.with_picture) {
+            (0, _) => {}
+            (_, true) => lines.push(format!("{place}: {all} controls")),
+            (_, false) => lines.push(format!("{place}: {}", kinds.join("; "))),
         }
     }
     lines
 }
 
+/// How many of what is out of view are named, by side and kind.
+const EXAMPLES: usize = 3;
+
 /// A few of many, named.
-fn group(found: &[&Element], budget: Budget) -> String {
+fn group(found: &[&Element]) -> String {
     let kind = found
         .first()
         .map(|element| role(element))
         .unwrap_or_default();
-    let shown = if budget.with_picture { 0 } else { 3 };
     let mut examples: Vec<String> = Vec::new();
     let mut names: Vec<&str> = Vec::new();
     for element in found
         .iter()
         .filter(|element| !element.name.trim().is_empty())
     {
-        if examples.len() < shown && !names.contains(&element.name.as_str()) {
+        if examples.len() < EXAMPLES && !names.contains(&element.name.as_str()) {
             names.push(&element.name);
             examples.push(format!("{} {}", element.id, quoted(&element.name, 24)));
         }

@@ -7,7 +7,7 @@ use gyrus_contract::ActionVerdict;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    stuck::Stuck,
+    stuck::{self, Stuck},
     words::{clean, cut, quoted, tokens, within},
 };
 
@@ -16,6 +16,9 @@ pub(super) const MEMO_TOKENS: usize = 600;
 
 /// How many actions are remembered.
 pub(super) const LOG_LINES: usize = 10;
+
+/// How many of them have a line of their own beside a picture, if the newest turn did not do more.
+const WHOLE: usize = 2;
 
 /// Characters of a key of the memo.
 const KEY: usize = 40;
@@ -146,18 +149,55 @@ impl Log {
 
     /// Lines of a prompt.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|line| {
-            let note = match line.note.is_empty() {
-                true => String::new(),
-                false => format!(", {}", line.note),
-            };
-            format!(
-                "{}. {}: {}{note}",
-                line.cycle,
-                line.action,
-                verdict(line.verdict)
-            )
-        })
+        self.0.iter().map(Line::whole)
+    }
+
+    /// The same for a prompt with a picture, where text is dear: only those of the
+    /// newest turn, and two at least, have a line of their own.
+    pub(super) fn fewer_lines(&self) -> Vec<String> {
+        let newest = self.0.back().map(|line| line.cycle);
+        let newest = self
+            .0
+            .iter()
+            .rev()
+            .take_while(|line| Some(line.cycle) == newest);
+        let older = self.0.len().saturating_sub(newest.count().max(WHOLE));
+        let mut lines = Vec::new();
+        if older > 0 {
+            let short: Vec<_> = self.0.range(..older).map(Line::short).collect();
+            lines.push(format!(
+                "before (changed unless said): {}",
+                short.join("; ")
+            ));
+        }
+        lines.extend(self.0.range(older..).map(Line::whole));
+        lines
+    }
+}
+
+impl Line {
+    fn whole(&self) -> String {
+        let note = match self.note.is_empty() {
+            true => String::new(),
+            false => format!(", {}", self.note),
+        };
+        let (cycle, action, verdict) = (self.cycle, &self.action, verdict(self.verdict));
+        format!("{cycle}. {action}: {verdict}{note}")
+    }
+
+    /// The tool and the first thing that it names, without its id, which may be gone by now.
+    fn short(&self) -> String {
+        let tool = self.action.split(' ').next().unwrap_or_default();
+        let mut quotes = self.action.match_indices('"').map(|(at, _)| at);
+        let action = match (quotes.next(), quotes.next()) {
+            (Some(open), Some(close)) => format!("{tool} {}", &self.action[open..=close]),
+            _ => self.action.clone(),
+        };
+        match self.verdict {
+            ActionVerdict::Changed => action,
+            _ if stuck::only_looks(tool) => action,
+            other => format!("{action}, {}", verdict(other)),
+        }
     }
 }
 
@@ -206,6 +246,27 @@ mod tests {
     }
 
     #[test]
+    fn a_short_line_ends_at_a_closed_quotation_mark() {
+        let check = |action: &str, verdict, expected: &str| {
+            let line = Line {
+                cycle: 1,
+                action: action.to_owned(),
+                verdict,
+                note: "why".to_owned(),
+            };
+            assert_eq!(line.short(), expected);
+        };
+        let typed = "type_text b6 \"E-mail\" replace true text \"lamp; 8\"";
+        check(typed, ActionVerdict::Changed, "type_text \"E-mail\"");
+        check("find \"lamp\"", ActionVerdict::NoEffect, "find \"lamp\"");
+        check(
+            "click at [1,2]",
+            ActionVerdict::NoEffect,
+            "click at [1,2], no effect",
+        );
+    }
+
+    #[test]
     fn a_log_has_ten_lines() {
         let mut log = Log::default();
         for cycle in 1..=12 {
@@ -221,5 +282,9 @@ mod tests {
         assert_eq!(lines.len(), LOG_LINES);
         assert_eq!(lines[0], "3. click b7: refused");
         assert_eq!(lines[9], "12. click b7: refused, \"it is covered\"");
+        let fewer = log.fewer_lines();
+        assert_eq!(fewer.len(), 1 + WHOLE);
+        assert!(fewer[0].starts_with("before (changed unless said): click b7, refused; click"));
+        assert_eq!(fewer[WHOLE], lines[9]);
     }
 }

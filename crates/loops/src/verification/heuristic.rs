@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::check::text_of;
 
 /// A picture whose hash differs in so many of its 64 cells is another picture.
-const ANOTHER_PICTURE: u32 = 12;
+const ANOTHER_PICTURE: u32 = 6;
 
 /// Shorter words say little.
 const LETTERS: usize = 4;
@@ -87,9 +87,10 @@ fn speaks_of(goal: &str, now: &View) -> f64 {
         "échec",
     ];
     let said = text_of(now).to_lowercase();
-    let mut words: Vec<String> = goal
-        .to_lowercase()
-        .split(|c: char| !c.is_alphanumeric())
+    let goal = goal.to_lowercase();
+    let of_no_address = goal.split_whitespace().filter(|word| !word.contains("://"));
+    let mut words: Vec<String> = of_no_address
+        .flat_map(|word| word.split(|c: char| !c.is_alphanumeric()))
         .filter(|word| word.chars().count() >= LETTERS)
         .map(str::to_owned)
         .collect();

@@ -79,8 +79,10 @@ function boxOf(element, display) {
   return isEmpty(box) && display === "contents" ? boxOfContents(element) : box;
 }
 
+// One for all: a document keeps track of every range until it is collected.
+const range = document.createRange();
+
 function boxOfContents(node) {
-  const range = document.createRange();
   range.selectNodeContents(node);
   return edges(range.getBoundingClientRect());
 }
@@ -88,7 +90,6 @@ function boxOfContents(node) {
 function boxOfRun({ first, last }, element) {
   if (!first) return edges(element.getBoundingClientRect());
   if (first === last) return boxOfContents(first);
-  const range = document.createRange();
   range.setStart(first, 0);
   range.setEnd(last, last.data.length);
   if (range.startContainer === first) return edges(range.getBoundingClientRect());

@@ -52,15 +52,20 @@ function tellAs(w, element, role, box, at, bits = 0) {
     if (isCovered(element, box, seen)) bits |= STATE.covered;
   }
   const isClicked = bits & STATE.clickable && (!TOLD.has(role) || ONE_OF_MANY.has(role));
-  const whole = isClicked ? labelOfBox(element) : nameOf(element, role);
+  const whole = isClicked ? labelOfBox(element, role) : nameOf(element, role);
   const isWhole = whole.length <= MAX_NAME;
-  if (role === "img" && !whole && !uses && (box[2] - box[0] < SMALLEST_IMAGE || box[3] - box[1] < SMALLEST_IMAGE)) return null;
+  if (role === "img" && !whole && !uses && isDecoration(element, box)) return null;
   const name = isWhole ? whole : isOperable || !NAMED_BY_CONTENT.has(role) && role !== "generic" ? bounded(whole, MAX_NAME) : "";
   const node = { number: numberOf(element), role, name, value: valueTold(w, element, role, bits), bits, box, depth: at.depth, run: w.run, isWhole, address: role === "link" ? addressOf(element) : null };
   w.nodes.push(node);
   w.told += 1;
   w.chars += name.length + (node.value?.length || 0) + (node.address?.length || 0);
   return node;
+}
+
+// Said to be by its page, or too small to show a thing.
+function isDecoration(image, box) {
+  return image.getAttribute("alt") === "" || box[2] - box[0] < SMALLEST_IMAGE || box[3] - box[1] < SMALLEST_IMAGE;
 }
 
 // Where a link leads, if that is to the web.
@@ -84,10 +89,13 @@ function valueTold(w, element, role, bits) {
   return value === null || value === undefined ? null : bounded(withoutSecrets(value), MAX_VALUE);
 }
 
-// A box that reacts to clicks is called by the words in it.
-function labelOfBox(element) {
-  return nameOf(element, "generic") || withoutSecrets(textOf(element));
+// A box that reacts to clicks is called by the words in it, unless they name what can be ticked there.
+function labelOfBox(element, role) {
+  const name = nameOf(element, "generic");
+  return name || !ONE_OF_MANY.has(role) && element.querySelector(TICKED) ? name : withoutSecrets(textOf(element));
 }
+
+const TICKED = "input[type=radio], input[type=checkbox], [role=radio], [role=checkbox], [role=switch]";
 
 // Nothing tells which elements a page listens on; these are its ways to say so.
 function isForClicks(element, style, outer) {

@@ -7,8 +7,8 @@ const MAX_MS = 5_000;
 const MAX_OPTIONS = 500;
 const MAX_HITS = 4_000;
 const { TEXT_NODE: TEXT, ELEMENT_NODE: ELEMENT } = Node;
-// Smaller pictures that nothing names are decoration.
-const SMALLEST_IMAGE = 32;
+// Smaller pictures that nothing names are decoration: icons are up to 48 pixels.
+const SMALLEST_IMAGE = 49;
 
 // Nothing below them is seen but what they paint themselves.
 const CLOSED = new Set(["input", "textarea", "select", "iframe", "frame", "object", "embed", "video", "audio", "canvas", "img", "progress", "meter", "math"]);
@@ -18,6 +18,7 @@ const CAPTIONS = new Set(["legend", "caption", "figcaption"]);
 
 // Neither hidden nor wholly transparent, itself or by what is around it.
 const PAINTED = { visibilityProperty: true, opacityProperty: true };
+const OPAQUE = { opacityProperty: true };
 
 let secretFields = [];
 
@@ -48,6 +49,20 @@ function walk() {
     scroll: [Math.abs(root.scrollLeft), root.scrollTop, root.scrollWidth, root.scrollHeight],
     suspects: suspected.length, secrets: w.secrets.length, unread: w.unread, ...listed(w.nodes),
   });
+}
+
+// A page that is not painted gets no frames: then it is read after this many milliseconds.
+const NO_FRAME = 50;
+
+function walkOncePainted() {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, NO_FRAME);
+    requestAnimationFrame(() => {
+      clearTimeout(timer);
+      // After the frame's own tasks it is painted.
+      setTimeout(resolve);
+    });
+  }).then(walk);
 }
 
 const NOWHERE = [0, 0, -1, -1];
@@ -95,6 +110,7 @@ function visit(w, element, outer) {
   const { display } = style;
   if (display === "none") return;
   const at = new Standing(element, style, outer);
+  if (display === "contents") at.boxed = outer.boxed;
   // What is moved out of its line is a thing by itself.
   const isInline = (display.startsWith("inline") || display === "contents" || display.startsWith("ruby"))
     && (at.position !== "relative" || CLOSED.has(name)) && name !== "text";
@@ -117,7 +133,7 @@ function visit(w, element, outer) {
   if (CLOSED.has(name)) enter(w, element, name, at, outer);
   else visitChildren(w, element, name, at);
   if (!isInline) flush(w);
-  if (node && w.told === before) endHollow(w, node, before, element);
+  if (node && w.told === before) endHollow(w, node, element);
 }
 
 // Where the children of an element stand, but for what the element itself becomes.
@@ -126,6 +142,8 @@ class Standing {
     const position = style ? style.position : "static";
     const room = position === "fixed" ? outer.fixed : position === "absolute" ? outer.absolute : outer.room;
     this.element = element;
+    // The nearest element with a box: itself, unless its display is `contents`.
+    this.boxed = element;
     this.style = style;
     this.position = position;
     this.depth = outer.depth;
@@ -143,11 +161,19 @@ class Standing {
 
   // Asked only where something would be told: most elements are nothing but boxes.
   get isShown() {
-    return this.shown ??= this.element === null || this.element.checkVisibility(PAINTED);
+    return this.shown ??= this.boxed === null || (this.boxed === this.element ? this.element.checkVisibility(PAINTED)
+      : this.style.visibility === "visible" && this.boxed.checkVisibility(OPAQUE));
   }
 }
 
-const styleOf = (element) => getComputedStyle(element);
+// Live, so one serves for as long as the element lives.
+const styles = new WeakMap();
+
+function styleOf(element) {
+  let style = styles.get(element);
+  if (!style) styles.set(element, style = getComputedStyle(element));
+  return style;
+}
 
 // The short form costs more than both of the long ones, and mostly says that nothing is clipped.
 function overflowOf(style) {
@@ -194,10 +220,12 @@ function lookInto(w, element, at) {
   if (box.width >= 8 && box.height >= 8) suspect(element);
 }
 
-// A container with nothing in it says nothing.
-function endHollow(w, node, before, element) {
-  const isPlain = HOLLOW.has(node.role) || node.role === "generic" && !(node.bits & (STATE.clickable | STATE.scrolls));
-  if (!isPlain || node.name || node.value || node.bits & (STATE.clickable | STATE.scrolls)) return;
+// A container with nothing in it says nothing, nor does what takes clicks behind a dialog.
+function endHollow(w, node, element) {
+  const uses = node.bits & (STATE.clickable | STATE.scrolls);
+  const isBackdrop = node.role === "generic" && uses === STATE.clickable && (node.bits & STATE.covered) !== 0;
+  const isPlain = HOLLOW.has(node.role) || node.role === "generic";
+  if (node.name || node.value || !isBackdrop && (!isPlain || uses)) return;
   const index = w.nodes.lastIndexOf(node);
   const hasMore = w.nodes.slice(index + 1).some(Boolean);
   if (!hasMore && index >= 0 && !rootOf(element)) {

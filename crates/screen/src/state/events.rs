@@ -5,7 +5,7 @@ use std::time::Instant;
 use gyrus_contract::{Dialog, DownloadState};
 use serde::Deserialize;
 
-use super::{Chooser, Frame, Request, State, Target};
+use super::{Chooser, Frame, Request, State, Stopped, Target, Whose};
 use crate::{WORLD, cdp::Event};
 
 /// How long words of a page may be, in characters.
@@ -35,12 +35,14 @@ pub(crate) enum Order {
     LetGo { session: String },
     /// A page opens one tab too many.
     Close { session: String, target: String },
+    /// A tab that a page of the run has opened in a person's browser is the run's too.
+    Attach { target: String },
     /// A request may be sent.
-    LetPass { request: String },
+    LetPass { request: Stopped },
     /// Requests are not to be sent.
-    TurnAway { requests: Vec<String> },
+    TurnAway { requests: Vec<Stopped> },
     /// Does the page still answer, while this request of it is held?
-    Probe { session: String, request: String },
+    Probe { session: String, request: Stopped },
     /// A download is too large.
     CutOff { guid: String },
 }
@@ -64,12 +66,20 @@ struct TargetInfo {
     url: String,
     #[serde(default)]
     parent_frame_id: Option<String>,
+    #[serde(default)]
+    opener_id: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct InfoChanged {
+struct Info {
     target_info: TargetInfo,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Destroyed {
+    target_id: String,
 }
 
 #[derive(Deserialize)]
@@ -109,6 +119,21 @@ struct FrameInfo {
     url_fragment: String,
     #[serde(default)]
     security_origin: String,
+}
+
+/// The frames of a page, as the browser answers.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Frames {
+    frame_tree: FrameTree,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FrameTree {
+    frame: FrameInfo,
+    #[serde(default)]
+    child_frames: Vec<FrameTree>,
 }
 
 #[derive(Deserialize)]
@@ -301,8 +326,22 @@ impl State {
                 }
                 None
             }
+            "Target.targetCreated" if self.whose == Whose::Theirs => {
+                let Info { target_info: info } = event.params()?;
+                // Only this much is asked of tabs that are the person's.
+                self.own.get(info.opener_id.as_deref()?)?;
+                self.own.insert(info.target_id.clone());
+                Some(Order::Attach {
+                    target: info.target_id,
+                })
+            }
+            "Target.targetDestroyed" => {
+                let Destroyed { target_id } = event.params()?;
+                self.own.remove(&target_id);
+                None
+            }
             "Target.targetInfoChanged" => {
-                let InfoChanged { target_info: info } = event.params()?;
+                let Info { target_info: info } = event.params()?;
                 let tab = self
                     .tabs
                     .iter_mut()
@@ -313,6 +352,30 @@ impl State {
             }
             _ => None,
         }
+    }
+
+    /// Takes in frames that were there before anybody listened. What events told counts.
+    pub(crate) fn has_frames(&mut self, session: &str, found: Frames) {
+        let mut open = vec![found.frame_tree];
+        while let Some(FrameTree {
+            frame: info,
+            child_frames,
+        }) = open.pop()
+        {
+            open.extend(child_frames);
+            let frame = self.frames.entry(info.id).or_default();
+            if frame.session.is_empty() {
+                frame.session = session.to_owned();
+            }
+            if frame.parent.is_none() {
+                frame.parent = info.parent_id;
+            }
+            if frame.origin.is_empty() {
+                frame.address = info.url + &info.url_fragment;
+                frame.origin = info.security_origin;
+            }
+        }
+        self.changes += 1;
     }
 
     fn take_page(&mut self, event: Event<'_>) -> Option<()> {

@@ -11,7 +11,7 @@ use std::mem;
 use gyrus_contract::HeldRequest;
 use serde::Deserialize;
 
-use super::{Order, State, TabState};
+use super::{Order, State, Stopped, TabState};
 use crate::cdp::Event;
 
 /// Requests that are held at once; more are turned away.
@@ -51,8 +51,7 @@ pub(crate) struct Wake {
 #[derive(Debug, Clone)]
 pub(crate) struct Holding {
     pub(crate) shown: HeldRequest,
-    /// Its id in the Fetch domain.
-    pub(crate) id: String,
+    pub(crate) id: Stopped,
     /// Its id in the Network domain.
     network: Option<String>,
     pub(crate) frame: String,
@@ -71,7 +70,7 @@ pub(crate) struct Holdings {
     /// Noise, and what was too much, since the last look.
     turned_away: u32,
     /// To be told to the browser with the next event.
-    doomed: Vec<String>,
+    doomed: Vec<Stopped>,
 }
 
 #[derive(Deserialize)]
@@ -120,22 +119,24 @@ impl State {
     /// A request is about to be sent.
     pub(super) fn take_paused(&mut self, event: Event<'_>) -> Option<Order> {
         let paused: Paused = event.params()?;
+        let stopped = Stopped {
+            session: event.session.to_owned(),
+            id: paused.request_id.clone(),
+        };
         let origin = origin_of(&paused.request.url);
-        if self.is_own_page(origin.as_deref()) {
+        if self.is_closed_to_pages(origin.as_deref()) {
             return Some(Order::TurnAway {
-                requests: vec![paused.request_id],
+                requests: vec![stopped],
             });
         }
         if self.may_go(&paused, origin.as_deref()) {
-            return Some(Order::LetPass {
-                request: paused.request_id,
-            });
+            return Some(Order::LetPass { request: stopped });
         }
         let held = self.holdings.all.iter().filter(|one| !one.is_over).count();
         if NOISE.contains(&paused.resource_type.as_str()) || held >= MAX_HELD {
             self.holdings.turned_away += 1;
             return Some(Order::TurnAway {
-                requests: vec![paused.request_id],
+                requests: vec![stopped],
             });
         }
         let is_document = paused.resource_type == "Document";
@@ -143,19 +144,19 @@ impl State {
         let frame = self.frames.get(&paused.frame_id);
         let probe = frame.filter(|_| !is_document).map(|frame| Order::Probe {
             session: frame.session.clone(),
-            request: paused.request_id.clone(),
+            request: stopped.clone(),
         });
-        self.hold(paused, origin.unwrap_or_default(), is_document);
+        self.hold(paused, stopped, origin.unwrap_or_default(), is_document);
         probe
     }
 
     /// Of any name that leads to this machine.
-    fn is_own_page(&self, origin: Option<&str>) -> bool {
+    fn is_closed_to_pages(&self, origin: Option<&str>) -> bool {
         let port = origin.and_then(|origin| origin.rsplit_once(':')?.1.parse().ok());
-        port.is_some() && port == self.own_page
+        port.is_some() && (port == self.own_page || port == self.debugging)
     }
 
-    fn hold(&mut self, paused: Paused, origin: String, is_document: bool) {
+    fn hold(&mut self, paused: Paused, id: Stopped, origin: String, is_document: bool) {
         let holdings = &mut self.holdings;
         holdings.counted += 1;
         let by = holdings.wake.as_ref().map_or("", |wake| wake.by.as_str());
@@ -171,7 +172,7 @@ impl State {
                 // A page that waits for its successor answers nothing.
                 blocks: is_document,
             },
-            id: paused.request_id,
+            id,
             network: paused.network_id,
             frame: paused.frame_id,
             turns: 0,
@@ -220,9 +221,9 @@ impl State {
     }
 
     /// The page does nothing while this request waits.
-    pub(crate) fn blocks(&mut self, id: &str) {
+    pub(crate) fn blocks(&mut self, id: &Stopped) {
         let mut all = self.holdings.all.iter_mut();
-        if let Some(one) = all.find(|one| one.id == id) {
+        if let Some(one) = all.find(|one| one.id == *id) {
             one.shown.blocks = true;
             self.changes += 1;
         }

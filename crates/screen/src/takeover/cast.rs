@@ -132,8 +132,8 @@ pub(super) async fn show(desk: Arc<Desk>, out: mpsc::Sender<Bytes>) {
 async fn ask_titles(session: &Session) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Targets {
-        target_infos: Vec<Target>,
+    struct Answer {
+        target_info: Target,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -141,9 +141,15 @@ async fn ask_titles(session: &Session) {
         target_id: String,
         title: String,
     }
-    let asked: Result<Targets, _> = session.cdp.call("", "Target.getTargets", json!({})).await;
+    // One by one: a list of all would name tabs that are not the run's.
+    let tabs = session.state().tabs.clone();
+    let asking = tabs.iter().map(|tab| {
+        let order = json!({"targetId": tab.target});
+        session.cdp.call("", "Target.getTargetInfo", order)
+    });
+    let asked: Vec<Result<Answer, _>> = futures_util::future::join_all(asking).await;
     let mut state = session.state();
-    for target in asked.into_iter().flat_map(|all| all.target_infos) {
+    for target in asked.into_iter().flatten().map(|one| one.target_info) {
         let mut tabs = state.tabs.iter_mut();
         if let Some(tab) = tabs.find(|tab| tab.target == target.target_id) {
             tab.title = target.title.chars().take(MAX_TITLE).collect();

@@ -151,11 +151,13 @@ impl Doing<'_> {
         // From here on it is nobody else's: it is sent once, or not at all.
         let taken = self.session.state().answered(number);
         let taken = taken.ok_or_else(|| gone(number))?;
-        let order = json!({"requestId": taken.id});
         let answered: Result<IgnoredAny, CdpError> = match accept {
             true => {
-                let going = self.session.cdp.call("", "Fetch.continueRequest", order);
-                going.await
+                let order = json!({"requestId": taken.id.id});
+                let going = &self.session.cdp;
+                going
+                    .call(&taken.id.session, "Fetch.continueRequest", order)
+                    .await
             }
             false => {
                 crate::browser::turn_away(&self.session.cdp, vec![taken.id]);

@@ -6,7 +6,7 @@ use gyrus_contract::{Element, ElementState, Image, Look, Rest, Screen, ToolOutpu
 use serde::Deserialize;
 
 use super::{Doing, Failure};
-use crate::{browser::Browser, input::Missed, settle::SETTLE_LIMIT};
+use crate::{browser::Browser, input::Missed, settle::SETTLE_LIMIT, view::AT_ONCE};
 
 /// Elements that `find` tells.
 const MAX_FOUND: usize = 30;
@@ -34,7 +34,7 @@ impl Doing<'_> {
             .to_lowercase();
         let reading = self
             .session
-            .unless_held(&self.tab, self.session.read(&self.tab))
+            .unless_held(&self.tab, self.session.read(&self.tab, AT_ONCE))
             .await?;
         let reading = reading.map_err(|error| Failure::Broke(error.to_string()))?;
         let has = |text: &str| text.to_lowercase().contains(&wanted);

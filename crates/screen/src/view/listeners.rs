@@ -3,13 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::{browser::Session, cdp::CdpError, state::Frame};
-
-/// Our handles on elements, released together.
-const GROUP: &str = "gyrus-listeners";
 
 /// Elements that one look hears of for the first time; the others are told by the next one.
 const MAX_NEW: usize = 1_000;
@@ -65,71 +62,103 @@ struct Object {
     object_id: String,
 }
 
+/// What is known of a document's listeners.
+pub(super) struct Heard {
+    /// The document as an object of the page's own. It is of no group: then the browser tells of
+    /// listeners without making an object of each of their functions.
+    document: String,
+    /// Elements that listen, by the browser's numbers.
+    known: BTreeSet<i64>,
+}
+
+/// Our handles on elements of a document, released together.
+fn group(frame: &Frame) -> String {
+    format!("gyrus-listeners-{}", frame.document)
+}
+
 impl Session {
-    /// Tells our world of a frame which elements listen, each element once.
+    /// Tells our world of a frame which elements listen, each element once. A page adds listeners
+    /// without anything to notice it by, so the browser is asked each time.
     pub(super) async fn hear(&self, frame: &Frame) -> Result<(), CdpError> {
+        let session = &frame.session;
+        let document = self.document_of_page(frame).await?;
+        // It tells of listeners of the world that the object belongs to. Asked for those of all
+        // worlds, by `pierce`, Chromium 156 goes into the fields' own shadow trees and corrupts
+        // them: hit tests go wrong, and then it crashes.
+        let order = json!({"objectId": document, "depth": -1});
+        let method = "DOMDebugger.getEventListeners";
+        let listening: Result<Listening, CdpError> = self.cdp.call(session, method, order).await;
+        if listening.is_err() {
+            self.memory().heard.remove(&frame.document);
+        }
+        let ids = listening?.listeners.into_iter().filter_map(|one| {
+            let is_of_the_mouse = OF_THE_MOUSE.contains(&one.kind.as_str());
+            (is_of_the_mouse && one.backend_node_id != 0).then_some(one.backend_node_id)
+        });
+        let new = self.not_heard_of(frame, document, ids.collect());
+        if new.is_empty() {
+            return Ok(());
+        }
+        let group = group(frame);
+        let resolving = new.iter().map(|id| self.resolve(frame, *id, &group));
+        let found = futures_util::future::join_all(resolving).await;
+        // Some have gone meanwhile, or stand in a frame within.
+        let found = found.into_iter().flatten();
+        let order = json!({
+            "executionContextId": frame.world.unwrap_or_default(),
+            "functionDeclaration": "function(...elements) { gyrus.hear(elements); }",
+            "arguments": found.map(|id| json!({"objectId": id})).collect::<Vec<_>>(),
+        });
+        // What is sent next is carried out after it.
+        self.cdp.send(session, "Runtime.callFunctionOn", order);
+        self.release(session, &group);
+        Ok(())
+    }
+
+    /// Which of the elements that listen our world was not told of; from now on it was.
+    fn not_heard_of(&self, frame: &Frame, document: String, ids: BTreeSet<i64>) -> Vec<i64> {
+        let documents: BTreeSet<u32> = {
+            let state = self.state();
+            state.frames.values().map(|frame| frame.document).collect()
+        };
+        let mut memory = self.memory();
+        memory
+            .heard
+            .retain(|document, _| documents.contains(document));
+        let heard = memory.heard.entry(frame.document).or_insert_with(|| Heard {
+            document,
+            known: BTreeSet::new(),
+        });
+        // What listens no more may be gone; its number is not given again.
+        heard.known.retain(|id| ids.contains(id));
+        let new = ids.difference(&heard.known).copied();
+        let new: Vec<i64> = new.take(MAX_NEW).collect();
+        heard.known.extend(&new);
+        new
+    }
+
+    /// The document of a frame as the page's own object, had once.
+    async fn document_of_page(&self, frame: &Frame) -> Result<String, CdpError> {
+        let heard = self
+            .memory()
+            .heard
+            .get(&frame.document)
+            .map(|heard| heard.document.clone());
+        if let Some(document) = heard {
+            return Ok(document);
+        }
         let session = &frame.session;
         let order = json!({
             "expression": "document",
             "contextId": frame.world.unwrap_or_default(),
-            "objectGroup": GROUP,
+            "objectGroup": group(frame),
         });
-        let document: Evaluated = self.cdp.call(session, "Runtime.evaluate", order).await?;
-        let of_page = self.as_the_page_has_it(frame, &document.result).await?;
-        // It tells of listeners of the world that the object belongs to. Asked for those of all
-        // worlds, by `pierce`, Chromium 156 goes into the fields' own shadow trees and crashes.
-        let order = json!({"objectId": of_page, "depth": -1});
-        let method = "DOMDebugger.getEventListeners";
-        let listening: Listening = self.cdp.call(session, method, order).await?;
-        let ids = listening.listeners.into_iter().filter_map(|one| {
-            let is_of_the_mouse = OF_THE_MOUSE.contains(&one.kind.as_str());
-            (is_of_the_mouse && one.backend_node_id != 0).then_some(one.backend_node_id)
-        });
-        let ids: BTreeSet<i64> = ids.collect();
-        let new: Vec<i64> = {
-            let documents: BTreeSet<u32> = {
-                let state = self.state();
-                state.frames.values().map(|frame| frame.document).collect()
-            };
-            let mut memory = self.memory();
-            memory
-                .heard
-                .retain(|document, _| documents.contains(document));
-            let known = memory.heard.entry(frame.document).or_default();
-            // What listens no more may be gone; its number is not given again.
-            known.retain(|id| ids.contains(id));
-            let new: Vec<i64> = ids.difference(known).copied().take(MAX_NEW).collect();
-            known.extend(&new);
-            new
-        };
-        if !new.is_empty() {
-            let resolving = new.iter().map(|id| self.resolve(frame, *id, GROUP));
-            let found = futures_util::future::join_all(resolving).await;
-            // Some have gone meanwhile, or stand in a frame within.
-            let found = found.into_iter().flatten();
-            let order = json!({
-                "objectId": document.result.object_id,
-                "functionDeclaration": "function(...elements) { gyrus.hear(elements); }",
-                "arguments": found.map(|id| json!({"objectId": id})).collect::<Vec<_>>(),
-            });
-            let method = "Runtime.callFunctionOn";
-            let _: IgnoredAny = self.cdp.call(session, method, order).await?;
-        }
-        let group = json!({"objectGroup": GROUP});
-        self.cdp.send(session, "Runtime.releaseObjectGroup", group);
-        Ok(())
-    }
-
-    /// An object of our world as one of the page's own.
-    async fn as_the_page_has_it(&self, frame: &Frame, object: &Object) -> Result<String, CdpError> {
-        let session = &frame.session;
-        let order = json!({"objectId": object.object_id});
+        let ours: Evaluated = self.cdp.call(session, "Runtime.evaluate", order).await?;
+        let order = json!({"objectId": ours.result.object_id});
         let described: Described = self.cdp.call(session, "DOM.describeNode", order).await?;
-        let order = json!({
-            "backendNodeId": described.node.backend_node_id,
-            "objectGroup": GROUP,
-        });
+        let order = json!({"backendNodeId": described.node.backend_node_id});
         let resolved: Resolved = self.cdp.call(session, "DOM.resolveNode", order).await?;
+        self.release(session, &group(frame));
         Ok(resolved.object.object_id)
     }
 }

@@ -8,8 +8,10 @@ use serde_json::json;
 
 use crate::{browser::Session, cdp::CdpError, state::Frame};
 
-/// Our handles on elements, released together.
-const GROUP: &str = "gyrus-suspects";
+/// Our handles on elements of a document, released together: frames may be read at once.
+fn group(frame: &Frame) -> String {
+    format!("gyrus-suspects-{}", frame.document)
+}
 
 #[derive(Deserialize)]
 struct Resolved {
@@ -89,7 +91,9 @@ impl Session {
             .cdp
             .call(session, "DOM.getFrameOwner", json!({"frameId": id}))
             .await?;
-        let element = self.resolve(parent, owner.backend_node_id, GROUP).await?;
+        let element = self
+            .resolve(parent, owner.backend_node_id, &group(parent))
+            .await?;
         let called: Result<IgnoredAny, CdpError> = self
             .cdp
             .call(
@@ -125,13 +129,19 @@ impl Session {
         Ok(resolved.object.object_id)
     }
 
+    /// Lets the objects of a group go.
+    pub(super) fn release(&self, session: &str, group: &str) {
+        let order = json!({"objectGroup": group});
+        self.cdp.send(session, "Runtime.releaseObjectGroup", order);
+    }
+
     /// Looks for closed shadow roots in the elements that a walk suspects; how many it found.
     pub(super) async fn open_roots(&self, frame: &Frame) -> Result<usize, CdpError> {
         let session = &frame.session;
         let order = json!({
             "expression": "gyrus.suspects()",
             "contextId": frame.world.unwrap_or_default(),
-            "objectGroup": GROUP,
+            "objectGroup": group(frame),
         });
         let list: Evaluated = self.cdp.call(session, "Runtime.evaluate", order).await?;
         let order = json!({"objectId": list.result.object_id, "ownProperties": true});
@@ -145,11 +155,7 @@ impl Session {
         });
         let opening = suspects.map(|host| self.open_root(frame, host));
         let opened = futures_util::future::join_all(opening).await;
-        self.cdp.send(
-            session,
-            "Runtime.releaseObjectGroup",
-            json!({"objectGroup": GROUP}),
-        );
+        self.release(session, &group(frame));
         // An element that is gone by now has no root to look into.
         Ok(opened
             .into_iter()
@@ -167,7 +173,9 @@ impl Session {
         let Some(closed) = roots.find(|root| root.shadow_root_type == "closed") else {
             return Ok(false);
         };
-        let root = self.resolve(frame, closed.backend_node_id, GROUP).await?;
+        let root = self
+            .resolve(frame, closed.backend_node_id, &group(frame))
+            .await?;
         let order = json!({
             "objectId": host,
             "functionDeclaration": "function(root) { gyrus.adopt(this, root); }",

@@ -272,6 +272,43 @@ async fn what_lies_under_something_is_covered() {
 }
 
 #[tokio::test]
+async fn what_has_no_box_of_its_own_is_read() {
+    let lines = r#"
+        text "Directly in contents"
+        text "Twice in contents"
+        button "Contents button"
+        text "Contents item"
+        text "Shown in hidden contents"
+        text "Shown again"
+    "#;
+    check("look-contents.html", lines, &["GHOST"]).await;
+}
+
+#[tokio::test]
+async fn what_says_nothing_is_left_out() {
+    // Nor is anything said to be covered: asking for listeners has to leave the page as it is.
+    let lines = r#"
+        button "Sort"
+        checkbox "Pick 0"
+        generic "" [Clickable]
+        radio "Small plan"
+        radio "Large plan"
+    "#;
+    let nowhere = [r#""covered""#, "Small plan Large plan", r#""img""#];
+    check("look-noise.html", lines, &nowhere).await;
+    let Some(view) = seen("look-noise.html#over").await else {
+        return;
+    };
+    assert!(is(named(&view, "Pick 0"), ElementState::Covered));
+    let tree = tree(&view);
+    // The box around the radios.
+    let boxes = tree
+        .lines()
+        .filter(|line| line.contains("generic \"\" [Covered"));
+    assert_eq!(boxes.count(), 1, "{tree}");
+}
+
+#[tokio::test]
 async fn a_thousand_rows_are_all_there() {
     let Some(view) = seen("look-grid.html").await else {
         return;

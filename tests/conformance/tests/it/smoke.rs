@@ -21,7 +21,9 @@ async fn a_run_reaches_its_goal_and_its_journal_explains_it() {
     );
     let bench = scenario.bench();
     let finished = bench.start().await.unwrap();
-    assert!(matches!(&finished.ending, Ending::Reached { claim, .. } if claim.answer == "in order"));
+    assert!(
+        matches!(&finished.ending, Ending::Reached { claim, .. } if claim.answer == "in order")
+    );
     assert_eq!(bench.world.state().lines, ["one", "two"]);
     assert_eq!((finished.spent.steps, finished.spent.tokens), (4, 440));
 

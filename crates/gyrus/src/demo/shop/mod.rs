@@ -29,34 +29,30 @@ const WORLD: &str = "demo";
 /// What of the shop this name means.
 pub(super) fn on_sale(name: &str) -> Result<String, Failure> {
     let goods = gyrus_sites::goods();
-    let near = |one: &String| strsim::jaro(&one.to_lowercase(), &name.trim().to_lowercase());
+    let wanted = name.trim().to_lowercase();
+    let mut named = goods
+        .iter()
+        .filter(|one| !wanted.is_empty() && one.to_lowercase().contains(&wanted));
+    if let (Some(one), None) = (named.next(), named.next()) {
+        return Ok(one.clone());
+    }
+    let near = |one: &String| strsim::jaro(&one.to_lowercase(), &wanted);
     let best = goods
         .iter()
         .max_by(|one, other| near(one).total_cmp(&near(other)));
-    match best {
-        Some(best) if best.eq_ignore_ascii_case(name.trim()) => Ok(best.clone()),
-        best => {
-            let failure = Failure::usage(format!("the shop does not sell `{name}`"));
-            Err(match best.filter(|best| near(best) > 0.7) {
-                Some(best) => failure.hint(format!("did you mean `{best}`?")),
-                None => failure.hint(format!("it sells {}", goods.join(", "))),
-            })
-        }
-    }
+    let failure = Failure::usage(format!("the shop does not sell one `{}`", name.trim()));
+    Err(match best.filter(|best| near(best) > 0.7) {
+        Some(best) => failure.hint(format!("did you mean `{best}`?")),
+        None => failure.hint(format!("it sells {}", goods.join(", "))),
+    })
 }
 
 /// Plays it; says what to try next.
 pub(super) async fn play(
     stage: &Stage,
     report: &mut Report,
-    item: Option<String>,
-    json: bool,
+    item: String,
 ) -> Result<Next, Failure> {
-    let item = match item {
-        Some(item) => item,
-        None if json => DEFAULT.to_owned(),
-        None => ask()?,
-    };
     let began = Instant::now();
     let site = Site::start(None)
         .await
@@ -82,10 +78,15 @@ pub(super) async fn play(
     Ok(demo.next(run, &film))
 }
 
+/// What is ordered if nobody can be asked.
+pub(super) fn default_item() -> String {
+    DEFAULT.to_owned()
+}
+
 /// What a person at the terminal wants ordered.
-fn ask() -> Result<String, Failure> {
+pub(super) fn ask() -> Result<String, Failure> {
     if !terminal::can_ask() {
-        return Ok(DEFAULT.to_owned());
+        return Ok(default_item());
     }
     let mut out = stdout();
     let goods = gyrus_sites::goods();
@@ -96,7 +97,7 @@ fn ask() -> Result<String, Failure> {
         let mut line = String::new();
         let read = stdin().lock().read_line(&mut line)?;
         if read == 0 || line.trim().is_empty() {
-            return Ok(DEFAULT.to_owned());
+            return Ok(default_item());
         }
         match on_sale(&line) {
             Ok(item) => return Ok(item),

@@ -210,6 +210,17 @@ fn everything(world: &World) -> RunId {
             "view": {"is": "the screen was lost: it ended by signal 9"}, "is_error": true,
         }),
     )
+    .add(
+        "takeover.started",
+        json!({"by": {"surface": "command line", "id": "ada"}}),
+    )
+    .add(
+        "takeover.ended",
+        json!({
+            "by": {"surface": "command line", "id": "ada"}, "took_ms": 61_000,
+            "words": "I logged in",
+        }),
+    )
     .ends_cycle(1, "Half of your steps are used.")
     .add(
         "budget.warning",

@@ -47,6 +47,10 @@ impl Gate for Porter {
         })
     }
 
+    fn sends_to(&self, _call: &ResolvedCall, _risk: Risk, _under: &Judgement<'_>) -> Vec<String> {
+        Vec::new()
+    }
+
     fn judge(&self, call: &ResolvedCall, _spec: &ToolSpec, _under: &Judgement<'_>) -> Verdict {
         let is_denied = call.tool == "upload_file";
         Verdict {

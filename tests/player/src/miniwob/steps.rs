@@ -1,6 +1,7 @@
-//! Pages of MiniWoB++: from what a page asks for to what a person would do. Only what, never
-//! where; a sentence that is not understood here is not played.
+//! Requests that are a list of steps by their words alone. A sentence that is not understood here
+//! is not played.
 
+use super::sight::between;
 use crate::task::Step;
 
 /// Words for places in a row.
@@ -14,19 +15,21 @@ const PLACES: [(&str, usize); 6] = [
 ];
 
 /// What is done about a request.
-pub(crate) fn does(asked: &str) -> Option<Vec<Step>> {
+pub(super) fn does(asked: &str) -> Option<Vec<Step>> {
     let families = [clicks, selects, enters, focuses, others];
     families.into_iter().find_map(|family| family(asked))
 }
 
-fn click(on: impl Into<String>) -> Step {
+/// Clicking what is called so.
+pub(super) fn click(on: impl Into<String>) -> Step {
     Step {
         click: Some(on.into()),
         ..Step::default()
     }
 }
 
-fn types(nth: usize, text: &str) -> Step {
+/// Filling the nth field.
+pub(super) fn types(nth: usize, text: &str) -> Step {
     Step {
         types: Some("textbox ".to_owned()),
         nth: Some(nth),
@@ -41,12 +44,6 @@ fn chooses(option: &str) -> Step {
         option: Some(option.to_owned()),
         ..Step::default()
     }
-}
-
-/// What stands between two texts.
-fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
-    let (_, rest) = text.split_once(start)?;
-    Some(rest.split_once(end)?.0)
 }
 
 /// `Click on the "Ok" button.`, `Click button ONE.`, `Click on the link "x".` and the like.
@@ -186,8 +183,13 @@ fn focuses(asked: &str) -> Option<Vec<Step>> {
 /// What has to be opened first.
 fn others(asked: &str) -> Option<Vec<Step>> {
     if let Some(name) = between(asked, "find and click on the link \"", "\"") {
+        // A tab's own box only takes the keyboard on these pages; what opens it is the link in it.
+        let opens = match asked.starts_with("Switch between the tabs") {
+            true => "link",
+            false => "tab",
+        };
         return Some(vec![Step {
-            opens: Some("tab".to_owned()),
+            opens: Some(opens.to_owned()),
             ..click(format!("generic {name}"))
         }]);
     }

@@ -1,0 +1,71 @@
+//! Inputs that a crash cut off: nobody knows whether they happened. What is like one of them and
+//! weighs as much is asked about once, whatever was granted before.
+
+use gyrus_contract::{Aim, Risk};
+use serde::{Deserialize, Serialize};
+
+use crate::{Entry, Settled};
+
+/// More than so many are asked about without being remembered one by one: the oldest goes.
+const MOST: usize = 32;
+
+/// Why a person is asked.
+pub(crate) const CUT_OFF_BEFORE: &str = "an input like this was cut off by a crash in this run, and \
+                                         nobody knows whether it happened";
+
+/// What an input was about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unknown {
+    /// Of the document.
+    pub origin: String,
+    /// Role and name of the element, if it went to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub element: Option<(String, String)>,
+    /// Where the form around it is sent to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<String>,
+}
+
+impl Unknown {
+    fn of(aim: &Aim) -> Self {
+        let element = aim.element.as_ref();
+        Self {
+            origin: aim.origin.clone(),
+            element: element.map(|aimed| (aimed.role.clone(), aimed.name.clone())),
+            form: aim.form.as_ref().map(|form| form.action.clone()),
+        }
+    }
+
+    /// Whether an input is about the same: the control, or another way to send the form.
+    pub(crate) fn is_like(&self, aim: &Aim) -> bool {
+        let other = Self::of(aim);
+        let same = |one: &Option<_>, other: &Option<_>| one.is_some() && one == other;
+        self.origin == other.origin
+            && (same(&self.element, &other.element) || {
+                self.form.is_some() && self.form == other.form
+            })
+    }
+}
+
+/// Adds the inputs of high risk that are cut off in these entries.
+pub(crate) fn remember(known: &mut Vec<Unknown>, entries: &[Entry]) {
+    for entry in entries {
+        let Entry::ToolResulted(result) = entry else {
+            continue;
+        };
+        if !matches!(result.settled, Settled::Interrupted | Settled::Cancelled) {
+            continue;
+        }
+        let judged = entries.iter().rev().find_map(|entry| match entry {
+            Entry::GateVerdict(judged) if judged.effect == result.effect => Some(judged),
+            _ => None,
+        });
+        let weighty = judged.filter(|judged| judged.verdict.risk >= Risk::High);
+        let unknown = weighty
+            .and_then(|judged| judged.aim.as_ref())
+            .map(Unknown::of);
+        known.extend(unknown.filter(|unknown| !known.contains(unknown)));
+    }
+    let over = known.len().saturating_sub(MOST);
+    known.drain(..over);
+}

@@ -1,0 +1,468 @@
+//! The debugging port of a browser that a person started: finding its address, and a client of
+//! WebSockets (RFC 6455) that is no more than this needs.
+//!
+//! Only this machine is spoken to, and no name is looked up. Everything is bounded in time and
+//! size: who listens at a port that a person typed may be anybody.
+
+use std::{
+    fmt, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Serialize};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{
+        TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::Mutex,
+    time::timeout,
+};
+
+use crate::cdp::{Hears, Sends};
+
+/// Until a port has shown that it is a browser's.
+pub(crate) const LIMIT: Duration = Duration::from_secs(10);
+
+/// Of an answer's first line and headers, in bytes.
+const HEAD: u64 = 16 * 1024;
+
+/// Of what `/json/version` says, in bytes.
+const VERSION: u64 = 64 * 1024;
+
+/// Of one message, in bytes. The largest that we ask for, a picture or a tree, has a few millions.
+const MESSAGE: u64 = 64 << 20;
+
+/// Of a message about the connection itself, in bytes (RFC 6455, 5.5).
+const CONTROL: u64 = 125;
+
+/// Where browsers speak about all of themselves.
+const BROWSER_PATH: &str = "/devtools/browser";
+
+const CONTINUED: u8 = 0;
+const TEXT: u8 = 1;
+const CLOSE: u8 = 8;
+const PING: u8 = 9;
+const PONG: u8 = 10;
+
+/// The debugging port of a running browser, as a person names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Endpoint {
+    hosts: Vec<IpAddr>,
+    port: u16,
+    /// Of the browser; `None`: the port is asked.
+    path: Option<String>,
+    given: String,
+}
+
+impl TryFrom<String> for Endpoint {
+    type Error = AttachError;
+
+    fn try_from(text: String) -> Result<Self, AttachError> {
+        text.parse()
+    }
+}
+
+impl From<Endpoint> for String {
+    fn from(at: Endpoint) -> Self {
+        at.given
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.given)
+    }
+}
+
+impl Endpoint {
+    /// Whether anybody listens there, for who wants to know it before anything is begun.
+    ///
+    /// # Errors
+    /// When nobody does.
+    pub fn check(&self) -> Result<(), AttachError> {
+        let mut failed = None;
+        for host in &self.hosts {
+            let address = SocketAddr::new(*host, self.port);
+            match std::net::TcpStream::connect_timeout(&address, LIMIT) {
+                Ok(_) => return Ok(()),
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(self.nobody(failed))
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn nobody(&self, failed: Option<io::Error>) -> AttachError {
+        AttachError::Nobody {
+            at: self.clone(),
+            port: self.port,
+            source: failed.unwrap_or_else(|| io::Error::other("it has no address")),
+        }
+    }
+}
+
+/// Why a running browser cannot be attached to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// The address is none.
+    #[error("`{given}` is no address of a browser: {why}; give it as http://127.0.0.1:9222")]
+    Address {
+        /// What was given, bounded.
+        given: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// It is somewhere else.
+    #[error(
+        "`{given}` is not on this machine, and such a port asks nobody who they are; bring it here: ssh -L 9222:127.0.0.1:9222 HOST, and name http://127.0.0.1:9222"
+    )]
+    Elsewhere {
+        /// What was given, bounded.
+        given: String,
+    },
+    /// Nobody listens.
+    #[error(
+        "no browser listens at {at}: {source}; start it with --remote-debugging-port={port} --user-data-dir=FOLDER"
+    )]
+    Nobody {
+        /// Where.
+        at: Endpoint,
+        /// Its port.
+        port: u16,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// Somebody listens and says nothing.
+    #[error("what listens at {at} did not answer within {} s; is it a browser's debugging port?", limit.as_secs())]
+    Silent {
+        /// Where.
+        at: Endpoint,
+        /// For how long it was waited.
+        limit: Duration,
+    },
+    /// Somebody else listens.
+    #[error(
+        "what listens at {at} does not speak as a browser's debugging port does: {said}; name the port that the browser was started with"
+    )]
+    NoBrowser {
+        /// Where.
+        at: Endpoint,
+        /// What it did.
+        said: String,
+    },
+}
+
+impl FromStr for Endpoint {
+    type Err = AttachError;
+
+    fn from_str(text: &str) -> Result<Self, AttachError> {
+        let given: String = text.chars().take(200).collect();
+        let wrong = |why| AttachError::Address {
+            given: given.clone(),
+            why,
+        };
+        if !text.chars().all(|one| one.is_ascii_graphic()) {
+            return Err(wrong("it holds blanks or letters that no address has"));
+        }
+        let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+        let (authority, path) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        let path = match (scheme, path) {
+            ("http", "" | "/") => None,
+            ("http", _) => return Err(wrong("nothing follows the port")),
+            ("ws", path) if path.starts_with(BROWSER_PATH) => Some(path.to_owned()),
+            ("ws", _) => return Err(wrong("a browser's own begins with /devtools/browser")),
+            _ => return Err(wrong("it begins with http:// or ws://")),
+        };
+        let (host, port) = authority
+            .rsplit_once(':')
+            .ok_or_else(|| wrong("it names no port"))?;
+        let port = port.parse().map_err(|_| wrong("it names no port"))?;
+        let bare = host.strip_prefix('[').and_then(|six| six.strip_suffix(']'));
+        let hosts = match (host, bare.unwrap_or(host).parse::<IpAddr>()) {
+            // Never looked up: the name could lead elsewhere.
+            ("localhost", _) => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+            (_, Ok(address)) if address.is_loopback() => vec![address],
+            _ => return Err(AttachError::Elsewhere { given }),
+        };
+        Ok(Self {
+            hosts,
+            port,
+            path,
+            given,
+        })
+    }
+}
+
+/// Connects to a browser, within [`LIMIT`] but in tests.
+pub(crate) async fn connect(
+    at: &Endpoint,
+    limit: Duration,
+) -> Result<(ToSocket, FromSocket), AttachError> {
+    let silent = |_| AttachError::Silent {
+        at: at.clone(),
+        limit,
+    };
+    timeout(limit, reach(at)).await.map_err(silent)?
+}
+
+async fn reach(at: &Endpoint) -> Result<(ToSocket, FromSocket), AttachError> {
+    let no = |said: String| AttachError::NoBrowser {
+        at: at.clone(),
+        said,
+    };
+    let path = match &at.path {
+        Some(path) => path.clone(),
+        None => {
+            let (stream, address) = open(at).await?;
+            let asked = ask_version(stream, address).await;
+            asked.map_err(|error| no(error.to_string()))?
+        }
+    };
+    let (stream, address) = open(at).await?;
+    let shaken = shake_hands(stream, address, &path).await;
+    shaken.map_err(|error| no(error.to_string()))
+}
+
+async fn open(at: &Endpoint) -> Result<(TcpStream, SocketAddr), AttachError> {
+    let mut failed = None;
+    for host in &at.hosts {
+        let address = SocketAddr::new(*host, at.port);
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok((stream, address)),
+            Err(error) => failed = Some(error),
+        }
+    }
+    Err(at.nobody(failed))
+}
+
+/// The first line and the headers of an answer, in lower case but for the first line.
+async fn head(from: &mut BufReader<OwnedReadHalf>) -> io::Result<(String, Vec<String>)> {
+    let mut from = from.take(HEAD);
+    let mut lines = Vec::new();
+    loop {
+        let mut line = Vec::new();
+        from.read_until(b'\n', &mut line).await?;
+        let text = String::from_utf8_lossy(&line);
+        if !text.ends_with('\n') {
+            return Err(io::Error::other("it does not answer as web servers do"));
+        }
+        match text.trim() {
+            "" => break,
+            text => lines.push(text.to_owned()),
+        }
+    }
+    let mut lines = lines.into_iter();
+    let first = lines.next().unwrap_or_default();
+    Ok((first, lines.map(|line| line.to_ascii_lowercase()).collect()))
+}
+
+fn answered(first: &str) -> io::Error {
+    let first: String = first.chars().take(100).collect();
+    io::Error::other(format!("it answers `{}`", first.escape_debug()))
+}
+
+fn header<'a>(headers: &'a [String], name: &str) -> Option<&'a str> {
+    headers.iter().find_map(|line| {
+        let (of, value) = line.split_once(':')?;
+        (of == name).then_some(value.trim())
+    })
+}
+
+/// Asks for the path at which the browser speaks. Where it says that it is does not count: it is
+/// spoken to where the person said.
+async fn ask_version(stream: TcpStream, address: SocketAddr) -> io::Result<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Version {
+        web_socket_debugger_url: String,
+    }
+    let (from, mut to) = stream.into_split();
+    let request =
+        format!("GET /json/version HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    to.write_all(request.as_bytes()).await?;
+    let mut from = BufReader::new(from);
+    let (first, headers) = head(&mut from).await?;
+    if first.split(' ').nth(1) != Some("200") {
+        return Err(answered(&first));
+    }
+    let length = header(&headers, "content-length").and_then(|length| length.parse().ok());
+    let mut body = Vec::new();
+    from.take(length.unwrap_or(VERSION).min(VERSION))
+        .read_to_end(&mut body)
+        .await?;
+    let version: Version = serde_json::from_slice(&body)
+        .map_err(|_| io::Error::other("it does not say where its browser is"))?;
+    let url = version.web_socket_debugger_url;
+    let path = url.find(BROWSER_PATH).and_then(|at| url.get(at..));
+    match path {
+        Some(path) if path.chars().all(|one| one.is_ascii_graphic()) => Ok(path.to_owned()),
+        _ => Err(io::Error::other("it does not say where its browser is")),
+    }
+}
+
+/// Turns a connection to a WebSocket. No origin is named: browsers refuse those of pages. What the
+/// other side makes of the key is not checked; what it answers next shows better who it is.
+async fn shake_hands(
+    stream: TcpStream,
+    address: SocketAddr,
+    path: &str,
+) -> io::Result<(ToSocket, FromSocket)> {
+    stream.set_nodelay(true)?;
+    let (from, mut to) = stream.into_split();
+    let mut key = [0; 16];
+    getrandom::fill(&mut key).map_err(io::Error::other)?;
+    let key = BASE64_STANDARD.encode(key);
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    );
+    to.write_all(request.as_bytes()).await?;
+    let mut from = BufReader::with_capacity(64 * 1024, from);
+    let (first, headers) = head(&mut from).await?;
+    if first.split(' ').nth(1) != Some("101") {
+        return Err(answered(&first));
+    }
+    if header(&headers, "upgrade") != Some("websocket") {
+        return Err(io::Error::other("it opens no WebSocket"));
+    }
+    let to = Arc::new(Mutex::new(to));
+    let answers = to.clone();
+    Ok((ToSocket(to), FromSocket { from, answers }))
+}
+
+/// Takes messages to a browser.
+#[derive(Debug)]
+pub(crate) struct ToSocket(Arc<Mutex<OwnedWriteHalf>>);
+
+impl Sends for ToSocket {
+    async fn send(&mut self, message: Vec<u8>) -> io::Result<()> {
+        send(&self.0, TEXT, message).await
+    }
+}
+
+/// Sends a frame, masked as a client's must be.
+async fn send(to: &Mutex<OwnedWriteHalf>, kind: u8, mut message: Vec<u8>) -> io::Result<()> {
+    const LAST: u8 = 0x80;
+    const MASKED: u8 = 0x80;
+    let mut key = [0; 4];
+    getrandom::fill(&mut key).map_err(io::Error::other)?;
+    let mut frame = vec![LAST | kind];
+    match (u8::try_from(message.len()), u16::try_from(message.len())) {
+        (Ok(short @ 0..=125), _) => frame.push(MASKED | short),
+        (_, Ok(middle)) => {
+            frame.push(MASKED | 126);
+            frame.extend(middle.to_be_bytes());
+        }
+        _ => {
+            frame.push(MASKED | 127);
+            frame.extend((message.len() as u64).to_be_bytes());
+        }
+    }
+    frame.extend(key);
+    for (byte, key) in message.iter_mut().zip(key.iter().cycle()) {
+        *byte ^= key;
+    }
+    frame.append(&mut message);
+    to.lock().await.write_all(&frame).await
+}
+
+/// Brings messages from a browser.
+#[derive(Debug)]
+pub(crate) struct FromSocket {
+    from: BufReader<OwnedReadHalf>,
+    /// Pings are answered here.
+    answers: Arc<Mutex<OwnedWriteHalf>>,
+}
+
+/// What a frame says of itself.
+struct FrameHead {
+    is_last: bool,
+    kind: u8,
+    length: u64,
+}
+
+impl FromSocket {
+    /// `None`: the connection ended before it.
+    async fn frame(&mut self) -> io::Result<Option<FrameHead>> {
+        let first = match self.from.read_u8().await {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            first => first?,
+        };
+        let second = self.from.read_u8().await?;
+        // Extensions were not agreed on, and only clients mask.
+        if first & 0x70 != 0 || second & 0x80 != 0 {
+            return Err(io::Error::other("it sent a frame that no server sends"));
+        }
+        let length = match second {
+            126 => self.from.read_u16().await?.into(),
+            127 => self.from.read_u64().await?,
+            short => short.into(),
+        };
+        Ok(Some(FrameHead {
+            is_last: first & 0x80 != 0,
+            kind: first & 0x0f,
+            length,
+        }))
+    }
+
+    /// Adds `length` bytes to `message`; room is made only as they come.
+    async fn read(&mut self, length: u64, message: &mut Vec<u8>) -> io::Result<()> {
+        let read = (&mut self.from).take(length).read_to_end(message).await?;
+        match read as u64 == length {
+            true => Ok(()),
+            false => Err(io::Error::other("its connection ended within a message")),
+        }
+    }
+}
+
+impl Hears for FromSocket {
+    async fn hear(&mut self, message: &mut Vec<u8>) -> io::Result<bool> {
+        let mut has_begun = false;
+        while let Some(frame) = self.frame().await? {
+            let room = MESSAGE.saturating_sub(message.len() as u64);
+            match (frame.kind, has_begun) {
+                (TEXT, false) | (CONTINUED, true) if frame.length <= room => {
+                    self.read(frame.length, message).await?;
+                    has_begun = true;
+                    if frame.is_last {
+                        return Ok(true);
+                    }
+                }
+                (TEXT, false) | (CONTINUED, true) => {
+                    let what = format!("it sent a message of more than {MESSAGE} bytes");
+                    return Err(io::Error::other(what));
+                }
+                (CLOSE | PING | PONG, _) if frame.length <= CONTROL => {
+                    let mut words = Vec::new();
+                    self.read(frame.length, &mut words).await?;
+                    match frame.kind {
+                        PING => send(&self.answers, PONG, words).await?,
+                        CLOSE => return Ok(false),
+                        _ => {}
+                    }
+                }
+                _ => return Err(io::Error::other("it sent a frame out of turn")),
+            }
+        }
+        match has_begun {
+            true => Err(io::Error::other("its connection ended within a message")),
+            false => Ok(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
