@@ -273,44 +273,7 @@ impl State {
 
     fn take_target(&mut self, event: Event<'_>) -> Option<Order> {
         match event.method {
-            "Target.attachedToTarget" => {
-                let Attached {
-                    session_id,
-                    target_info: info,
-                } = event.params()?;
-                let is_page = info.kind == "page";
-                if !is_page && info.kind != "iframe" {
-                    // Only its own session, which is left, would tell that its script has come.
-                    self.requests
-                        .retain(|_, one| one.kind != "Script" || one.address != info.url);
-                    return Some(Order::LetGo {
-                        session: session_id,
-                    });
-                }
-                if is_page && self.tabs.len() >= MAX_TABS {
-                    self.refused_tabs += 1;
-                    return Some(Order::Close {
-                        session: session_id,
-                        target: info.target_id,
-                    });
-                }
-                if is_page {
-                    self.opened(&session_id, &info.target_id, &info.title, &info.url);
-                }
-                let frame = self.frames.entry(info.target_id.clone()).or_default();
-                frame.session.clone_from(&session_id);
-                frame.address = info.url;
-                frame.world = None;
-                if info.parent_frame_id.is_some() {
-                    frame.parent = info.parent_frame_id;
-                }
-                let target = Target { crashed: false };
-                self.targets.insert(session_id.clone(), target);
-                Some(Order::SetUp {
-                    session: session_id,
-                    is_page,
-                })
-            }
+            "Target.attachedToTarget" => self.attached(&event),
             "Target.detachedFromTarget" => {
                 let Detached { session_id } = event.params()?;
                 self.targets.remove(&session_id);
@@ -352,6 +315,46 @@ impl State {
             }
             _ => None,
         }
+    }
+
+    /// Something can be spoken to: a page, a frame in a process of its own, a worker.
+    fn attached(&mut self, event: &Event<'_>) -> Option<Order> {
+        let Attached {
+            session_id,
+            target_info: info,
+        } = event.params()?;
+        let is_page = info.kind == "page";
+        if !is_page && info.kind != "iframe" {
+            // Only its own session, which is left, would tell that its script has come.
+            self.requests
+                .retain(|_, one| one.kind != "Script" || one.address != info.url);
+            return Some(Order::LetGo {
+                session: session_id,
+            });
+        }
+        if is_page && self.tabs.len() >= MAX_TABS {
+            self.refused_tabs += 1;
+            return Some(Order::Close {
+                session: session_id,
+                target: info.target_id,
+            });
+        }
+        if is_page {
+            self.opened(&session_id, &info.target_id, &info.title, &info.url);
+        }
+        let frame = self.frames.entry(info.target_id.clone()).or_default();
+        frame.session.clone_from(&session_id);
+        frame.address = info.url;
+        frame.world = None;
+        if info.parent_frame_id.is_some() {
+            frame.parent = info.parent_frame_id;
+        }
+        let target = Target { crashed: false };
+        self.targets.insert(session_id.clone(), target);
+        Some(Order::SetUp {
+            session: session_id,
+            is_page,
+        })
     }
 
     /// Takes in frames that were there before anybody listened. What events told counts.
