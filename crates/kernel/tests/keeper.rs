@@ -10,7 +10,7 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{BufRead, BufReader, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -338,6 +338,19 @@ fn gives_exactly_what_was_ordered(level: Level) {
     );
 }
 
+/// What a process has open besides pipes, nothing, and what lies in its folder. Nothing if it is
+/// gone: some of them come and go.
+fn strays_of(proc: &str, folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(format!("{proc}/fd")) else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok())
+        .filter(|target| !target.starts_with("/dev/null") && !target.starts_with(folder))
+        .filter(|target| !target.to_str().unwrap().starts_with("pipe:"))
+        .collect()
+}
+
 fn stands_apart_from_us(level: Level) {
     let world = World::new(level);
     // A descriptor that our own parent forgot to close, and a signal that it ignored.
@@ -349,18 +362,15 @@ fn stands_apart_from_us(level: Level) {
     let mut command = Command::new("bash");
     let parent = Doomed::spawn(command.arg("-c").arg(script));
     let mut looked_at = 0;
+    let deadline = Instant::now() + PATIENCE / 2;
     for process in block_on(world.ready()) {
         let proc = format!("/proc/{}", process.pid);
-        // Some of them come and go.
-        let Ok(entries) = fs::read_dir(format!("{proc}/fd")) else {
-            continue;
-        };
-        let targets = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-        let strays: Vec<_> = targets
-            .filter(|target| !target.starts_with("/dev/null"))
-            .filter(|target| !target.starts_with(world.path()))
-            .filter(|target| !target.to_str().unwrap().starts_with("pipe:"))
-            .collect();
+        // What was inherited stays open; what a starting program reads its libraries from does not.
+        let mut strays = Vec::new();
+        block_on(until("the end of what only starting needs", || {
+            strays = strays_of(&proc, world.path());
+            strays.is_empty() || Instant::now() > deadline
+        }));
         assert!(strays.is_empty(), "{strays:?}");
         let Ok(status) = fs::read_to_string(format!("{proc}/status")) else {
             continue;

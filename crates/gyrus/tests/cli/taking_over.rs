@@ -229,15 +229,17 @@ impl Person {
             line.clear();
             stream.read_line(&mut line).unwrap();
         }
-        let (mut picture, mut words) = (false, false);
-        while !(picture && words) {
+        let (mut picture, mut words) = (false, String::new());
+        while !(picture && words.contains(wanted)) {
             let mut head = [0; 5];
-            stream.read_exact(&mut head).unwrap();
+            if let Err(error) = stream.read_exact(&mut head) {
+                panic!("{error}; wanted {wanted:?}, a picture: {picture}, words: {words}");
+            }
             let length = u32::from_be_bytes(head[..4].try_into().unwrap());
             let mut bytes = vec![0; length as usize];
             stream.read_exact(&mut bytes).unwrap();
             match head[4] {
-                0 => words |= String::from_utf8(bytes).unwrap().contains(wanted),
+                0 => words = String::from_utf8(bytes).unwrap(),
                 _ => picture |= bytes.starts_with(&[0xff, 0xd8, 0xff]),
             }
         }

@@ -98,12 +98,17 @@ pub(super) async fn show(desk: Arc<Desk>, out: mpsc::Sender<Bytes>) {
             ask_titles(session).await;
             continue;
         }
-        if showing.turn_to(&desk, tab.as_ref())
+        showing.turn_to(&desk, tab.as_ref());
+        // A page that is left at that moment gives none, nor does the cast that began on it:
+        // whatever changes next is the occasion to try again.
+        if showing.owes
             && let Some(tab) = &tab
             && let Some(picture) = still(session, tab).await
-            && out.send(chunk(PICTURE, &picture)).await.is_err()
         {
-            break;
+            showing.owes = false;
+            if out.send(chunk(PICTURE, &picture)).await.is_err() {
+                break;
+            }
         }
         tokio::select! {
             frame = frames.recv() => {
@@ -183,16 +188,21 @@ pub(super) fn stop(session: &Session, of: &str) {
 #[derive(Default)]
 struct Showing {
     session: Option<String>,
+    /// Nothing of the page was shown yet.
+    owes: bool,
     grade: usize,
     quick: u32,
 }
 
 impl Showing {
-    /// Whether another page is shown from here on.
-    fn turn_to(&mut self, desk: &Desk, tab: Option<&TabState>) -> bool {
+    /// Shows this page from here on.
+    fn turn_to(&mut self, desk: &Desk, tab: Option<&TabState>) {
         let wanted = tab.map(|tab| tab.session.clone());
         if wanted == self.session {
-            return false;
+            if self.owes {
+                self.start(desk);
+            }
+            return;
         }
         if let Some(before) = &self.session {
             stop(&desk.session, before);
@@ -203,8 +213,8 @@ impl Showing {
             send("Input.setInterceptDrags", json!({"enabled": true}));
             send("Page.bringToFront", json!({}));
         }
+        self.owes = true;
         self.start(desk);
-        true
     }
 
     fn start(&self, desk: &Desk) {
