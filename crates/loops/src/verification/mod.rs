@@ -101,7 +101,13 @@ impl Verified {
         let checked = check::perform(run, self.config.checks()).await?;
         let failed: Vec<_> = checked.iter().filter(|check| !check.passed).collect();
         if !failed.is_empty() {
-            return Ok(self.back(&said_by(&failed), true));
+            let why = said_by(&failed);
+            return Ok(self.back(&why).unwrap_or_else(|| {
+                Judgement::Failed(format!(
+                    "the model claims that the goal is reached, and was sent back {SENT_BACK} \
+                     times, but: {why}"
+                ))
+            }));
         }
         let cycle = run.cycle();
         let mut evidence: Vec<_> = checked.iter().map(|one| one.evidence(cycle)).collect();
@@ -115,10 +121,10 @@ impl Verified {
                     strength = Strength::Verified;
                     evidence.push(found);
                 }
-                Look::Doubts(why) if self.state.sent_back < SENT_BACK => {
-                    return Ok(self.back(&why, false));
-                }
-                Look::Doubts(why) => evidence.push(doubt(&why, cycle)),
+                Look::Doubts(why) => match self.back(&why) {
+                    Some(back) => return Ok(back),
+                    None => evidence.push(doubt(&why, cycle)),
+                },
                 Look::Differs(why) => {
                     if self.state.by_guess < SENT_BACK_BY_GUESS {
                         self.state.by_guess += 1;
@@ -141,20 +147,12 @@ impl Verified {
         })
     }
 
-    /// Sends the work back, or gives up; `for_good` if the goal cannot be reached like this.
-    fn back(&mut self, why: &str, for_good: bool) -> Judgement {
-        if self.state.sent_back < SENT_BACK {
+    /// Sends the work back, unless that was done often enough.
+    fn back(&mut self, why: &str) -> Option<Judgement> {
+        (self.state.sent_back < SENT_BACK).then(|| {
             self.state.sent_back += 1;
-            return Judgement::Back(why.to_owned());
-        }
-        debug_assert!(
-            for_good,
-            "a look that doubts is counted by whoever asks for it"
-        );
-        Judgement::Failed(format!(
-            "the model claims that the goal is reached, and was sent back {SENT_BACK} times, but: \
-             {why}"
-        ))
+            Judgement::Back(why.to_owned())
+        })
     }
 
     async fn look(&mut self, run: &mut Run, claim: &Claim) -> Result<Look, Stop> {

@@ -216,10 +216,15 @@ impl Demo<'_> {
         self.report.found(
             "ordered_exactly_once",
             orders.len() == 1,
-            &format!(
-                "the shop's own ledger has one order: {}",
-                told.join(" and ")
-            ),
+            &match told.as_slice() {
+                [] => "the shop's own ledger holds no order".to_owned(),
+                [only] => format!("the shop's own ledger holds exactly one order: {only}"),
+                many => format!(
+                    "the shop's own ledger holds {} orders: {}",
+                    many.len(),
+                    many.join(" and ")
+                ),
+            },
         )
     }
 
