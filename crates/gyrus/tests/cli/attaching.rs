@@ -1,8 +1,8 @@
 //! Runs in a browser that a person has started and goes on using.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
     thread,
@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::{
     browsing::{browsing, ended, has_browser},
+    http::{self, Message},
     support::World,
     terminal::Terminal,
 };
@@ -57,16 +58,18 @@ struct Site {
 
 impl Site {
     fn open() -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
-        let orders = Arc::new(Mutex::new(Vec::new()));
+        let orders: Arc<Mutex<Vec<String>>> = Arc::default();
         let written = orders.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let written = written.clone();
-                // A browser opens connections that it may never use.
-                thread::spawn(move || serve(stream?, &written));
-            }
+        let address = http::serve(move |asked| {
+            let page = match asked.path() {
+                "/zebra" => MINE,
+                "/order" => {
+                    written.lock().unwrap().push(asked.text());
+                    "<!doctype html><title>Thanks</title><p role=status>Ordered for Ada</p>"
+                }
+                _ => SHOP,
+            };
+            page.to_owned()
         });
         Self { address, orders }
     }
@@ -74,38 +77,6 @@ impl Site {
     fn orders(&self) -> Vec<String> {
         self.orders.lock().unwrap().clone()
     }
-}
-
-fn serve(mut stream: TcpStream, orders: &Mutex<Vec<String>>) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let mut first = String::new();
-    reader.read_line(&mut first)?;
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 || line == "\r\n" {
-            break;
-        }
-        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    let page = match first.split(' ').nth(1) {
-        Some("/zebra") => MINE,
-        Some("/order") => {
-            let order = String::from_utf8_lossy(&body).into_owned();
-            orders.lock().unwrap().push(order);
-            "<!doctype html><title>Thanks</title><p role=status>Ordered for Ada</p>"
-        }
-        _ => SHOP,
-    };
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}",
-        page.len()
-    )
 }
 
 /// A browser of a person's. Dropping it ends it.
@@ -165,20 +136,7 @@ impl Theirs {
             "GET /json HTTP/1.1\r\nHost: localhost:{host}\r\n\r\n"
         )
         .unwrap();
-        let mut reader = BufReader::new(stream);
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).unwrap();
-            if line == "\r\n" {
-                break;
-            }
-            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).unwrap();
+        let body = Message::read(&stream).unwrap().body;
         let targets: Vec<Value> = serde_json::from_slice(&body).unwrap();
         let pages = targets.iter().filter(|target| target["type"] == "page");
         let addresses = pages.map(|page| page["url"].as_str().unwrap().to_owned());

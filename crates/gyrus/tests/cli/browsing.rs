@@ -1,16 +1,16 @@
 //! Runs that work on a page, in a real browser, on a shop that is served here.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex, mpsc},
-    thread,
 };
 
 use gyrus_kernel::Entry;
 
-use crate::support::{Said, World, said};
+use crate::{
+    http,
+    support::{Said, World, said},
+};
 
 /// Fills in, sends, and finishes when the shop confirms. It finds everything in what it is shown.
 const ORDERS: &str = r#"
@@ -49,8 +49,6 @@ const PAGE: &str = r#"<!doctype html><title>Mug shop</title><h1>Mug shop</h1>
 struct Shop {
     address: String,
     ledger: Arc<Mutex<Vec<String>>>,
-    /// Told of each order before it is answered; the answer waits until the other side is done.
-    _thread: thread::JoinHandle<()>,
 }
 
 impl Shop {
@@ -58,77 +56,35 @@ impl Shop {
         Self::showing(PAGE, on_order)
     }
 
-    fn showing(page: &str, mut on_order: impl FnMut() + Send + 'static) -> Self {
+    /// `on_order` is called for each order before it is answered.
+    fn showing(page: &str, on_order: impl FnMut() + Send + 'static) -> Self {
         let page = page.to_owned();
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
-        let ledger = Arc::new(Mutex::new(Vec::new()));
+        let on_order = Arc::new(Mutex::new(on_order));
+        let ledger: Arc<Mutex<Vec<String>>> = Arc::default();
         let written = ledger.clone();
-        let _thread = thread::spawn(move || {
-            for stream in listener.incoming() {
-                // A browser opens connections that it may never use.
-                let Ok(stream) = stream else { continue };
-                let limit = Some(std::time::Duration::from_millis(500));
-                stream.set_read_timeout(limit).unwrap();
-                let _ = serve(stream, &page, &written, &mut on_order);
+        let address = http::serve(move |asked| match (asked.method(), asked.path()) {
+            ("POST", path) if path.starts_with("/order") => {
+                written.lock().unwrap().push(asked.text());
+                (*on_order.lock().unwrap())();
+                "<!doctype html><title>Thanks</title><p role=status>Ordered: blue mug for Ada</p>"
+                    .to_owned()
             }
+            ("GET", path) if path.starts_with("/notes") => {
+                "<!doctype html><title>Notes</title><form method=post action=/order>\
+                 <button>Send note</button></form>"
+                    .to_owned()
+            }
+            _ => format!(
+                "{page}<p>Orders so far: {}</p>",
+                written.lock().unwrap().len()
+            ),
         });
-        Self {
-            address,
-            ledger,
-            _thread,
-        }
+        Self { address, ledger }
     }
 
     fn orders(&self) -> Vec<String> {
         self.ledger.lock().unwrap().clone()
     }
-}
-
-fn serve(
-    mut stream: TcpStream,
-    page: &str,
-    ledger: &Mutex<Vec<String>>,
-    on_order: &mut dyn FnMut(),
-) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let mut first = String::new();
-    reader.read_line(&mut first)?;
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 || line == "\r\n" {
-            break;
-        }
-        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    let page = if first.starts_with("POST /order") {
-        ledger
-            .lock()
-            .unwrap()
-            .push(String::from_utf8_lossy(&body).into_owned());
-        on_order();
-        "<!doctype html><title>Thanks</title><p role=status>Ordered: blue mug for Ada</p>"
-            .to_owned()
-    } else if first.starts_with("GET /notes") {
-        "<!doctype html><title>Notes</title><form method=post action=/order><button>Send note\
-         </button></form>"
-            .to_owned()
-    } else {
-        format!(
-            "{page}<p>Orders so far: {}</p>",
-            ledger.lock().unwrap().len()
-        )
-    };
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}",
-        page.len()
-    )
 }
 
 /// Whether there is a browser to test with; says so if there is none.

@@ -9,6 +9,7 @@
 )]
 
 mod support;
+mod http;
 mod terminal;
 mod provider;
 

@@ -2,13 +2,15 @@
 //! says what a test wants.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::Write,
     net::{TcpListener, TcpStream},
     sync::{Arc, Mutex},
     thread,
 };
 
 use serde_json::{Value, json};
+
+use crate::http::{self, Message};
 
 /// What it says to a question, and how it ends the connection.
 pub(crate) enum Says {
@@ -53,28 +55,12 @@ fn serve(
     asked: &Mutex<Vec<Value>>,
     says: &impl Fn(usize, &Value) -> Says,
 ) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let mut first = String::new();
-    reader.read_line(&mut first)?;
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        let line = line.trim().to_ascii_lowercase();
-        if let Some(value) = line.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-        if line.is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    let said = if first.starts_with("GET") {
+    let request = Message::read(&stream)?;
+    let said = if request.method() == "GET" {
         let list = json!({"object": "list", "data": [{"id": "tiny", "object": "model"}]});
         Says::Answer(200, "application/json", list.to_string())
     } else {
-        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let number = {
             let mut asked = asked.lock().unwrap();
             asked.push(body.clone());
@@ -84,12 +70,7 @@ fn serve(
     };
     let mut stream = stream;
     match said {
-        Says::Answer(status, kind, body) => write!(
-            stream,
-            "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\
-             connection: close\r\n\r\n{body}",
-            body.len()
-        ),
+        Says::Answer(status, kind, body) => http::answer(&stream, status, kind, &body),
         Says::Dies(start) => write!(
             stream,
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 100000\r\n\

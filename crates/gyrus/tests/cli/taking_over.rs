@@ -3,10 +3,9 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::Path,
     process::{Child, ChildStdout, Command, Stdio},
-    thread,
 };
 
 use gyrus_kernel::Entry;
@@ -14,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     browsing::{browsing, ended, has_browser},
+    http,
     support::{PATIENCE, Said, World, said},
 };
 
@@ -57,43 +57,11 @@ const SEND: (f64, f64) = (250.0, 320.0);
 
 /// Lets in who knows the password.
 fn site() -> String {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(stream) = stream else { continue };
-            // A browser opens connections that it may never use.
-            thread::spawn(move || answer(stream));
-        }
-    });
-    address
-}
-
-fn answer(mut stream: TcpStream) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let (mut first, mut length) = (String::new(), 0);
-    reader.read_line(&mut first)?;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 || line == "\r\n" {
-            break;
-        }
-        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
     let wanted = format!("who=Ada&word={SECRET}");
-    let page = match String::from_utf8_lossy(&body) == wanted {
-        true => "<!doctype html><title>Welcome</title><p role=status>Welcome Ada</p>",
-        false => LOGIN,
-    };
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}",
-        page.len()
-    )
+    http::serve(move |asked| match asked.text() == wanted {
+        true => "<!doctype html><title>Welcome</title><p role=status>Welcome Ada</p>".to_owned(),
+        false => LOGIN.to_owned(),
+    })
 }
 
 /// A process that does not outlive its test.

@@ -1,15 +1,10 @@
 //! When a goal counts as reached: checks, and an independent look at a real page.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    net::TcpListener,
-    thread,
-};
-
 use gyrus_kernel::{Ending, Entry};
 
 use crate::{
     browsing::{browsing, has_browser},
+    http,
     support::{World, said},
 };
 
@@ -50,26 +45,7 @@ text = '''{"note": "done", "actions": [{"do": "finish", "token": "{{token}}", "r
 
 /// Serves one page at every address, for as long as the test's process lives.
 fn serve(page: &'static str) -> String {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let address = format!("http://{}/", listener.local_addr().unwrap());
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            thread::spawn(move || {
-                let mut lines = BufReader::new(&stream).lines();
-                while lines
-                    .next()
-                    .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
-                {}
-                write!(
-                    &stream,
-                    "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: \
-                     {}\r\nConnection: close\r\n\r\n{page}",
-                    page.len()
-                )
-            });
-        }
-    });
-    address
+    http::serve(move |_| page.to_owned()) + "/"
 }
 
 fn ended(world: &World) -> Ending {
