@@ -83,7 +83,7 @@ pub(super) struct Cost {
 }
 
 fn tokens(text: &str) -> u64 {
-    bpe_openai::o200k_base().count(text) as u64
+    tiktoken_rs::o200k_base_singleton().count_ordinary(text) as u64
 }
 
 impl Turn {

@@ -10,6 +10,13 @@ async fn world() -> World {
     World::at("rude.html", Launch::default()).await
 }
 
+/// The browser still works: it shows the first page again.
+async fn comes_back(world: &World) {
+    let address = world.address("rude.html");
+    world.browser.open(&address).await.unwrap();
+    world.id("Empty").await;
+}
+
 #[tokio::test]
 async fn a_page_that_takes_itself_away_can_be_left() {
     if !has_browser() {
@@ -60,12 +67,7 @@ async fn addresses_of_no_page_are_not_reached_from_a_page() {
         .act("open_url", json!({"url": world.address("redirect/file")}))
         .await;
     assert!(gone.is_error, "{}", gone.text);
-    world
-        .browser
-        .open(&world.address("rude.html"))
-        .await
-        .unwrap();
-    world.id("Empty").await;
+    comes_back(&world).await;
 }
 
 #[tokio::test]
@@ -126,12 +128,7 @@ async fn huge_pages_are_read_up_to_a_bound() {
             "{page}"
         );
     }
-    world
-        .browser
-        .open(&world.address("rude.html"))
-        .await
-        .unwrap();
-    world.id("Empty").await;
+    comes_back(&world).await;
 }
 
 #[tokio::test]
