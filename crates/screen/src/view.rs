@@ -5,6 +5,7 @@ mod listeners;
 mod picture;
 mod pierce;
 mod pixels;
+mod remote;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::remote::{Evaluated, Resolved};
 use crate::{browser::Session, cdp::CdpError, state::Frame};
 
 /// Elements that one look hears of for the first time; the others are told by the next one.
@@ -36,11 +37,6 @@ struct Listener {
 }
 
 #[derive(Deserialize)]
-struct Resolved {
-    object: Object,
-}
-
-#[derive(Deserialize)]
 struct Described {
     node: Node,
 }
@@ -49,17 +45,6 @@ struct Described {
 #[serde(rename_all = "camelCase")]
 struct Node {
     backend_node_id: i64,
-}
-
-#[derive(Deserialize)]
-struct Evaluated {
-    result: Object,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Object {
-    object_id: String,
 }
 
 /// What is known of a document's listeners.

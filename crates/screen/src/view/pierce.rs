@@ -6,28 +6,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
+use super::remote::{Evaluated, Object, Resolved};
 use crate::{browser::Session, cdp::CdpError, state::Frame};
 
 /// Our handles on elements of a document, released together: frames may be read at once.
 fn group(frame: &Frame) -> String {
     format!("gyrus-suspects-{}", frame.document)
-}
-
-#[derive(Deserialize)]
-struct Resolved {
-    object: Object,
-}
-
-#[derive(Deserialize)]
-struct Evaluated {
-    result: Object,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Object {
-    #[serde(default)]
-    object_id: String,
 }
 
 #[derive(Deserialize)]

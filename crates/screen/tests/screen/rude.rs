@@ -13,7 +13,8 @@ async fn world() -> World {
 /// The browser still works: it shows the first page again.
 async fn comes_back(world: &World) {
     let address = world.address("rude.html");
-    world.browser.open(&address).await.unwrap();
+    let opened = world.browser.open(&address).await;
+    opened.expect("the browser opens it");
     world.id("Empty").await;
 }
 
