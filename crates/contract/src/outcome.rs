@@ -31,6 +31,17 @@ pub enum Strength {
     Verified,
 }
 
+impl Strength {
+    /// In one word, as it is typed and shown.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Claimed => "claimed",
+            Self::Checked => "checked",
+            Self::Verified => "verified",
+        }
+    }
+}
+
 /// Something that can be looked up and supports a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Evidence {

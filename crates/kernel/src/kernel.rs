@@ -9,7 +9,7 @@ use std::{
 
 use gyrus_contract::{
     Gate, Grant, Image, KeeperError, Limits, Mode, OnAsk, Outlet, Part, Router, RunId, Screen,
-    Strength, Text, Tool, ToolSpec, Touch,
+    Text, Tool, ToolSpec, Touch,
 };
 use gyrus_journal::{LogName, Store, Take, os::process::ProcessIdentity};
 use serde_json::Value;
@@ -492,12 +492,7 @@ pub fn log_name(run: RunId) -> LogName {
 pub fn summary(ending: &Ending) -> String {
     match ending {
         Ending::Reached { claim, strength } => {
-            let strength = match strength {
-                Strength::Claimed => "claimed",
-                Strength::Checked => "checked",
-                Strength::Verified => "verified",
-            };
-            format!("{strength}: {}", first_line(&claim.answer))
+            format!("{}: {}", strength.word(), first_line(&claim.answer))
         }
         Ending::Failed { reason, .. } => format!("failed: {}", first_line(reason)),
         Ending::Limit { what } => format!("limit reached: {what}"),

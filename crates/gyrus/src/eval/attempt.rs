@@ -187,7 +187,7 @@ impl Fold {
                         answer.unwrap_or_default(),
                         claim.answer
                     ),
-                    _ if strength < required => format!("it is only {}", word(strength)),
+                    _ if strength < required => format!("it is only {}", strength.word()),
                     _ => {
                         attempt.passed = true;
                         return;
@@ -221,14 +221,5 @@ pub(super) fn in_short(text: &str) -> String {
     match line.char_indices().nth(300) {
         None => line,
         Some((end, _)) => format!("{}…", &line[..end]),
-    }
-}
-
-/// A strength in a word.
-pub(crate) fn word(strength: Strength) -> &'static str {
-    match strength {
-        Strength::Claimed => "claimed",
-        Strength::Checked => "checked",
-        Strength::Verified => "verified",
     }
 }

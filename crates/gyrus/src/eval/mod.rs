@@ -25,10 +25,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
 
-pub(crate) use self::{
-    attempt::{Attempt, word},
-    report::Report,
-};
+pub(crate) use self::{attempt::Attempt, report::Report};
 use self::{
     miniwob::Pages,
     report::{FILE, Plan},
@@ -85,7 +82,7 @@ pub(crate) fn evaluate(gyrus: &Gyrus, wish: &Wish) -> Result<Code, Failure> {
     let plan = Plan {
         suites: suites.iter().map(|suite| suite.name.clone()).collect(),
         model: whom.names().collect::<Vec<_>>().join(", "),
-        required: attempt::word(wish.required),
+        required: wish.required.word(),
         began_ms: time::now_ms(),
         planned: all.len(),
     };

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use gyrus_contract::Microdollars;
 use serde::{Deserialize, Serialize};
 
-use super::attempt::{Attempt, word};
+use super::attempt::Attempt;
 use crate::{
     failure::Failure,
     select::short,
@@ -208,7 +208,7 @@ pub(super) fn line(attempt: &Attempt, repeats: u32, painter: &Painter) -> String
         _ => format!("{}/{}", attempt.task, attempt.repeat),
     };
     let (mark, how, paint) = match (attempt.passed, attempt.strength) {
-        (true, Some(strength)) => ('■', word(strength), Paint::Plain),
+        (true, Some(strength)) => ('■', strength.word(), Paint::Plain),
         (true, None) => ('■', "passed", Paint::Plain),
         (false, _) => ('✗', "failed", Paint::Bad),
     };

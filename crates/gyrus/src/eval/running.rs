@@ -173,11 +173,10 @@ impl Setting<'_> {
         }
         // Without a check only the answer is compared, and that is done here.
         let required = match (self.required, task.checks.is_empty()) {
-            (Strength::Claimed, _) | (Strength::Checked, true) => "claimed",
-            (Strength::Checked, false) => "checked",
-            (Strength::Verified, _) => "verified",
+            (Strength::Checked, true) => Strength::Claimed,
+            (required, _) => required,
         };
-        command.args(["--require", required]);
+        command.args(["--require", required.word()]);
         // Questions are answered by us, or by nobody.
         let on_ask = if self.ours.is_empty() { "deny" } else { "wait" };
         command.args(["--on-ask", on_ask]).args(self.arguments);

@@ -140,8 +140,8 @@ impl Verified {
             true => Judgement::Failed(format!(
                 "the model claims that the goal is reached, but it is only {}, and {} was \
                  required; its answer: {}",
-                word(strength),
-                word(required),
+                strength.word(),
+                required.word(),
                 claim.answer
             )),
         })
@@ -243,14 +243,6 @@ fn doubt(why: &str, cycle: u32) -> Evidence {
     Evidence {
         what: format!("against it: {why}"),
         at: format!("step {cycle}"),
-    }
-}
-
-fn word(strength: Strength) -> &'static str {
-    match strength {
-        Strength::Claimed => "claimed",
-        Strength::Checked => "checked",
-        Strength::Verified => "verified",
     }
 }
 

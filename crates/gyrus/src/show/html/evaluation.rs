@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use gyrus_contract::{Image, Microdollars};
+use gyrus_contract::{Image, Microdollars, Strength};
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
 
@@ -14,7 +14,7 @@ use super::{
     words::counted,
 };
 use crate::{
-    eval::{Attempt, Report, word},
+    eval::{Attempt, Report},
     failure::Failure,
     select::short,
     time,
@@ -156,7 +156,7 @@ fn row(number: u32, attempt: &Attempt) -> Markup {
     let how = match (attempt.passed, attempt.strength) {
         (true, strength) => Element::new("td")
             .class("passed")
-            .text(strength.map_or("passed", word)),
+            .text(strength.map_or("passed", Strength::word)),
         (false, _) => Element::new("td").class("failed").text("failed"),
     };
     let run = match attempt.run {
