@@ -221,6 +221,7 @@ impl Gate for Open {
             reasons: Vec::new(),
             wider: Vec::new(),
             if_doubted: None,
+            ungranted: None,
         }
     }
 }

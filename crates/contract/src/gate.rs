@@ -254,6 +254,16 @@ pub struct Verdict {
     /// if a second look at it finds more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_doubted: Option<Decision>,
+    /// How bad it would be if the person had granted nothing, where that is worse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ungranted: Option<Risk>,
+}
+
+impl Verdict {
+    /// How bad it could be, whatever was granted.
+    pub fn bare_risk(&self) -> Risk {
+        self.ungranted.map_or(self.risk, |bare| bare.max(self.risk))
+    }
 }
 
 /// Judges calls. `resolve` looks at the world and is recorded; `judge` is pure and total, so a

@@ -303,6 +303,7 @@ impl Gate for Warden {
             weight.risk == Risk::High && self.is_granted(call, weight, under.grants)
         };
         let granted = weights.iter().any(covered);
+        let ungranted = weights.iter().map(|weight| weight.risk).max();
         for weight in &mut weights {
             if covered(weight) {
                 weight.risk = Risk::Moderate;
@@ -340,6 +341,7 @@ impl Gate for Warden {
             reasons: reasons(weights, risk),
             wider,
             if_doubted: None,
+            ungranted: ungranted.filter(|bare| *bare > risk),
         };
         if under.exposed && risk >= Risk::High {
             let exposed = "the run has read text that nobody vouches for";

@@ -80,6 +80,7 @@ impl World {
                     reasons: vec![refused.reason],
                     wider: Vec::new(),
                     if_doubted: None,
+                    ungranted: None,
                 };
             }
         };

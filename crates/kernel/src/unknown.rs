@@ -1,10 +1,10 @@
-//! Inputs that a crash cut off: nobody knows whether they happened. What is like one of them and
-//! weighs as much is asked about once, whatever was granted before.
+//! Inputs that a crash cut off, ours or that of the page: nobody knows whether they happened. What
+//! is like one of them and weighs as much is asked about once, whatever was granted before.
 
-use gyrus_contract::{Aim, Risk};
+use gyrus_contract::{ActionVerdict, Aim, Risk};
 use serde::{Deserialize, Serialize};
 
-use crate::{Entry, Settled};
+use crate::{Entry, GateVerdict, Settled, ToolResulted};
 
 /// More than so many are asked about without being remembered one by one: the oldest goes.
 const MOST: usize = 32;
@@ -53,19 +53,29 @@ pub(crate) fn remember(known: &mut Vec<Unknown>, entries: &[Entry]) {
         let Entry::ToolResulted(result) = entry else {
             continue;
         };
-        if !matches!(result.settled, Settled::Interrupted | Settled::Cancelled) {
-            continue;
-        }
         let judged = entries.iter().rev().find_map(|entry| match entry {
             Entry::GateVerdict(judged) if judged.effect == result.effect => Some(judged),
             _ => None,
         });
-        let weighty = judged.filter(|judged| judged.verdict.risk >= Risk::High);
-        let unknown = weighty
-            .and_then(|judged| judged.aim.as_ref())
-            .map(Unknown::of);
-        known.extend(unknown.filter(|unknown| !known.contains(unknown)));
+        if let Some(judged) = judged {
+            add(known, judged, result);
+        }
     }
+}
+
+/// Adds an input if it is of high risk and was cut off.
+pub(crate) fn add(known: &mut Vec<Unknown>, judged: &GateVerdict, result: &ToolResulted) {
+    let cut_off = match result.settled {
+        Settled::Interrupted | Settled::Cancelled => true,
+        // What it was done to went away in the middle.
+        Settled::Done => result.is_error && result.verdict == ActionVerdict::CannotTell,
+        Settled::Refused => false,
+    };
+    if !cut_off || judged.verdict.bare_risk() < Risk::High {
+        return;
+    }
+    let unknown = judged.aim.as_ref().map(Unknown::of);
+    known.extend(unknown.filter(|unknown| !known.contains(unknown)));
     let over = known.len().saturating_sub(MOST);
     known.drain(..over);
 }

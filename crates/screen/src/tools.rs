@@ -177,10 +177,10 @@ impl Hand {
         let lost = session.lost();
         let mut output = match (done, lost) {
             (Ok(output), _) => output,
-            (Err(_), Some(reason)) => {
+            (Err(Failure::Refused(_)), Some(reason)) => {
                 return Err(Failure::Broke(ScreenError::Lost { reason }.to_string()));
             }
-            (Err(failure), None) => failure.into(),
+            (Err(failure), _) => failure.into(),
         };
         let held = session.state().held_since(held);
         if !held.is_empty() {

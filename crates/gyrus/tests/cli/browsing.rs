@@ -6,6 +6,7 @@ use std::{
 };
 
 use gyrus_kernel::Entry;
+use rustix::process::{Pid, Signal};
 
 use crate::{
     http,
@@ -124,6 +125,32 @@ fn ordering(world: &World, shop: &Shop) -> Child {
 
 pub(crate) fn ended(child: Child) -> Said {
     said(child.wait_with_output().unwrap())
+}
+
+/// A process that does not outlive its test.
+pub(crate) struct Held(pub(crate) Option<Child>);
+
+impl Held {
+    pub(crate) fn new(command: &mut Command) -> Self {
+        Self(Some(command.spawn().unwrap()))
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.as_ref().unwrap().id()
+    }
+
+    pub(crate) fn ends(mut self) -> Said {
+        ended(self.0.take().unwrap())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 #[test]
@@ -282,6 +309,83 @@ fn what_a_crash_cut_off_is_not_repeated_without_a_person_whatever_was_granted() 
     assert!(
         resumed.err.contains("was cut off by a crash"),
         "{resumed:#?}"
+    );
+}
+
+/// The browsers that a process started, by what their command lines say.
+fn browsers_of(run: u32) -> Vec<Pid> {
+    let parents: Vec<(u32, u32)> = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+        .filter_map(|pid: u32| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+            Some((pid, parent.trim().parse().ok()?))
+        })
+        .collect();
+    let mut below = vec![run];
+    let mut next = 0;
+    while let Some(parent) = below.get(next).copied() {
+        below.extend(
+            parents
+                .iter()
+                .filter(|one| one.1 == parent)
+                .map(|one| one.0),
+        );
+        next += 1;
+    }
+    below.retain(|pid| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        line.contains("--remote-debugging-pipe") && !line.contains("--type=")
+    });
+    below
+        .into_iter()
+        .filter_map(|pid| Pid::from_raw(pid.try_into().unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_browser_that_dies_in_mid_action_leaves_a_question_and_no_second_order() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::new(SENDS_TWICE);
+    let (arrived, order) = mpsc::channel();
+    let (killed, go_on) = mpsc::channel::<()>();
+    let shop = Shop::open(move || {
+        let _ = arrived.send(());
+        let _ = go_on.recv();
+    });
+    let page = format!("{}/notes", shop.address);
+    let mut arguments = vec!["run", "send a note", "--url", &page, "--on-ask", "wait"];
+    arguments.extend(["--require", "claimed"]);
+    let run = Held::new(&mut browsing(&world, &arguments));
+    world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
+    // From now on, sending there needs no question.
+    world.gyrus(&["approve", "last", "--session"]).exits(0);
+    order.recv().unwrap();
+    let browsers = browsers_of(run.id());
+    assert!(!browsers.is_empty());
+    for browser in browsers {
+        rustix::process::kill_process(browser, Signal::KILL).unwrap();
+    }
+    killed.send(()).unwrap();
+    // The model opens the page anew, in another browser, and would send again.
+    world.wait_for(|entry| {
+        matches!(entry, Entry::ApprovalAsked(asked)
+            if asked.card.reasons.iter().any(|reason| reason.contains("nobody knows whether it happened")))
+    });
+    world
+        .gyrus(&["deny", "last", "--reason", "nobody can be asked"])
+        .exits(0);
+    let ended = run.ends().exits(0);
+    assert_eq!(shop.orders().len(), 1, "{ended:#?}");
+    assert!(
+        ended
+            .err
+            .contains("nobody knows whether the input took effect"),
+        "{ended:#?}"
     );
 }
 

@@ -5,16 +5,16 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
-    process::{Child, ChildStdout, Command, Stdio},
+    process::{ChildStdout, Command, Stdio},
 };
 
 use gyrus_kernel::Entry;
 use serde_json::{Value, json};
 
 use crate::{
-    browsing::{browsing, ended, has_browser},
+    browsing::{Held, browsing, has_browser},
     http,
-    support::{PATIENCE, Said, World, said},
+    support::{PATIENCE, World, said},
 };
 
 /// What the person types, and nobody but the site may ever see.
@@ -64,24 +64,6 @@ fn site() -> String {
     })
 }
 
-/// A process that does not outlive its test.
-struct Held(Option<Child>);
-
-impl Held {
-    fn ends(mut self) -> Said {
-        ended(self.0.take().unwrap())
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
 /// A run that has come to its question.
 fn asking(world: &World, goal: &str, site: &str) -> Held {
     let arguments = [
@@ -94,7 +76,7 @@ fn asking(world: &World, goal: &str, site: &str) -> Held {
         "--require",
         "claimed",
     ];
-    let run = Held(Some(browsing(world, &arguments).spawn().unwrap()));
+    let run = Held::new(&mut browsing(world, &arguments));
     world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
     run
 }

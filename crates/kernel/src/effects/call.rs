@@ -10,7 +10,10 @@ use gyrus_contract::{
 use super::{approval, assess::Looks, diverges, execute};
 use crate::{
     APPROVAL_REFUSED, Card, Entry, GateVerdict, Inline, Settled, Stop, ToolCalled, ToolResulted,
-    ToolStarted, core::Core, run::Begun, unknown::CUT_OFF_BEFORE,
+    ToolStarted,
+    core::Core,
+    run::Begun,
+    unknown::{self, CUT_OFF_BEFORE},
 };
 
 /// How many characters of arguments a description shows.
@@ -95,7 +98,7 @@ pub(crate) async fn perform(
         {
             core.shared().world_changed = true;
         }
-        return observe(core, call, resulted);
+        return observe(core, call, &past, resulted);
     }
     core.may_act()?;
     if !past.called {
@@ -110,7 +113,7 @@ pub(crate) async fn perform(
     past.looks.pay(core)?;
     core.shared().open_calls.retain(|open| *open != effect);
     core.log.append(resulted.clone())?;
-    observe(core, call, resulted)
+    observe(core, call, &past, resulted)
 }
 
 async fn live(
@@ -179,7 +182,7 @@ async fn let_through(
         };
         let mut verdict = judge(core, effect, judged, past)?;
         let aim = resolved.aim.as_ref();
-        if is_unknown(core, aim) && verdict.risk >= Risk::High {
+        if is_unknown(core, aim) && verdict.bare_risk() >= Risk::High {
             verdict.decision = verdict.decision.max(Decision::Ask);
             verdict.reasons.push(CUT_OFF_BEFORE.to_owned());
         }
@@ -415,7 +418,15 @@ pub(super) fn refused(core: &Core, effect: &EffectId, text: String) -> ToolResul
     }
 }
 
-fn observe(core: &Core, call: &ToolCall, resulted: ToolResulted) -> Result<Observation, Stop> {
+fn observe(
+    core: &Core,
+    call: &ToolCall,
+    past: &Past,
+    resulted: ToolResulted,
+) -> Result<Observation, Stop> {
+    if let Some(judged) = &past.judged {
+        unknown::add(&mut core.shared().unknown, judged, &resulted);
+    }
     let text = resulted.text.load(&core.log)?;
     // What gyrus itself says of a call that did not run is no untrusted text.
     let organs = core.kernel.organs();

@@ -32,6 +32,13 @@ fn elsewhere(there: &str) -> Failure {
     ))
 }
 
+/// What was acted on went away in the middle.
+fn unknown(why: &str) -> Failure {
+    Failure::Broke(format!(
+        "{why} (nobody knows whether the input took effect: look for that before you repeat it)"
+    ))
+}
+
 /// How a box that scrolls stands.
 #[derive(Debug, Deserialize)]
 struct Scrolled {
@@ -83,13 +90,19 @@ impl Doing<'_> {
                 // A tab that closes or crashes takes its answers with it.
                 let held = Held::of(&self.session.state(), self.tab.number);
                 if held.is_none() {
-                    return Err(Failure::Broke(error.to_string()));
+                    return Err(unknown(&error.to_string()));
                 }
             }
-            Ok(Err(error)) => return Err(Failure::Broke(error.to_string())),
-            Err(lost) => return Err(lost.into()),
+            Ok(Err(error)) => return Err(unknown(&error.to_string())),
+            Err(lost) => return Err(unknown(&lost.to_string())),
         }
         let rest = self.session.settle(SETTLE_LIMIT).await;
+        if let Some(held @ Held::Crashed) = Held::of(&self.session.state(), self.tab.number) {
+            return Err(unknown(&held.to_string()));
+        }
+        if let Some(reason) = self.session.lost() {
+            return Err(unknown(&Held::Lost { reason }.to_string()));
+        }
         Ok(self.session.effects(&self.tab, spot, standing, rest).await)
     }
 

@@ -63,6 +63,7 @@ impl Gate for Porter {
             reasons: vec!["files stay here".to_owned()],
             wider: Vec::new(),
             if_doubted: None,
+            ungranted: None,
         }
     }
 }
