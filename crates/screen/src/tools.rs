@@ -161,6 +161,7 @@ impl Hand {
             Action::Hover => doing.hover().await,
             Action::TypeText => doing.type_text().await,
             Action::PressKey => doing.press_key().await,
+            Action::SelectText => doing.select_text().await,
             Action::Scroll => doing.scroll().await,
             Action::ScrollTo => doing.scroll_to().await,
             Action::Drag => doing.drag().await,

@@ -136,6 +136,7 @@ impl Doing<'_> {
     pub(super) async fn click(&self) -> Result<ToolOutput, Failure> {
         let (button, count, verb) = match self.arguments.kind.as_deref() {
             Some("double") => ("left", 2, "Double-clicked"),
+            Some("triple") => ("left", 3, "Triple-clicked"),
             Some("right") => ("right", 1, "Right-clicked"),
             Some("middle") => ("middle", 1, "Middle-clicked"),
             _ => ("left", 1, "Clicked"),
@@ -223,10 +224,14 @@ impl Doing<'_> {
                     .to_owned(),
             ));
         }
-        let draggable = spot.told.draggable;
-        let input = self
-            .session
-            .drag(&self.tab, spot.point, end_now.point, draggable);
+        let mut path = vec![spot.point];
+        for [x, y] in &self.arguments.via {
+            let point = Target::Point(*x, *y);
+            let through = self.session.locate(&self.tab, point, "look", "").await?;
+            path.push(through.point);
+        }
+        path.push(end_now.point);
+        let input = self.session.drag(&self.tab, &path, spot.told.draggable);
         let effects = self.finish(Some(&spot), &standing, input).await?;
         let done = format!(
             "Dragged {} {} to {} {}",

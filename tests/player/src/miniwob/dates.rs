@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     Deed, Sight,
-    sight::{between, click, extract, fill, press},
+    sight::{between, click, extract, fill},
     tables::duration,
 };
 use crate::prompt::{Line, plain};
@@ -88,8 +88,7 @@ pub(super) fn flight(sight: &Sight<'_>) -> Option<Deed> {
                 && line.name.contains('(')
         });
         return Some(match (offered, field.value.is_empty()) {
-            // The item cannot be clicked: what is in it is in its way and has no id.
-            (Some(_), _) => Deed::Do(vec![press(field, "ArrowDown"), press(field, "Enter")]),
+            (Some(item), _) => Deed::Do(vec![click(item)]),
             (None, true) => Deed::Do(vec![fill(field, place)]),
             (None, false) => Deed::Do(vec![json!({"do": "wait"})]),
         });

@@ -18,7 +18,7 @@ mod drawn;
 use serde_json::Value;
 
 pub(crate) use self::sight::Sight;
-use crate::{prompt::Prompt, task::Step};
+use crate::task::Step;
 
 /// What a family decides.
 #[derive(Debug)]
@@ -31,20 +31,6 @@ pub(crate) enum Deed {
     Steps(Vec<Step>),
     /// Steps that only this screen told of: they are noted as a whole.
     Plan(Vec<Step>),
-}
-
-/// Whether the same is done again and again on this page. What a page drew within three seconds
-/// before an input is not told from what the input did, so these are played slowly.
-pub(crate) fn is_slow(prompt: &Prompt) -> bool {
-    let page = Sight::page_of(prompt);
-    let slow = [
-        "use-slider",
-        "use-spinner",
-        "form-sequence",
-        "choose-date",
-        "book-flight",
-    ];
-    slow.iter().any(|start| page.starts_with(start))
 }
 
 /// What is done about a request; nothing if it is not understood.
@@ -142,6 +128,7 @@ pub(crate) fn plan(note: &str) -> Option<Vec<Step>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prompt::Prompt;
 
     #[test]
     fn steps_come_back_from_a_note() {
