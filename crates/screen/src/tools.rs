@@ -361,6 +361,9 @@ impl Doing<'_> {
             )
         })?;
         spot.is_as_judged(judged).map_err(Failure::Refused)?;
+        let preparing = self.session.ask::<bool>(&spot.frame, "gyrus.prepare()");
+        // A document that went away meanwhile is noticed by what comes next.
+        let _ = self.session.unless_held(&self.tab, preparing).await?;
         Ok(spot)
     }
 }

@@ -71,10 +71,16 @@ impl Stuck {
         let read = if only_looks { done.said } else { "" };
         let seen = Seen {
             print: fingerprint(done.call, done.view, read),
-            screen: done.view.map_or(0, screen),
+            screen: done.view.map_or(0, |view| match done.verdict {
+                ActionVerdict::CannotTell => letters(view),
+                _ => screen(view),
+            }),
             changed,
         };
-        let same = self.ring.iter().filter(|past| **past == seen).count() + 1;
+        // After a change one looks again.
+        let past = self.ring.iter().rev();
+        let past = past.take_while(|past| !(only_looks && past.changed));
+        let same = past.filter(|past| **past == seen).count() + 1;
         self.ring.push(seen);
         if self.ring.len() > RING {
             self.ring.remove(0);
@@ -235,6 +241,17 @@ fn cell(x: i32, y: i32) -> (i32, i32) {
     (x.div_euclid(CELL), y.div_euclid(CELL))
 }
 
+/// What a screen says, but for its numbers, which clocks change: where nobody can tell what an
+/// action did, other words say that it did something.
+fn letters(view: &View) -> u64 {
+    let names = view.elements.iter().map(|element| {
+        let letters = element.name.chars().filter(|it| it.is_alphabetic());
+        letters.collect::<String>()
+    });
+    let names: Vec<_> = names.collect();
+    short(Digest::of_json(&(&view.address, &view.scroll, names)))
+}
+
 /// What a screen looked like: its picture's hash, or without a picture, what was on it.
 fn screen(view: &View) -> u64 {
     view.hash.unwrap_or_else(|| {
@@ -362,7 +379,7 @@ mod tests {
     fn what_moves_or_reads_something_else_is_no_circle() {
         let mut stuck = Stuck::default();
         let mut view = samples::form();
-        let mut observe = |tool: &str, on: &str, value: &str, said: &str| {
+        let mut observe = |stuck: &mut Stuck, tool: &str, on: &str, value: &str, said: &str| {
             view.elements[5].value = Some(value.to_owned());
             let call = ToolCall::new(tool, json!({"on": on, "key": "ArrowUp"}));
             let done = Done {
@@ -376,12 +393,28 @@ mod tests {
         };
         let id = samples::form().elements[5].id.to_string();
         for value in 0..20 {
-            assert_eq!(observe("press_key", &id, &value.to_string(), ""), "go on");
+            assert_eq!(
+                observe(&mut stuck, "press_key", &id, &value.to_string(), ""),
+                "go on"
+            );
         }
         for read in 0..20 {
-            assert_eq!(observe("extract", &id, "1", &read.to_string()), "go on");
+            assert_eq!(
+                observe(&mut stuck, "extract", &id, "1", &read.to_string()),
+                "go on"
+            );
         }
-        let same: Vec<_> = (0..5).map(|_| observe("extract", &id, "1", "a")).collect();
+        for _ in 0..10 {
+            assert_eq!(
+                observe(&mut stuck, "take_screenshot", &id, "1", "a"),
+                "go on"
+            );
+            let drag = json!({"from": [1, 1], "to": [50, 50]});
+            done(&mut stuck, "drag", drag, ActionVerdict::Changed);
+        }
+        let same: Vec<_> = (0..5)
+            .map(|_| observe(&mut stuck, "extract", &id, "1", "a"))
+            .collect();
         assert_eq!(same[..4], ["go on"; 4]);
         assert!(same[4].contains("keeps asking"), "{same:?}");
         assert!(!stuck.has_note() || stuck.take_note().is_some_and(|it| it.contains("stops")));

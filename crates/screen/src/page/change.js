@@ -3,8 +3,11 @@
 
 // What changed by itself within this time before an input, in milliseconds, is noise.
 const RECENTLY = 3000;
-// What an input changes, and changes again after this time, goes on by itself from then on.
+// What an input changes for longer than this, and at least so often, goes on by itself.
 const GOES_ON = 250;
+const OFTEN = 4;
+// Until an input begins, pointing and giving the keyboard change things for so long.
+const PREPARES = 2000;
 // Changed elements that are remembered.
 const MOST_CHANGED = 2000;
 
@@ -15,6 +18,8 @@ let changed = null;
 let fresh = new WeakSet();
 let noisy = new Set();
 let marked = null;
+// Until then, what changes is our own doing.
+let prepared = 0;
 const watched = new WeakSet();
 const listeners = new Set();
 const observer = new MutationObserver((records) => note(records));
@@ -24,9 +29,9 @@ function note(records) {
   for (const record of records) {
     const element = record.target instanceof Element ? record.target : around(record.target) || document.documentElement;
     const seen = changed?.get(element);
-    if (seen) seen.last = now;
-    else if (changed && changed.size < MOST_CHANGED) changed.set(element, { first: now, last: now });
-    else if (!changed && (byItself.size < MOST_CHANGED || byItself.has(element))) byItself.set(element, now);
+    if (seen) Object.assign(seen, { last: now, times: seen.times + (seen.last < now ? 1 : 0) });
+    else if (changed && changed.size < MOST_CHANGED) changed.set(element, { first: now, last: now, times: 1 });
+    else if (!changed && now > prepared && (byItself.size < MOST_CHANGED || byItself.has(element))) byItself.set(element, now);
     if (changed) for (const added of record.addedNodes) fresh.add(added);
   }
   if (records.length) for (const listener of [...listeners]) listener();
@@ -105,6 +110,13 @@ function signature(element) {
   };
 }
 
+// An input is on its way: what pointing at its target does is no noise.
+function prepare() {
+  note(observer.takeRecords());
+  prepared = performance.now() + PREPARES;
+  return "true";
+}
+
 // Remembers how things stand, and arms the guard.
 function begin(number, kind) {
   watch();
@@ -114,6 +126,7 @@ function begin(number, kind) {
   noisy = new Set(byItself.keys());
   changed = new Map();
   fresh = new WeakSet();
+  prepared = 0;
   const element = number ? elementOf(number) : null;
   marked = { element, signature: signature(element) };
   if (kind) arm(number, kind);
@@ -157,8 +170,8 @@ function end() {
 
 // What an input did is no noise for the next one, unless it goes on.
 function forget(control) {
-  for (const [element, { first, last }] of changed || []) {
-    const goesOn = last - first >= GOES_ON && !(control && isWithin(element, control));
+  for (const [element, { first, last, times }] of changed || []) {
+    const goesOn = last - first >= GOES_ON && times >= OFTEN && !(control && isWithin(element, control));
     if (goesOn || isNoise(element)) byItself.set(element, last);
   }
   changed = null;

@@ -77,7 +77,14 @@ fn searched(sight: &Sight<'_>, by: &str) -> serde_json::Value {
 
 /// By whom the mail is, and what is asked for, in whatever words.
 fn understood(asked: &str) -> Option<(String, Act)> {
-    if let Some(by) = between(asked, "Find the email by ", " and ") {
+    let known = [
+        "with the text \"",
+        "forward that email to ",
+        "trash",
+        "star ",
+    ];
+    let known = known.iter().any(|words| asked.contains(words));
+    if let Some(by) = between(asked, "Find the email by ", " and ").filter(|_| known) {
         let act = if let Some(text) = between(asked, "with the text \"", "\"") {
             Act::Reply(text.to_owned())
         } else if let Some((_, to)) = asked.rsplit_once("forward that email to ") {

@@ -14,6 +14,7 @@ mod posts;
 mod moving;
 mod words;
 mod drawn;
+mod points;
 
 use serde_json::Value;
 
@@ -70,7 +71,8 @@ pub(crate) fn decide(sight: &Sight<'_>) -> Option<Deed> {
         "stock-market" => words::bought,
         "sign-agreement" | "scroll-text-2" => moving::scrolled,
         "ascending-numbers" => moving::ascending,
-        "drag-items" | "drag-items-grid" => moving::items,
+        "drag-items" => moving::items,
+        "drag-items-grid" => moving::cells,
         "drag-sort-numbers" => moving::sorted,
         "drag-box" => moving::into_box,
         "click-pie" | "click-pie-nodelay" => moving::pie,
@@ -84,6 +86,15 @@ pub(crate) fn decide(sight: &Sight<'_>) -> Option<Deed> {
         "visual-addition" => drawn::blocks,
         "drag-circle" | "drag-single-shape" => drawn::dragged,
         "button-delay" => moving::delayed,
+        "highlight-text" | "highlight-text-2" => words::selected,
+        "right-angle" => points::right_angle,
+        "bisect-angle" => points::bisected,
+        "circle-center" => points::centre,
+        "draw-circle" => points::circled,
+        "count-sides" => points::sides,
+        "drag-shapes" | "drag-shapes-2" => points::boxed,
+        "use-colorwheel" | "use-colorwheel-2" => points::picked,
+        "hot-cold" => points::warm,
         _ => return steps::does(sight.asked).map(Deed::Steps),
     };
     family(sight)

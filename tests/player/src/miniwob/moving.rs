@@ -7,7 +7,10 @@ use super::{
     sight::{between, click, fill_and_click},
     steps,
 };
-use crate::{prompt::Line, task::Step};
+use crate::{
+    prompt::{Line, found, plain},
+    task::Step,
+};
 
 /// `Scroll the textarea to the bottom of the text hit submit.`, and what is signed below one.
 pub(super) fn scrolled(sight: &Sight<'_>) -> Option<Deed> {
@@ -99,6 +102,58 @@ fn drag(from: &Line, to: &Line) -> Deed {
     Deed::Do(vec![json!({"do": "drag", "from": from.id, "to": to.id})])
 }
 
+/// Where something is, as a search tells: `b5 listitem 'Arline' at 77,127`.
+fn searched(sight: &Sight<'_>, name: &str) -> Option<[f64; 2]> {
+    let (_, lines) = sight
+        .prompt
+        .returned
+        .as_ref()
+        .filter(|(tool, _)| tool == "find")?;
+    let is_it = |line: &&String| found(line).is_some_and(|it| plain(&it.name) == plain(name));
+    let (x, y) = lines
+        .iter()
+        .find(is_it)?
+        .rsplit_once(" at ")?
+        .1
+        .split_once(',')?;
+    Some([x.parse().ok()?, y.parse().ok()?])
+}
+
+/// How far beyond the middle of a place in a grid something is dropped to come after what is there.
+const BEYOND: f64 = 6.0;
+
+/// `Drag Jinny to the center.`, in a grid: one looks where both are first.
+pub(super) fn cells(sight: &Sight<'_>) -> Option<Deed> {
+    let items = sortable(sight);
+    let at = items
+        .iter()
+        .position(|item| sight.asked.starts_with(&format!("Drag {} ", item.name)))?;
+    let to = *items.get(place(sight.asked, at, items.len())?)?;
+    let search = |item: &Line, note: &str| {
+        Deed::Now(
+            vec![json!({"do": "find", "text": item.name})],
+            note.to_owned(),
+        )
+    };
+    let Some((x, y)) = sight.note().split_once(' ') else {
+        return Some(match searched(sight, &items[at].name) {
+            None => search(items[at], ""),
+            Some([x, y]) => search(to, &format!("{x} {y}")),
+        });
+    };
+    let (x, y): (f64, f64) = (x.parse().ok()?, y.parse().ok()?);
+    let [right, down] = searched(sight, &to.name)?;
+    let beyond = |from: f64, to: f64| match to - from {
+        away if away > BEYOND => to + BEYOND,
+        away if away < -BEYOND => to - BEYOND,
+        _ => to,
+    };
+    let to = [beyond(x, right), beyond(y, down)];
+    Some(Deed::Do(vec![
+        json!({"do": "drag", "from": items[at].id, "to": to}),
+    ]))
+}
+
 /// `Drag Olwen up by one position.`
 pub(super) fn items(sight: &Sight<'_>) -> Option<Deed> {
     let items = sortable(sight);
@@ -139,8 +194,13 @@ pub(super) fn pie(sight: &Sight<'_>) -> Option<Deed> {
     let name = between(sight.asked, "labeled \"", "\"")?;
     let is_there = |line: &&Line| line.name == name && !line.states.contains("covered");
     let item = sight.usable().find(is_there);
+    // It opens slowly.
     Some(match (item, sight.note()) {
-        (Some(item), "open") => Deed::Do(vec![click(item)]),
+        (_, "open") => Deed::Now(
+            vec![json!({"do": "wait", "seconds": 2})],
+            "still".to_owned(),
+        ),
+        (Some(item), "still") => Deed::Now(vec![click(item)], "open".to_owned()),
         _ => Deed::Now(vec![click(sight.named("+")?)], "open".to_owned()),
     })
 }
