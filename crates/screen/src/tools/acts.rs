@@ -108,8 +108,14 @@ impl Doing<'_> {
             moved
                 .await?
                 .map_err(|error| Failure::Broke(error.to_string()))?;
-            // Pointing at it may have opened or moved something.
-            let again = self.judged(target, purpose, "").await?;
+            // Pointing at it may have opened or moved something, or what it shows then is on its way.
+            let again = match self.judged(target, purpose, "").await {
+                Ok(again) => again,
+                Err(_) => {
+                    self.session.settle(SETTLE_LIMIT).await;
+                    self.judged(target, purpose, "").await?
+                }
+            };
             let near = |one: Point, other: Point| {
                 (one.0 - other.0).abs() < 1.0 && (one.1 - other.1).abs() < 1.0
             };

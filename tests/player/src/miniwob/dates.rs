@@ -79,14 +79,19 @@ pub(super) fn flight(sight: &Sight<'_>) -> Option<Deed> {
     }
     for (name, place) in [("From:", from), ("To:", to)] {
         let field = sight.one("textbox", name)?;
-        if plain(&field.value).contains(&plain(place)) && field.value.contains('(') {
+        // `SHV` is no part of Nashville.
+        let code = format!("({place})");
+        let is_code = place.len() == 3 && place.chars().all(|it| it.is_ascii_uppercase());
+        let is_it = |name: &str| match is_code {
+            true => name.contains(&code),
+            false => plain(name).contains(&plain(place)) && name.contains('('),
+        };
+        if is_it(&field.value) {
             continue;
         }
-        let offered = sight.usable().find(|line| {
-            !matches!(line.role.as_str(), "textbox" | "button")
-                && plain(&line.name).contains(&plain(place))
-                && line.name.contains('(')
-        });
+        let offered = sight
+            .usable()
+            .find(|line| !matches!(line.role.as_str(), "textbox" | "button") && is_it(&line.name));
         return Some(match (offered, field.value.is_empty()) {
             (Some(item), _) => Deed::Do(vec![click(item)]),
             (None, true) => Deed::Do(vec![fill(field, place)]),

@@ -129,20 +129,28 @@ pub(super) fn cells(sight: &Sight<'_>) -> Option<Deed> {
         .iter()
         .position(|item| sight.asked.starts_with(&format!("Drag {} ", item.name)))?;
     let to = *items.get(place(sight.asked, at, items.len())?)?;
-    let search = |item: &Line, note: &str| {
-        Deed::Now(
-            vec![json!({"do": "find", "text": item.name})],
-            note.to_owned(),
-        )
+    let numbers = sight.note().split(' ').map(|it| it.parse::<f64>().ok());
+    let known: Vec<f64> = numbers.flatten().collect();
+    let search = |item: &Line| json!({"do": "find", "text": item.name});
+    let noted = |at: [f64; 2]| {
+        let numbers = known.iter().chain(&at).map(f64::to_string);
+        numbers.collect::<Vec<_>>().join(" ")
     };
-    let Some((x, y)) = sight.note().split_once(' ') else {
-        return Some(match searched(sight, &items[at].name) {
-            None => search(items[at], ""),
-            Some([x, y]) => search(to, &format!("{x} {y}")),
-        });
+    let [x, y, right, down] = match known.as_slice() {
+        [x, y, right, down] => [*x, *y, *right, *down],
+        // Points are given where a picture is shown only.
+        [_, _] => {
+            let note = noted(searched(sight, &to.name)?);
+            let looks = json!({"do": "take_screenshot"});
+            return Some(Deed::Now(vec![looks], note));
+        }
+        _ => {
+            return Some(match searched(sight, &items[at].name) {
+                None => Deed::Do(vec![search(items[at])]),
+                Some(is) => Deed::Now(vec![search(to)], noted(is)),
+            });
+        }
     };
-    let (x, y): (f64, f64) = (x.parse().ok()?, y.parse().ok()?);
-    let [right, down] = searched(sight, &to.name)?;
     let beyond = |from: f64, to: f64| match to - from {
         away if away > BEYOND => to + BEYOND,
         away if away < -BEYOND => to - BEYOND,

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     Deed, Sight,
     drawn::{COLOURS, HIGH, QUERY, WIDE, look, pointed, seen},
-    sight::{between, click, fill_and_click},
+    sight::{between, click},
 };
 use crate::picture::{Area, Blob, dots};
 
@@ -193,8 +193,14 @@ pub(super) fn boxed(sight: &Sight<'_>) -> Option<Deed> {
 pub(super) fn picked(sight: &Sight<'_>) -> Option<Deed> {
     let field = *sight.all("textbox").first()?;
     let submit = sight.one("button", "Submit")?;
-    if let Some(chosen) = sight.note().strip_prefix('#') {
-        return Some(Deed::Do(fill_and_click(field, chosen, submit)));
+    match sight.note() {
+        // The palette lies over the button until one goes on.
+        "chosen" => {
+            let leave = super::sight::press(field, "Tab");
+            return Some(Deed::Now(vec![leave], "left".to_owned()));
+        }
+        "left" => return Some(Deed::Do(vec![click(submit)])),
+        _ => {}
     }
     let colour = match between(sight.asked, "Select ", " with the color") {
         Some(name) if !name.contains(' ') => COLOURS.iter().find(|(known, _)| *known == name)?.1,
@@ -210,7 +216,7 @@ pub(super) fn picked(sight: &Sight<'_>) -> Option<Deed> {
     let [red, green, blue] = colour;
     let hex = format!("{red:02X}{green:02X}{blue:02X}");
     let fill = super::sight::fill(field, &hex);
-    Some(Deed::Now(vec![fill], format!("#{hex}")))
+    Some(Deed::Now(vec![fill], "chosen".to_owned()))
 }
 
 /// `Find and click on the HOT area.`: pointed at place after place until it is not ice cold.

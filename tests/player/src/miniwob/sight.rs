@@ -76,7 +76,7 @@ impl<'a> Sight<'a> {
         }
         let told = self.prompt.lines.iter().filter(|line| line.id.is_none());
         let told = told
-            .filter(|line| !line.is_away)
+            .filter(|line| !line.is_away && line.role != "page")
             .map(|line| line.name.clone());
         Some(told.filter(is_of_task).collect())
     }
