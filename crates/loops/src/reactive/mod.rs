@@ -494,7 +494,7 @@ fn describe(call: &ToolCall, view: Option<&View>) -> String {
                 }
             }
             Some(text) => quoted(text, 40),
-            None => value.to_string(),
+            None => cut(&value.to_string(), 40),
         };
         match name.as_str() {
             "on" | "at" | "text" | "url" | "key" | "direction" => {

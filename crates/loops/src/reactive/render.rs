@@ -450,7 +450,9 @@ impl<'a> Walk<'a> {
         let texts = inner
             .iter()
             .filter(|it| matches!(class(it), Class::Plain | Class::Loud));
-        for text in texts.map(|it| it.name.trim()) {
+        // What a row is called by itself says what the things to use in it are about.
+        let own = used.then_some(row.name.trim());
+        for text in own.into_iter().chain(texts.map(|it| it.name.trim())) {
             let known = inner
                 .iter()
                 .filter(|it| class(it) == Class::Operable)

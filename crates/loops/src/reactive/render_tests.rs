@@ -78,6 +78,19 @@ fn beside_a_picture_a_row_is_told_where_nothing_else_names_it() {
 }
 
 #[test]
+fn a_row_of_things_to_use_is_told_by_its_name() {
+    let rows = "grid Orders\n row Order 7\n  gridcell 485.14 /clickable\n row\n  gridcell Tea /clickable\n";
+    let shown = render(&samples::page("https://a.test/", "", rows), TREE);
+    insta::assert_snapshot!(shown, @r#"
+    page "" at "https://a.test/"
+    grid "Orders":
+     row "Order 7"
+     b3 gridcell "485.14"
+     b5 gridcell "Tea"
+    "#);
+}
+
+#[test]
 fn a_small_page_comes_whole_beside_a_picture() {
     let form = samples::form();
     assert_eq!(render(&form, PICTURE), render(&form, TREE));
