@@ -1,5 +1,5 @@
-//! What the player sees in a picture: the largest area of one colour, which is what a person draws
-//! on.
+//! What the player sees in a picture: areas of one colour, with their place, size and form, and
+//! dots, lines through them or not.
 
 /// Left, top, right and bottom, in pixels.
 pub(crate) type Area = [f64; 4];
@@ -147,4 +147,47 @@ pub(crate) fn blobs(png: &[u8]) -> Option<Vec<Blob>> {
         blobs.push(Blob::of(&members, wanted));
     }
     Some(blobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A white picture of 60 by 40 with these pixels of one colour.
+    fn drawn(is_drawn: impl Fn(i32, i32) -> bool) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, 60, 40);
+        encoder.set_color(png::ColorType::Rgb);
+        let pixels: Vec<u8> = (0..40)
+            .flat_map(|y| (0..60).map(move |x| (x, y)))
+            .flat_map(|(x, y)| if is_drawn(x, y) { [0; 3] } else { [255; 3] })
+            .collect();
+        let mut writer = encoder.write_header().unwrap();
+        writer.write_image_data(&pixels).unwrap();
+        drop(writer);
+        bytes
+    }
+
+    #[test]
+    fn forms_are_told_apart_by_what_they_fill() {
+        let disc = drawn(|x, y| (x - 20).pow(2) + (y - 20).pow(2) < 100);
+        let triangle = drawn(|x, y| (10..30).contains(&y) && (x - 20).abs() * 2 <= y - 10);
+        let share = |png: &[u8]| blobs(png).unwrap().last().unwrap().share();
+        assert!((0.65..0.93).contains(&share(&disc)), "{}", share(&disc));
+        assert!(share(&triangle) < 0.65, "{}", share(&triangle));
+        let found = blobs(&disc).unwrap();
+        assert_eq!(found.last().unwrap().middle(), [20.0, 20.0]);
+    }
+
+    #[test]
+    fn dots_are_found_though_a_line_joins_them() {
+        let is_dot = |x: i32, y: i32, at: i32| (x - at).pow(2) + (y - 20).pow(2) <= 9;
+        let png =
+            drawn(|x, y| is_dot(x, y, 10) || is_dot(x, y, 45) || y == 20 && (10..45).contains(&x));
+        let mut found = dots(&png, [0; 3], [0.0, 0.0, 60.0, 40.0], 2).unwrap();
+        found.sort_by(|one, other| one[0].total_cmp(&other[0]));
+        for ([x, y], at) in found.into_iter().zip([10.0, 45.0]) {
+            assert!((x - at).abs() < 1.0 && (y - 20.0).abs() < 1.0, "{x} {y}");
+        }
+    }
 }
