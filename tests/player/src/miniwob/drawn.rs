@@ -212,7 +212,10 @@ pub(super) fn blocks(sight: &Sight<'_>) -> Option<Deed> {
 
 /// The largest thing that is drawn.
 fn figure(blobs: &[Blob]) -> Option<&Blob> {
-    let is_figure = |blob: &&Blob| blob.count > 150 && blob.count < 3000 && blob.area[3] < 175.0;
+    // The faces of buttons are light.
+    let is_light = |blob: &Blob| blob.colour.iter().all(|part| *part > 200);
+    let is_figure =
+        |blob: &&Blob| (150..3000).contains(&blob.count) && blob.area[3] < 175.0 && !is_light(blob);
     blobs.iter().filter(is_figure).max_by_key(|blob| blob.count)
 }
 

@@ -50,6 +50,12 @@ pub(super) fn inbox(sight: &Sight<'_>) -> Option<Deed> {
     let Some(at) = at else {
         return Some(Deed::Do(vec![searched(sight, &by)]));
     };
+    // Its signs are told where it is in view.
+    if usable[at].is_away {
+        return Some(Deed::Do(vec![
+            json!({"do": "scroll_to", "on": usable[at].id}),
+        ]));
+    }
     let next = match act {
         Act::Reply(_) | Act::Forward(_) => usable[at],
         Act::Delete => usable.get(at + 1)?,

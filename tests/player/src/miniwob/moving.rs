@@ -119,11 +119,11 @@ fn searched(sight: &Sight<'_>, name: &str) -> Option<[f64; 2]> {
     Some([x.parse().ok()?, y.parse().ok()?])
 }
 
-/// How far beyond the middle of a place in a grid something is dropped to come after what is there.
+/// How far beyond the middle of a place something is dropped to come after what is there.
 const BEYOND: f64 = 6.0;
 
-/// `Drag Jinny to the center.`, in a grid: one looks where both are first.
-pub(super) fn cells(sight: &Sight<'_>) -> Option<Deed> {
+/// `Drag Jinny to the center.`: the page takes the first drop, so one looks where both are before.
+pub(super) fn items(sight: &Sight<'_>) -> Option<Deed> {
     let items = sortable(sight);
     let at = items
         .iter()
@@ -160,16 +160,6 @@ pub(super) fn cells(sight: &Sight<'_>) -> Option<Deed> {
     Some(Deed::Do(vec![
         json!({"do": "drag", "from": items[at].id, "to": to}),
     ]))
-}
-
-/// `Drag Olwen up by one position.`
-pub(super) fn items(sight: &Sight<'_>) -> Option<Deed> {
-    let items = sortable(sight);
-    let at = items
-        .iter()
-        .position(|item| sight.asked.starts_with(&format!("Drag {} ", item.name)))?;
-    let to = place(sight.asked, at, items.len())?;
-    Some(drag(items[at], items.get(to)?))
 }
 
 /// Numbers are put in order: the first that is too late goes to where another stands.
