@@ -237,6 +237,7 @@ impl Doing<'_> {
                 "refused: “{}” does not stand there as one text; `extract` tells the words",
                 cut(text)
             ))),
+            _ if text.is_empty() => Ok(self.told("Selected all of it", &effects)),
             _ => Ok(self.told(&format!("Selected “{}”", cut(text)), &effects)),
         }
     }

@@ -124,8 +124,9 @@ pub(super) fn from_palette(sight: &Sight<'_>) -> Option<Deed> {
     ];
     let (_, rest) = sight.asked.rsplit_once(" color ")?;
     let (_, colour) = shades.iter().find(|(name, _)| rest.starts_with(name))?;
-    sight.prompt.picture?;
-    let blobs = blobs(sight.picture?)?;
+    let Some(blobs) = seen(sight) else {
+        return Some(look());
+    };
     let is_box = |blob: &&Blob| blob.colour == *colour && blob.count > 60;
     let point = blobs.iter().find(is_box)?.middle();
     Some(Deed::Now(vec![at(point)], "there".to_owned()))
@@ -212,11 +213,11 @@ pub(super) fn blocks(sight: &Sight<'_>) -> Option<Deed> {
 
 /// The largest thing that is drawn.
 fn figure(blobs: &[Blob]) -> Option<&Blob> {
-    // The faces of buttons are light.
+    let is_figure = |blob: &&Blob| (150..3000).contains(&blob.count) && blob.area[3] < 175.0;
+    // The faces of buttons are light, and so are some figures.
     let is_light = |blob: &Blob| blob.colour.iter().all(|part| *part > 200);
-    let is_figure =
-        |blob: &&Blob| (150..3000).contains(&blob.count) && blob.area[3] < 175.0 && !is_light(blob);
-    blobs.iter().filter(is_figure).max_by_key(|blob| blob.count)
+    let figures = blobs.iter().filter(is_figure);
+    figures.max_by_key(|blob| (!is_light(blob), blob.count))
 }
 
 /// A figure by how much of its box it fills.

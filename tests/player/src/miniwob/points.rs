@@ -194,12 +194,12 @@ pub(super) fn picked(sight: &Sight<'_>) -> Option<Deed> {
     let field = *sight.all("textbox").first()?;
     let submit = sight.one("button", "Submit")?;
     match sight.note() {
-        // The palette lies over the button until one goes on.
+        // The palette lies over the button; keys reach it all the same.
         "chosen" => {
             let leave = super::sight::press(field, "Tab");
             return Some(Deed::Now(vec![leave], "left".to_owned()));
         }
-        "left" => return Some(Deed::Do(vec![click(submit)])),
+        "left" => return Some(Deed::Do(vec![super::sight::press(submit, "Enter")])),
         _ => {}
     }
     let colour = match between(sight.asked, "Select ", " with the color") {
