@@ -19,8 +19,9 @@ use crate::{
     state::{State, TabState},
 };
 
-/// Steps of the mouse on its way while something is dragged.
-const DRAG_STEPS: u32 = 10;
+/// Steps of the mouse on its way while something is dragged, and between two points of a longer way.
+const DRAG_STEPS: usize = 10;
+const VIA_STEPS: usize = 3;
 
 /// Until the browser tells that dragging has begun.
 const DRAG_LIMIT: Duration = Duration::from_secs(1);
@@ -107,6 +108,28 @@ pub(crate) struct Press {
     pub(crate) modifiers: u32,
 }
 
+/// Where the mouse goes between the points of a path, each of them included.
+fn steps(path: &[Point]) -> Vec<Point> {
+    let each = if path.len() > 2 {
+        VIA_STEPS
+    } else {
+        DRAG_STEPS
+    };
+    let parts = (1..=each).map(|step| step as f64 / each as f64);
+    path.windows(2)
+        .flat_map(|ends| {
+            let (from, to) = (ends[0], ends[1]);
+            let at = move |part: f64| {
+                (
+                    from.0 + (to.0 - from.0) * part,
+                    from.1 + (to.1 - from.1) * part,
+                )
+            };
+            parts.clone().map(at)
+        })
+        .collect()
+}
+
 impl Session {
     /// Does something with a tab for as long as nothing holds it up.
     pub(crate) async fn unless_held<T>(
@@ -183,20 +206,19 @@ impl Session {
         self.mouse(tab, turned).await
     }
 
-    /// Drags from one point to another, as a page wants it: by the mouse alone, or by the browser's
-    /// own dragging if it begins.
+    /// Drags along points, as a page wants it: by the mouse alone, or by the browser's own dragging
+    /// if it begins.
     pub(crate) async fn drag(
         &self,
         tab: &TabState,
-        from: Point,
-        to: Point,
+        path: &[Point],
         is_draggable: bool,
     ) -> Result<(), CdpError> {
         self.state().dragged = None;
         let intercept = |enabled: bool| json!({"enabled": enabled});
         self.order(tab, "Input.setInterceptDrags", intercept(true))
             .await?;
-        let dragged = self.drag_intercepted(tab, from, to, is_draggable).await;
+        let dragged = self.drag_intercepted(tab, path, is_draggable).await;
         self.cdp
             .send(&tab.session, "Input.setInterceptDrags", intercept(false));
         dragged
@@ -205,32 +227,29 @@ impl Session {
     async fn drag_intercepted(
         &self,
         tab: &TabState,
-        from: Point,
-        to: Point,
+        path: &[Point],
         is_draggable: bool,
     ) -> Result<(), CdpError> {
+        let [from, .., to] = path else {
+            return Ok(());
+        };
         let button = |kind: &str, (x, y): Point| {
             let buttons = i32::from(kind != "mouseReleased");
             json!({
                 "type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1,
             })
         };
-        self.mouse(tab, button("mousePressed", from)).await?;
+        self.mouse(tab, button("mousePressed", *from)).await?;
         let mut carried = None;
-        for step in 1..=DRAG_STEPS {
-            let part = f64::from(step) / f64::from(DRAG_STEPS);
-            let point = (
-                from.0 + (to.0 - from.0) * part,
-                from.1 + (to.1 - from.1) * part,
-            );
+        for (at, point) in steps(path).into_iter().enumerate() {
             self.mouse(tab, button("mouseMoved", point)).await?;
-            if is_draggable && step == 2 {
+            if is_draggable && at == 1 {
                 carried = self.wait(DRAG_LIMIT, |state| state.dragged.clone()).await;
             }
             if let Some(data) = &carried {
                 let over =
                     |kind: &str| json!({"type": kind, "x": point.0, "y": point.1, "data": data});
-                if step == 2 {
+                if at == 1 {
                     self.order(tab, "Input.dispatchDragEvent", over("dragEnter"))
                         .await?;
                 }
@@ -242,7 +261,7 @@ impl Session {
             let drop = json!({"type": "drop", "x": to.0, "y": to.1, "data": data});
             self.order(tab, "Input.dispatchDragEvent", drop).await?;
         }
-        self.mouse(tab, button("mouseReleased", to)).await
+        self.mouse(tab, button("mouseReleased", *to)).await
     }
 
     /// Presses and releases a key with those that are held with it.

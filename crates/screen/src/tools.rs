@@ -161,6 +161,7 @@ impl Hand {
             Action::Hover => doing.hover().await,
             Action::TypeText => doing.type_text().await,
             Action::PressKey => doing.press_key().await,
+            Action::SelectText => doing.select_text().await,
             Action::Scroll => doing.scroll().await,
             Action::ScrollTo => doing.scroll_to().await,
             Action::Drag => doing.drag().await,
@@ -360,6 +361,9 @@ impl Doing<'_> {
             )
         })?;
         spot.is_as_judged(judged).map_err(Failure::Refused)?;
+        let preparing = self.session.ask::<bool>(&spot.frame, "gyrus.prepare()");
+        // A document that went away meanwhile is noticed by what comes next.
+        let _ = self.session.unless_held(&self.tab, preparing).await?;
         Ok(spot)
     }
 }

@@ -58,6 +58,7 @@ struct Ended {
     group: bool,
     focus: bool,
     scroll: bool,
+    selection: bool,
     quiet: u32,
     noise: u32,
     first: String,
@@ -164,6 +165,9 @@ impl Session {
         }
         if ended.iter().any(|(_, ended)| ended.scroll) {
             words.push("it scrolled".to_owned());
+        }
+        if ended.iter().any(|(_, ended)| ended.selection) {
+            words.push("what is selected, or the caret, is elsewhere".to_owned());
         }
         let blocked = ended
             .iter()

@@ -11,7 +11,6 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    miniwob,
     play::{Figures, Turn, episode},
     prompt::Prompt,
     task::Task,
@@ -24,10 +23,6 @@ const LONGEST: u64 = 64 << 20;
 
 /// How long a connection may say nothing.
 const SILENCE: Duration = Duration::from_secs(30);
-
-/// How long it thinks before it goes on where nobody could tell what the last input did, or could
-/// not tell what the next one does.
-const THINKS: Duration = Duration::from_millis(3200);
 
 /// A player that answers. It plays until the process ends.
 #[derive(Debug)]
@@ -120,13 +115,6 @@ impl Shared {
             .iter()
             .filter(|task| prompt.said.contains(&task.goal));
         let known = known.max_by_key(|task| task.goal.len()).cloned();
-        let is_unsure = prompt
-            .verdicts
-            .iter()
-            .any(|verdict| verdict == "cannot tell");
-        if known.is_none() && (is_unsure || miniwob::is_slow(&prompt)) {
-            thread::sleep(THINKS);
-        }
         let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = prompt
             .picture

@@ -18,8 +18,12 @@ pub(super) enum Kind {
     Text,
     /// Yes or no.
     Flag,
+    /// Points that something goes through.
+    Points,
     /// More than nothing, at most twenty.
     Amount,
+    /// More than nothing, at most ten.
+    Seconds,
     /// Counted from 1.
     Number,
     /// One of these.
@@ -99,6 +103,8 @@ pub(super) const GO_BACK: &str = "go_back";
 pub(super) const RELOAD: &str = "reload";
 pub(super) const SCROLL: &str = "scroll";
 pub(super) const WAIT: &str = "wait";
+/// Of a wait that does not end earlier.
+pub(super) const SECONDS: &str = "seconds";
 pub(super) const DRAG: &str = "drag";
 pub(super) const TAKE_SCREENSHOT: &str = "take_screenshot";
 pub(super) const EXTRACT: &str = "extract";
@@ -106,14 +112,17 @@ pub(super) const FIND: &str = "find";
 pub(super) const FINISH: &str = "finish";
 
 /// Everything, in the order of the prompt.
-pub(super) const ACTIONS: [Action; 22] = [
+pub(super) const ACTIONS: [Action; 23] = [
     pointed(action(
         "click",
-        "{on|at, kind?: double|right|middle, with?: [shift|control|alt|meta]}",
+        "{on|at, kind?: double|triple|right|middle, with?: [shift|control|alt|meta]}",
         &[
             ON,
             AT,
-            takes("kind", Kind::OneOf(&["double", "right", "middle"])),
+            takes(
+                "kind",
+                Kind::OneOf(&["double", "triple", "right", "middle"]),
+            ),
             takes("with", Kind::SomeOf(MODIFIERS)),
         ],
     )),
@@ -134,6 +143,11 @@ pub(super) const ACTIONS: [Action; 22] = [
         &[needs("key", Kind::Text), ON],
     ),
     action(
+        "select_text",
+        "{text?, on?}: words of the page, or of an element; without words all of it",
+        &[takes("text", Kind::Text), ON],
+    ),
+    action(
         "select_option",
         "{on, option}",
         &[needs("on", Kind::Element), needs("option", Kind::Text)],
@@ -151,8 +165,12 @@ pub(super) const ACTIONS: [Action; 22] = [
     pointed(looking(action("hover", "{on|at}", &[ON, AT]))),
     action(
         DRAG,
-        "{from, to}: ids or [x, y]",
-        &[needs("from", Kind::Place), needs("to", Kind::Place)],
+        "{from, to, via?: [[x, y]]}: ids or [x, y]",
+        &[
+            needs("from", Kind::Place),
+            needs("to", Kind::Place),
+            takes("via", Kind::Points),
+        ],
     ),
     action(
         "upload_file",
@@ -189,7 +207,11 @@ pub(super) const ACTIONS: [Action; 22] = [
         "{on?}: the readable text; you see it once, put what matters into your memo",
         &[ON],
     )),
-    looking(action(WAIT, "{}: until something changes", &[])),
+    looking(action(
+        WAIT,
+        "{seconds?}: so long, at most 10; without it until something changes",
+        &[takes(SECONDS, Kind::Seconds)],
+    )),
     looking(action(TAKE_SCREENSHOT, "{}: you see the picture next", &[])),
     action(
         FINISH,
@@ -246,9 +268,10 @@ fn type_of(kind: Kind) -> Value {
     match kind {
         Kind::Element | Kind::Text => json!({"type": "string"}),
         Kind::Point => point(),
+        Kind::Points => json!({"type": "array", "items": point()}),
         Kind::Place => json!({"anyOf": [{"type": "string"}, point()]}),
         Kind::Flag => json!({"type": "boolean"}),
-        Kind::Amount => json!({"type": "number"}),
+        Kind::Amount | Kind::Seconds => json!({"type": "number"}),
         Kind::Number => json!({"type": "integer"}),
         Kind::OneOf(words) => json!({"type": "string", "enum": words}),
         Kind::SomeOf(words) => json!({"type": "array", "items": {"type": "string", "enum": words}}),

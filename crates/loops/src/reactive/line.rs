@@ -18,7 +18,7 @@ const SEEN: [ElementState; 3] = [
 ];
 
 /// A line for something that can be used. It begins with its id.
-pub(super) fn operable(view: &View, index: usize, budget: Budget) -> String {
+pub(super) fn operable(view: &View, index: usize, budget: Budget<'_>) -> String {
     let element = &view.elements[index];
     let most = match budget.with_picture {
         true => BESIDE_PICTURE,

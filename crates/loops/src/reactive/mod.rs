@@ -29,7 +29,7 @@ use gyrus_kernel::{Ask, Card, CognitiveLoop, HandOver, Run, Stop, Tools, Unfinis
 use serde_json::json;
 
 use crate::{CognitiveConfig, config::PerceptionMode, prompt as shared};
-use actions::{DRAG, OPEN_URL, SCROLL, TAKE_SCREENSHOT};
+use actions::{DRAG, OPEN_URL, SCROLL, SECONDS, TAKE_SCREENSHOT, WAIT};
 pub use prompt::FRESH;
 use prompt::Sight;
 use reply::{Deeds, Finish, Offered, Reply};
@@ -68,6 +68,7 @@ pub fn shown(view: &View, tokens: usize) -> String {
         render::Budget {
             tokens,
             with_picture: false,
+            goal: "",
         },
     )
 }
@@ -193,7 +194,8 @@ impl Reactive {
                 Ok(view) => Sight::View(view, picture),
                 Err(why) => Sight::Blind(why),
             };
-            let mut tail = vec![prompt::turn(&self.state, note.as_deref(), sight)];
+            let goal = shared::first_goal(perception);
+            let mut tail = vec![prompt::turn(&self.state, note.as_deref(), &goal, sight)];
             tail.extend(
                 wrong
                     .take()
@@ -332,6 +334,7 @@ impl Reactive {
                 what: &what,
                 view,
                 verdict: observation.verdict,
+                said: &observation.text.text,
             };
             let start = self.start_of(view);
             let advice = self.state.stuck.observe(done, start.as_deref());
@@ -360,7 +363,9 @@ impl Reactive {
                     break;
                 }
             }
-            if !changed || calls.peek().is_none() || self.is_elsewhere(run).await? {
+            // A wait for a stated time has done what it is for.
+            let goes_on = changed || call.tool == WAIT && !call.arguments[SECONDS].is_null();
+            if !goes_on || calls.peek().is_none() || self.is_elsewhere(run).await? {
                 break;
             }
         }
@@ -462,6 +467,7 @@ impl Reactive {
             what: "finish",
             view: self.sight.as_ref().ok(),
             verdict: ActionVerdict::Refused,
+            said: "",
         };
         if let Advice::Park(why) = self.state.stuck.observe(done, None) {
             self.state.parks = Some(why);
@@ -488,7 +494,7 @@ fn describe(call: &ToolCall, view: Option<&View>) -> String {
                 }
             }
             Some(text) => quoted(text, 40),
-            None => value.to_string(),
+            None => cut(&value.to_string(), 40),
         };
         match name.as_str() {
             "on" | "at" | "text" | "url" | "key" | "direction" => {

@@ -69,7 +69,12 @@ pub(super) enum Sight<'a> {
 }
 
 /// Everything that changes from turn to turn, as one message.
-pub(super) fn turn(state: &ReactiveState, note: Option<&str>, sight: Sight<'_>) -> Message {
+pub(super) fn turn(
+    state: &ReactiveState,
+    note: Option<&str>,
+    goal: &str,
+    sight: Sight<'_>,
+) -> Message {
     let picture = match &sight {
         Sight::View(_, picture) => *picture,
         Sight::Blind(_) => None,
@@ -88,7 +93,7 @@ pub(super) fn turn(state: &ReactiveState, note: Option<&str>, sight: Sight<'_>) 
         texts.push(text);
     }
     texts.push(match sight {
-        Sight::View(view, picture) => screen(view, picture, spent),
+        Sight::View(view, picture) => screen(view, picture, goal, spent),
         Sight::Blind(why) => Text::new(
             format!(
                 "=== the screen ===\nIt cannot be seen: {}",
@@ -147,7 +152,7 @@ fn returned(output: &Output) -> (Text, bool) {
 }
 
 /// The screen, in what is left of a turn's tokens.
-fn screen(view: &View, picture: Option<&Image>, spent: usize) -> Text {
+fn screen(view: &View, picture: Option<&Image>, goal: &str, spent: usize) -> Text {
     let fresh = if picture.is_some() {
         FRESH_WITH_PICTURE
     } else {
@@ -156,6 +161,7 @@ fn screen(view: &View, picture: Option<&Image>, spent: usize) -> Text {
     let budget = Budget {
         tokens: fresh.saturating_sub(spent).max(LEAST),
         with_picture: picture.is_some(),
+        goal,
     };
     let tree = render::render(view, budget);
     let size = match picture {

@@ -51,7 +51,12 @@ fn image() -> Image {
 
 fn size(view: &View, picture: bool) -> usize {
     let image = image();
-    let message = turn(&state(), None, Sight::View(view, picture.then_some(&image)));
+    let message = turn(
+        &state(),
+        None,
+        GOAL,
+        Sight::View(view, picture.then_some(&image)),
+    );
     tokens(GOAL) + tokens(&message.text()) + if picture { PICTURE } else { 0 }
 }
 
@@ -86,6 +91,7 @@ fn the_parts_stand_in_their_order() {
     let message = turn(
         &state,
         Some("Do something else."),
+        GOAL,
         Sight::View(&samples::form(), None),
     );
     let text = message.text();

@@ -28,16 +28,21 @@ const CLICKED: [&str; 5] = ["generic", "row", "cell", "gridcell", "listitem"];
 /// are documents of their own.
 const TOLD: [&str; 4] = ["dialog", "alertdialog", "listbox", "iframe"];
 
+/// A page that takes no more tokens than this is told whole, whatever else is shown of it.
+const SMALL: usize = 320;
+
 /// Characters of a text.
 const SAID: usize = 200;
 
 /// How a view is shown.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Budget {
+pub(super) struct Budget<'a> {
     /// For everything but what is operable, in tokens.
     pub(super) tokens: usize,
     /// The model sees the picture as well, and can read the text there.
     pub(super) with_picture: bool,
+    /// What is out of view and shares a word with it is named before other things.
+    pub(super) goal: &'a str,
 }
 
 /// What an element is to a reader.
@@ -105,8 +110,21 @@ enum Rank {
     WithContent,
 }
 
-/// The whole view in lines.
-pub(super) fn render(view: &View, budget: Budget) -> String {
+/// The whole view in lines. A small page comes whole, beside a picture too.
+pub(super) fn render(view: &View, budget: Budget<'_>) -> String {
+    let whole = Budget {
+        tokens: SMALL,
+        with_picture: false,
+        ..budget
+    };
+    match budget.with_picture.then(|| lines(view, whole)) {
+        Some((text, true)) if tokens(&text) <= SMALL => text,
+        _ => lines(view, budget).0,
+    }
+}
+
+/// The lines that fit, and whether they are all.
+fn lines(view: &View, budget: Budget<'_>) -> (String, bool) {
     let mut head = header(view, budget);
     let mut walk = Walk::new(view, budget);
     walk.elements();
@@ -128,7 +146,7 @@ pub(super) fn render(view: &View, budget: Budget) -> String {
         ));
     }
     head.extend(away);
-    head.join("\n")
+    (head.join("\n"), more == 0 && left_out == 0)
 }
 
 /// Which lines are shown, and how many texts are not.
@@ -160,7 +178,7 @@ fn choose(lines: &[Line], budget: usize) -> (Vec<bool>, usize) {
 }
 
 /// What is true of the page as a whole.
-fn header(view: &View, budget: Budget) -> Vec<String> {
+fn header(view: &View, budget: Budget<'_>) -> Vec<String> {
     let mut lines = vec![match budget.with_picture {
         true => format!("page at {}", quoted(&view.address, 80)),
         false => {
@@ -289,7 +307,7 @@ fn with_line(view: &View) -> BTreeSet<usize> {
 /// Goes through the elements that are in view.
 struct Walk<'a> {
     view: &'a View,
-    budget: Budget,
+    budget: Budget<'a>,
     above: Vec<Above<'a>>,
     lines: Vec<Line>,
     /// What can be used and has a line.
@@ -303,7 +321,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(view: &'a View, budget: Budget) -> Self {
+    fn new(view: &'a View, budget: Budget<'a>) -> Self {
         let mut named = BTreeMap::new();
         let used = |element: &&Element| class(element) == Class::Operable && is_in_view(element);
         for element in view.elements.iter().filter(used) {
@@ -432,7 +450,9 @@ impl<'a> Walk<'a> {
         let texts = inner
             .iter()
             .filter(|it| matches!(class(it), Class::Plain | Class::Loud));
-        for text in texts.map(|it| it.name.trim()) {
+        // What a row is called by itself says what the things to use in it are about.
+        let own = used.then_some(row.name.trim());
+        for text in own.into_iter().chain(texts.map(|it| it.name.trim())) {
             let known = inner
                 .iter()
                 .filter(|it| class(it) == Class::Operable)
@@ -482,7 +502,7 @@ impl<'a> Walk<'a> {
 }
 
 /// What can be used elsewhere on the page, by side and kind.
-fn out_of_view(view: &View, budget: Budget) -> Vec<String> {
+fn out_of_view(view: &View, budget: Budget<'_>) -> Vec<String> {
     let height = i64::from(view.height);
     let side = |element: &Element| {
         let bounds = element
@@ -498,6 +518,7 @@ fn out_of_view(view: &View, budget: Budget) -> Vec<String> {
             (false, false) => "beside",
         })
     };
+    let wanted = words_of(budget.goal);
     let mut lines = Vec::new();
     for place in ["above", "beside", "below"] {
         let mut kinds: Vec<(&str, Vec<&Element>)> = Vec::new();
@@ -511,43 +532,80 @@ fn out_of_view(view: &View, budget: Budget) -> Vec<String> {
                 None => kinds.push((&element.role, vec![element])),
             }
         }
-        let all: usize = kinds.iter().map(|(_, found)| found.len()).sum();
-        let kinds: Vec<_> = kinds.iter().map(|(_, found)| group(found)).collect();
-        match (all, budget.with_picture) {
-            (0, _) => {}
-            (_, true) => lines.push(format!("{place}: {all} controls")),
-            (_, false) => lines.push(format!("{place}: {}", kinds.join("; "))),
+        if kinds.is_empty() {
+            continue;
         }
+        let all: usize = kinds.iter().map(|(_, found)| found.len()).sum();
+        let kinds: Vec<_> = kinds
+            .iter()
+            .filter_map(|(_, found)| group(found, &wanted, budget.with_picture))
+            .collect();
+        lines.push(match (kinds.is_empty(), budget.with_picture) {
+            (true, _) => format!("{place}: {all} controls"),
+            (false, true) => format!("{place}: {all} controls, among them {}", kinds.join("; ")),
+            (false, false) => format!("{place}: {}", kinds.join("; ")),
+        });
     }
     lines
 }
 
-/// How many of what is out of view are named, by side and kind.
+/// How many of what is out of view are named, by side and kind; and how many at most where as many
+/// share the most words with the goal.
 const EXAMPLES: usize = 3;
+const WANTED: usize = 6;
 
-/// A few of many, named.
-fn group(found: &[&Element]) -> String {
+/// Shorter words say too little of what is meant, numbers aside.
+const SHORTEST: usize = 3;
+
+/// Words that goals and controls have in common without being about the same.
+const COMMON: [&str; 20] = [
+    "and", "the", "for", "with", "from", "into", "that", "this", "then", "all", "click", "select",
+    "find", "enter", "press", "button", "link", "page", "text", "one",
+];
+
+/// The words by which something may be meant.
+fn words_of(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|it| it.is_ascii_digit());
+    let words = words.filter(|word| word.chars().count() >= SHORTEST || is_number(word));
+    let words = words.map(str::to_lowercase);
+    words
+        .filter(|word| !COMMON.contains(&word.as_str()))
+        .collect()
+}
+
+/// A few of many, named: first what shares most words with the goal. Beside a picture nothing
+/// else is.
+fn group(found: &[&Element], goal: &BTreeSet<String>, only_wanted: bool) -> Option<String> {
+    let shared = |element: &Element| words_of(&element.name).intersection(goal).count();
+    let mut named: Vec<(usize, &Element)> = found
+        .iter()
+        .filter(|element| !element.name.trim().is_empty())
+        .map(|element| (shared(element), *element))
+        .filter(|(shared, _)| *shared > 0 || !only_wanted)
+        .collect();
+    named.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
+    let mut names = BTreeSet::new();
+    named.retain(|(_, element)| names.insert(&element.name));
+    let best = named.first().map_or(0, |(shared, _)| *shared);
+    let is_best = |shared: usize| shared > 0 && shared == best;
+    let wanted = named.iter().filter(|(shared, _)| is_best(*shared)).count();
+    named.truncate(wanted.clamp(EXAMPLES, WANTED));
+    let examples: Vec<String> = named
+        .iter()
+        .map(|(_, element)| format!("{} {}", element.id, quoted(&element.name, 24)))
+        .collect();
     let kind = found
         .first()
         .map(|element| role(element))
         .unwrap_or_default();
-    let mut examples: Vec<String> = Vec::new();
-    let mut names: Vec<&str> = Vec::new();
-    for element in found
-        .iter()
-        .filter(|element| !element.name.trim().is_empty())
-    {
-        if examples.len() < EXAMPLES && !names.contains(&element.name.as_str()) {
-            names.push(&element.name);
-            examples.push(format!("{} {}", element.id, quoted(&element.name, 24)));
-        }
-    }
     let such = match (examples.is_empty(), examples.len() < found.len()) {
+        (true, _) if only_wanted => return None,
         (true, _) => String::new(),
         (false, true) => format!(", e.g. {}", examples.join(", ")),
         (false, false) => format!(": {}", examples.join(", ")),
     };
-    format!("{} {kind}{such}", found.len())
+    Some(format!("{} {kind}{such}", found.len()))
 }
 
 /// Whether the tree says so little of this view that a picture is worth its price.

@@ -2,14 +2,16 @@ use gyrus_contract::{Dialog, Download, Tab};
 
 use super::{super::samples, *};
 
-const TREE: Budget = Budget {
+const TREE: Budget<'_> = Budget {
     tokens: 800,
     with_picture: false,
+    goal: "",
 };
 
-const PICTURE: Budget = Budget {
+const PICTURE: Budget<'_> = Budget {
     tokens: 120,
     with_picture: true,
+    goal: "",
 };
 
 #[test]
@@ -33,7 +35,7 @@ fn a_form_reads_like_one() {
 
 #[test]
 fn beside_a_picture_only_what_can_be_used_is_listed() {
-    insta::assert_snapshot!(render(&samples::form(), PICTURE), @r#"
+    insta::assert_snapshot!(lines(&samples::form(), PICTURE).0, @r#"
     page at "https://shop.test/login"
     b2 link "Shop home"
     b6 textbox "E-mail" = "ann@example.org"
@@ -55,7 +57,7 @@ fn beside_a_picture_a_row_is_told_where_nothing_else_names_it() {
             "list\n listitem\n  text Ann, 3 March\n  button {a}\n  button {b}\n listitem\n  \
              text Bob, 4 March\n  button {c}\n  button {d}\n"
         );
-        render(&samples::page("https://a.test/", "", &rows), PICTURE)
+        lines(&samples::page("https://a.test/", "", &rows), PICTURE).0
     };
     insta::assert_snapshot!(page(["Edit", "Delete", "Edit", "Delete"]), @r#"
     page at "https://a.test/"
@@ -73,6 +75,38 @@ fn beside_a_picture_a_row_is_told_where_nothing_else_names_it() {
     b8 button "Edit Bob"
     b9 button "Delete"
     "#);
+}
+
+#[test]
+fn a_row_of_things_to_use_is_told_by_its_name() {
+    let rows = "grid Orders\n row Order 7\n  gridcell 485.14 /clickable\n row\n  gridcell Tea /clickable\n";
+    let shown = render(&samples::page("https://a.test/", "", rows), TREE);
+    insta::assert_snapshot!(shown, @r#"
+    page "" at "https://a.test/"
+    grid "Orders":
+     row "Order 7"
+     b3 gridcell "485.14"
+     b5 gridcell "Tea"
+    "#);
+}
+
+#[test]
+fn a_small_page_comes_whole_beside_a_picture() {
+    let form = samples::form();
+    assert_eq!(render(&form, PICTURE), render(&form, TREE));
+    let shop = samples::shop();
+    assert_eq!(render(&shop, PICTURE), lines(&shop, PICTURE).0);
+}
+
+#[test]
+fn what_the_goal_names_is_named_where_it_is_out_of_view() {
+    let last = |budget: Budget<'_>| {
+        let goal = "Put the lamp 9 of brass into the cart";
+        let shown = render(&samples::shop(), Budget { goal, ..budget });
+        shown.lines().last().unwrap_or_default().to_owned()
+    };
+    insta::assert_snapshot!(last(TREE), @r#"below: 57 button, e.g. b42 "Add to cart"; 59 link, e.g. b68 "Lamp 9 of brass", b44 "Lamp 5 of brass", b50 "Lamp 6 of brass""#);
+    insta::assert_snapshot!(last(PICTURE), @r#"below: 116 controls, among them 57 button, e.g. b42 "Add to cart"; 59 link, e.g. b68 "Lamp 9 of brass", b44 "Lamp 5 of brass", b50 "Lamp 6 of brass""#);
 }
 
 #[test]

@@ -22,6 +22,12 @@ const NOTE: usize = 120;
 /// Pages that are scrolled at once.
 const MOST_PAGES: f64 = 20.0;
 
+/// Seconds that are waited at once.
+const MOST_SECONDS: f64 = 10.0;
+
+/// Points that something is dragged through.
+const MOST_POINTS: usize = 100;
+
 /// What a reply is read against.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Offered<'a> {
@@ -220,6 +226,16 @@ fn argument_of(argument: &Argument, value: &Value, offered: Offered<'_>) -> Resu
             Some(id) => Ok(id),
             None => point(name, value, offered.frame),
         },
+        Kind::Points => {
+            let points = value.as_array().map(|points| {
+                let points = points.iter().take(MOST_POINTS + 1);
+                points.map(|one| point(name, one, offered.frame)).collect()
+            });
+            match points.unwrap_or_else(|| Ok(Vec::new()))? {
+                points if (1..=MOST_POINTS).contains(&points.len()) => Ok(points.into()),
+                _ => wrong(&format!("a list of one to {MOST_POINTS} points [x, y]")),
+            }
+        }
         Kind::Text => match value {
             Value::String(_) => Ok(value.clone()),
             Value::Number(number) => Ok(number.to_string().into()),
@@ -234,6 +250,10 @@ fn argument_of(argument: &Argument, value: &Value, offered: Offered<'_>) -> Resu
         Kind::Amount => match number(value) {
             Some(pages) if pages > 0.0 && pages <= MOST_PAGES => Ok(pages.into()),
             _ => wrong("a number above 0 and at most 20"),
+        },
+        Kind::Seconds => match number(value) {
+            Some(seconds) if seconds > 0.0 && seconds <= MOST_SECONDS => Ok(seconds.into()),
+            _ => wrong("a number above 0 and at most 10"),
         },
         Kind::Number => match number(value) {
             Some(tab) if (1.0..=1e6).contains(&tab) && tab.fract() == 0.0 => Ok(json!(tab as u32)),

@@ -132,6 +132,35 @@ fn what_an_action_means_is_never_guessed() {
 }
 
 #[test]
+fn ways_and_waits_are_bounded() {
+    let drag = |via: &str| {
+        let drag = format!(r#"{{"do": "drag", "from": "b3", "via": {via}, "to": [9, 9]}}"#);
+        read_it(&format!(r#"{{"actions": [{drag}]}}"#)).map(|reply| reply.deeds)
+    };
+    let way = json!({"from": "b3", "via": [[1, 2], [3, 4]], "to": [9, 9]});
+    assert_eq!(
+        drag(r#"[["1", 2.5], [3, 4]]"#),
+        Ok(Deeds::Calls(vec![ToolCall::new("drag", way)]))
+    );
+    let endless = format!("[{}]", vec!["[1, 2]"; 101].join(","));
+    for wrong in [
+        "[[1, 2, 3]]",
+        "[[1, 2000]]",
+        r#"["b4"]"#,
+        "7",
+        endless.as_str(),
+    ] {
+        assert!(drag(wrong).is_err(), "{wrong}");
+    }
+    let wait = |seconds: &str| {
+        let wait = format!(r#"{{"actions": [{{"do": "wait", "seconds": {seconds}}}]}}"#);
+        read_it(&wait).is_ok()
+    };
+    assert!(wait("0.5") && wait("10") && wait("null"));
+    assert!(!wait("0") && !wait("10.5") && !wait("-1"));
+}
+
+#[test]
 fn points_need_a_picture() {
     let actions = all();
     let offered = Offered {

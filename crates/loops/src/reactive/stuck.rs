@@ -1,14 +1,16 @@
 //! Tells going on from doing the same on the same screen.
 //!
-//! What counts is where an action goes (tool, role, name, and a cell of ten pixels), what the
-//! screen looked like before it, and that it changed nothing. The second time the model is told;
-//! from the third on the loop itself tries a way out, each kind once: back, load again, another
-//! route. Then a person is told the truth.
+//! What counts is where an action goes (tool, role, name, and a cell of ten pixels), what its
+//! target and the screen looked like before it, what was read, and that it changed nothing. The
+//! second time the model is told what comes next; from the third on the loop itself tries a way
+//! out, each kind once: back, load again, another route. Then a person is told the truth. What
+//! only looks, and what nobody can tell the effect of, has twice the patience; and because of what
+//! only looks no page is left.
 
-use gyrus_contract::{ActionVerdict, Digest, Element, ToolCall, View};
+use gyrus_contract::{ActionVerdict, Digest, Element, ElementState, ToolCall, View};
 use serde::{Deserialize, Serialize};
 
-use super::actions::{self, FINISH, GO_BACK, OPEN_URL, RELOAD, WAIT};
+use super::actions::{self, FINISH, GO_BACK, OPEN_URL, RELOAD};
 
 /// How many actions are remembered.
 pub(super) const RING: usize = 8;
@@ -57,18 +59,28 @@ pub(super) struct Done<'a> {
     /// What was seen before it.
     pub(super) view: Option<&'a View>,
     pub(super) verdict: ActionVerdict,
+    /// What came of it, in the tool's words.
+    pub(super) said: &'a str,
 }
 
 impl Stuck {
     /// Takes in what was done. `start` is an address to begin again from.
     pub(super) fn observe(&mut self, done: Done<'_>, start: Option<&str>) -> Advice {
         let changed = done.verdict == ActionVerdict::Changed;
+        let only_looks = only_looks(&done.call.tool);
+        let read = if only_looks { done.said } else { "" };
         let seen = Seen {
-            print: fingerprint(done.call, done.view),
-            screen: done.view.map_or(0, screen),
+            print: fingerprint(done.call, done.view, read),
+            screen: done.view.map_or(0, |view| match done.verdict {
+                ActionVerdict::CannotTell => letters(view),
+                _ => screen(view),
+            }),
             changed,
         };
-        let same = self.ring.iter().filter(|past| **past == seen).count() + 1;
+        // After a change one looks again.
+        let past = self.ring.iter().rev();
+        let past = past.take_while(|past| !(only_looks && past.changed));
+        let same = past.filter(|past| **past == seen).count() + 1;
         self.ring.push(seen);
         if self.ring.len() > RING {
             self.ring.remove(0);
@@ -79,49 +91,45 @@ impl Stuck {
             }
             return Advice::GoOn;
         }
-        // Waiting is not pressing a button again.
-        let patience = if done.call.tool == WAIT { 2 } else { 1 };
+        let is_unsure = done.verdict == ActionVerdict::CannotTell;
+        let patience = if only_looks || is_unsure { 2 } else { 1 };
         match same.div_ceil(patience) {
             0 | 1 => Advice::GoOn,
             2 => {
-                self.note = Some(format!(
-                    "You did `{}` {same} times on this very screen and nothing changed. Do \
-                     something else: another element, the keyboard, scrolling, another page.",
-                    done.what
-                ));
+                self.warn(done, start, same);
                 Advice::GoOn
             }
             _ => self.way_out(done, start, same),
         }
     }
 
-    fn way_out(&mut self, done: Done<'_>, start: Option<&str>, same: usize) -> Advice {
-        let gone = || {
-            Advice::Park(format!(
-                "`{}` was tried {same} times on the same screen without any effect, and going \
-                 back, loading the page again and starting from another address did not help",
-                done.what
-            ))
+    fn warn(&mut self, done: Done<'_>, start: Option<&str>, same: usize) {
+        let then = match next_way(&mut self.tried.clone(), done, start) {
+            Some(way) => format!("`{}` is done for you", way.tool),
+            None => "the work stops until a person looks at it".to_owned(),
         };
-        if done.call.tool == FINISH || done.call.tool == WAIT {
-            return Advice::Park(format!(
-                "the model keeps asking for `{}`, and nothing comes of it",
-                done.what
-            ));
-        }
-        let empty = || serde_json::json!({});
-        let way = loop {
-            self.tried += 1;
-            match self.tried {
-                1 => break ToolCall::new(GO_BACK, empty()),
-                2 => break ToolCall::new(RELOAD, empty()),
-                3 => {
-                    if let Some(url) = start {
-                        break ToolCall::new(OPEN_URL, serde_json::json!({ "url": url }));
-                    }
-                }
-                _ => return gone(),
-            }
+        self.note = Some(format!(
+            "You did `{}` {same} times on this very screen and nothing changed. Do something \
+             else: another element, the keyboard, scrolling, another page. If it is done again \
+             without effect, {then}.",
+            done.what
+        ));
+    }
+
+    fn way_out(&mut self, done: Done<'_>, start: Option<&str>, same: usize) -> Advice {
+        let Some(way) = next_way(&mut self.tried, done, start) else {
+            let why = match leaves_no_page(done) {
+                true => format!(
+                    "the model keeps asking for `{}`, and nothing comes of it",
+                    done.what
+                ),
+                false => format!(
+                    "`{}` was tried {same} times on the same screen without any effect, and going \
+                     back, loading the page again and starting from another address did not help",
+                    done.what
+                ),
+            };
+            return Advice::Park(why);
         };
         self.ring.clear();
         self.note = Some(format!(
@@ -156,9 +164,41 @@ impl Stuck {
     }
 }
 
-/// Where an action goes. Ids are left out: the same button of a page that was loaded again has
-/// another one.
-fn fingerprint(call: &ToolCall, view: Option<&View>) -> u64 {
+/// The first way out that was not tried yet.
+fn next_way(tried: &mut u8, done: Done<'_>, start: Option<&str>) -> Option<ToolCall> {
+    let empty = || serde_json::json!({});
+    while !leaves_no_page(done) && *tried < 3 {
+        *tried += 1;
+        match (*tried, start) {
+            (1, _) => return Some(ToolCall::new(GO_BACK, empty())),
+            (2, _) => return Some(ToolCall::new(RELOAD, empty())),
+            (_, Some(url)) => {
+                let there = serde_json::json!({ "url": url });
+                return Some(ToolCall::new(OPEN_URL, there));
+            }
+            (_, None) => {}
+        }
+    }
+    None
+}
+
+/// Another page is no way out of looking at this one, nor of ending the work.
+fn leaves_no_page(done: Done<'_>) -> bool {
+    done.call.tool == FINISH || only_looks(&done.call.tool)
+}
+
+/// Where an action goes, how that is just then, and what it read. Ids are left out: the same
+/// button of a page that was loaded again has another one.
+fn fingerprint(call: &ToolCall, view: Option<&View>, read: &str) -> u64 {
+    let elements = view.iter().flat_map(|view| &view.elements);
+    let focused = || {
+        elements
+            .clone()
+            .rfind(|it| it.states.contains(&ElementState::Focused))
+    };
+    let named = call.arguments["on"].as_str();
+    let target = named.map_or_else(focused, |id| element(view, id));
+    let stands = target.map(|target| (&target.value, &target.states, &target.bounds));
     let aimed = ["on", "from", "to", "at"].map(|name| &call.arguments[name]);
     let places = aimed.map(|place| match place {
         serde_json::Value::String(id) => match element(view, id) {
@@ -189,7 +229,7 @@ fn fingerprint(call: &ToolCall, view: Option<&View>) -> u64 {
     let others: Vec<_> = others
         .filter(|(name, _)| !["on", "from", "to", "at", "token"].contains(&name.as_str()))
         .collect();
-    short(Digest::of_json(&(&call.tool, places, others)))
+    short(Digest::of_json(&(&call.tool, places, others, stands, read)))
 }
 
 pub(super) fn element<'a>(view: Option<&'a View>, id: &str) -> Option<&'a Element> {
@@ -199,6 +239,17 @@ pub(super) fn element<'a>(view: Option<&'a View>, id: &str) -> Option<&'a Elemen
 
 fn cell(x: i32, y: i32) -> (i32, i32) {
     (x.div_euclid(CELL), y.div_euclid(CELL))
+}
+
+/// What a screen says, but for its numbers, which clocks change: where nobody can tell what an
+/// action did, other words say that it did something.
+fn letters(view: &View) -> u64 {
+    let names = view.elements.iter().map(|element| {
+        let letters = element.name.chars().filter(|it| it.is_alphabetic());
+        letters.collect::<String>()
+    });
+    let names: Vec<_> = names.collect();
+    short(Digest::of_json(&(&view.address, &view.scroll, names)))
 }
 
 /// What a screen looked like: its picture's hash, or without a picture, what was on it.
@@ -255,6 +306,7 @@ mod tests {
             what: "it",
             view: Some(&view),
             verdict,
+            said: "",
         };
         stuck.observe(done, Some("https://start.test/"))
     }
@@ -280,7 +332,8 @@ mod tests {
             );
             ways.push(way(advice));
             if ways.len() == 2 {
-                assert!(stuck.take_note().unwrap().contains("2 times"));
+                let note = stuck.take_note().unwrap();
+                assert!(note.contains("2 times") && note.contains("`go_back`"));
             }
         }
         assert_eq!(ways[..3], ["go on", "go on", "go_back"]);
@@ -320,6 +373,51 @@ mod tests {
             assert_eq!(advice, Advice::GoOn);
         }
         assert!(!stuck.has_note());
+    }
+
+    #[test]
+    fn what_moves_or_reads_something_else_is_no_circle() {
+        let mut stuck = Stuck::default();
+        let mut view = samples::form();
+        let mut observe = |stuck: &mut Stuck, tool: &str, on: &str, value: &str, said: &str| {
+            view.elements[5].value = Some(value.to_owned());
+            let call = ToolCall::new(tool, json!({"on": on, "key": "ArrowUp"}));
+            let done = Done {
+                call: &call,
+                what: "it",
+                view: Some(&view),
+                verdict: ActionVerdict::CannotTell,
+                said,
+            };
+            way(stuck.observe(done, None))
+        };
+        let id = samples::form().elements[5].id.to_string();
+        for value in 0..20 {
+            assert_eq!(
+                observe(&mut stuck, "press_key", &id, &value.to_string(), ""),
+                "go on"
+            );
+        }
+        for read in 0..20 {
+            assert_eq!(
+                observe(&mut stuck, "extract", &id, "1", &read.to_string()),
+                "go on"
+            );
+        }
+        for _ in 0..10 {
+            assert_eq!(
+                observe(&mut stuck, "take_screenshot", &id, "1", "a"),
+                "go on"
+            );
+            let drag = json!({"from": [1, 1], "to": [50, 50]});
+            done(&mut stuck, "drag", drag, ActionVerdict::Changed);
+        }
+        let same: Vec<_> = (0..5)
+            .map(|_| observe(&mut stuck, "extract", &id, "1", "a"))
+            .collect();
+        assert_eq!(same[..4], ["go on"; 4]);
+        assert!(same[4].contains("keeps asking"), "{same:?}");
+        assert!(!stuck.has_note() || stuck.take_note().is_some_and(|it| it.contains("stops")));
     }
 
     #[test]

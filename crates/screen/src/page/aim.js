@@ -46,10 +46,22 @@ const isSameControl = (one, other) =>
   one === other || one.control === other || other.control === one ||
   (one instanceof HTMLLabelElement && other instanceof HTMLLabelElement && one.control === other.control && !!one.control);
 
+// The one thing in an element that takes its clicks and says all that it says: the link in a tab,
+// the inner box of an item of a menu.
+function coreOf(element) {
+  if (matches(element, "label, " + FIELD + ", " + EDITABLE)) return null;
+  const inner = Element.prototype.querySelectorAll.call(element, USABLE);
+  if (inner.length !== 1 || matches(inner[0], "label, " + FIELD + ", " + EDITABLE)) return null;
+  const said = tidy(inner[0].textContent);
+  return said && said === tidy(element.textContent) ? inner[0] : null;
+}
+
 // Whether what lies at a point is the element, or a part of it that nothing else can be done with.
 function landsOn(hit, element, loosely) {
+  const core = coreOf(element);
+  if (hit && matches(hit, USABLE) && coreOf(hit) === element) return true;
   for (let at = hit; at; at = around(at)) {
-    if (isSameControl(at, element)) return true;
+    if (at === core || isSameControl(at, element)) return true;
     if (!loosely && matches(at, USABLE)) return false;
   }
   return false;
@@ -93,9 +105,17 @@ function areaRectangles(area) {
   return [{ x: box.x + left, y: box.y + top, width: Math.max(...across) - left, height: Math.max(...down) - top }];
 }
 
+// Where a person would point. A tab is its link; of rows and items all that is no other's is theirs.
+function surfacesOf(element) {
+  const core = coreOf(element);
+  const own = [element, ...(element.labels || [])];
+  if (!core) return own;
+  return ONE_OF_MANY.has(roleOf(element)) ? [...own, core] : [core, ...own];
+}
+
 // A point where the element, or a label of it, can be reached.
 function pointOf(element, loosely) {
-  for (const surface of [element, ...(element.labels || [])]) {
+  for (const surface of surfacesOf(element)) {
     for (const rect of rectangles(surface)) {
       for (const [across, down] of SPREAD) {
         const [x, y] = [rect.x + rect.width * across, rect.y + rect.height * down];
@@ -256,6 +276,15 @@ function statesAsWords(element, role) {
   return names.map((name) => name.replace(/[A-Z]/g, (letter) => "_" + letter.toLowerCase()));
 }
 
+// What an input starts that may land on the element itself or on what takes its clicks.
+function startsOfBoth(element, purpose, key) {
+  const starts = startsOf(element, purpose, key);
+  const core = purpose === "click" && coreOf(element);
+  const known = new Set(starts.map((one) => JSON.stringify(one)));
+  const more = core ? startsOf(core, purpose, key) : [];
+  return [...starts, ...more.filter((one) => !known.has(JSON.stringify(one)))];
+}
+
 // Everything about an element for an input of a purpose. `point`: where it was pointed at.
 function told(element, purpose, key, point) {
   const target = element instanceof HTMLLabelElement ? element.control || element : element;
@@ -268,8 +297,8 @@ function told(element, purpose, key, point) {
     address: document.URL, origin: self.origin,
     role, name: nameOf(element).slice(0, 500),
     states: statesAsWords(element, role),
-    form: formOf(element, submitterOf(target)),
-    starts: startsOf(element, purpose, key),
+    form: formOf(element, submitterOf(coreOf(element) || target)),
+    starts: startsOfBoth(element, purpose, key),
     kind: kindOf(target),
     draggable: !!nearest(element, "[draggable=true], a[href]:not([draggable=false]), img:not([draggable=false])"),
   };

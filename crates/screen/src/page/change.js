@@ -1,14 +1,25 @@
 // What an input changed: the element, its form or list, the keyboard, scrolling, and whatever else
 // is different and was quiet before.
 
-// What changed within this time before an input, in milliseconds, is noise.
+// What changed by itself within this time before an input, in milliseconds, is noise.
 const RECENTLY = 3000;
+// What an input changes for longer than this, and at least so often, goes on by itself.
+const GOES_ON = 250;
+const OFTEN = 4;
+// Until an input begins, pointing and giving the keyboard change things for so long.
+const PREPARES = 2000;
 // Changed elements that are remembered.
 const MOST_CHANGED = 2000;
 
-let changed = new Map();
+// When elements last changed without an input of ours.
+const byItself = new Map();
+// Since an input began: when elements changed first and last, and what came into the page.
+let changed = null;
+let fresh = new WeakSet();
 let noisy = new Set();
 let marked = null;
+// Until then, what changes is our own doing.
+let prepared = 0;
 const watched = new WeakSet();
 const listeners = new Set();
 const observer = new MutationObserver((records) => note(records));
@@ -17,7 +28,11 @@ function note(records) {
   const now = performance.now();
   for (const record of records) {
     const element = record.target instanceof Element ? record.target : around(record.target) || document.documentElement;
-    if (changed.size < MOST_CHANGED || changed.has(element)) changed.set(element, now);
+    const seen = changed?.get(element);
+    if (seen) Object.assign(seen, { last: now, times: seen.times + (seen.last < now ? 1 : 0) });
+    else if (changed && changed.size < MOST_CHANGED) changed.set(element, { first: now, last: now, times: 1 });
+    else if (!changed && now > prepared && (byItself.size < MOST_CHANGED || byItself.has(element))) byItself.set(element, now);
+    if (changed) for (const added of record.addedNodes) fresh.add(added);
   }
   if (records.length) for (const listener of [...listeners]) listener();
 }
@@ -65,20 +80,41 @@ function groupOf(element) {
   return nearest(element, GROUP) || element;
 }
 
+// What is selected, or where the caret stands in what takes text.
+function selected() {
+  const field = keyboard();
+  if (typeof field.selectionStart === "number") return [numberOf(field), field.selectionStart, field.selectionEnd].join();
+  const selection = getSelection();
+  const { anchorNode, anchorOffset, focusOffset, isCollapsed } = selection;
+  if (!isCollapsed) return hashOf(String(selection));
+  const box = field.isContentEditable && anchorNode && (anchorNode instanceof Element ? anchorNode : around(anchorNode));
+  return box ? [numberOf(box), anchorOffset, focusOffset].join() : "";
+}
+
+const controlAt = (element) => (element instanceof HTMLLabelElement ? element.control || element : element);
+
+// `value` and `fields` cannot change without it being seen; `target` and `group` may by themselves.
 function signature(element) {
   const scrolls = [scrollX, scrollY];
   for (let at = element; at; at = around(at)) if (at.scrollTop || at.scrollLeft) scrolls.push(at.scrollTop, at.scrollLeft);
-  const focus = numberOf(keyboard());
-  if (!element) return { focus, scroll: scrolls.join(), target: "", group: "" };
-  const control = element instanceof HTMLLabelElement ? element.control || element : element;
+  const whole = { focus: numberOf(keyboard()), scroll: scrolls.join(), selection: selected() };
+  if (!element) return whole;
+  const control = controlAt(element);
   const attributes = [...control.attributes].map((one) => one.name + "=" + one.value).join("\n");
   const group = groupOf(control);
   const fields = group instanceof HTMLFormElement ? [...formFields(group)] : [...group.querySelectorAll(FIELD)];
   return {
-    focus, scroll: scrolls.join(),
-    target: [element.isConnected, attributes, hashOf(control.textContent), stateOf(control)].join("\n"),
-    group: [hashOf(group.textContent), group.childElementCount, ...fields.slice(0, 500).map(stateOf)].join("\n"),
+    ...whole, value: stateOf(control), fields: fields.slice(0, 500).map(stateOf).join("\n"),
+    target: [element.isConnected, attributes, hashOf(control.textContent)].join("\n"),
+    group: [hashOf(group.textContent), group.childElementCount].join("\n"),
   };
+}
+
+// An input is on its way: what pointing at its target does is no noise.
+function prepare() {
+  note(observer.takeRecords());
+  prepared = performance.now() + PREPARES;
+  return "true";
 }
 
 // Remembers how things stand, and arms the guard.
@@ -86,42 +122,59 @@ function begin(number, kind) {
   watch();
   note(observer.takeRecords());
   const now = performance.now();
-  noisy = new Set([...changed].filter(([, at]) => now - at < RECENTLY).map(([element]) => element));
+  for (const [element, at] of byItself) if (now - at >= RECENTLY) byItself.delete(element);
+  noisy = new Set(byItself.keys());
   changed = new Map();
+  fresh = new WeakSet();
+  prepared = 0;
   const element = number ? elementOf(number) : null;
   marked = { element, signature: signature(element) };
   if (kind) arm(number, kind);
   return "true";
 }
 
+// It changed by itself before, or came just now into what did. What only stands in it is quiet.
 const isNoise = (element) => {
-  for (let at = element; at && at !== document.body; at = around(at)) if (noisy.has(at)) return true;
-  return noisy.has(element);
+  let isNew = false;
+  for (let at = element; at; at = around(at)) {
+    if (noisy.has(at) && (at === element || isNew && at !== document.body)) return true;
+    isNew ||= fresh.has(at);
+  }
+  return false;
 };
+
+// Something in it changed by itself before.
+const isNoisyWithin = (outer) => [...noisy].some((element) => isWithin(element, outer));
 
 // What is different since. Disarms the guard.
 function end() {
   note(observer.takeRecords());
-  const now = signature(marked?.element);
+  const element = marked?.element;
+  const now = signature(element);
   const was = marked?.signature || now;
-  const elements = [...changed.keys()];
-  const quiet = elements.filter((element) => !isNoise(element));
+  const elements = [...changed?.keys() || []];
+  const quiet = elements.filter((one) => !isNoise(one));
   const differs = (part) => was[part] !== now[part];
-  const isTargetNoisy = !!marked?.element && isNoise(marked.element);
-  return JSON.stringify({
-    target: differs("target") && !isTargetNoisy, group: differs("group") && !noisyGroup(),
-    focus: differs("focus"), scroll: differs("scroll"),
+  const control = element && controlAt(element);
+  const ended = {
+    target: differs("value") || differs("target") && !isNoisyWithin(control),
+    group: differs("fields") || differs("group") && !isNoisyWithin(groupOf(control)),
+    focus: differs("focus"), scroll: differs("scroll"), selection: differs("selection"),
     quiet: quiet.length, noise: elements.length - quiet.length,
     first: quiet.length ? words(quiet[0]).slice(0, 80) : "",
     focused: words(keyboard()).slice(0, 100), guard: disarm(),
-  });
+  };
+  forget(control);
+  return JSON.stringify(ended);
 }
 
-// Its text changes by itself.
-function noisyGroup() {
-  if (!marked?.element) return false;
-  const group = groupOf(marked.element);
-  return [...noisy].some((element) => isWithin(element, group));
+// What an input did is no noise for the next one, unless it goes on.
+function forget(control) {
+  for (const [element, { first, last, times }] of changed || []) {
+    const goesOn = last - first >= GOES_ON && times >= OFTEN && !(control && isWithin(element, control));
+    if (goesOn || isNoise(element)) byItself.set(element, last);
+  }
+  changed = null;
 }
 
 // Until something that was quiet changes.
@@ -132,7 +185,7 @@ function change(limit) {
       clearTimeout(timer);
       resolve(JSON.stringify(happened));
     };
-    const look = () => [...changed.keys()].some((element) => !isNoise(element)) && over(true);
+    const look = () => [...changed?.keys() || []].some((element) => !isNoise(element)) && over(true);
     const timer = setTimeout(() => over(false), limit);
     listeners.add(look);
     look();

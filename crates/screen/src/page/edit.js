@@ -1,5 +1,9 @@
 // What is done to fields in this world because no input can: choosing in a native list, setting what
-// has a picker; and reading them.
+// has a picker; selecting; and reading them.
+
+// Of a text in which words are looked for.
+const MOST_LETTERS = 200_000;
+
 const report = (field) => {
   field.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
   field.dispatchEvent(new Event("change", { bubbles: true }));
@@ -81,11 +85,65 @@ function choose(number, wanted) {
   return JSON.stringify({ chosen: [...list.selectedOptions].map((one) => plain(one.label)) });
 }
 
+function heldBy(field) {
+  if (isSecret(field)) return field.value ? MASK : "";
+  return field instanceof HTMLSelectElement ? field.selectedOptions[0]?.label || "" : field.value;
+}
+
+// The characters of all text in an element, each with where it stands; white space is one space.
+function lettersOf(element) {
+  const letters = [];
+  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (!around(node)?.checkVisibility()) continue;
+    for (let at = 0; at < node.data.length && letters.length < MOST_LETTERS; at += 1) {
+      const letter = /\s/.test(node.data[at]) ? " " : node.data[at];
+      if (letter !== " " || letters.length && letters[letters.length - 1].letter !== " ") letters.push({ letter, node, at });
+    }
+  }
+  return letters;
+}
+
+// From the first to the last letter of words in an element; of all of it without words.
+function rangeOf(element, wanted) {
+  const letters = lettersOf(element);
+  const text = letters.map((one) => one.letter).join("");
+  const start = text.indexOf(wanted);
+  const [first, last] = [letters[start], letters[(wanted ? start + wanted.length : text.trimEnd().length) - 1]];
+  if (start < 0 || !first || !last) return null;
+  const range = document.createRange();
+  range.setStart(first.node, first.at);
+  range.setEnd(last.node, last.at + 1);
+  return range;
+}
+
+// Selects words in an element, or all of it.
+function select(number, text) {
+  const element = number ? controlOf(number) : document.body;
+  if (!element) return JSON.stringify({ gone: true });
+  if (matches(element, FIELD) && element.select) {
+    const start = element.value.indexOf(text);
+    if (start < 0) return JSON.stringify({ is: false });
+    element.focus({ preventScroll: true });
+    element.select();
+    if (text && element.selectionStart !== null) element.setSelectionRange(start, start + text.length);
+    return JSON.stringify({ is: true });
+  }
+  const range = rangeOf(element, tidy(text));
+  if (!range) return JSON.stringify({ is: false });
+  nearest(around(range.startContainer), EDITABLE)?.focus({ preventScroll: true });
+  getSelection().removeAllRanges();
+  getSelection().addRange(range);
+  return JSON.stringify({ is: true });
+}
+
 // The text of an element, or of the page, as it is shown.
 function read(number, most) {
   const element = number ? elementOf(number) : document.body;
   if (!element) return JSON.stringify({ gone: true });
-  const text = element.innerText ?? element.textContent ?? "";
+  const field = number ? controlOf(number) : null;
+  const isField = field && matches(field, FIELD) && !isTicked(field);
+  const text = isField ? heldBy(field) : element.innerText ?? element.textContent ?? "";
   return JSON.stringify({ text: withoutSecrets(text).slice(0, most), more: text.length > most });
 }
 

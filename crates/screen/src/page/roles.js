@@ -113,6 +113,9 @@ const ONE_OF_MANY = new Set(["row", "listitem", "gridcell", "cell", "columnheade
 
 // Whether it listens for itself, not for what is in it.
 function listensForItself(element, role) {
-  if (!listening.has(element)) return false;
+  const list = role === "listitem" && hostOrParent(element);
+  // A list that listens does so for its items, as one that is sorted by dragging.
+  if (list && listening.has(list) && roleOf(list) === "list") return !element.querySelector(USED);
+  if (!listening.has(element) || role === "list") return false;
   return ONE_OF_MANY.has(role) || !aroundListening.has(element) && !element.querySelector(USED);
 }

@@ -102,7 +102,9 @@ function isForClicks(element, style, outer) {
   if (style.cursor === "pointer" && outer.style?.cursor !== "pointer") return true;
   if (!element.hasAttributes()) return false;
   if (element.hasAttribute("onclick")) return true;
-  return element.hasAttribute("tabindex") && element.tabIndex >= 0 && !isEditingHost(element);
+  // Of the cells of a grid only one is reached by keys; all of them are made to be used.
+  const isReached = element.tabIndex >= 0 || element.getAttribute("role") === "gridcell";
+  return element.hasAttribute("tabindex") && isReached && !isEditingHost(element);
 }
 
 // A part of a drawing, as a marked region of a map.

@@ -121,8 +121,14 @@ impl Doing<'_> {
             moved
                 .await?
                 .map_err(|error| Failure::Broke(error.to_string()))?;
-            // Pointing at it may have opened or moved something.
-            let again = self.judged(target, purpose, "").await?;
+            // Pointing at it may have opened or moved something, or what it shows then is on its way.
+            let again = match self.judged(target, purpose, "").await {
+                Ok(again) => again,
+                Err(_) => {
+                    self.session.settle(SETTLE_LIMIT).await;
+                    self.judged(target, purpose, "").await?
+                }
+            };
             let near = |one: Point, other: Point| {
                 (one.0 - other.0).abs() < 1.0 && (one.1 - other.1).abs() < 1.0
             };
@@ -149,6 +155,7 @@ impl Doing<'_> {
     pub(super) async fn click(&self) -> Result<ToolOutput, Failure> {
         let (button, count, verb) = match self.arguments.kind.as_deref() {
             Some("double") => ("left", 2, "Double-clicked"),
+            Some("triple") => ("left", 3, "Triple-clicked"),
             Some("right") => ("right", 1, "Right-clicked"),
             Some("middle") => ("middle", 1, "Middle-clicked"),
             _ => ("left", 1, "Clicked"),
@@ -236,10 +243,14 @@ impl Doing<'_> {
                     .to_owned(),
             ));
         }
-        let draggable = spot.told.draggable;
-        let input = self
-            .session
-            .drag(&self.tab, spot.point, end_now.point, draggable);
+        let mut path = vec![spot.point];
+        for [x, y] in &self.arguments.via {
+            let point = Target::Point(*x, *y);
+            let through = self.session.locate(&self.tab, point, "look", "").await?;
+            path.push(through.point);
+        }
+        path.push(end_now.point);
+        let input = self.session.drag(&self.tab, &path, spot.told.draggable);
         let effects = self.finish(Some(&spot), &standing, input).await?;
         let done = format!(
             "Dragged {} {} to {} {}",

@@ -6,6 +6,12 @@ use serde_json::{Map, Value, json};
 
 use crate::input::{Chord, MODIFIERS, Target};
 
+/// Points that something is dragged through.
+const MOST_POINTS: usize = 100;
+
+/// The longest wait that can be asked for.
+pub(super) const MOST_SECONDS: f64 = 10.0;
+
 /// What a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -16,6 +22,7 @@ pub(crate) enum Action {
     Hover,
     TypeText,
     PressKey,
+    SelectText,
     Scroll,
     ScrollTo,
     Drag,
@@ -32,7 +39,7 @@ pub(crate) enum Action {
 }
 
 /// Every tool. Models pay for each word.
-pub(super) const TABLE: [(Action, &str, &str); 20] = [
+pub(super) const TABLE: [(Action, &str, &str); 21] = [
     (
         Action::OpenUrl,
         "open_url",
@@ -66,6 +73,11 @@ pub(super) const TABLE: [(Action, &str, &str); 20] = [
         "Presses a key: Enter, Escape, ArrowDown, Control+a.",
     ),
     (
+        Action::SelectText,
+        "select_text",
+        "Selects words on the page or in an element; without words all of the element.",
+    ),
+    (
         Action::Scroll,
         "scroll",
         "Turns the wheel over an element, or over the page.",
@@ -75,7 +87,11 @@ pub(super) const TABLE: [(Action, &str, &str); 20] = [
         "scroll_to",
         "Brings an element into view.",
     ),
-    (Action::Drag, "drag", "Drags from one place to another."),
+    (
+        Action::Drag,
+        "drag",
+        "Drags from one place to another, through the points `via` if there are any.",
+    ),
     (
         Action::SelectOption,
         "select_option",
@@ -115,7 +131,7 @@ pub(super) const TABLE: [(Action, &str, &str); 20] = [
     (
         Action::Wait,
         "wait",
-        "Waits until the page changes by itself, up to 10 seconds.",
+        "Waits so many seconds; without a number until the page changes by itself, at most 10 seconds.",
     ),
     (
         Action::TakeScreenshot,
@@ -141,6 +157,8 @@ pub(crate) struct Arguments {
     pub(crate) pages: Option<f64>,
     pub(crate) from: Option<Place>,
     pub(crate) to: Option<Place>,
+    pub(crate) via: Vec<[f64; 2]>,
+    pub(crate) seconds: Option<f64>,
     pub(crate) option: Option<String>,
     pub(crate) path: Option<String>,
     pub(crate) accept: Option<bool>,
@@ -185,7 +203,7 @@ impl Action {
             Action::Drag => "drag",
             Action::SelectOption => "set",
             // To measure it must not bring it into view yet.
-            Action::ScrollTo => "glance",
+            Action::ScrollTo | Action::SelectText => "glance",
             _ => "look",
         }
     }
@@ -194,14 +212,16 @@ impl Action {
     fn parameters(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Action::OpenUrl => (&["url"], &["url"]),
-            Action::GoBack | Action::Reload | Action::Wait | Action::TakeScreenshot => (&[], &[]),
+            Action::GoBack | Action::Reload | Action::TakeScreenshot => (&[], &[]),
+            Action::Wait => (&["seconds"], &[]),
             Action::Click => (&["on", "at", "kind", "with"], &[]),
             Action::Hover => (&["on", "at"], &[]),
             Action::TypeText => (&["text", "on", "at", "replace", "submit"], &["text"]),
             Action::PressKey => (&["key", "on"], &["key"]),
             Action::Scroll => (&["on", "direction", "pages"], &["direction"]),
             Action::ScrollTo => (&["on"], &["on"]),
-            Action::Drag => (&["from", "to"], &["from", "to"]),
+            Action::SelectText => (&["text", "on"], &[]),
+            Action::Drag => (&["from", "to", "via"], &["from", "to"]),
             Action::SelectOption => (&["on", "option"], &["on", "option"]),
             Action::UploadFile => (&["on", "path"], &["on", "path"]),
             Action::AnswerDialog => (&["accept", "text"], &["accept"]),
@@ -238,7 +258,9 @@ fn property(name: &str) -> Value {
         "on" => id,
         "at" => point,
         "from" | "to" => json!({"anyOf": [id, point]}),
-        "kind" => json!({"enum": ["double", "right", "middle"]}),
+        "via" => json!({"type": "array", "items": point, "maxItems": MOST_POINTS}),
+        "seconds" => json!({"type": "number", "exclusiveMinimum": 0, "maximum": MOST_SECONDS}),
+        "kind" => json!({"enum": ["double", "triple", "right", "middle"]}),
         "with" => json!({
             "type": "array", "items": {"enum": ["shift", "control", "alt", "meta"]}, "maxItems": 4,
         }),
@@ -291,6 +313,7 @@ impl Arguments {
                 Place::Point(point) => Some(point),
                 Place::Element(_) => None,
             });
+        let points = points.chain(arguments.via.iter().copied());
         if !points.chain(arguments.at).all(finite) {
             return Err(wrong("the point lies outside the picture".to_owned()));
         }
@@ -298,6 +321,18 @@ impl Arguments {
             && arguments.on.is_some() == arguments.at.is_some()
         {
             return Err(wrong("one of `on` and `at` is needed".to_owned()));
+        }
+        if arguments.via.len() > MOST_POINTS {
+            return Err(wrong(format!("`via` has more than {MOST_POINTS} points")));
+        }
+        let is_short = |seconds: f64| seconds > 0.0 && seconds <= MOST_SECONDS;
+        if !arguments.seconds.is_none_or(is_short) {
+            return Err(wrong(format!(
+                "`seconds` is more than 0 and at most {MOST_SECONDS}"
+            )));
+        }
+        if action == Action::SelectText && arguments.on.is_none() && arguments.text.is_none() {
+            return Err(wrong("one of `text` and `on` is needed".to_owned()));
         }
         if let Some(unknown) = arguments.with.iter().find(|key| modifier(key).is_none()) {
             return Err(wrong(format!("`{unknown}` is no key to be held")));
@@ -365,6 +400,12 @@ mod tests {
             (Action::Click, json!({"on": "17"})),
             (Action::Click, json!({"on": "b17", "with": ["hyper"]})),
             (Action::Click, json!({"on": "b17", "text": "x"})),
+            (
+                Action::Drag,
+                json!({"from": "b1", "to": "b2", "via": [[1, -2]]}),
+            ),
+            (Action::Wait, json!({"seconds": 11})),
+            (Action::SelectText, json!({})),
             (Action::OpenUrl, json!({})),
             (Action::SwitchTab, json!({"tab": -1})),
             (Action::GoBack, json!([])),

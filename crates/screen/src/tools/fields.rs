@@ -42,6 +42,11 @@ enum Chosen {
     },
 }
 
+#[derive(Debug, Deserialize)]
+struct Selected {
+    is: bool,
+}
+
 impl Doing<'_> {
     pub(super) async fn type_text(&self) -> Result<ToolOutput, Failure> {
         let given = self.arguments.text.as_deref().unwrap_or_default();
@@ -204,6 +209,36 @@ impl Doing<'_> {
                 &format!("Set {} {} to “{}”", spot.id(), spot.told.words, cut(given)),
                 &effects,
             )),
+        }
+    }
+
+    /// Words are selected as a document does it, which tells whatever listens for that.
+    pub(super) async fn select_text(&self) -> Result<ToolOutput, Failure> {
+        let text = self.arguments.text.as_deref().unwrap_or_default();
+        let main = self.session.state().frames.get(&self.tab.target).cloned();
+        let (spot, frame, number) = match self.arguments.on {
+            Some(id) => {
+                let spot = self.judged(Target::Element(id), "glance", "").await?;
+                let (frame, number) = (spot.frame.clone(), spot.number());
+                (Some(spot), frame, number)
+            }
+            None => (None, main.unwrap_or_default(), 0),
+        };
+        let standing = self.session.watch(&self.tab, spot.as_ref(), "").await;
+        let ask = format!("gyrus.select({number}, {})", quoted(text));
+        let mut selected = None;
+        let input = async {
+            selected = Some(self.session.ask::<Selected>(&frame, &ask).await?);
+            Ok(())
+        };
+        let effects = self.finish(spot.as_ref(), &standing, input).await?;
+        match selected {
+            Some(Selected { is: false }) => Err(Failure::Refused(format!(
+                "refused: “{}” does not stand there as one text; `extract` tells the words",
+                cut(text)
+            ))),
+            _ if text.is_empty() => Ok(self.told("Selected all of it", &effects)),
+            _ => Ok(self.told(&format!("Selected “{}”", cut(text)), &effects)),
         }
     }
 

@@ -94,6 +94,11 @@ impl Doing<'_> {
 
     /// For what nothing announces: a timer, a job somewhere else.
     pub(super) async fn wait(&self) -> Result<ToolOutput, Failure> {
+        if let Some(seconds) = self.arguments.seconds {
+            let time = tokio::time::sleep(Duration::from_secs_f64(seconds));
+            self.session.unless_held(&self.tab, time).await?;
+            return Ok(ToolOutput::read(format!("Waited {seconds} seconds.")));
+        }
         let standing = self.session.watch(&self.tab, None, "").await;
         let frames = self.session.state().frames_of(&self.tab);
         let ask = format!("gyrus.change({})", CHANGE_LIMIT.as_millis());

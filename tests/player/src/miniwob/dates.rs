@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     Deed, Sight,
-    sight::{between, click, extract, fill, press},
+    sight::{between, click, extract, fill},
     tables::duration,
 };
 use crate::prompt::{Line, plain};
@@ -79,17 +79,21 @@ pub(super) fn flight(sight: &Sight<'_>) -> Option<Deed> {
     }
     for (name, place) in [("From:", from), ("To:", to)] {
         let field = sight.one("textbox", name)?;
-        if plain(&field.value).contains(&plain(place)) && field.value.contains('(') {
+        // `SHV` is no part of Nashville.
+        let code = format!("({place})");
+        let is_code = place.len() == 3 && place.chars().all(|it| it.is_ascii_uppercase());
+        let is_it = |name: &str| match is_code {
+            true => name.contains(&code),
+            false => plain(name).contains(&plain(place)) && name.contains('('),
+        };
+        if is_it(&field.value) {
             continue;
         }
-        let offered = sight.usable().find(|line| {
-            !matches!(line.role.as_str(), "textbox" | "button")
-                && plain(&line.name).contains(&plain(place))
-                && line.name.contains('(')
-        });
+        let offered = sight
+            .usable()
+            .find(|line| !matches!(line.role.as_str(), "textbox" | "button") && is_it(&line.name));
         return Some(match (offered, field.value.is_empty()) {
-            // The item cannot be clicked: what is in it is in its way and has no id.
-            (Some(_), _) => Deed::Do(vec![press(field, "ArrowDown"), press(field, "Enter")]),
+            (Some(item), _) => Deed::Do(vec![click(item)]),
             (None, true) => Deed::Do(vec![fill(field, place)]),
             (None, false) => Deed::Do(vec![json!({"do": "wait"})]),
         });

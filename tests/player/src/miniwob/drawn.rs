@@ -10,12 +10,12 @@ use super::{
 use crate::picture::{Blob, blobs};
 
 /// The part of a page where its task is, in pixels.
-const WIDE: f64 = 160.0;
-const HIGH: f64 = 212.0;
-const QUERY: f64 = 50.0;
+pub(super) const WIDE: f64 = 160.0;
+pub(super) const HIGH: f64 = 212.0;
+pub(super) const QUERY: f64 = 50.0;
 
 /// The names of colours on these pages.
-const COLOURS: [(&str, [u8; 3]); 13] = [
+pub(super) const COLOURS: [(&str, [u8; 3]); 22] = [
     ("red", [255, 0, 0]),
     ("blue", [0, 0, 255]),
     ("olive", [128, 128, 0]),
@@ -29,10 +29,19 @@ const COLOURS: [(&str, [u8; 3]); 13] = [
     ("cyan", [0, 255, 255]),
     ("pink", [255, 192, 203]),
     ("magenta", [255, 0, 255]),
+    ("aqua", [0, 255, 255]),
+    ("gray", [128, 128, 128]),
+    ("green", [0, 128, 0]),
+    ("maroon", [128, 0, 0]),
+    ("navy", [0, 0, 128]),
+    ("silver", [192, 192, 192]),
+    ("teal", [0, 128, 128]),
+    ("gold", [255, 215, 0]),
+    ("violet", [238, 130, 238]),
 ];
 
 /// What is seen where the task is; nothing without a picture.
-fn seen(sight: &Sight<'_>) -> Option<Vec<Blob>> {
+pub(super) fn seen(sight: &Sight<'_>) -> Option<Vec<Blob>> {
     sight.prompt.picture?;
     let all = blobs(sight.picture?)?;
     let inside = all.into_iter().filter(|blob| {
@@ -42,7 +51,7 @@ fn seen(sight: &Sight<'_>) -> Option<Vec<Blob>> {
     Some(inside.collect())
 }
 
-fn look() -> Deed {
+pub(super) fn look() -> Deed {
     Deed::Do(vec![json!({"do": "take_screenshot"})])
 }
 
@@ -51,7 +60,7 @@ fn at([x, y]: [f64; 2]) -> Value {
 }
 
 /// A point, and then the button.
-fn pointed(sight: &Sight<'_>, point: [f64; 2]) -> Option<Deed> {
+pub(super) fn pointed(sight: &Sight<'_>, point: [f64; 2]) -> Option<Deed> {
     Some(match sight.note() {
         "there" => Deed::Do(vec![click(sight.one("button", "Submit")?)]),
         _ => Deed::Now(vec![at(point)], "there".to_owned()),
@@ -101,6 +110,26 @@ pub(super) fn shades(sight: &Sight<'_>) -> Option<Deed> {
     let note: Vec<String> = points.iter().map(|[x, y]| format!("{x} {y}")).collect();
     let actions = points.iter().take(4).map(|point| at(*point)).collect();
     Some(Deed::Now(actions, note.join(";")))
+}
+
+/// A shade of the colour that is asked for, among the small boxes of an open palette.
+pub(super) fn from_palette(sight: &Sight<'_>) -> Option<Deed> {
+    let shades = [
+        ("red", [0xe6, 0, 0]),
+        ("orange", [0xff, 0x99, 0]),
+        ("yellow", [255, 255, 0]),
+        ("green", [0, 0x8a, 0]),
+        ("blue", [0, 0x66, 0xcc]),
+        ("purple", [0x99, 0x33, 255]),
+    ];
+    let (_, rest) = sight.asked.rsplit_once(" color ")?;
+    let (_, colour) = shades.iter().find(|(name, _)| rest.starts_with(name))?;
+    let Some(blobs) = seen(sight) else {
+        return Some(look());
+    };
+    let is_box = |blob: &&Blob| blob.colour == *colour && blob.count > 60;
+    let point = blobs.iter().find(is_box)?.middle();
+    Some(Deed::Now(vec![at(point)], "there".to_owned()))
 }
 
 /// `Click on the grid coordinate (-1,0).`
@@ -184,8 +213,11 @@ pub(super) fn blocks(sight: &Sight<'_>) -> Option<Deed> {
 
 /// The largest thing that is drawn.
 fn figure(blobs: &[Blob]) -> Option<&Blob> {
-    let is_figure = |blob: &&Blob| blob.count > 150 && blob.count < 3000 && blob.area[3] < 175.0;
-    blobs.iter().filter(is_figure).max_by_key(|blob| blob.count)
+    let is_figure = |blob: &&Blob| (150..3000).contains(&blob.count) && blob.area[3] < 175.0;
+    // The faces of buttons are light, and so are some figures.
+    let is_light = |blob: &Blob| blob.colour.iter().all(|part| *part > 200);
+    let figures = blobs.iter().filter(is_figure);
+    figures.max_by_key(|blob| (!is_light(blob), blob.count))
 }
 
 /// A figure by how much of its box it fills.
@@ -194,9 +226,7 @@ pub(super) fn form(sight: &Sight<'_>) -> Option<Deed> {
         return Some(look());
     };
     let figure = figure(&blobs)?;
-    let [left, top, right, bottom] = figure.area;
-    let share = figure.count as f64 / ((right - left + 1.0) * (bottom - top + 1.0));
-    let name = match share {
+    let name = match figure.share() {
         share if share > 0.9 => "Rectangle",
         share if share > 0.65 => "Circle",
         _ => "Triangle",

@@ -1,6 +1,6 @@
 //! Fields: sliders, spinners, completions, copies, and fields that only a label tells apart.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     Deed, Sight,
@@ -12,9 +12,8 @@ use crate::{
     task::Step,
 };
 
-/// How many keys are pressed before one looks again: the second would be taken for one of which
-/// nobody can tell what it did.
-const PRESSES: usize = 1;
+/// How many keys are pressed before one looks again.
+const PRESSES: usize = 5;
 
 /// `Select 12 with the slider and hit Submit.`, and `Set the sliders to the combination [1,2,3]`.
 pub(super) fn sliders(sight: &Sight<'_>) -> Option<Deed> {
@@ -170,16 +169,12 @@ pub(super) fn completed(sight: &Sight<'_>) -> Option<Deed> {
     if fits(&field.value) && sight.note() == "chosen" {
         return Some(Deed::Do(vec![click(sight.one("button", "Submit")?)]));
     }
-    // An item cannot be clicked: what is in it is in its way and has no id. So it is gone to.
-    let offered: Vec<&Line> = sight.all("listitem");
-    let at = offered.iter().position(|line| fits(&line.name));
-    Some(match (at, field.value.is_empty()) {
-        (Some(at), _) => {
-            let mut keys: Vec<Value> = (0..=at).map(|_| press(field, "ArrowDown")).collect();
-            keys.truncate(4);
-            keys.push(press(field, "Enter"));
-            Deed::Now(keys, "chosen".to_owned())
-        }
+    let item = sight
+        .all("listitem")
+        .into_iter()
+        .find(|line| fits(&line.name));
+    Some(match (item, field.value.is_empty()) {
+        (Some(item), _) => Deed::Now(vec![click(item)], "chosen".to_owned()),
         (None, true) => Deed::Do(vec![fill(field, start)]),
         (None, false) => Deed::Do(vec![json!({"do": "find", "text": start})]),
     })

@@ -50,6 +50,12 @@ pub(super) fn inbox(sight: &Sight<'_>) -> Option<Deed> {
     let Some(at) = at else {
         return Some(Deed::Do(vec![searched(sight, &by)]));
     };
+    // Its signs are told where it is in view.
+    if usable[at].is_away {
+        return Some(Deed::Do(vec![
+            json!({"do": "scroll_to", "on": usable[at].id}),
+        ]));
+    }
     let next = match act {
         Act::Reply(_) | Act::Forward(_) => usable[at],
         Act::Delete => usable.get(at + 1)?,
@@ -77,7 +83,14 @@ fn searched(sight: &Sight<'_>, by: &str) -> serde_json::Value {
 
 /// By whom the mail is, and what is asked for, in whatever words.
 fn understood(asked: &str) -> Option<(String, Act)> {
-    if let Some(by) = between(asked, "Find the email by ", " and ") {
+    let known = [
+        "with the text \"",
+        "forward that email to ",
+        "trash",
+        "star ",
+    ];
+    let known = known.iter().any(|words| asked.contains(words));
+    if let Some(by) = between(asked, "Find the email by ", " and ").filter(|_| known) {
         let act = if let Some(text) = between(asked, "with the text \"", "\"") {
             Act::Reply(text.to_owned())
         } else if let Some((_, to)) = asked.rsplit_once("forward that email to ") {

@@ -14,11 +14,12 @@ mod posts;
 mod moving;
 mod words;
 mod drawn;
+mod points;
 
 use serde_json::Value;
 
 pub(crate) use self::sight::Sight;
-use crate::{prompt::Prompt, task::Step};
+use crate::task::Step;
 
 /// What a family decides.
 #[derive(Debug)]
@@ -31,20 +32,6 @@ pub(crate) enum Deed {
     Steps(Vec<Step>),
     /// Steps that only this screen told of: they are noted as a whole.
     Plan(Vec<Step>),
-}
-
-/// Whether the same is done again and again on this page. What a page drew within three seconds
-/// before an input is not told from what the input did, so these are played slowly.
-pub(crate) fn is_slow(prompt: &Prompt) -> bool {
-    let page = Sight::page_of(prompt);
-    let slow = [
-        "use-slider",
-        "use-spinner",
-        "form-sequence",
-        "choose-date",
-        "book-flight",
-    ];
-    slow.iter().any(|start| page.starts_with(start))
 }
 
 /// What is done about a request; nothing if it is not understood.
@@ -98,6 +85,15 @@ pub(crate) fn decide(sight: &Sight<'_>) -> Option<Deed> {
         "visual-addition" => drawn::blocks,
         "drag-circle" | "drag-single-shape" => drawn::dragged,
         "button-delay" => moving::delayed,
+        "highlight-text" | "highlight-text-2" => words::selected,
+        "right-angle" => points::right_angle,
+        "bisect-angle" => points::bisected,
+        "circle-center" => points::centre,
+        "draw-circle" => points::circled,
+        "count-sides" => points::sides,
+        "drag-shapes" | "drag-shapes-2" => points::boxed,
+        "use-colorwheel" | "use-colorwheel-2" => points::picked,
+        "hot-cold" => points::warm,
         _ => return steps::does(sight.asked).map(Deed::Steps),
     };
     family(sight)
@@ -142,6 +138,7 @@ pub(crate) fn plan(note: &str) -> Option<Vec<Step>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prompt::Prompt;
 
     #[test]
     fn steps_come_back_from_a_note() {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     Deed, Sight,
-    sight::{between, click, extract, fill_and_click},
+    sight::{between, click, fill_and_click},
     steps,
 };
 use crate::{
@@ -93,7 +93,16 @@ fn place(asked: &str, at: usize, all: usize) -> Option<usize> {
     nth.parse::<usize>().ok()?.checked_sub(1)
 }
 
-/// Where something is that only a search tells: `b5 listitem 'Arline' at 77,127`.
+/// The items of a list that is sorted by dragging.
+fn sortable<'a>(sight: &Sight<'a>) -> Vec<&'a Line> {
+    sight.all("listitem")
+}
+
+fn drag(from: &Line, to: &Line) -> Deed {
+    Deed::Do(vec![json!({"do": "drag", "from": from.id, "to": to.id})])
+}
+
+/// Where something is, as a search tells: `b5 listitem 'Arline' at 77,127`.
 fn searched(sight: &Sight<'_>, name: &str) -> Option<[f64; 2]> {
     let (_, lines) = sight
         .prompt
@@ -110,90 +119,62 @@ fn searched(sight: &Sight<'_>, name: &str) -> Option<[f64; 2]> {
     Some([x.parse().ok()?, y.parse().ok()?])
 }
 
-/// The names of the items of a list, in its order.
-fn items_of(words: &[String]) -> Vec<String> {
-    let plain = words
-        .iter()
-        .map(|line| line.trim_start_matches(['-', '•', '*', ' ']).to_owned());
-    plain
-        .filter(|line| !line.is_empty() && line != "Submit")
-        .collect()
-}
-
-/// `Drag Olwen up by one position.`: items of such lists have no ids in a prompt, so each is
-/// searched.
-pub(super) fn items(sight: &Sight<'_>) -> Option<Deed> {
-    let known: Vec<&str> = sight
-        .note()
-        .split(';')
-        .filter(|it| !it.is_empty())
-        .collect();
-    if known.is_empty() {
-        let Some(words) = sight.words() else {
-            return Some(Deed::Do(vec![extract()]));
-        };
-        let items = items_of(&words);
-        let at = items
-            .iter()
-            .position(|item| sight.asked.starts_with(&format!("Drag {item} ")))?;
-        let to = place(sight.asked, at, items.len())?;
-        let note = format!("{};{}", items[at], items.get(to)?);
-        return Some(Deed::Now(
-            vec![json!({"do": "find", "text": items[at]})],
-            note,
-        ));
-    }
-    dragged(sight, &known)
-}
-
 /// How far beyond the middle of a place something is dropped to come after what is there.
 const BEYOND: f64 = 6.0;
 
-/// Finds the one, then the other, then drags.
-fn dragged(sight: &Sight<'_>, known: &[&str]) -> Option<Deed> {
-    let (from, to) = (*known.first()?, *known.get(1)?);
-    match known.get(2) {
-        None => {
-            let [x, y] = searched(sight, from)?;
-            let note = format!("{from};{to};{x} {y}");
-            Some(Deed::Now(vec![json!({"do": "find", "text": to})], note))
+/// `Drag Jinny to the center.`: the page takes the first drop, so one looks where both are before.
+pub(super) fn items(sight: &Sight<'_>) -> Option<Deed> {
+    let items = sortable(sight);
+    let at = items
+        .iter()
+        .position(|item| sight.asked.starts_with(&format!("Drag {} ", item.name)))?;
+    let to = *items.get(place(sight.asked, at, items.len())?)?;
+    let numbers = sight.note().split(' ').map(|it| it.parse::<f64>().ok());
+    let known: Vec<f64> = numbers.flatten().collect();
+    let search = |item: &Line| json!({"do": "find", "text": item.name});
+    let noted = |at: [f64; 2]| {
+        let numbers = known.iter().chain(&at).map(f64::to_string);
+        numbers.collect::<Vec<_>>().join(" ")
+    };
+    let [x, y, right, down] = match known.as_slice() {
+        [x, y, right, down] => [*x, *y, *right, *down],
+        // Points are given where a picture is shown only.
+        [_, _] => {
+            let note = noted(searched(sight, &to.name)?);
+            let looks = json!({"do": "take_screenshot"});
+            return Some(Deed::Now(vec![looks], note));
         }
-        Some(start) => {
-            let (x, y) = start.split_once(' ')?;
-            let (x, y): (f64, f64) = (x.parse().ok()?, y.parse().ok()?);
-            let [right, down] = searched(sight, to)?;
-            let beyond = |from: f64, to: f64| match to - from {
-                away if away > BEYOND => to + BEYOND,
-                away if away < -BEYOND => to - BEYOND,
-                _ => to,
-            };
-            let to = [beyond(x, right), beyond(y, down)];
-            let drag = json!({"do": "drag", "from": [x, y], "to": to});
-            Some(Deed::Now(vec![drag], "-".to_owned()))
+        _ => {
+            return Some(match searched(sight, &items[at].name) {
+                None => Deed::Do(vec![search(items[at])]),
+                Some(is) => Deed::Now(vec![search(to)], noted(is)),
+            });
         }
-    }
+    };
+    let beyond = |from: f64, to: f64| match to - from {
+        away if away > BEYOND => to + BEYOND,
+        away if away < -BEYOND => to - BEYOND,
+        _ => to,
+    };
+    let to = [beyond(x, right), beyond(y, down)];
+    Some(Deed::Do(vec![
+        json!({"do": "drag", "from": items[at].id, "to": to}),
+    ]))
 }
 
-/// Numbers are put in order: the first that is too late goes before the one that stands there.
+/// Numbers are put in order: the first that is too late goes to where another stands.
 pub(super) fn sorted(sight: &Sight<'_>) -> Option<Deed> {
-    let known: Vec<&str> = sight.note().split(';').collect();
-    if known.len() >= 2 {
-        return dragged(sight, &known);
-    }
-    let Some(words) = sight.words() else {
-        return Some(Deed::Do(vec![extract()]));
-    };
-    let numbers: Vec<i64> = words.iter().filter_map(|item| item.parse().ok()).collect();
+    let items = sortable(sight);
+    let numbers: Option<Vec<i64>> = items.iter().map(|item| item.name.parse().ok()).collect();
+    let numbers = numbers?;
     let mut right = numbers.clone();
     right.sort_unstable();
-    let wrong = numbers.iter().zip(&right).find(|(is, should)| is != should);
-    Some(match wrong {
-        None => Deed::Do(vec![click(sight.one("button", "Submit")?)]),
-        Some((is, should)) => Deed::Now(
-            vec![json!({"do": "find", "text": should.to_string()})],
-            format!("{should};{is}"),
-        ),
-    })
+    let wrong = (0..numbers.len()).find(|at| numbers[*at] != right[*at]);
+    let Some(at) = wrong else {
+        return Some(Deed::Do(vec![click(sight.one("button", "Submit")?)]));
+    };
+    let from = numbers.iter().position(|number| *number == right[at])?;
+    Some(drag(items[from], items[at]))
 }
 
 /// The small box into the large one.
@@ -211,8 +192,13 @@ pub(super) fn pie(sight: &Sight<'_>) -> Option<Deed> {
     let name = between(sight.asked, "labeled \"", "\"")?;
     let is_there = |line: &&Line| line.name == name && !line.states.contains("covered");
     let item = sight.usable().find(is_there);
+    // It opens slowly.
     Some(match (item, sight.note()) {
-        (Some(item), "open") => Deed::Do(vec![click(item)]),
+        (_, "open") => Deed::Now(
+            vec![json!({"do": "wait", "seconds": 2})],
+            "still".to_owned(),
+        ),
+        (Some(item), "still") => Deed::Now(vec![click(item)], "open".to_owned()),
         _ => Deed::Now(vec![click(sight.named("+")?)], "open".to_owned()),
     })
 }
@@ -244,18 +230,12 @@ pub(super) fn widget(sight: &Sight<'_>) -> Option<Deed> {
     Some(Deed::Do(vec![click(found?)]))
 }
 
-/// `Click button ONE, wait 2 seconds, then click button TWO.`: what a turn takes is waiting
-/// enough; there is no way to wait for a stated time.
+/// `Click button ONE, wait 2 seconds, then click button TWO.`: what comes between takes time, too.
 pub(super) fn delayed(sight: &Sight<'_>) -> Option<Deed> {
-    let seconds = between(sight.asked, "wait ", " seconds")?;
-    let (one, two) = (
+    let seconds: f64 = between(sight.asked, "wait ", " seconds")?.parse().ok()?;
+    Some(Deed::Do(vec![
         click(sight.one("button", "ONE")?),
+        json!({"do": "wait", "seconds": seconds - 0.3}),
         click(sight.one("button", "TWO")?),
-    );
-    Some(match (seconds, sight.note()) {
-        ("1", "") => Deed::Now(vec![one], "one".to_owned()),
-        (_, "") => Deed::Now(vec![one], "one".to_owned()),
-        ("3", "one") => Deed::Now(vec![json!({"do": "take_screenshot"})], "two".to_owned()),
-        _ => Deed::Do(vec![two]),
-    })
+    ]))
 }

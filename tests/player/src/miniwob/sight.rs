@@ -24,12 +24,7 @@ pub(crate) struct Sight<'a> {
 impl<'a> Sight<'a> {
     /// The name of the page.
     pub(super) fn page(&self) -> &'a str {
-        Self::page_of(self.prompt)
-    }
-
-    /// The name of the page in a prompt.
-    pub(super) fn page_of(prompt: &'a Prompt) -> &'a str {
-        let address = prompt.address();
+        let address = self.prompt.address();
         let name = address.rsplit_once("/miniwob/").map(|(_, name)| name);
         name.and_then(|name| name.split_once(".html"))
             .map_or("", |(name, _)| name)
@@ -81,7 +76,7 @@ impl<'a> Sight<'a> {
         }
         let told = self.prompt.lines.iter().filter(|line| line.id.is_none());
         let told = told
-            .filter(|line| !line.is_away)
+            .filter(|line| !line.is_away && line.role != "page")
             .map(|line| line.name.clone());
         Some(told.filter(is_of_task).collect())
     }

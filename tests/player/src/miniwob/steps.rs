@@ -80,7 +80,7 @@ fn clicks(asked: &str) -> Option<Vec<Step>> {
         return Some(vec![click("button ")]);
     }
     if let Some(number) = between(asked, "Click on Tab #", ".") {
-        return Some(vec![click(format!("link Tab #{number}"))]);
+        return Some(vec![click(format!("tab Tab #{number}"))]);
     }
     if let Some(kind) = between(asked, "Click on a \"", "\" widget") {
         let role = match kind {
@@ -183,13 +183,8 @@ fn focuses(asked: &str) -> Option<Vec<Step>> {
 /// What has to be opened first.
 fn others(asked: &str) -> Option<Vec<Step>> {
     if let Some(name) = between(asked, "find and click on the link \"", "\"") {
-        // A tab's own box only takes the keyboard on these pages; what opens it is the link in it.
-        let opens = match asked.starts_with("Switch between the tabs") {
-            true => "link",
-            false => "tab",
-        };
         return Some(vec![Step {
-            opens: Some(opens.to_owned()),
+            opens: Some("tab".to_owned()),
             ..click(format!("generic {name}"))
         }]);
     }

@@ -109,6 +109,22 @@ pub(super) fn nth(sight: &Sight<'_>) -> Option<Deed> {
     })
 }
 
+/// `Highlight the text in the 2nd paragraph and click submit.`
+pub(super) fn selected(sight: &Sight<'_>) -> Option<Deed> {
+    if sight.note() == "there" {
+        return Some(Deed::Do(vec![click(sight.one("button", "Submit")?)]));
+    }
+    reading(sight, |words| {
+        let paragraphs: Vec<&String> = words.iter().filter(|line| *line != "Submit").collect();
+        let nth = ["1st", "2nd", "3rd"]
+            .iter()
+            .position(|word| sight.asked.contains(word));
+        let text = paragraphs.get(nth.unwrap_or(0))?;
+        let select = json!({"do": "select_text", "text": text});
+        Some(Deed::Now(vec![select], "there".to_owned()))
+    })
+}
+
 /// The last word of a field that holds more than a line shows.
 pub(super) fn last(sight: &Sight<'_>) -> Option<Deed> {
     let fields = sight.all("textbox");
@@ -329,27 +345,29 @@ pub(super) fn terminal(sight: &Sight<'_>) -> Option<Deed> {
 /// `Using the text editor, give the text Neque the style bold and press Submit.`
 pub(super) fn styled(sight: &Sight<'_>) -> Option<Deed> {
     let asked = sight.asked;
-    // The signs of the bar have no names: colour, bold, italic, underlined.
-    let signs = ["bold", "italics", "underlined"];
-    let sign = signs
-        .iter()
-        .position(|sign| asked.contains(&format!("style {sign}")))?;
-    let key = |key: &str| Step {
-        press: Some(key.to_owned()),
-        ..Step::default()
-    };
-    let mut plan = vec![steps::click("textbox ")];
-    match between(asked, "give the text ", " the style") {
-        None => plan.push(key("Control+a")),
-        // Nothing tells where a word is, and keys that move the caret count as without effect.
-        Some(_) => return None,
+    let submit = || Some(Deed::Do(vec![click(sight.one("button", "Submit")?)]));
+    // The signs of the bar have no names: colour, bold, italic, underlined; a colour's list opens.
+    let signs = ["color", "bold", "italics", "underlined"];
+    let sign = signs.iter().position(|sign| asked.contains(sign))?;
+    let bar: Vec<&Line> = sight.usable().filter(|line| line.name.is_empty()).collect();
+    match (sight.note(), sign) {
+        ("", _) => {
+            let editor = *sight.all("textbox").first()?;
+            let mut select = json!({"do": "select_text", "on": editor.id});
+            if let Some(word) = between(asked, "give the text ", " the ") {
+                select["text"] = word.into();
+            }
+            Some(Deed::Now(vec![select], "selected".to_owned()))
+        }
+        ("selected", 0) => Some(Deed::Now(vec![click(bar.first()?)], "open".to_owned())),
+        ("selected", _) => {
+            let buttons = bar.iter().filter(|line| line.role == "button");
+            let button = buttons.copied().nth_back(3 - sign)?;
+            Some(Deed::Now(vec![click(button)], "there".to_owned()))
+        }
+        ("open", _) => super::drawn::from_palette(sight),
+        (_, _) => submit(),
     }
-    plan.push(Step {
-        nth: Some(sign + 1),
-        ..steps::click("button ")
-    });
-    plan.push(steps::click("button Submit"));
-    Some(Deed::Steps(plan))
 }
 
 /// Drawn with boxes: `Draw the number "2" in the checkboxes …`

@@ -309,8 +309,9 @@ async fn a_batch_stops_where_the_world_is_another() {
             {"do": "click", "on": id(prompt, "Lamps")},
             {"do": "click", "on": id(prompt, "Nothing")},
         ])),
-        // Nothing stops this one.
+        // Nothing stops this one, a wait for a stated time neither.
         5 => acts(json!([
+            {"do": "wait", "seconds": 1},
             {"do": "click", "on": id(prompt, "Add")},
             {"do": "click", "on": id(prompt, "Add")},
             {"do": "click", "on": id(prompt, "Add")},

@@ -1,0 +1,171 @@
+//! Inputs on parts of larger things: items, tabs, cells, words, ways.
+
+use gyrus_contract::{ActionVerdict, Starts};
+use gyrus_screen::Launch;
+use serde_json::{Value, json};
+
+use crate::{hands::World, support::has_browser};
+
+async fn changes(world: &World, tool: &str, arguments: Value) -> String {
+    let done = world.act(tool, arguments).await;
+    assert_eq!(
+        done.verdict,
+        ActionVerdict::Changed,
+        "{tool}: {}",
+        done.text
+    );
+    done.text
+}
+
+/// The inner box of an item of a menu takes its clicks, and so does the link in a tab; what stands
+/// beside a link in a row stays the row's.
+#[tokio::test]
+async fn a_control_and_what_takes_its_clicks_are_one() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-parts.html", Launch::default()).await;
+    let item = world.id("First choice").await;
+    changes(&world, "click", json!({"on": item})).await;
+    assert_eq!(world.eval("panel.textContent").await, json!("chosen"));
+    let tab = world.id("Second tab").await;
+    let aim = world.aim("click", json!({"on": tab})).await.unwrap();
+    let starts = aim.unwrap().starts;
+    assert!(starts.contains(&Starts::Acts), "{starts:?}");
+    assert!(
+        starts.iter().any(|it| matches!(it, Starts::Follows { .. })),
+        "{starts:?}"
+    );
+    changes(&world, "click", json!({"on": tab})).await;
+    assert_eq!(world.eval("panel.textContent").await, json!("second panel"));
+    world.log().await;
+    let row = world.id("Row Details").await;
+    world.act("click", json!({"on": row})).await;
+    let log = world.log().await;
+    assert!(log.contains(&"top:click:TD".to_owned()), "{log:?}");
+}
+
+/// A form that has just come takes text, and the same key again and again moves a slider.
+#[tokio::test]
+async fn what_came_by_itself_is_no_reason_to_overlook_an_input() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-parts.html", Launch::default()).await;
+    world.look().await;
+    world
+        .eval("room.innerHTML = '<form><label>Late <input id=late></label></form>'")
+        .await;
+    let on = world.id("Late").await;
+    let typed = json!({"on": on, "text": "now", "replace": true});
+    let said = changes(&world, "type_text", typed.clone()).await;
+    assert!(said.contains("the element is different"), "{said}");
+    let on = world.id("Knob").await;
+    for _ in 0..4 {
+        let press = json!({"on": on, "key": "ArrowRight"});
+        let said = changes(&world, "press_key", press).await;
+        assert!(said.contains("the element is different"), "{said}");
+    }
+    let unmoved = world
+        .act("press_key", json!({"on": on, "key": "ArrowUp"}))
+        .await;
+    assert_eq!(unmoved.verdict, ActionVerdict::NoEffect, "{}", unmoved.text);
+}
+
+#[tokio::test]
+async fn a_long_value_is_read_whole_and_a_secret_is_not() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-parts.html", Launch::default()).await;
+    let on = world.id("Long").await;
+    let read = world.act("extract", json!({"on": on})).await;
+    assert!(read.text.ends_with("the very end"), "{}", read.text);
+    assert_eq!(read.text.matches("word").count(), 200);
+    world
+        .eval("room.innerHTML = '<input type=password aria-label=Key value=hunter2>'")
+        .await;
+    let read = world
+        .act("extract", json!({"on": world.id("Key").await}))
+        .await;
+    assert!(!read.text.contains("hunter"), "{}", read.text);
+}
+
+#[tokio::test]
+async fn words_are_selected_and_a_caret_that_moves_is_a_change() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-parts.html", Launch::default()).await;
+    let words = json!({"text": "brown fox jumps over the"});
+    changes(&world, "select_text", words).await;
+    assert_eq!(
+        world.eval("chosen").await,
+        json!("brown fox jumps over the")
+    );
+    let none = world.act("select_text", json!({"text": "fox brown"})).await;
+    assert_eq!(none.verdict, ActionVerdict::Refused, "{}", none.text);
+    let on = world.id("Long").await;
+    changes(
+        &world,
+        "select_text",
+        json!({"on": on, "text": "the very end"}),
+    )
+    .await;
+    let selected = "long.value.slice(long.selectionStart, long.selectionEnd)";
+    assert_eq!(world.eval(selected).await, json!("the very end"));
+    changes(&world, "press_key", json!({"on": on, "key": "Home"})).await;
+    changes(&world, "click", json!({"on": on, "kind": "triple"})).await;
+    assert_eq!(
+        world.eval("long.selectionEnd - long.selectionStart").await,
+        world.eval("long.value.length").await
+    );
+}
+
+/// Items of a list that is sorted by dragging and cells of a grid can be named.
+#[tokio::test]
+async fn items_and_cells_are_for_clicks() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-parts.html", Launch::default()).await;
+    let view = world.look().await;
+    for (role, name) in [
+        ("listitem", "One"),
+        ("listitem", "Two"),
+        ("gridcell", "A1"),
+        ("gridcell", "B1"),
+    ] {
+        let is_it = |one: &&gyrus_contract::Element| one.role == role && one.name == name;
+        let found = view.elements.iter().find(is_it);
+        let states = &found.unwrap_or_else(|| panic!("{name}: {view:#?}")).states;
+        let is_used = states.contains(&gyrus_contract::ElementState::Clickable);
+        assert!(is_used, "{name}: {states:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_drag_goes_through_its_points_and_a_wait_takes_its_time() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-parts.html", Launch::default()).await;
+    let way = json!({"from": [520, 120], "via": [[600, 120], [600, 180]], "to": [520, 180]});
+    let done = world.act("drag", way).await;
+    assert!(!done.is_error, "{}", done.text);
+    let path = world.eval("path").await;
+    let path: Vec<[f64; 2]> = serde_json::from_value(path).unwrap();
+    let passes = |x: f64, y: f64| {
+        path.iter()
+            .any(|at| (at[0] - x).abs() < 2.0 && (at[1] - y).abs() < 2.0)
+    };
+    // The pad begins at 501, 101.
+    assert!(passes(99.0, 19.0) && passes(99.0, 79.0), "{path:?}");
+    assert!(!passes(19.0, 49.0), "{path:?}");
+    world
+        .eval("setTimeout(() => { room.textContent = 'early' }, 1)")
+        .await;
+    let before = std::time::Instant::now();
+    let waited = world.act("wait", json!({"seconds": 0.4})).await;
+    assert!(before.elapsed().as_millis() >= 400, "{}", waited.text);
+}
