@@ -45,6 +45,7 @@ impl Tools {
                     Touch::Evaluates(_) => "runs a check that you typed in the page",
                     Touch::Asks(_) => "asks you",
                     Touch::HandsOver(_) => "asks you to take over the browser",
+                    Touch::Serves(_) => "asks a server; what that does is not known",
                 })
                 .collect();
             let touches = if touches.is_empty() {
