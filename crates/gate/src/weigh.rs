@@ -157,7 +157,8 @@ impl Scales<'_> {
                 Weight::new(Risk::High, asks(what)).changes()
             }
             Reach::Elsewhere => {
-                let what = "which is not on this machine or not gyrus's; what it does is not known here";
+                let what =
+                    "which is not on this machine or not gyrus's; what it does is not known here";
                 Weight::new(Risk::High, asks(what))
             }
             Reach::Everything => {
@@ -165,7 +166,9 @@ impl Scales<'_> {
             }
         };
         if service.destructive {
-            weight.reason.push_str("; it says itself that this destroys");
+            weight
+                .reason
+                .push_str("; it says itself that this destroys");
             weight.contained = false;
             weight = weight.each_time();
         } else {

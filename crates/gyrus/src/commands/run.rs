@@ -12,6 +12,7 @@ use crate::{
     failure::Failure,
     flags::{ContextFlags, OutputFlags, RunFlags},
     given,
+    mcp::{Around, Connected},
     new_run::{self, Wish},
     organs::{self, Ground},
     stopped, terminal,
@@ -86,7 +87,17 @@ impl Run {
         };
         let store = home.store()?;
         let code = runtime.block_on(async {
-            let ready = whom.start(gyrus, &config, &store).await?;
+            let around = Around {
+                home: &home,
+                config: &config,
+                workspace: &new.workspace,
+                sandbox: self.flags.approvals.sandbox(),
+            };
+            // They get ready while the model is looked for.
+            let mut connected = Connected::start(&around)?;
+            let mut ready = whom.start(gyrus, &config, &store).await?;
+            ready.secrets.extend(connected.secrets());
+            let served = connected.tools().await?;
             let (live, ears) = ears();
             let screen = browser::Wish::of(new.screen.as_ref()).map(|wish| wish.browser(&home));
             let ground = Ground {
@@ -94,12 +105,13 @@ impl Run {
                 sandbox: self.flags.approvals.sandbox(),
                 agent: &new.agent,
                 screen: screen.as_ref(),
+                served: &served,
             };
             let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
             let on_ask = new.on_ask;
             let ready = kernel.create(new)?;
             let (output, ephemeral) = (&self.output, self.ephemeral);
-            Drive {
+            let drive = Drive {
                 gyrus,
                 store,
                 on_ask,
@@ -108,9 +120,10 @@ impl Run {
                 ephemeral,
                 ears,
                 screen,
-            }
-            .drive_and_leave(ready)
-            .await
+            };
+            let code = drive.drive_and_leave(ready).await;
+            connected.leave().await;
+            code
         });
         runtime.shutdown_background();
         code

@@ -10,8 +10,8 @@ use std::{
 
 use gyrus_contract::{
     ActionVerdict, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError,
-    Outlet, Probe, Purpose, Reach, Repeat, ResolvedCall, ResolvedCommand, Site, Tool, ToolOutput, Touch,
-    UnknownSecret,
+    Outlet, Probe, Purpose, Reach, Repeat, ResolvedCall, ResolvedCommand, Site, Tool, ToolOutput,
+    Touch, UnknownSecret,
 };
 use gyrus_journal::os::process::ProcessIdentity;
 
@@ -149,13 +149,11 @@ fn starts_processes(tool: &dyn Tool) -> bool {
 /// Whether files in the workspace may be others afterwards.
 pub(super) fn changes_the_workspace(tool: &dyn Tool) -> bool {
     let spec = tool.spec();
-    spec.touches
-        .iter()
-        .any(|touch| match touch {
-            Touch::Starts(_) | Touch::Writes(_) => true,
-            Touch::Serves(service) => service.reach != Reach::Elsewhere,
-            _ => false,
-        })
+    spec.touches.iter().any(|touch| match touch {
+        Touch::Starts(_) | Touch::Writes(_) => true,
+        Touch::Serves(service) => service.reach != Reach::Elsewhere,
+        _ => false,
+    })
 }
 
 pub(super) fn changes_the_world(tool: &dyn Tool) -> bool {
