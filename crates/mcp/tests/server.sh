@@ -10,6 +10,7 @@ tool() { printf '{"name":"%s","description":"%s","inputSchema":%s}' "$1" "$2" "$
 x() { head -c "$1" /dev/zero | tr '\0' x; }
 
 word=first
+[ -e word ] && word=$(<word)
 list() {
     local takes='{"type":"object","properties":{"message":{"type":"string"}},"required":["message"]}'
     local tools
