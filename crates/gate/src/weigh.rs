@@ -157,8 +157,7 @@ impl Scales<'_> {
                 Weight::new(Risk::High, asks(what)).changes()
             }
             Reach::Elsewhere => {
-                let what =
-                    "which is not on this machine or not gyrus's; what it does is not known here";
+                let what = "which gyrus neither runs nor contains; what it does is not known here";
                 Weight::new(Risk::High, asks(what))
             }
             Reach::Everything => {

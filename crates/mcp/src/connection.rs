@@ -118,9 +118,8 @@ impl Connection {
             connection.took = begun.elapsed();
             Ok(connection)
         };
-        let limit = START_LIMIT.as_secs();
         let opened = timeout(START_LIMIT, listed).await;
-        opened.unwrap_or_else(|_| Err(format!("it did not get ready within {limit} s")))
+        opened.unwrap_or_else(|_| Err(setup.too_slow(START_LIMIT)))
     }
 
     async fn started(setup: &Setup) -> Result<Self, String> {

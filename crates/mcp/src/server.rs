@@ -174,7 +174,7 @@ impl Servers {
                 Ok(Err(error)) => State::Missing(error.to_string()),
                 Err(_) => {
                     starting.abort();
-                    State::Missing(format!("it was not ready within {} s", limit.as_secs()))
+                    State::Missing(server.setup.too_slow(limit))
                 }
             };
             self.states.insert(server.setup.name.clone(), state);

@@ -42,6 +42,20 @@ pub struct Setup {
     pub pictures: ReadPicture,
 }
 
+impl Setup {
+    /// That it was not ready within `limit`, in words.
+    pub(crate) fn too_slow(&self, limit: Duration) -> String {
+        let network = match self.reach {
+            Reach::Workspace => {
+                "; if it waits for the network: it has none, but for hosts that are \
+                                 named for it"
+            }
+            Reach::Hosts | Reach::Elsewhere | Reach::Everything => "",
+        };
+        format!("it was not ready within {} s{network}", limit.as_secs())
+    }
+}
+
 /// How a server is had.
 #[derive(Clone)]
 pub enum Way {

@@ -66,7 +66,7 @@ impl Resume {
                 workspace: &before.started.workspace,
                 sandbox: self.changes.approvals.sandbox(),
             };
-            let connected = Connected::start(&around)?;
+            let mut connected = Connected::start(&around)?;
             let mut ready = model.start(gyrus, &config, &store).await?;
             ready.secrets.extend(connected.secrets());
             let served = connected.tools_of(&store, run)?;

@@ -167,18 +167,22 @@ impl Connected {
                 }
             }
         }
-        for note in self.notes.drain(..) {
-            put(&format!("{}\n", visible(&note)))?;
-        }
+        self.say()?;
         Ok(self.servers.tools())
+    }
+
+    fn say(&mut self) -> Result<(), Failure> {
+        let mut notes = self.notes.drain(..);
+        notes.try_for_each(|note| put(&format!("{}\n", visible(&note))))
     }
 
     /// The tools that a run began with, whether their servers are there yet or not.
     pub(crate) fn tools_of(
-        &self,
+        &mut self,
         store: &Store,
         run: RunId,
     ) -> Result<Vec<Arc<dyn Tool>>, Failure> {
+        self.say()?;
         Ok(self.servers.tools_as(pinned(store, run)?))
     }
 

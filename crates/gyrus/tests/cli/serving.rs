@@ -237,6 +237,8 @@ fn a_server_sees_little_and_can_change_less() {
     assert_eq!(result(&world), "state: ");
     assert!(world.work().join("made_by_server").exists());
     assert!(!world.work().join(".gyrus/made").exists());
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
+    assert!(!world.work().join("made_by_server").exists());
     // Of the environment it has what it needs and what was written for it; a secret is none to the
     // journal.
     let secret = "env = { SECRET = \"secret:MY_SECRET_KEY\" }\n";
@@ -373,11 +375,26 @@ fn a_projects_servers_need_a_yes_for_this_very_file() {
 
 #[test]
 fn a_run_cannot_allow_servers_for_its_project() {
-    let gyrus = env!("CARGO_BIN_EXE_gyrus");
-    let line = format!("{gyrus} mcp allow --content 00000000");
-    let world = world("shell", &format!("command = \"{line}\""), "");
+    let world = world("shell", "command = \"./allow\"", "");
     fs::write(world.work().join(".mcp.json"), PROJECT).unwrap();
-    world.run(&[]);
+    let said = world.gyrus(&["mcp", "allow"]).exits(2);
+    let content = said.err.rsplit("--content ").next().unwrap().trim();
+    let gyrus = env!("CARGO_BIN_EXE_gyrus");
+    let line = format!("#!/bin/sh\n{gyrus} mcp allow --content {content}\n");
+    let script = world.work().join("allow");
+    fs::write(&script, line).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&script, executable).unwrap();
+    world.run(&[]).exits(0).says("you have not allowed");
+    world.run(&[]).exits(0).says("you have not allowed");
+    // Neither where nothing contains the command.
+    let bare = ["--sandbox", "off", "--on-ask", "park"];
+    world.run(&bare).exits(5);
+    world.gyrus(&["approve", "last"]).exits(0);
+    world
+        .gyrus(&["resume", "last", "--sandbox", "off"])
+        .exits(0);
     let text = result(&world);
-    assert!(!text.contains("allowed, as long"), "{text}");
+    assert!(text.contains("a command of a run cannot"), "{text}");
+    world.run(&[]).exits(0).says("you have not allowed");
 }
