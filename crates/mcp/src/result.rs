@@ -40,11 +40,15 @@ pub(crate) fn output(answer: &Value, site: &dyn Site, pictures: ReadPicture) -> 
         });
     }
     let structured = &answer["structuredContent"];
-    // Most servers say the same as text, for clients that know nothing else.
+    // Most servers say the same as text, for clients that know nothing else: as JSON, or plainly.
     let said = |structured: &Value| {
-        texts
-            .iter()
-            .any(|text| serde_json::from_str::<Value>(text).is_ok_and(|said| said == *structured))
+        let plain = |value: &Value| texts.iter().any(|text| value == text.as_str());
+        structured
+            .as_object()
+            .is_some_and(|object| object.values().all(plain))
+            || texts.iter().any(|text| {
+                serde_json::from_str::<Value>(text).is_ok_and(|said| said == *structured)
+            })
     };
     if !structured.is_null() && !said(structured) {
         texts.push(structured.to_string());

@@ -89,10 +89,8 @@ impl Fork {
                 workspace,
                 sandbox: self.changes.approvals.sandbox(),
             };
-            let mut connected = Connected::start(&around)?;
-            let mut ready = model.start(gyrus, &config, &store).await?;
-            ready.secrets.extend(connected.secrets());
-            let served = connected.tools().await?;
+            let model = model.start(gyrus, &config, &store);
+            let (connected, ready, served) = Connected::beside(&around, model).await?;
             let (live, ears) = ears();
             let screen = wish.map(|wish| wish.browser(&home));
             let ground = Ground {
@@ -112,12 +110,11 @@ impl Fork {
             if self.in_place {
                 put(&said(forked.differences.as_deref()))?;
             }
-            let output = &self.output;
             let drive = Drive {
                 gyrus,
                 store,
                 on_ask,
-                output,
+                output: &self.output,
                 trace,
                 ephemeral: false,
                 ears,

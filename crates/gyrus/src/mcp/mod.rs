@@ -22,6 +22,7 @@ pub(crate) use self::{
 };
 use crate::{
     commands::settings, console::put, failure::Failure, keys::Keys, show::visible::visible,
+    whom::Ready,
 };
 
 /// How long a new run waits for its servers.
@@ -131,6 +132,18 @@ impl Connected {
             notes,
             _folders: folders,
         })
+    }
+
+    /// Starts the servers for a new run while its model is looked for. What is missing is said.
+    pub(crate) async fn beside(
+        around: &Around<'_>,
+        model: impl Future<Output = Result<Ready, Failure>>,
+    ) -> Result<(Self, Ready, Vec<Arc<dyn Tool>>), Failure> {
+        let mut connected = Self::start(around)?;
+        let mut ready = model.await?;
+        ready.secrets.extend(connected.secrets());
+        let tools = connected.tools().await?;
+        Ok((connected, ready, tools))
     }
 
     /// What they were given and no run may see.

@@ -398,3 +398,59 @@ fn a_run_cannot_allow_servers_for_its_project() {
     assert!(text.contains("a command of a run cannot"), "{text}");
     world.run(&[]).exits(0).says("you have not allowed");
 }
+
+/// The program of an official server, if it is installed (see the tests of the crate `gyrus-mcp`).
+fn official(name: &str) -> Option<String> {
+    let packages = "/../../target/mcp-servers/node_modules/@modelcontextprotocol";
+    let program = format!(
+        "{}{packages}/{name}/dist/index.js",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    if crate::support::works("node", &["--version"]) && Path::new(&program).is_file() {
+        return Some(program);
+    }
+    eprintln!("skipped: {name} is not installed, or node is not");
+    None
+}
+
+#[test]
+fn official_servers_work_in_a_run() {
+    let (Some(everything), Some(files)) =
+        (official("server-everything"), official("server-filesystem"))
+    else {
+        return;
+    };
+    let servers = format!(
+        "[mcp.every]\ncommand = \"node\"\nargs = [\"{everything}\"]\n\
+         [mcp.files]\ncommand = \"node\"\nargs = [\"{files}\", \".\"]\n"
+    );
+    let script = r#"
+[[reply]]
+calls = [
+    { tool = "every__get-sum", arguments = { a = 2, b = 3 } },
+    { tool = "every__get-tiny-image", arguments = {} },
+    { tool = "every__trigger-long-running-operation", arguments = { duration = 1, steps = 4 } },
+    { tool = "files__write_file", arguments = { path = "made.txt", content = "by a server" } },
+]
+[[reply]]
+calls = [{ tool = "files__read_text_file", arguments = { path = "made.txt" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
+"#;
+    let world = world("", "", &servers);
+    fs::write(world.path("script.toml"), script).unwrap();
+    // Writing is said to destroy, so only a rule lets it pass unasked.
+    let rule = "[[rule]]\ndecide = \"allow\"\nwhy = \"the task\"\ntool = \"files__*\"\n";
+    fs::write(world.path("home/policy.toml"), rule).unwrap();
+    world.run(&["--on-ask", "park"]).exits(0);
+    let results = results(&world);
+    let texts: Vec<_> = results.iter().map(|(_, text)| text.as_str()).collect();
+    assert!(texts[0].contains("2 and 3 is 5"), "{texts:?}");
+    assert!(texts[2].contains("completed"), "{texts:?}");
+    assert!(texts.contains(&"by a server"), "{texts:?}");
+    let pictures = |entry: &Entry| matches!(entry, Entry::ToolResulted(it) if it.images.len() == 1);
+    assert!(world.entries().iter().any(pictures));
+    assert_eq!(world.file("made.txt"), "by a server");
+    let replayed = world.gyrus(&["replay", "last"]).exits(0);
+    assert!(replayed.out.contains("0 differences"), "{}", replayed.out);
+}
