@@ -36,6 +36,12 @@ impl ServerSection {
         if !gyrus_mcp::is_server_name(name) {
             return Err("is no name; use a-z, 0-9 and -, at most 24 of them".to_owned());
         }
+        let is_no_host = |host: &&String| host.is_empty() || host.contains(['/', ':', ' ']);
+        if let Some(wrong) = self.network.iter().find(is_no_host) {
+            return Err(format!(
+                "names `{wrong}` in network; name hosts alone, such as registry.npmjs.org"
+            ));
+        }
         let of_program = !self.args.is_empty() || !self.env.is_empty() || !self.network.is_empty();
         match (&self.command, &self.url) {
             (None, None) => Err("needs a command or a url".to_owned()),
@@ -152,6 +158,8 @@ mod tests {
         assert!(check("A", "command = \"x\"").contains("is no name"));
         assert!(check("a__b", "command = \"x\"").contains("is no name"));
         assert!(check("a", "").contains("needs a command or a url"));
+        let network = "command = \"x\"\nnetwork = [\"a.example\", \"https://b.example\"]";
+        assert!(check("a", network).contains("names `https://b.example` in network"));
         assert!(check("a", "command = \"x\"\nurl = \"y\"").contains("only be one"));
         assert!(check("a", "command = \"\"").contains("empty command"));
         assert!(check("a", "url = \"x\"\nargs = [\"y\"]").contains("only a command"));

@@ -279,6 +279,23 @@ fn forever() -> (World, Running) {
     (world, running)
 }
 
+/// Waits for the server's end: its keeper sees that gyrus is gone, and kills.
+fn is_gone(world: &World) {
+    let waiting = std::time::Instant::now();
+    while alive(world) > 0 {
+        assert!(waiting.elapsed() < crate::support::PATIENCE, "it lives on");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_stop_ends_servers_too() {
+    let (world, running) = forever();
+    world.gyrus(&["stop", "--all"]).exits(0);
+    is_gone(&world);
+    assert_eq!(running.end().code, None);
+}
+
 #[test]
 fn an_interrupted_call_is_cancelled() {
     let (world, mut running) = forever();
@@ -298,12 +315,7 @@ fn a_server_dies_with_gyrus_and_its_call_is_not_repeated() {
     assert_ne!(alive(&world), 0);
     running.signal(Signal::KILL);
     assert_eq!(running.end().code, None);
-    // Its keeper sees that gyrus is gone, and kills.
-    let waiting = std::time::Instant::now();
-    while alive(&world) > 0 {
-        assert!(waiting.elapsed() < crate::support::PATIENCE, "it lives on");
-        std::thread::yield_now();
-    }
+    is_gone(&world);
     fs::remove_file(world.work().join("forever")).unwrap();
     world.gyrus(&["resume", "last"]).exits(0);
     let results = results(&world);
