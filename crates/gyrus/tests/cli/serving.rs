@@ -1,10 +1,16 @@
 //! Tools of servers: configured, judged, called, taken up again, and not trusted.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::Path,
+};
 
 use gyrus_contract::Risk;
 use gyrus_kernel::{Entry, Settled};
 use rustix::process::Signal;
+use serde_json::{Value, json};
 
 use crate::support::{Running, World, read};
 
@@ -465,4 +471,82 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
     assert_eq!(world.file("made.txt"), "by a server");
     let replayed = world.gyrus(&["replay", "last"]).exits(0);
     assert!(replayed.out.contains("0 differences"), "{}", replayed.out);
+}
+
+/// A server at an address, with one tool that says which key it was sent. Ends with the tests.
+fn at_an_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/mcp", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // Whoever hangs up has what they wanted.
+            let _ = answer_one(stream);
+        }
+    });
+    address
+}
+
+fn answer_one(mut stream: TcpStream) -> std::io::Result<()> {
+    let mut lines = BufReader::new(stream.try_clone()?);
+    let (mut length, mut key) = (0, String::new());
+    loop {
+        let mut line = String::new();
+        lines.read_line(&mut line)?;
+        let Some((name, value)) = line.trim().split_once(": ") else {
+            if line.trim().is_empty() {
+                break;
+            }
+            continue;
+        };
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => length = value.parse().unwrap_or(0),
+            "x-key" => key = value.to_owned(),
+            _ => {}
+        }
+    }
+    let mut body = vec![0; length];
+    lines.read_exact(&mut body)?;
+    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let result = match message["method"].as_str() {
+        Some("initialize") => json!({
+            "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "far", "version": "1"},
+        }),
+        Some("tools/list") => {
+            json!({"tools": [{"name": "key", "inputSchema": {"type": "object"}}]})
+        }
+        _ => json!({"content": [{"type": "text", "text": format!("the key is {key}")}]}),
+    };
+    let (status, reply) = match message.get("id") {
+        Some(id) => (
+            "200 OK",
+            json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string(),
+        ),
+        None => ("202 Accepted", String::new()),
+    };
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n{reply}",
+        reply.len()
+    )
+}
+
+#[test]
+fn a_server_at_an_address_is_asked_about_and_gets_its_key() {
+    let url = at_an_address();
+    let far = format!(
+        "[mcp.far]\nurl = \"{url}\"\nheaders = {{ x-key = \"secret:FAR_KEY\" }}\n\
+         [keys]\nFAR_KEY = {{ command = \"echo hunter2hunter2\" }}\n"
+    );
+    let world = world("far__key", "", &far);
+    let said = world.run(&["--on-ask", "park"]).exits(5);
+    assert!(
+        said.err.contains("which gyrus neither runs nor contains"),
+        "{}",
+        said.err
+    );
+    world.gyrus(&["approve", "last"]).exits(0);
+    world.gyrus(&["resume", "last"]).exits(0);
+    assert_eq!(result(&world), "the key is ⟦secret:FAR_KEY⟧");
 }
