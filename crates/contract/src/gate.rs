@@ -206,7 +206,9 @@ impl fmt::Display for Grant {
             Grant::Service { tool, .. } => {
                 write!(f, "every call of `{tool}`, as its server describes it now")
             }
-            Grant::Servers { .. } => f.write_str("starting the servers of `.mcp.json`, as it is now"),
+            Grant::Servers { .. } => {
+                f.write_str("starting the servers of `.mcp.json`, as it is now")
+            }
         }
     }
 }
