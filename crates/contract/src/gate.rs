@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Aim, CommandReading, Containment, RunId, ToolCall, ToolSpec};
+use crate::{Aim, CommandReading, Containment, Digest, RunId, ToolCall, ToolSpec};
 
 /// How bad a call could be. Ordered: the higher wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -178,6 +178,18 @@ pub enum Grant {
         /// Its name.
         tool: String,
     },
+    /// Every call of this tool of a server, for as long as the server says the same of it.
+    Service {
+        /// Its name.
+        tool: String,
+        /// Of what the server says.
+        definition: Digest,
+    },
+    /// Starting the servers that a project's file names. Not asked about by a run.
+    Servers {
+        /// Of the file's content.
+        content: Digest,
+    },
 }
 
 impl fmt::Display for Grant {
@@ -191,6 +203,12 @@ impl fmt::Display for Grant {
             Grant::Reads { path } => write!(f, "reading {}", path.display()),
             Grant::Writes { path } => write!(f, "changing {}", path.display()),
             Grant::Tool { tool } => write!(f, "every call of `{tool}`"),
+            Grant::Service { tool, .. } => {
+                write!(f, "every call of `{tool}`, as its server describes it now")
+            }
+            Grant::Servers { .. } => {
+                f.write_str("starting the servers of `.mcp.json`, as it is now")
+            }
         }
     }
 }

@@ -51,7 +51,8 @@ pub use screen::{
 pub use text::{Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};
 pub use tool::{
-    Artifact, Cleared, Probe, Repeat, Site, Tool, ToolOutput, ToolSpec, Touch, UnknownSecret,
+    Artifact, Cleared, Probe, Reach, Repeat, Service, Site, Tool, ToolOutput, ToolSpec, Touch,
+    UnknownSecret,
 };
 
 /// What an `async` method of an object-safe trait returns: boxed, and movable between threads.

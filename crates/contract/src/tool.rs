@@ -50,6 +50,38 @@ pub enum Touch {
     /// Asks a person to take the screen over, for the reason in this argument; their words are the
     /// result.
     HandsOver(String),
+    /// Asks a server that is none of gyrus's own; what it does then is not known here.
+    Serves(Service),
+}
+
+/// A tool of a server that the person, or a project with their leave, connected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Service {
+    /// The server, as the configuration names it.
+    pub server: String,
+    /// The tool, as the server names it: any text.
+    pub tool: String,
+    /// What the server can reach.
+    pub reach: Reach,
+    /// The server says of the tool that it destroys. That it says the contrary counts for nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub destructive: bool,
+    /// Of all that the server says of the tool.
+    pub definition: Digest,
+}
+
+/// What a server can reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// It runs in the sandbox, without a network.
+    Workspace,
+    /// It runs in the sandbox, and reaches the hosts that the person named.
+    Hosts,
+    /// It runs somewhere else, and reaches whatever is there.
+    Elsewhere,
+    /// It runs here, and nothing contains it.
+    Everything,
 }
 
 /// What may be done with a call whose outcome was lost in a crash.
@@ -121,6 +153,9 @@ pub trait Site: Send + Sync {
     /// # Errors
     /// In words, when the store cannot take it.
     fn keep(&self, bytes: &[u8]) -> Result<BlobId, String>;
+
+    /// Tells whoever watches how far the call is. Bounded by the tool, never stored.
+    fn tell(&self, _words: &str) {}
 
     /// Runs a command under the run's keeper and waits for its whole process tree to be gone.
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>>;
@@ -198,6 +233,15 @@ pub trait Tool: Send + Sync {
     /// must leave nothing running (the site's keeper sees to processes).
     fn call<'a>(&'a self, call: Cleared<ResolvedCall>, site: &'a dyn Site)
     -> Boxed<'a, ToolOutput>;
+
+    /// Checks the arguments before anybody judges the call or is asked about it; nothing is looked
+    /// up. The words of an error are for the model.
+    ///
+    /// # Errors
+    /// When the call cannot succeed like this.
+    fn check(&self, _arguments: &Value) -> Result<(), Unresolvable> {
+        Ok(())
+    }
 
     /// For [`Touch::Screen`]: measures what the call would touch there, changing nothing. What it
     /// finds is judged, and [`Tool::call`] refuses if it has changed by then.

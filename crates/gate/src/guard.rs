@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_contract::{CommandReading, Containment, Does};
+use gyrus_contract::{CommandFact, CommandReading, Containment, Does};
 
 use crate::{
     shell,
@@ -69,6 +69,20 @@ pub(crate) fn protect(workspace: &Path, reading: &CommandReading, containment: &
             .read_only
             .extend(kept.filter(|path| is_real(path)));
     }
+}
+
+/// As for code that a line runs: for a program of which nothing is read.
+pub fn protect_from_code(workspace: &Path, containment: &mut Containment) {
+    let code = CommandFact {
+        does: Does::RunsCode,
+        part: String::new(),
+        why: String::new(),
+    };
+    let reading = CommandReading {
+        facts: vec![code],
+        ..CommandReading::default()
+    };
+    protect(workspace, &reading, containment);
 }
 
 /// The `.git` of the workspace and of folders one and two below it.

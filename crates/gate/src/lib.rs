@@ -28,6 +28,7 @@ pub mod oracle;
 const SECRETS: &str = include_str!("secrets.txt");
 
 pub use self::{
+    guard::protect_from_code,
     warden::{Contain, House, Warden},
     workspace::{WorkspaceError, check_workspace, is_throwaway},
 };

@@ -43,7 +43,7 @@ pub(crate) fn call(
             | Touch::HandsOver(argument) => {
                 text(&arguments, argument)?;
             }
-            Touch::Clipboard | Touch::Screen | Touch::Evaluates(_) => {}
+            Touch::Clipboard | Touch::Screen | Touch::Evaluates(_) | Touch::Serves(_) => {}
             Touch::Reads(argument) | Touch::Writes(argument) => {
                 let writes = matches!(touch, Touch::Writes(_));
                 let given = text(&arguments, argument)?;

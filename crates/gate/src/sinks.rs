@@ -47,7 +47,9 @@ pub(crate) fn vouched(host: &str, under: &Judgement<'_>, standing: &[Grant]) -> 
         | Grant::Origin { .. }
         | Grant::Reads { .. }
         | Grant::Writes { .. }
-        | Grant::Tool { .. } => false,
+        | Grant::Tool { .. }
+        | Grant::Service { .. }
+        | Grant::Servers { .. } => false,
     };
     if under.grants.iter().chain(standing).any(granted) {
         return Some(format!("you allowed connections to {host}"));

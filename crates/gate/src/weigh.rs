@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gyrus_contract::{
-    CommandFact, Does, Grant, Judgement, ResolvedCall, ResolvedCommand, Risk, Touch,
+    CommandFact, Does, Grant, Judgement, Reach, ResolvedCall, ResolvedCommand, Risk, Service, Touch,
 };
 
 use serde_json::Value;
@@ -126,6 +126,7 @@ impl Scales<'_> {
             }
             Touch::Asks(_) => Weight::safe("asks you a question"),
             Touch::HandsOver(_) => Weight::safe("asks you to take over the browser"),
+            Touch::Serves(service) => return self.service(service),
             Touch::Reads(argument) => match call.paths.get(argument) {
                 Some(path) => self.reads(&path.real),
                 None => not_looked_up(argument),
@@ -140,6 +141,47 @@ impl Scales<'_> {
                 None => not_looked_up(argument),
             },
         }]
+    }
+
+    /// What a server does is not known here, whatever it says of itself.
+    fn service(&self, service: &Service) -> Vec<Weight> {
+        let server = &service.server;
+        let asks = |reaches: &str| format!("asks the server `{server}`, {reaches}");
+        let mut weight = match service.reach {
+            Reach::Workspace => {
+                let what = "which can change the workspace; what it does is not known here";
+                Weight::new(Risk::High, asks(what)).contained().changes()
+            }
+            Reach::Hosts => {
+                let what = "which can change the workspace and reaches hosts that you named for it";
+                Weight::new(Risk::High, asks(what)).changes()
+            }
+            Reach::Elsewhere => {
+                let what = "which gyrus neither runs nor contains; what it does is not known here";
+                Weight::new(Risk::High, asks(what))
+            }
+            Reach::Everything => {
+                return vec![Weight::critical(asks("and nothing contains what it does"))];
+            }
+        };
+        if service.destructive {
+            weight
+                .reason
+                .push_str("; it says itself that this destroys");
+            weight.contained = false;
+            weight = weight.each_time();
+        } else {
+            weight = weight.unless(Grant::Service {
+                tool: self.call.tool.clone(),
+                definition: service.definition,
+            });
+        }
+        let mut weights = vec![weight];
+        if uses_secret(&self.call.arguments) {
+            let what = format!("hands a secret, which is kept from the model, to `{server}`");
+            weights.push(Weight::critical(what));
+        }
+        weights
     }
 
     fn reads(&self, path: &Path) -> Weight {

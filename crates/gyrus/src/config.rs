@@ -13,7 +13,7 @@ use serde::{
     de::{DeserializeOwned, Error},
 };
 
-use crate::{failure::Failure, keys::Source, time::parse_duration};
+use crate::{failure::Failure, keys::Source, mcp::ServerSection, time::parse_duration};
 
 /// `config.toml`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -42,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) limits: LimitsSection,
     /// How a person is asked.
     pub(crate) approvals: ApprovalsSection,
+    /// Servers whose tools runs have, by name.
+    pub(crate) mcp: BTreeMap<String, ServerSection>,
 }
 
 /// The section `[approvals]`.
@@ -167,7 +169,9 @@ fn mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Mode>, D::E
     Ok(Some(mode))
 }
 
-fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+pub(crate) fn milliseconds<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<u64>, D::Error> {
     let duration = parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)?;
     Ok(u64::try_from(duration.as_millis()).ok())
 }

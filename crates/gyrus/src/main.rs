@@ -25,6 +25,7 @@ mod laid_down;
 mod todays_policy;
 mod sandbox;
 mod browser;
+mod mcp;
 mod takeover;
 mod prompt;
 mod select;

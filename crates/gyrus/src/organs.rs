@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use gyrus_contract::{Gate, Screen};
+use gyrus_contract::{Gate, Screen, Tool};
 use gyrus_gate::{House, Warden};
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, Live, Only, Organs, Pins};
@@ -29,7 +29,12 @@ use crate::{
 const AUTO: &str = "auto";
 
 /// A kernel over the home's journals that asks nobody: for reading and replaying.
-pub(crate) fn silent_kernel(home: &Home, store: Store) -> Result<Kernel, Failure> {
+/// `served` are the tools of servers that its runs had.
+pub(crate) fn silent_kernel(
+    home: &Home,
+    store: Store,
+    served: &[Arc<dyn Tool>],
+) -> Result<Kernel, Failure> {
     let nobody = Ready {
         router: Arc::new(Only(Arc::new(NoModel))),
         assessor: None,
@@ -40,7 +45,7 @@ pub(crate) fn silent_kernel(home: &Home, store: Store) -> Result<Kernel, Failure
     let screen = browser::Wish::default().browser(home);
     Ok(Kernel::new(
         store,
-        organs(home, nobody, gate, Some(&screen))?,
+        organs(home, nobody, gate, Some(&screen), served)?,
     ))
 }
 
@@ -55,6 +60,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) agent: &'a str,
     /// What they look at.
     pub(crate) screen: Option<&'a Arc<Browser>>,
+    /// The tools of servers that they have.
+    pub(crate) served: &'a [Arc<dyn Tool>],
 }
 
 /// A kernel over the home's journals for runs on `ground`. `live` hears its models while they
@@ -68,7 +75,7 @@ pub(crate) fn kernel(
 ) -> Result<Kernel, Failure> {
     let workspace = ground.workspace;
     let gate = TodaysPolicy::over(home, workspace, || warden(home, &store, ground))?;
-    let mut organs = organs(home, whom, Arc::new(gate), ground.screen)?;
+    let mut organs = organs(home, whom, Arc::new(gate), ground.screen, ground.served)?;
     organs.live = Some(live);
     organs.questions_last = Config::read(&home.config)?.approvals.expires();
     Ok(Kernel::new(store, organs))
@@ -103,6 +110,7 @@ fn organs(
     whom: Ready,
     gate: Arc<dyn Gate>,
     screen: Option<&Arc<Browser>>,
+    served: &[Arc<dyn Tool>],
 ) -> Result<Organs, Failure> {
     let registry = Registry::builtin();
     let mut tools: Vec<_> = registry
@@ -115,6 +123,7 @@ fn organs(
             .into_iter()
             .flat_map(|browser| gyrus_screen::tools(browser)),
     );
+    tools.extend(served.iter().cloned());
     let redactor = Arc::new(home.redactor(whom.secrets)?);
     let mut organs = Organs::new(whom.router, tools, gate, redactor, gyrus_loops::factory());
     organs.assessor = whom.assessor;

@@ -102,12 +102,15 @@ pub(crate) fn contain(home: &Home) -> Arc<Contain> {
     let proven = OnceLock::new();
     Arc::new(move |run: RunId, workspace: &Path| {
         let held = proven.get_or_init(|| holds(&home)).clone();
-        held.and_then(|()| plan(&home, run, workspace))
+        held.and_then(|()| {
+            let folder = home.state.join("sandbox").join(run.to_string());
+            plan(&home, &folder, workspace)
+        })
     })
 }
 
 /// Whether the sandbox holds on this machine; in words why not.
-fn holds(home: &Home) -> Result<(), String> {
+pub(crate) fn holds(home: &Home) -> Result<(), String> {
     let proof = proof(home)?;
     let broken: Vec<_> = NEEDED
         .into_iter()
@@ -121,8 +124,9 @@ fn holds(home: &Home) -> Result<(), String> {
     }
 }
 
-fn plan(home: &Home, run: RunId, workspace: &Path) -> Result<Containment, String> {
-    let folder = home.state.join("sandbox").join(run.to_string());
+/// What contains whatever has `folder`, of gyrus's own, for its temporary files and its changes of
+/// shared caches.
+pub(crate) fn plan(home: &Home, folder: &Path, workspace: &Path) -> Result<Containment, String> {
     let (temporary, changes) = (folder.join("tmp"), folder.join("caches"));
     for made in [&temporary, &changes] {
         fs::create_dir_all(made)

@@ -77,6 +77,7 @@ impl Kernel {
                 items: memory.iter().map(store).collect::<Result<_, _>>()?,
             },
             workspace: workspace.clone(),
+            served: self.organs().pin_served(&log)?,
             model: self.organs().router.name().to_owned(),
             settings: settings.clone(),
             parent: None,

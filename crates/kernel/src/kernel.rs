@@ -107,6 +107,17 @@ impl Organs {
         }
     }
 
+    /// Stores the specifications of tools that servers have, if there are any.
+    pub(crate) fn pin_served(&self, log: &Log) -> Result<Option<Inline<Vec<Arc<ToolSpec>>>>, Stop> {
+        let is_served = |touch: &Touch| matches!(touch, Touch::Serves(_));
+        let mut served = self.specs.clone();
+        served.retain(|spec| spec.touches.iter().any(is_served));
+        match served.is_empty() {
+            true => Ok(None),
+            false => Inline::store(&served, log).map(Some),
+        }
+    }
+
     pub(crate) fn start_keeper(&self) -> Result<Keeper, KeeperError> {
         match &self.keeper_program {
             Some(program) => Keeper::with_program(program),
@@ -333,7 +344,10 @@ impl Kernel {
             .into_iter()
             .map(|given| store_given(given, redactor, &log))
             .collect::<Result<_, _>>()?;
+        let served = self.organs().pin_served(&log)?;
+        // What servers say of their tools stands in every prompt.
         let exposed = new.exposed
+            || served.is_some()
             || !goal.origin.is_trusted()
             || context.iter().any(is_untrusted)
             || before.as_ref().is_some_and(|before| before.exposed);
@@ -368,6 +382,7 @@ impl Kernel {
                 pins: self.pins(&*cognitive_loop, &new.pins),
             },
             tools: self.organs().tools.keys().cloned().collect(),
+            served,
             model: self.organs().router.name().to_owned(),
             parent: new.parent,
             forked_from: None,

@@ -35,6 +35,8 @@ pub enum Said {
     Thinking(String),
     /// A tool is going to be called.
     Tool(String),
+    /// How far a call of a tool is.
+    Progress(String),
     /// The reply is over, or was given up.
     Ended,
 }

@@ -5,7 +5,7 @@ use crate::repository::{Dependency, Package};
 
 /// Each crate with the crates of this workspace that it may depend on, also for its tests and its
 /// build. A crate that is not here has no floor yet.
-const FLOORS: [(&str, &[&str]); 15] = [
+const FLOORS: [(&str, &[&str]); 16] = [
     ("gyrus-contract", &[]),
     ("gyrus-journal", &["gyrus-contract"]),
     ("gyrus-kernel", &["gyrus-contract", "gyrus-journal"]),
@@ -14,6 +14,7 @@ const FLOORS: [(&str, &[&str]); 15] = [
     ("gyrus-tools", ORGAN),
     ("gyrus-gate", ORGAN),
     ("gyrus-screen", ORGAN),
+    ("gyrus-mcp", ORGAN),
     ("gyrus-sites", &[]),
     ("gyrus-memory", ORGAN),
     ("gyrus-skills", ORGAN),

@@ -20,6 +20,7 @@ use crate::{
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
     home::Home,
+    mcp::{Around, Connected},
     organs::{self, Ground},
     own_child,
     select::{self, short},
@@ -74,21 +75,30 @@ impl Fork {
         wish.as_ref().map_or(Ok(()), browser::Wish::warn)?;
         let runtime = drive::runtime()?;
         let code = runtime.block_on(async {
-            let ready = model.start(gyrus, &config, &store).await?;
-            let (live, ears) = ears();
             let into = match &self.workdir {
                 Some(folder) => ForkInto::Folder(new_folder(&home, folder)?),
                 None => ForkInto::InPlace,
             };
+            let workspace = match &into {
+                ForkInto::Folder(folder) => folder,
+                ForkInto::InPlace => &before.started.workspace,
+            };
+            let around = Around {
+                home: &home,
+                config: &config,
+                workspace,
+                sandbox: self.changes.approvals.sandbox(),
+            };
+            let model = model.start(gyrus, &config, &store);
+            let (connected, ready, served) = Connected::beside(&around, model).await?;
+            let (live, ears) = ears();
             let screen = wish.map(|wish| wish.browser(&home));
             let ground = Ground {
-                workspace: match &into {
-                    ForkInto::Folder(folder) => folder,
-                    ForkInto::InPlace => &before.started.workspace,
-                },
+                workspace,
                 sandbox: self.changes.approvals.sandbox(),
                 agent: &before.started.agent,
                 screen: screen.as_ref(),
+                served: &served,
             };
             let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
             let forked = kernel.fork(run, self.at, into, changes)?;
@@ -100,18 +110,19 @@ impl Fork {
             if self.in_place {
                 put(&said(forked.differences.as_deref()))?;
             }
-            let output = &self.output;
             let drive = Drive {
                 gyrus,
                 store,
                 on_ask,
-                output,
+                output: &self.output,
                 trace,
                 ephemeral: false,
                 ears,
                 screen,
             };
-            drive.drive_and_leave(forked.ready).await
+            let code = drive.drive_and_leave(forked.ready).await;
+            connected.leave().await;
+            code
         });
         runtime.shutdown_background();
         code

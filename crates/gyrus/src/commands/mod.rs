@@ -24,6 +24,7 @@ mod setup;
 mod fork;
 mod undo;
 mod tools;
+mod mcp;
 mod doctor;
 mod demo;
 mod eval;
@@ -81,6 +82,7 @@ commands! {
     Setup(setup::Setup),
     Models(models::Models),
     Tools(tools::Tools),
+    Mcp(mcp::Mcp),
     Doctor(doctor::Doctor),
     Demo(demo::Demo),
     Eval(eval::Eval),

@@ -127,6 +127,7 @@ impl Explain {
         let workspace = workspace(&home, self.workdir.as_deref())?;
         let store = home.store()?;
         let ground = Ground {
+            served: &[],
             workspace: &workspace,
             sandbox: self.sandbox.unwrap_or(self.approve.sandbox()),
             agent: &self.agent,

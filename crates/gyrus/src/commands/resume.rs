@@ -11,6 +11,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
+    mcp::{Around, Connected},
     organs::{self, Ground},
     own_child, select, stopped, terminal,
     trace_file::For,
@@ -59,7 +60,16 @@ impl Resume {
         };
         let runtime = drive::runtime()?;
         let code = runtime.block_on(async {
-            let ready = model.start(gyrus, &config, &store).await?;
+            let around = Around {
+                home: &home,
+                config: &config,
+                workspace: &before.started.workspace,
+                sandbox: self.changes.approvals.sandbox(),
+            };
+            let mut connected = Connected::start(&around)?;
+            let mut ready = model.start(gyrus, &config, &store).await?;
+            ready.secrets.extend(connected.secrets());
+            let served = connected.tools_of(&store, run)?;
             let (live, ears) = ears();
             let screen = wish.map(|wish| wish.browser(&home));
             let ground = Ground {
@@ -67,6 +77,7 @@ impl Resume {
                 sandbox: self.changes.approvals.sandbox(),
                 agent: &before.started.agent,
                 screen: screen.as_ref(),
+                served: &served,
             };
             let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
             let ready = kernel.take(run, how, changes)?;
@@ -81,7 +92,9 @@ impl Resume {
                 ears,
                 screen,
             };
-            drive.drive_and_leave(ready).await
+            let code = drive.drive_and_leave(ready).await;
+            connected.leave().await;
+            code
         });
         runtime.shutdown_background();
         code

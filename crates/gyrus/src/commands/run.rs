@@ -4,18 +4,22 @@ use std::io::{self, Read};
 
 use clap::Args;
 use gyrus_contract::{Origin, Text};
+use gyrus_kernel::NewRun;
 
 use crate::{
     Gyrus, browser,
+    config::Config,
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
     flags::{ContextFlags, OutputFlags, RunFlags},
     given,
+    home::Home,
+    mcp::{Around, Connected},
     new_run::{self, Wish},
     organs::{self, Ground},
     stopped, terminal,
-    trace_file::For,
+    trace_file::{For, TraceFile},
     watching::ears,
     whom::Whom,
 };
@@ -47,6 +51,14 @@ pub(crate) struct Run {
     context: ContextFlags,
     #[command(flatten)]
     output: OutputFlags,
+}
+
+/// What a run is created with.
+struct Parts<'a> {
+    gyrus: &'a Gyrus,
+    home: &'a Home,
+    config: &'a Config,
+    whom: &'a Whom,
 }
 
 impl Run {
@@ -84,35 +96,63 @@ impl Run {
         } else {
             (home, None)
         };
-        let store = home.store()?;
-        let code = runtime.block_on(async {
-            let ready = whom.start(gyrus, &config, &store).await?;
-            let (live, ears) = ears();
-            let screen = browser::Wish::of(new.screen.as_ref()).map(|wish| wish.browser(&home));
-            let ground = Ground {
-                workspace: &new.workspace,
-                sandbox: self.flags.approvals.sandbox(),
-                agent: &new.agent,
-                screen: screen.as_ref(),
-            };
-            let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
-            let on_ask = new.on_ask;
-            let ready = kernel.create(new)?;
-            let (output, ephemeral) = (&self.output, self.ephemeral);
-            Drive {
-                gyrus,
-                store,
-                on_ask,
-                output,
-                trace,
-                ephemeral,
-                ears,
-                screen,
-            }
-            .drive_and_leave(ready)
-            .await
-        });
+        let parts = Parts {
+            gyrus,
+            home: &home,
+            config: &config,
+            whom: &whom,
+        };
+        let code = runtime.block_on(self.drive(parts, new, trace));
         runtime.shutdown_background();
+        code
+    }
+
+    /// Creates the run and drives it.
+    async fn drive(
+        &self,
+        parts: Parts<'_>,
+        new: NewRun,
+        trace: Option<TraceFile>,
+    ) -> Result<Code, Failure> {
+        let Parts {
+            gyrus,
+            home,
+            config,
+            whom,
+        } = parts;
+        let store = home.store()?;
+        let around = Around {
+            home,
+            config,
+            workspace: &new.workspace,
+            sandbox: self.flags.approvals.sandbox(),
+        };
+        let model = whom.start(gyrus, config, &store);
+        let (connected, ready, served) = Connected::beside(&around, model).await?;
+        let (live, ears) = ears();
+        let screen = browser::Wish::of(new.screen.as_ref()).map(|wish| wish.browser(home));
+        let ground = Ground {
+            workspace: &new.workspace,
+            sandbox: self.flags.approvals.sandbox(),
+            agent: &new.agent,
+            screen: screen.as_ref(),
+            served: &served,
+        };
+        let kernel = organs::kernel(home, store.clone(), ready, live, ground)?;
+        let on_ask = new.on_ask;
+        let ready = kernel.create(new)?;
+        let drive = Drive {
+            gyrus,
+            store,
+            on_ask,
+            output: &self.output,
+            trace,
+            ephemeral: self.ephemeral,
+            ears,
+            screen,
+        };
+        let code = drive.drive_and_leave(ready).await;
+        connected.leave().await;
         code
     }
 

@@ -1,15 +1,22 @@
 //! `gyrus tools`
 
-use std::io::{Write, stdout};
+use std::{
+    io::{Write, stdout},
+    sync::Arc,
+};
 
 use clap::Args;
-use gyrus_contract::{Repeat, Touch};
+use gyrus_contract::{Repeat, ToolSpec, Touch};
 use gyrus_tools::Registry;
 
 use crate::{
-    Gyrus, browser,
+    Gyrus, browser, drive,
     exit::Code,
     failure::Failure,
+    flags::SandboxWord,
+    home::Home,
+    mcp::{Around, Connected},
+    new_run,
     show::{
         paint::{Paint, Painter},
         visible,
@@ -27,10 +34,12 @@ impl Tools {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let mut out = stdout().lock();
         let painter = Painter::new(&out, gyrus.environment.plain);
-        let screen = browser::Wish::default().browser(&gyrus.home()?);
+        let home = gyrus.home()?;
+        let screen = browser::Wish::default().browser(&home);
         let of_screen = gyrus_screen::tools(&screen);
         let mut specs = Registry::builtin().specs();
         specs.extend(of_screen.iter().map(|tool| tool.spec().clone().into()));
+        specs.extend(served(gyrus, &home)?);
         for spec in specs {
             let touches: Vec<&str> = spec
                 .touches
@@ -45,6 +54,7 @@ impl Tools {
                     Touch::Evaluates(_) => "runs a check that you typed in the page",
                     Touch::Asks(_) => "asks you",
                     Touch::HandsOver(_) => "asks you to take over the browser",
+                    Touch::Serves(_) => "asks a server; what that does is not known",
                 })
                 .collect();
             let touches = if touches.is_empty() {
@@ -69,4 +79,26 @@ impl Tools {
         }
         Ok(Code::Reached)
     }
+}
+
+/// The tools of the servers of this folder.
+fn served(gyrus: &Gyrus, home: &Home) -> Result<Vec<Arc<ToolSpec>>, Failure> {
+    let workspace = match new_run::workspace(home, None) {
+        Ok(workspace) => workspace,
+        // Where no run can work, none has tools of servers.
+        Err(_) => return Ok(Vec::new()),
+    };
+    let config = gyrus.config()?;
+    drive::runtime()?.block_on(async {
+        let mut connected = Connected::start(&Around {
+            home,
+            config: &config,
+            workspace: &workspace,
+            sandbox: SandboxWord::On,
+        })?;
+        let tools = connected.tools().await?;
+        connected.leave().await;
+        let specs = tools.iter().map(|tool| tool.spec().clone().into());
+        Ok(specs.collect())
+    })
 }

@@ -29,6 +29,7 @@ use crate::{
     flags::{OutputFlags, RunFlags},
     given,
     home::Home,
+    mcp::{Around, Connected},
     new_run::{self, Wish},
     organs::{self, Ground},
     select::short,
@@ -50,6 +51,8 @@ struct Prompt<'a> {
     whom: Option<Whom>,
     /// The browser of the session; pages stay open from one goal to the next.
     screen: Option<Arc<Browser>>,
+    /// The servers of the session, started when they are needed first.
+    connected: Option<Connected>,
     /// What comes with the next goal.
     context: Vec<Given>,
     /// The last run of the session.
@@ -72,6 +75,7 @@ pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
         config,
         store,
         flags,
+        connected: None,
         context: Vec::new(),
         last: None,
     };
@@ -92,6 +96,9 @@ pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
     }
     if let Some(screen) = &prompt.screen {
         prompt.runtime.block_on(screen.leave());
+    }
+    if let Some(connected) = prompt.connected.take() {
+        prompt.runtime.block_on(connected.leave());
     }
     prompt.runtime.shutdown_background();
     Ok(Code::Reached)
@@ -154,7 +161,7 @@ impl Prompt<'_> {
         }
         .new_run()?;
         let on_ask = new.on_ask;
-        let (kernel, ears) = self.kernel(&whom, &new.agent)?;
+        let (kernel, ears) = self.kernel(&whom, &new.agent, None)?;
         let ready = kernel.create(new)?;
         // From here on the run has what came with its goal.
         self.context.clear();
@@ -169,7 +176,7 @@ impl Prompt<'_> {
         };
         let before = crate::commands::settings(&self.store, run)?;
         let whom = self.whom()?;
-        let (kernel, ears) = self.kernel(&whom, &before.started.agent)?;
+        let (kernel, ears) = self.kernel(&whom, &before.started.agent, Some(run))?;
         let changes = Changes {
             limits: self.flags.limits.limits(),
             mode: self.flags.approvals.mode(),
@@ -192,9 +199,31 @@ impl Prompt<'_> {
         Ok(found)
     }
 
-    fn kernel(&self, whom: &Whom, agent: &str) -> Result<(Kernel, Ears), Failure> {
+    fn kernel(
+        &mut self,
+        whom: &Whom,
+        agent: &str,
+        goes_on: Option<RunId>,
+    ) -> Result<(Kernel, Ears), Failure> {
+        let workspace = new_run::workspace(&self.home, self.flags.workdir.as_deref())?;
+        let _inside = self.runtime.enter();
+        let mut connected = match self.connected.take() {
+            Some(connected) => connected,
+            None => Connected::start(&Around {
+                home: &self.home,
+                config: &self.config,
+                workspace: &workspace,
+                sandbox: self.flags.approvals.sandbox(),
+            })?,
+        };
         let started = whom.start(self.gyrus, &self.config, &self.store);
-        let ready = self.runtime.block_on(started)?;
+        let mut ready = self.runtime.block_on(started)?;
+        ready.secrets.extend(connected.secrets());
+        let served = match goes_on {
+            Some(run) => connected.tools_of(&self.store, run)?,
+            None => self.runtime.block_on(connected.tools())?,
+        };
+        self.connected = Some(connected);
         let (live, ears) = ears();
         let kernel = organs::kernel(
             &self.home,
@@ -202,10 +231,11 @@ impl Prompt<'_> {
             ready,
             live,
             Ground {
-                workspace: &new_run::workspace(&self.home, self.flags.workdir.as_deref())?,
+                workspace: &workspace,
                 sandbox: self.flags.approvals.sandbox(),
                 agent,
                 screen: self.screen.as_ref(),
+                served: &served,
             },
         )?;
         Ok((kernel, ears))

@@ -119,7 +119,7 @@ impl Saying {
                     .then(|| spoken(Paint::Aside, if first == 0 { '~' } else { ' ' }, text))
             }
             // The call itself comes as an entry.
-            Said::Tool(_) => None,
+            Said::Tool(_) | Said::Progress(_) => None,
         }
     }
 }

@@ -68,6 +68,7 @@ impl Status {
         match said {
             Said::Text(_) | Said::Thinking(_) => self.doing = "the model writes".to_owned(),
             Said::Tool(name) => self.doing = format!("the model calls {name}"),
+            Said::Progress(words) => self.doing = words.clone(),
             Said::Asked | Said::Ended => {}
         }
     }

@@ -16,6 +16,7 @@ mod provider;
 mod reaching;
 mod asking;
 mod granting;
+mod serving;
 mod assessing;
 mod at_a_terminal;
 mod limits;

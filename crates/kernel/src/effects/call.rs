@@ -168,6 +168,9 @@ async fn let_through(
             Ok(resolved) => resolved,
             Err(error) => return Ok(Err(error.reason)),
         };
+        if let Err(error) = tool.check(&resolved.arguments) {
+            return Ok(Err(error.reason));
+        }
         if spec.touches.contains(&Touch::Screen) {
             let _acting = core.controls.acting().await?;
             resolved.aim = match tool.aim(call).await {

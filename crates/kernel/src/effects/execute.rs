@@ -10,13 +10,13 @@ use std::{
 
 use gyrus_contract::{
     ActionVerdict, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError,
-    Outlet, Probe, Repeat, ResolvedCall, ResolvedCommand, Site, Tool, ToolOutput, Touch,
-    UnknownSecret,
+    Outlet, Probe, Purpose, Reach, Repeat, ResolvedCall, ResolvedCommand, Site, Tool, ToolOutput,
+    Touch, UnknownSecret,
 };
 use gyrus_journal::os::process::ProcessIdentity;
 
 use crate::{
-    Ending, Inline, Settled, Stop, ToolResulted, ToolStarted,
+    Ending, Inline, LiveEvent, Said, Settled, Stop, ToolResulted, ToolStarted,
     core::Core,
     keeper::{Keeper, Sandbox, wait_until_gone},
 };
@@ -33,6 +33,7 @@ const MAX_REFUSED: usize = 10;
 /// What a tool is lent for one call.
 struct CallSite<'a> {
     core: &'a Core,
+    effect: EffectId,
     keeper: Mutex<Option<Keeper>>,
     answer: Option<String>,
     command: Option<ResolvedCommand>,
@@ -44,12 +45,14 @@ struct CallSite<'a> {
 impl<'a> CallSite<'a> {
     fn new(
         core: &'a Core,
+        effect: &EffectId,
         keeper: Option<Keeper>,
         answer: Option<String>,
         command: Option<ResolvedCommand>,
     ) -> Self {
         Self {
             core,
+            effect: effect.clone(),
             keeper: Mutex::new(keeper),
             answer,
             command,
@@ -81,6 +84,18 @@ impl Site for CallSite<'_> {
 
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
         self.core.kernel.organs().redactor.reveal(text)
+    }
+
+    fn tell(&self, words: &str) {
+        let organs = self.core.kernel.organs();
+        if let Some(live) = &organs.live {
+            live(LiveEvent {
+                run: self.core.started.run,
+                effect: &self.effect,
+                purpose: Purpose::Agent,
+                said: Said::Progress(organs.redactor.redact(words).into_owned()),
+            });
+        }
     }
 
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
@@ -134,9 +149,11 @@ fn starts_processes(tool: &dyn Tool) -> bool {
 /// Whether files in the workspace may be others afterwards.
 pub(super) fn changes_the_workspace(tool: &dyn Tool) -> bool {
     let spec = tool.spec();
-    spec.touches
-        .iter()
-        .any(|touch| matches!(touch, Touch::Starts(_) | Touch::Writes(_)))
+    spec.touches.iter().any(|touch| match touch {
+        Touch::Starts(_) | Touch::Writes(_) => true,
+        Touch::Serves(service) => service.reach != Reach::Elsewhere,
+        _ => false,
+    })
 }
 
 pub(super) fn changes_the_world(tool: &dyn Tool) -> bool {
@@ -149,6 +166,7 @@ pub(super) fn changes_the_world(tool: &dyn Tool) -> bool {
                 | Touch::Clipboard
                 | Touch::Screen
                 | Touch::Evaluates(_)
+                | Touch::Serves(_)
         )
     })
 }
@@ -205,7 +223,7 @@ pub(super) async fn start(
     }
     let site = CallSite {
         sends_to,
-        ..CallSite::new(core, keeper, answer, resolved.command.clone())
+        ..CallSite::new(core, effect, keeper, answer, resolved.command.clone())
     };
     let since = Instant::now();
     #[expect(
@@ -320,7 +338,7 @@ pub(super) async fn settle(
         Repeat::Freely => true,
         Repeat::Never => false,
         Repeat::Probe => {
-            let site = CallSite::new(core, None, None, None);
+            let site = CallSite::new(core, effect, None, None, None);
             match tool.probe(&resolved, &site).await {
                 Probe::Happened(output) => {
                     return resulted(core, effect, Settled::Done, output, 0).map(Some);

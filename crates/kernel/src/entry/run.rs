@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{
     BlobId, Claim, DEFAULT_AGENT, Digest, EffectId, Grant, Item, Limits, MessageBody, Mode,
-    ModelError, OnAsk, Part, Principal, RunId, Spent, Strength, SurfaceMessage, Text,
+    ModelError, OnAsk, Part, Principal, RunId, Spent, Strength, SurfaceMessage, Text, ToolSpec,
 };
 use gyrus_journal::{Reader, os::process::ProcessIdentity};
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,9 @@ pub struct RunStarted {
     pub settings: Settings,
     /// The names of the tools it has.
     pub tools: Vec<String>,
+    /// The tools of servers among them, as the servers described them then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<Inline<Vec<Arc<ToolSpec>>>>,
     /// The model as the person named it.
     pub model: String,
     /// The run that delegated this one.
@@ -94,6 +97,17 @@ impl RunStarted {
     pub(crate) fn memory_items(&self, reader: &Reader) -> Result<Vec<Item>, Stop> {
         let load = |item: &Inline<Item>| item.read(|id| reader.blob(id).map_err(Stop::from));
         self.memory.items.iter().map(load).collect()
+    }
+
+    /// The tools of servers that it has, as they were described when it began.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn served_tools(&self, reader: &Reader) -> Result<Vec<Arc<ToolSpec>>, Stop> {
+        match &self.served {
+            Some(served) => served.read(|id| reader.blob(id).map_err(Stop::from)),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// What came with the goal.

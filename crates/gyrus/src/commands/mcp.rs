@@ -1,0 +1,333 @@
+//! `gyrus mcp`
+
+use std::{
+    io::{self, BufRead, Write, stdout},
+    path::PathBuf,
+    time::Duration,
+};
+
+use clap::{Args, Subcommand};
+use gyrus_contract::Touch;
+use gyrus_mcp::State;
+
+use crate::{
+    Gyrus,
+    config::Config,
+    console::put,
+    drive,
+    exit::Code,
+    failure::Failure,
+    flags::SandboxWord,
+    grants,
+    home::Home,
+    mcp::{self, Around, Connected, FILE, Found, Project, Wanted},
+    new_run, own_child,
+    show::{
+        paint::{Paint, Painter},
+        visible,
+    },
+    terminal,
+};
+
+/// How long a server may take when a person waits for it by name.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Digits of a content that name it.
+const NAMED_BY: usize = 8;
+
+/// See and try the servers whose tools runs have (Model Context Protocol)
+#[derive(Args)]
+pub(crate) struct Mcp {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Start all servers of this folder and list their tools
+    List,
+    /// Start one server and show everything that there is to know of it
+    Test {
+        /// Its name
+        name: String,
+    },
+    /// Allow the servers of the project's .mcp.json, as the file is now
+    ///
+    /// It shows what the file would start. If the file changes, its servers are not started until
+    /// you allow it again.
+    Allow {
+        /// Say yes beforehand to the content of this digest, as `gyrus mcp list` shows it
+        #[arg(long, value_name = "DIGEST")]
+        content: Option<String>,
+    },
+}
+
+/// Where this command looks.
+struct Here {
+    home: Home,
+    config: Config,
+    workspace: PathBuf,
+}
+
+impl Here {
+    fn around(&self) -> Around<'_> {
+        Around {
+            home: &self.home,
+            config: &self.config,
+            workspace: &self.workspace,
+            sandbox: SandboxWord::On,
+        }
+    }
+}
+
+impl Mcp {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        own_child::refuse("use your servers")?;
+        let home = gyrus.home()?;
+        let here = Here {
+            workspace: new_run::workspace(&home, None)?,
+            config: gyrus.config()?,
+            home,
+        };
+        match self.verb {
+            Verb::List => list(gyrus, &here),
+            Verb::Test { name } => test(gyrus, &here, &name),
+            Verb::Allow { content } => allow(gyrus, &here, content.as_deref()),
+        }
+    }
+}
+
+fn list(gyrus: &Gyrus, here: &Here) -> Result<Code, Failure> {
+    let around = here.around();
+    let Found { wanted, notes } = mcp::find(&around)?;
+    let mut out = stdout().lock();
+    let painter = Painter::new(&out, gyrus.environment.plain);
+    drive::runtime()?.block_on(async {
+        let mut connected = Connected::start_these(&around, &wanted, notes)?;
+        let states = connected.states(PATIENCE).await.clone();
+        for server in &wanted {
+            head(&mut out, &painter, server)?;
+            match states.get(&server.name) {
+                Some(State::Ready {
+                    tools, left_out, ..
+                }) => {
+                    for tool in tools {
+                        writeln!(out, "  {}", painter.paint(Paint::Call, &tool.name))?;
+                    }
+                    for left in left_out {
+                        let line = format!("left out: {}: {}", left.tool, left.why);
+                        writeln!(
+                            out,
+                            "  {}",
+                            painter.paint(Paint::Bad, &visible::visible(&line))
+                        )?;
+                    }
+                }
+                Some(State::Missing(why)) => bad(&mut out, &painter, why)?,
+                None => {}
+            }
+        }
+        for note in connected.notes() {
+            writeln!(out, "{}", visible::visible(note))?;
+        }
+        if let Some(project) = Project::read(&here.workspace)? {
+            let shown = short(&project);
+            writeln!(out, "{FILE} has the content {shown}")?;
+        }
+        if wanted.is_empty() && connected.notes().is_empty() {
+            let path = here.home.config.display();
+            writeln!(out, "no servers; name one in {path}: [mcp.NAME]")?;
+        }
+        connected.leave().await;
+        Ok(Code::Reached)
+    })
+}
+
+fn head(out: &mut impl Write, painter: &Painter, server: &Wanted) -> Result<(), Failure> {
+    let whose = match server.of_project {
+        true => FILE,
+        false => "config.toml",
+    };
+    let line = format!("{} ({whose})", server.section.shown());
+    writeln!(
+        out,
+        "{}  {}",
+        painter.paint(Paint::Strong, &server.name),
+        painter.paint(Paint::Aside, &visible::visible(&line))
+    )?;
+    Ok(())
+}
+
+fn bad(out: &mut impl Write, painter: &Painter, why: &str) -> Result<(), Failure> {
+    let why = format!("not there: {}", visible::visible(why));
+    writeln!(out, "  {}", painter.paint(Paint::Bad, &why))?;
+    Ok(())
+}
+
+fn test(gyrus: &Gyrus, here: &Here, name: &str) -> Result<Code, Failure> {
+    let around = here.around();
+    let Found { wanted, notes } = mcp::find(&around)?;
+    let Some(server) = wanted.into_iter().find(|server| server.name == name) else {
+        let failure = Failure::usage(format!("there is no server `{name}` for this folder"));
+        return Err(match notes.first() {
+            Some(note) => failure.hint(visible::visible(note)),
+            None => failure.hint("see which there are: gyrus mcp list"),
+        });
+    };
+    let mut out = stdout().lock();
+    let painter = Painter::new(&out, gyrus.environment.plain);
+    head(&mut out, &painter, &server)?;
+    drive::runtime()?.block_on(async {
+        let mut connected = Connected::start_these(&around, &[server], Vec::new())?;
+        let state = connected.states(PATIENCE).await.get(name).cloned();
+        let notes = connected.notes().to_vec();
+        let code = match state {
+            Some(state) => tell(&mut out, &painter, &state)?,
+            None => {
+                bad(&mut out, &painter, &notes.join("; "))?;
+                Code::Failed
+            }
+        };
+        connected.leave().await;
+        Ok(code)
+    })
+}
+
+/// All of one server.
+fn tell(out: &mut impl Write, painter: &Painter, state: &State) -> Result<Code, Failure> {
+    let State::Ready {
+        about,
+        tools,
+        left_out,
+        took,
+    } = state
+    else {
+        if let State::Missing(why) = state {
+            bad(out, painter, why)?;
+        }
+        return Ok(Code::Failed);
+    };
+    writeln!(
+        out,
+        "  ready after {} ms: {}",
+        took.as_millis(),
+        visible::visible(about)
+    )?;
+    for tool in tools {
+        let destroys = tool
+            .touches
+            .iter()
+            .any(|touch| matches!(touch, Touch::Serves(service) if service.destructive));
+        let aside = match destroys {
+            true => "it says that it destroys",
+            false => "",
+        };
+        writeln!(
+            out,
+            "  {}  {}",
+            painter.paint(Paint::Call, &tool.name),
+            painter.paint(Paint::Bad, aside)
+        )?;
+        for line in visible::wrap(&tool.description, painter.columns.min(100) - 6) {
+            writeln!(out, "      {}", visible::visible(&line))?;
+        }
+        let names = tool.parameters["properties"].as_object();
+        let names: Vec<&str> = names
+            .into_iter()
+            .flat_map(|names| names.keys().map(String::as_str))
+            .collect();
+        if !names.is_empty() {
+            let line = format!("takes {}", names.join(", "));
+            writeln!(
+                out,
+                "      {}",
+                painter.paint(Paint::Aside, &visible::visible(&line))
+            )?;
+        }
+    }
+    for left in left_out {
+        let line = format!("left out: {}: {}", left.tool, left.why);
+        writeln!(
+            out,
+            "  {}",
+            painter.paint(Paint::Bad, &visible::visible(&line))
+        )?;
+    }
+    Ok(Code::Reached)
+}
+
+fn short(project: &Project) -> String {
+    project
+        .content
+        .to_string()
+        .chars()
+        .take(NAMED_BY * 2)
+        .collect()
+}
+
+fn allow(gyrus: &Gyrus, here: &Here, content: Option<&str>) -> Result<Code, Failure> {
+    let Some(project) = Project::read(&here.workspace)? else {
+        let path = here.workspace.join(FILE);
+        return Err(Failure::usage(format!("there is no {}", path.display()))
+            .hint("servers of your own go into config.toml: [mcp.NAME]"));
+    };
+    put(&format!(
+        "{FILE} of {} starts these programs and reaches these addresses with every run here:\n",
+        here.workspace.display()
+    ))?;
+    for (name, section) in &project.servers {
+        let mut line = format!("  {name}: {}", section.shown());
+        let given: Vec<_> = section
+            .env
+            .iter()
+            .chain(&section.headers)
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        if !given.is_empty() {
+            line.push_str(&format!(" (given {})", given.join(", ")));
+        }
+        put(&format!("{}\n", visible::visible(&line)))?;
+    }
+    for left in &project.left_out {
+        put(&format!("  {}\n", visible::visible(left)))?;
+    }
+    consent(&project, content)?;
+    let person = terminal::person(&gyrus.environment, "command line");
+    let store = here.home.store()?;
+    grants::give(&store, &here.workspace, &[project.grant()], &person)?;
+    put("allowed, as long as the file stays as it is; to take it back: gyrus approvals\n")?;
+    Ok(Code::Reached)
+}
+
+/// A yes to exactly this content: at the terminal, or by its digest.
+fn consent(project: &Project, content: Option<&str>) -> Result<(), Failure> {
+    if let Some(given) = content {
+        let is = project.content.to_string();
+        return match given.len() >= NAMED_BY && is.starts_with(given) {
+            true => Ok(()),
+            false => Err(Failure::usage(format!(
+                "the file's content is not {given}, but {}",
+                short(project)
+            ))
+            .hint("look at it again before you allow it")),
+        };
+    }
+    if !terminal::can_ask() {
+        return Err(
+            Failure::usage("this needs your yes, and there is no terminal to ask at").hint(
+                format!(
+                    "say it beforehand: gyrus mcp allow --content {}",
+                    short(project)
+                ),
+            ),
+        );
+    }
+    terminal::forget_what_was_typed();
+    put("allow them? [y/N] ")?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    match line.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::usage("nothing was allowed")),
+    }
+}

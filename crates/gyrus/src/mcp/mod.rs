@@ -1,0 +1,222 @@
+//! The servers of this program: which there are, how they run, and the tools that runs have from
+//! them.
+//!
+//! `section` is what a person configures, `project` the project's own file, `start` how a server is
+//! kept and confined.
+
+mod section;
+mod project;
+mod start;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use gyrus_contract::{RunId, Tool, ToolSpec};
+use gyrus_journal::Store;
+use gyrus_kernel::{log_name, redact::Secret};
+use gyrus_mcp::{Servers, State};
+
+pub(crate) use self::{
+    project::{FILE, Project},
+    section::ServerSection,
+    start::Around,
+};
+use crate::{
+    commands::settings, console::put, failure::Failure, keys::Keys, show::visible::visible,
+    whom::Ready,
+};
+
+/// How long a new run waits for its servers.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+
+/// A server that is to be had.
+pub(crate) struct Wanted {
+    /// Its name.
+    pub(crate) name: String,
+    /// What was written of it.
+    pub(crate) section: ServerSection,
+    /// The project's file names it, not the person.
+    pub(crate) of_project: bool,
+}
+
+/// All servers that may be started for a folder, and what is to be said of the others.
+pub(crate) struct Found {
+    pub(crate) wanted: Vec<Wanted>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Looks for the servers of a folder: those of the person, and those of the project where the
+/// person allowed them.
+pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
+    let mut found = Found {
+        wanted: Vec::new(),
+        notes: Vec::new(),
+    };
+    for (name, section) in &around.config.mcp {
+        section.check(name).map_err(|why| {
+            let path = around.home.config.display();
+            Failure::usage(format!("{path}: [mcp.{name}] {why}"))
+        })?;
+        found.wanted.push(Wanted {
+            name: name.clone(),
+            section: section.clone(),
+            of_project: false,
+        });
+    }
+    let Some(project) = Project::read(around.workspace)? else {
+        return Ok(found);
+    };
+    if !project.is_allowed(&around.home.store()?, around.workspace)? {
+        let names: Vec<_> = project.servers.keys().map(String::as_str).collect();
+        found.notes.push(format!(
+            "{FILE} of this folder names servers that you have not allowed ({}); look at them: \
+             gyrus mcp allow",
+            names.join(", ")
+        ));
+        return Ok(found);
+    }
+    found.notes.extend(project.left_out);
+    for (name, section) in project.servers {
+        if around.config.mcp.contains_key(&name) {
+            found.notes.push(format!(
+                "the server `{name}` of {FILE} is not started: your own of that name is"
+            ));
+            continue;
+        }
+        found.wanted.push(Wanted {
+            name,
+            section,
+            of_project: true,
+        });
+    }
+    Ok(found)
+}
+
+/// The servers of this process, running or getting ready.
+pub(crate) struct Connected {
+    servers: Servers,
+    secrets: Vec<Secret>,
+    notes: Vec<String>,
+    /// Where their pipes and temporary files are; they go with this.
+    _folders: Vec<tempfile::TempDir>,
+}
+
+impl Connected {
+    /// Begins to start all servers of a folder. Needs a runtime around it.
+    pub(crate) fn start(around: &Around<'_>) -> Result<Self, Failure> {
+        let Found { wanted, notes } = find(around)?;
+        Self::start_these(around, &wanted, notes)
+    }
+
+    /// Begins to start these servers.
+    pub(crate) fn start_these(
+        around: &Around<'_>,
+        wanted: &[Wanted],
+        mut notes: Vec<String>,
+    ) -> Result<Self, Failure> {
+        let keys = Keys::new(around.config);
+        let (mut setups, mut secrets, mut folders) = (Vec::new(), Vec::new(), Vec::new());
+        for server in wanted {
+            match start::setup(around, server, &keys, &mut secrets) {
+                Ok((setup, folder)) => {
+                    setups.push(setup);
+                    folders.extend(folder);
+                }
+                // One that cannot be had takes no run along.
+                Err(why) => notes.push(missing(&server.name, &why)),
+            }
+        }
+        secrets.extend(keys.secrets());
+        Ok(Self {
+            servers: Servers::start(setups),
+            secrets,
+            notes,
+            _folders: folders,
+        })
+    }
+
+    /// Starts the servers for a new run while its model is looked for. What is missing is said.
+    pub(crate) async fn beside(
+        around: &Around<'_>,
+        model: impl Future<Output = Result<Ready, Failure>>,
+    ) -> Result<(Self, Ready, Vec<Arc<dyn Tool>>), Failure> {
+        let mut connected = Self::start(around)?;
+        let mut ready = model.await?;
+        ready.secrets.extend(connected.secrets());
+        let tools = connected.tools().await?;
+        Ok((connected, ready, tools))
+    }
+
+    /// What they were given and no run may see.
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
+        let copy = |secret: &Secret| Secret {
+            name: secret.name.clone(),
+            value: secret.value.clone(),
+        };
+        self.secrets.iter().map(copy).collect()
+    }
+
+    /// How they are, after waiting for at most `limit`.
+    pub(crate) async fn states(&mut self, limit: Duration) -> &BTreeMap<String, State> {
+        self.servers.states(limit).await
+    }
+
+    /// What is to be said of servers that are not there.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The tools for a new run. What is missing is said.
+    pub(crate) async fn tools(&mut self) -> Result<Vec<Arc<dyn Tool>>, Failure> {
+        for (name, state) in self.servers.states(READY_WITHIN).await {
+            match state {
+                State::Missing(why) => self.notes.push(missing(name, why)),
+                State::Ready { left_out, .. } => {
+                    self.notes.extend(left_out.iter().map(|left| {
+                        format!(
+                            "the server `{name}`: its tool `{}` is left out: {}",
+                            left.tool, left.why
+                        )
+                    }));
+                }
+            }
+        }
+        self.say()?;
+        Ok(self.servers.tools())
+    }
+
+    fn say(&mut self) -> Result<(), Failure> {
+        let mut notes = self.notes.drain(..);
+        notes.try_for_each(|note| put(&format!("{}\n", visible(&note))))
+    }
+
+    /// The tools that a run began with, whether their servers are there yet or not.
+    pub(crate) fn tools_of(
+        &mut self,
+        store: &Store,
+        run: RunId,
+    ) -> Result<Vec<Arc<dyn Tool>>, Failure> {
+        self.say()?;
+        Ok(self.servers.tools_as(pinned(store, run)?))
+    }
+
+    /// Lets the servers go.
+    pub(crate) async fn leave(self) {
+        self.servers.leave().await;
+    }
+}
+
+fn missing(name: &str, why: &str) -> String {
+    format!("the server `{name}` is not there, and its tools are missing: {why}")
+}
+
+/// The tools of servers that a run began with, with nobody behind them: for reading and replaying.
+pub(crate) fn recorded(store: &Store, run: RunId) -> Result<Vec<Arc<dyn Tool>>, Failure> {
+    Ok(Servers::default().tools_as(pinned(store, run)?))
+}
+
+fn pinned(store: &Store, run: RunId) -> Result<Vec<ToolSpec>, Failure> {
+    let started = settings(store, run)?.started;
+    let pinned = started.served_tools(&store.reader(&log_name(run))?);
+    let pinned = pinned.map_err(|stop| Failure::failed(stop.to_string()))?;
+    Ok(pinned.iter().map(|spec| ToolSpec::clone(spec)).collect())
+}

@@ -1,0 +1,190 @@
+//! How a server is kept and confined: as the commands of runs are, with a folder of its own.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use gyrus_contract::{CommandSpec, Containment, KeeperError, Network, Reach};
+use gyrus_kernel::{
+    keeper::{Keeper, Sandbox},
+    redact::Secret,
+};
+use gyrus_mcp::{Picture, RunServer, Setup, Way};
+use gyrus_tools::PictureHeader;
+use tempfile::TempDir;
+
+use super::{
+    Wanted,
+    section::{Value, value},
+};
+use crate::{
+    config::Config,
+    env,
+    flags::SandboxWord,
+    home::Home,
+    keys::Keys,
+    sandbox::{self, Proxy},
+};
+
+/// Variables that a server has of ours, beside those that were written for it.
+const VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ"];
+
+/// The names of servers' folders begin so; the process that they belong to follows.
+const PREFIX: &str = "mcp-";
+
+/// Where servers are started.
+#[derive(Clone, Copy)]
+pub(crate) struct Around<'a> {
+    pub(crate) home: &'a Home,
+    pub(crate) config: &'a Config,
+    /// The folder that runs work in, real.
+    pub(crate) workspace: &'a Path,
+    pub(crate) sandbox: SandboxWord,
+}
+
+/// How a server is to be had, and its folder if it has one; in words why it cannot.
+pub(super) fn setup(
+    around: &Around<'_>,
+    wanted: &Wanted,
+    keys: &Keys<'_>,
+    secrets: &mut Vec<Secret>,
+) -> Result<(Setup, Option<TempDir>), String> {
+    let section = &wanted.section;
+    // A project's file gets at the environment, never at what the person keeps elsewhere.
+    let lookup = |name: &str| match wanted.of_project {
+        true => env::variable(name),
+        false => keys.get(name),
+    };
+    let mut values = |written: &BTreeMap<String, String>| {
+        let mut read = BTreeMap::new();
+        for (name, text) in written {
+            let text = match value(text, &lookup)? {
+                Value::Plain(text) => text,
+                Value::Secret { name, value } => {
+                    secrets.push(Secret {
+                        name,
+                        value: value.clone(),
+                    });
+                    value
+                }
+            };
+            read.insert(name.clone(), text);
+        }
+        Ok::<_, String>(read)
+    };
+    let whole = |way, reach| Setup {
+        name: wanted.name.clone(),
+        way,
+        reach,
+        silence: section.silence(),
+        pictures: picture,
+    };
+    if let Some(url) = &section.url {
+        let way = Way::Http {
+            url: url.clone(),
+            headers: values(&section.headers)?,
+        };
+        return Ok((whole(way, Reach::Elsewhere), None));
+    }
+    let mut environment: BTreeMap<String, String> = VARIABLES
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), env::variable(name)?)))
+        .collect();
+    environment.extend(values(&section.env)?);
+    let folder = folder(around.home)?;
+    let (run, reach, pipes) = kept(around, &folder, &section.network)?;
+    let way = Way::Process {
+        program: section.command.clone().unwrap_or_default(),
+        arguments: section.args.clone(),
+        environment,
+        folder: around.workspace.to_owned(),
+        pipes,
+        run,
+    };
+    Ok((whole(way, reach), Some(folder)))
+}
+
+fn picture(bytes: &[u8]) -> Option<Picture> {
+    let header = PictureHeader::read(bytes)?;
+    Some(Picture {
+        media_type: header.media_type(),
+        width: header.width,
+        height: header.height,
+    })
+}
+
+/// A folder for a server of this process. Those that a crash left behind are removed.
+fn folder(home: &Home) -> Result<TempDir, String> {
+    let below = home.state.join("sandbox");
+    let wrong = |error: std::io::Error| format!("{}: {error}", below.display());
+    fs::create_dir_all(&below).map_err(wrong)?;
+    for entry in fs::read_dir(&below).map_err(wrong)?.flatten() {
+        let name = entry.file_name();
+        let owner = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
+        let is_gone = |pid: u32| !Path::new(&format!("/proc/{pid}")).exists();
+        if owner.is_some_and(is_gone) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    tempfile::Builder::new()
+        .prefix(&format!("{PREFIX}{}-", std::process::id()))
+        .tempdir_in(&below)
+        .map_err(wrong)
+}
+
+/// What runs the server, what it can reach then, and where its pipes are laid.
+fn kept(
+    around: &Around<'_>,
+    folder: &TempDir,
+    hosts: &[String],
+) -> Result<(RunServer, Reach, PathBuf), String> {
+    let confined = match around.sandbox {
+        SandboxWord::On => sandbox::holds(around.home).is_ok(),
+        SandboxWord::Off => false,
+    };
+    if !confined {
+        let run: RunServer = Arc::new(|command| Box::pin(run(command, None)));
+        return Ok((run, Reach::Everything, folder.path().to_owned()));
+    }
+    let mut containment = sandbox::plan(around.home, folder.path(), around.workspace)?;
+    gyrus_gate::protect_from_code(around.workspace, &mut containment);
+    let reach = match hosts.is_empty() {
+        true => Reach::Workspace,
+        false => {
+            containment.network = Network::Proxy;
+            Reach::Hosts
+        }
+    };
+    let pipes = containment.temporary.clone();
+    let within = Arc::new((containment, hosts.to_vec()));
+    let run: RunServer = Arc::new(move |command| {
+        let within = within.clone();
+        Box::pin(async move { run(command, Some(&within)).await })
+    });
+    Ok((run, reach, pipes))
+}
+
+async fn run(
+    command: CommandSpec,
+    within: Option<&(Containment, Vec<String>)>,
+) -> Result<gyrus_contract::CommandOutcome, KeeperError> {
+    let keeper = tokio::task::spawn_blocking(Keeper::start).await;
+    let keeper = keeper.map_err(|error| KeeperError::Keeper {
+        reason: error.to_string(),
+    })??;
+    let Some((containment, hosts)) = within else {
+        return keeper.run(command).await;
+    };
+    let sandbox = Sandbox {
+        containment,
+        outlet: &Proxy,
+        hosts,
+        refused: &|_| {},
+    };
+    keeper.run_in(command, Some(sandbox)).await
+}

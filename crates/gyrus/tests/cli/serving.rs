@@ -1,0 +1,552 @@
+//! Tools of servers: configured, judged, called, taken up again, and not trusted.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::Path,
+};
+
+use gyrus_contract::Risk;
+use gyrus_kernel::{Entry, Settled};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{Running, World, read};
+
+/// The server of these tests.
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/server.sh");
+
+/// Calls one tool and finishes.
+fn calls(tool: &str, arguments: &str) -> String {
+    format!(
+        "[[reply]]\ncalls = [{{ tool = \"{tool}\", arguments = {{ {arguments} }} }}]\n\
+         [[reply]]\ncalls = [{{ tool = \"finish\", arguments = {{ reached = true, answer = \"done\" }} }}]\n"
+    )
+}
+
+/// A world with the server in its folder, configured like this, and a script that calls one tool.
+fn world(tool: &str, arguments: &str, configuration: &str) -> World {
+    let world = World::new(&calls(tool, arguments));
+    fs::copy(SERVER, world.work().join("server.sh")).unwrap();
+    fs::create_dir(world.path("home")).unwrap();
+    fs::write(world.path("home/config.toml"), configuration).unwrap();
+    world
+}
+
+const GOOD: &str = "[mcp.srv]\ncommand = \"bash\"\nargs = [\"server.sh\", \"good\"]\n";
+
+/// Results of calls of the last run: how they were settled, and what came.
+fn results(world: &World) -> Vec<(Settled, String)> {
+    let store = world.store();
+    let run = *world.runs().last().unwrap();
+    let reader = store.reader(&gyrus_kernel::log_name(run)).unwrap();
+    let entries = reader
+        .entries(1)
+        .unwrap()
+        .map(|entry| gyrus_kernel::parse(&entry.unwrap()).unwrap());
+    let text = |entry: Entry| match entry {
+        Entry::ToolResulted(result) => {
+            let text = result.text.read(|id| {
+                let bytes = reader.blob(id);
+                bytes.map_err(gyrus_kernel::Stop::from)
+            });
+            Some((result.settled, text.unwrap()))
+        }
+        _ => None,
+    };
+    entries.filter_map(text).collect()
+}
+
+/// What the first call of the last run brought.
+fn result(world: &World) -> String {
+    results(world).remove(0).1
+}
+
+/// Processes of this world's server, as the system lists them.
+fn alive(world: &World) -> usize {
+    let work = world.work().canonicalize().unwrap();
+    let is_ours = |process: &Path| {
+        let line = fs::read(process.join("cmdline")).unwrap_or_default();
+        let folder = fs::read_link(process.join("cwd")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains("server.sh") && folder == work
+    };
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes.filter(|entry| is_ours(&entry.path())).count()
+}
+
+#[test]
+fn servers_and_their_tools_are_shown() {
+    let dead = "[mcp.gone]\ncommand = \"bash\"\nargs = [\"server.sh\", \"dead\"]\n";
+    let world = world("", "", &format!("{GOOD}{dead}"));
+    let said = world.gyrus(&["mcp", "list"]).exits(0);
+    for words in [
+        "gone  bash server.sh dead (config.toml)\n  not there: it ended with code 3, and said: no licence",
+        "srv  bash server.sh good (config.toml)\n  srv__destroys\n",
+    ] {
+        assert!(said.out.contains(words), "{}", said.out);
+    }
+    let said = world.gyrus(&["mcp", "test", "srv"]).exits(0);
+    for words in [
+        "tester 1, protocol 2025-06-18",
+        "srv__destroys  it says that it destroys",
+        "in that server's words, which bind nobody: says it again",
+        "takes message",
+    ] {
+        assert!(said.out.contains(words), "{}", said.out);
+    }
+    world.gyrus(&["mcp", "test", "gone"]).exits(1);
+    world
+        .gyrus(&["mcp", "test", "other"])
+        .exits(2)
+        .says("there is no server `other`");
+    let said = world.gyrus(&["tools"]).exits(0);
+    assert!(said.out.contains("srv__echo"), "{}", said.out);
+    said.says("the server `gone` is not there");
+    assert_eq!(alive(&world), 0);
+}
+
+#[test]
+fn mistakes_in_the_configuration_are_named() {
+    for (text, words) in [
+        ("[mcp.srv]\n", "[mcp.srv] needs a command or a url"),
+        ("[mcp.Srv]\ncommand = \"x\"\n", "[mcp.Srv] is no name"),
+        ("[mcp.srv]\ncomand = \"x\"\n", "did you mean `command`?"),
+    ] {
+        let world = world("", "", text);
+        world.gyrus(&["mcp", "list"]).exits(2).says(words);
+    }
+    let text = format!("{GOOD}env = {{ A = \"secret:NOT_SET\" }}\n");
+    let world = world("finish", "reached = true, answer = \"x\"", &text);
+    world.run(&[]).exits(0).says("`NOT_SET` is set nowhere");
+}
+
+#[test]
+fn a_call_is_asked_about_and_a_yes_holds_while_the_words_do() {
+    let changing = "[mcp.srv]\ncommand = \"bash\"\nargs = [\"server.sh\", \"changing\"]\n";
+    let world = world("srv__echo", "message = \"hi\"", changing);
+    let said = world.gyrus(&["run", "go", "--on-ask", "park"]).exits(5);
+    for words in [
+        "asks the server `srv`, which can change the workspace; what it does is not known here",
+        "every call of `srv__echo`, as its server describes it now",
+    ] {
+        assert!(said.err.contains(words), "{}", said.err);
+    }
+    world.gyrus(&["approve", "last", "--always"]).exits(0);
+    world.gyrus(&["resume", "last"]).exits(0);
+    assert_eq!(result(&world), "you said hi");
+    world.gyrus(&["run", "go", "--on-ask", "park"]).exits(0);
+    // The server says something else of the same tool: nobody has allowed that.
+    fs::write(world.work().join("word"), "sly").unwrap();
+    world.gyrus(&["run", "go", "--on-ask", "park"]).exits(5);
+}
+
+#[test]
+fn a_run_knows_what_it_began_with() {
+    let world = world("srv__echo", "message = \"hi\"", GOOD);
+    world.gyrus(&["run", "go", "--on-ask", "park"]).exits(5);
+    let Some(Entry::RunStarted(started)) = world.entries().into_iter().next() else {
+        panic!("no start");
+    };
+    assert!(started.exposed, "descriptions are nobody's word");
+    assert!(started.tools.contains(&"srv__echo".to_owned()));
+    assert!(started.served.is_some());
+    // Another server of the same name has other words for the tool: it is not asked.
+    let other = GOOD.replace("good", "changing");
+    fs::write(world.path("home/config.toml"), other).unwrap();
+    world.gyrus(&["approve", "last"]).exits(0);
+    world.gyrus(&["resume", "last"]).exits(0);
+    let text = result(&world);
+    assert!(
+        text.contains("in other words than when the run began"),
+        "{text}"
+    );
+    // What is recorded needs no server.
+    fs::write(world.path("home/config.toml"), "").unwrap();
+    let replayed = world.gyrus(&["replay", "last"]).exits(0);
+    assert!(replayed.out.contains("0 differences"), "{}", replayed.out);
+}
+
+#[test]
+fn a_recorded_call_is_answered_without_its_server() {
+    let world = world("srv__echo", "message = \"hi\"", GOOD);
+    world.run(&["--max-steps", "1"]).exits(3);
+    assert_eq!(result(&world), "you said hi");
+    let dead = GOOD.replace("good", "dead");
+    fs::write(world.path("home/config.toml"), dead).unwrap();
+    world
+        .gyrus(&["resume", "last", "--max-steps", "9"])
+        .exits(0);
+    let replayed = world.gyrus(&["replay", "last"]).exits(0);
+    assert!(replayed.out.contains("0 differences"), "{}", replayed.out);
+}
+
+#[test]
+fn rules_and_hints() {
+    // In the sandbox and without a network it may, where the folder may be lost.
+    let world = world("srv__echo", "message = \"hi\"", GOOD);
+    world.run(&["--on-ask", "park"]).exits(0);
+    let rule = "[[rule]]\ndecide = \"deny\"\nwhy = \"not this one\"\ntool = \"srv__*\"\n";
+    fs::write(world.path("home/policy.toml"), rule).unwrap();
+    world.run(&["--on-ask", "park"]).exits(0);
+    let text = result(&world);
+    assert!(
+        text.contains("not allowed") && text.contains("not this one"),
+        "{text}"
+    );
+    let rule = rule.replace("deny", "allow").replace("srv__*", "srv__echo");
+    fs::write(world.path("home/policy.toml"), rule).unwrap();
+    world.gyrus(&["run", "go", "--on-ask", "park"]).exits(0);
+    assert_eq!(result(&world), "you said hi");
+    // What says that it destroys is asked about each time, whatever else it says.
+    fs::write(world.path("script.toml"), calls("srv__destroys", "")).unwrap();
+    let said = world.run(&["--on-ask", "park"]).exits(5);
+    assert!(
+        said.err.contains("it says itself that this destroys"),
+        "{}",
+        said.err
+    );
+    assert!(!said.err.contains("you could allow"), "{}", said.err);
+}
+
+#[test]
+fn without_a_sandbox_every_call_is_critical() {
+    let world = world("srv__echo", "message = \"hi\"", GOOD);
+    let said = world
+        .run(&["--sandbox", "off", "--on-ask", "park"])
+        .exits(5);
+    assert!(
+        said.err.contains("nothing contains what it does"),
+        "{}",
+        said.err
+    );
+    let critical = |entry: &Entry| matches!(entry, Entry::GateVerdict(it) if it.verdict.risk == Risk::Critical);
+    assert!(world.entries().iter().any(critical));
+}
+
+#[test]
+fn what_does_not_fit_is_told_before_anybody_is_asked() {
+    let world = world("srv__echo", "mesage = \"hi\"", GOOD);
+    world.gyrus(&["run", "go", "--on-ask", "park"]).exits(0);
+    assert_eq!(
+        result(&world),
+        "`message` is missing; the server was not asked"
+    );
+}
+
+#[test]
+fn a_server_sees_little_and_can_change_less() {
+    let state = "env = { GYRUS_STATE = \"${GYRUS_HOME}\" }\n";
+    let world = world("srv__folder", "", &format!("{GOOD}{state}"));
+    fs::create_dir(world.work().join(".gyrus")).unwrap();
+    world.run(&[]).exits(0);
+    assert_eq!(result(&world), "state: ");
+    assert!(world.work().join("made_by_server").exists());
+    assert!(!world.work().join(".gyrus/made").exists());
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
+    assert!(!world.work().join("made_by_server").exists());
+    // Of the environment it has what it needs and what was written for it; a secret is none to the
+    // journal.
+    let secret = "env = { SECRET = \"secret:MY_SECRET_KEY\" }\n";
+    fs::write(world.path("home/config.toml"), format!("{GOOD}{secret}")).unwrap();
+    fs::write(world.path("script.toml"), calls("srv__environment", "")).unwrap();
+    let mut command = world.command(&world.run_arguments(&[]));
+    command
+        .env("MY_SECRET_KEY", "hunter2hunter2")
+        .env("OTHER_TOKEN", "sesame-sesame");
+    crate::support::said(command.output().unwrap()).exits(0);
+    let text = result(&world);
+    assert!(text.ends_with("⟦secret:MY_SECRET_KEY⟧"), "{text}");
+    for hidden in ["OTHER_TOKEN", "MY_SECRET_KEY ", "GYRUS", "hunter2"] {
+        assert!(!text.contains(hidden), "{hidden}: {text}");
+    }
+}
+
+#[test]
+fn a_result_is_no_trusted_text_and_bounded() {
+    let world = world("srv__flood", "", GOOD);
+    world.run(&[]).exits(0);
+    let text = result(&world);
+    assert!(
+        text.contains("a message of more than 8388608 bytes"),
+        "{text}"
+    );
+    assert_eq!(alive(&world), 0);
+}
+
+/// A run whose call never ends.
+fn forever() -> (World, Running) {
+    let world = world("srv__slow", "", GOOD);
+    for file in ["forever", "heard"] {
+        fs::write(world.work().join(file), "").unwrap();
+    }
+    let running = world.start(&world.run_arguments(&[]));
+    world.wait_for_file("heard", "tools/call");
+    (world, running)
+}
+
+/// Waits for the server's end: its keeper sees that gyrus is gone, and kills.
+fn is_gone(world: &World) {
+    let waiting = std::time::Instant::now();
+    while alive(world) > 0 {
+        assert!(waiting.elapsed() < crate::support::PATIENCE, "it lives on");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_stop_ends_servers_too() {
+    let (world, running) = forever();
+    world.gyrus(&["stop", "--all"]).exits(0);
+    is_gone(&world);
+    assert_eq!(running.end().code, None);
+}
+
+#[test]
+fn an_interrupted_call_is_cancelled() {
+    let (world, mut running) = forever();
+    running.signal(Signal::INT);
+    running.hears("finishing what is in hand");
+    running.signal(Signal::INT);
+    running.end().exits(130);
+    assert_eq!(results(&world)[0].0, Settled::Cancelled);
+    let heard = read(&world.work().join("heard"));
+    assert!(heard.contains("notifications/cancelled"), "{heard}");
+    assert_eq!(alive(&world), 0);
+}
+
+#[test]
+fn a_server_dies_with_gyrus_and_its_call_is_not_repeated() {
+    let (world, running) = forever();
+    assert_ne!(alive(&world), 0);
+    running.signal(Signal::KILL);
+    assert_eq!(running.end().code, None);
+    is_gone(&world);
+    fs::remove_file(world.work().join("forever")).unwrap();
+    world.gyrus(&["resume", "last"]).exits(0);
+    let results = results(&world);
+    assert_eq!(results[0].0, Settled::Interrupted);
+    let heard = read(&world.work().join("heard"));
+    assert_eq!(heard.matches("tools/call").count(), 1, "{heard}");
+    let left = fs::read_dir(world.path("home/sandbox")).unwrap().flatten();
+    let of_servers = |name: &str| name.starts_with("mcp-");
+    let left = left.filter(|entry| entry.file_name().to_str().is_some_and(of_servers));
+    assert_eq!(left.count(), 0, "folders of servers are removed");
+}
+
+#[test]
+fn a_server_that_is_late_holds_no_run_up() {
+    let late = GOOD.replace("good", "late");
+    let world = world("srv__echo", "message = \"hi\"", &late);
+    world
+        .run(&[])
+        .exits(0)
+        .says("the server `srv` is not there, and its tools are missing: it was not ready within");
+    assert!(result(&world).contains("there is no tool `srv__echo`"));
+    assert_eq!(alive(&world), 0);
+}
+
+/// What a project brings along.
+const PROJECT: &str =
+    r#"{"mcpServers": {"srv": {"command": "bash", "args": ["server.sh", "good"]}}}"#;
+
+#[test]
+fn a_projects_servers_need_a_yes_for_this_very_file() {
+    let world = world("srv__echo", "message = \"hi\"", "");
+    let file = world.work().join(".mcp.json");
+    fs::write(&file, PROJECT).unwrap();
+    world
+        .run(&[])
+        .exits(0)
+        .says("names servers that you have not allowed (srv); look at them: gyrus mcp allow");
+    assert!(result(&world).contains("there is no tool `srv__echo`"));
+    let said = world.gyrus(&["mcp", "allow"]).exits(2);
+    assert!(
+        said.err.contains("srv: bash server.sh good"),
+        "{}",
+        said.err
+    );
+    let content = said.err.rsplit("--content ").next().unwrap().trim();
+    world
+        .gyrus(&["mcp", "allow", "--content", "00000000"])
+        .exits(2)
+        .says("the file's content is not 00000000");
+    world
+        .gyrus(&["mcp", "allow", "--content", content])
+        .exits(0);
+    world.run(&[]).exits(0);
+    assert_eq!(result(&world), "you said hi");
+    // Another content is another question.
+    fs::write(&file, PROJECT.replace("good", "good ")).unwrap();
+    world.run(&[]).exits(0).says("you have not allowed");
+    fs::write(&file, PROJECT).unwrap();
+    let listed = world.gyrus(&["approvals"]).exits(0).out;
+    assert!(
+        listed.contains("1. starting the servers of `.mcp.json`"),
+        "{listed}"
+    );
+    world.gyrus(&["approvals", "revoke", "1"]).exits(0);
+    world.run(&[]).exits(0).says("you have not allowed");
+    fs::write(&file, "{").unwrap();
+    world.run(&[]).exits(2).says("mend it, or move it away");
+}
+
+#[test]
+fn a_run_cannot_allow_servers_for_its_project() {
+    let world = world("shell", "command = \"./allow\"", "");
+    fs::write(world.work().join(".mcp.json"), PROJECT).unwrap();
+    let said = world.gyrus(&["mcp", "allow"]).exits(2);
+    let content = said.err.rsplit("--content ").next().unwrap().trim();
+    let gyrus = env!("CARGO_BIN_EXE_gyrus");
+    let line = format!("#!/bin/sh\n{gyrus} mcp allow --content {content}\n");
+    let script = world.work().join("allow");
+    fs::write(&script, line).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&script, executable).unwrap();
+    world.run(&[]).exits(0).says("you have not allowed");
+    world.run(&[]).exits(0).says("you have not allowed");
+    // Neither where nothing contains the command.
+    let bare = ["--sandbox", "off", "--on-ask", "park"];
+    world.run(&bare).exits(5);
+    world.gyrus(&["approve", "last"]).exits(0);
+    world
+        .gyrus(&["resume", "last", "--sandbox", "off"])
+        .exits(0);
+    let text = result(&world);
+    assert!(text.contains("a command of a run cannot"), "{text}");
+    world.run(&[]).exits(0).says("you have not allowed");
+}
+
+/// The program of an official server, if it is installed (see the tests of the crate `gyrus-mcp`).
+fn official(name: &str) -> Option<String> {
+    let packages = "/../../target/mcp-servers/node_modules/@modelcontextprotocol";
+    let program = format!(
+        "{}{packages}/{name}/dist/index.js",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    if crate::support::works("node", &["--version"]) && Path::new(&program).is_file() {
+        return Some(program);
+    }
+    eprintln!("skipped: {name} is not installed, or node is not");
+    None
+}
+
+#[test]
+fn official_servers_work_in_a_run() {
+    let (Some(everything), Some(files)) =
+        (official("server-everything"), official("server-filesystem"))
+    else {
+        return;
+    };
+    let servers = format!(
+        "[mcp.every]\ncommand = \"node\"\nargs = [\"{everything}\"]\n\
+         [mcp.files]\ncommand = \"node\"\nargs = [\"{files}\", \".\"]\n"
+    );
+    let script = r#"
+[[reply]]
+calls = [
+    { tool = "every__get-sum", arguments = { a = 2, b = 3 } },
+    { tool = "every__get-tiny-image", arguments = {} },
+    { tool = "every__trigger-long-running-operation", arguments = { duration = 1, steps = 4 } },
+    { tool = "files__write_file", arguments = { path = "made.txt", content = "by a server" } },
+]
+[[reply]]
+calls = [{ tool = "files__read_text_file", arguments = { path = "made.txt" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
+"#;
+    let world = world("", "", &servers);
+    fs::write(world.path("script.toml"), script).unwrap();
+    // Writing is said to destroy, so only a rule lets it pass unasked.
+    let rule = "[[rule]]\ndecide = \"allow\"\nwhy = \"the task\"\ntool = \"files__*\"\n";
+    fs::write(world.path("home/policy.toml"), rule).unwrap();
+    world.run(&["--on-ask", "park"]).exits(0);
+    let results = results(&world);
+    let texts: Vec<_> = results.iter().map(|(_, text)| text.as_str()).collect();
+    assert!(texts[0].contains("2 and 3 is 5"), "{texts:?}");
+    assert!(texts[2].contains("completed"), "{texts:?}");
+    assert!(texts.contains(&"by a server"), "{texts:?}");
+    let pictures = |entry: &Entry| matches!(entry, Entry::ToolResulted(it) if it.images.len() == 1);
+    assert!(world.entries().iter().any(pictures));
+    assert_eq!(world.file("made.txt"), "by a server");
+    let replayed = world.gyrus(&["replay", "last"]).exits(0);
+    assert!(replayed.out.contains("0 differences"), "{}", replayed.out);
+}
+
+/// A server at an address, with one tool that says which key it was sent. Ends with the tests.
+fn at_an_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/mcp", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // Whoever hangs up has what they wanted.
+            let _ = answer_one(stream);
+        }
+    });
+    address
+}
+
+fn answer_one(mut stream: TcpStream) -> std::io::Result<()> {
+    let mut lines = BufReader::new(stream.try_clone()?);
+    let (mut length, mut key) = (0, String::new());
+    loop {
+        let mut line = String::new();
+        lines.read_line(&mut line)?;
+        let Some((name, value)) = line.trim().split_once(": ") else {
+            if line.trim().is_empty() {
+                break;
+            }
+            continue;
+        };
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => length = value.parse().unwrap_or(0),
+            "x-key" => key = value.to_owned(),
+            _ => {}
+        }
+    }
+    let mut body = vec![0; length];
+    lines.read_exact(&mut body)?;
+    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let result = match message["method"].as_str() {
+        Some("initialize") => json!({
+            "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "far", "version": "1"},
+        }),
+        Some("tools/list") => {
+            json!({"tools": [{"name": "key", "inputSchema": {"type": "object"}}]})
+        }
+        _ => json!({"content": [{"type": "text", "text": format!("the key is {key}")}]}),
+    };
+    let (status, reply) = match message.get("id") {
+        Some(id) => (
+            "200 OK",
+            json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string(),
+        ),
+        None => ("202 Accepted", String::new()),
+    };
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n{reply}",
+        reply.len()
+    )
+}
+
+#[test]
+fn a_server_at_an_address_is_asked_about_and_gets_its_key() {
+    let url = at_an_address();
+    let far = format!(
+        "[mcp.far]\nurl = \"{url}\"\nheaders = {{ x-key = \"secret:FAR_KEY\" }}\n\
+         [keys]\nFAR_KEY = {{ command = \"echo hunter2hunter2\" }}\n"
+    );
+    let world = world("far__key", "", &far);
+    let said = world.run(&["--on-ask", "park"]).exits(5);
+    assert!(
+        said.err.contains("which gyrus neither runs nor contains"),
+        "{}",
+        said.err
+    );
+    world.gyrus(&["approve", "last"]).exits(0);
+    world.gyrus(&["resume", "last"]).exits(0);
+    assert_eq!(result(&world), "the key is ⟦secret:FAR_KEY⟧");
+}

@@ -1,0 +1,58 @@
+//! A reader that no message can fill the memory through.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    task::{Context, Poll},
+};
+
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// A message longer than this, in bytes, ends the connection.
+pub(crate) const MAX_MESSAGE: usize = 8 << 20;
+
+/// Why a connection ended, once somebody knows.
+pub(crate) type Why = Arc<OnceLock<String>>;
+
+/// Passes on lines that are not too long.
+pub(crate) struct Bounded<R> {
+    from: R,
+    /// Bytes since the last line ended.
+    length: usize,
+    why: Why,
+}
+
+impl<R> Bounded<R> {
+    pub(crate) fn new(from: R, why: Why) -> Self {
+        Self {
+            from,
+            length: 0,
+            why,
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        let read = Pin::new(&mut self.from).poll_read(context, into);
+        if let Poll::Ready(Ok(())) = read {
+            let new = &into.filled()[before..];
+            self.length = match new.iter().rposition(|byte| *byte == b'\n') {
+                Some(end) => new.len() - end - 1,
+                None => self.length + new.len(),
+            };
+            if self.length > MAX_MESSAGE {
+                let why = format!("it sent a message of more than {MAX_MESSAGE} bytes");
+                let _ = self.why.set(why.clone());
+                return Poll::Ready(Err(io::Error::other(why)));
+            }
+        }
+        read
+    }
+}

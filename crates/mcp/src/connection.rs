@@ -1,0 +1,417 @@
+//! One life of a server: from its start to its end, with the calls between.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use gyrus_contract::{Digest, Service};
+use rmcp::{
+    Peer, RoleClient,
+    model::{
+        CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
+        ClientRequest, JsonObject, ListToolsRequest, PaginatedRequestParams, RequestId,
+        ServerResult,
+    },
+    service::{PeerRequestOptions, RunningService, ServiceError, serve_client},
+    transport::async_rw::AsyncRwTransport,
+};
+use serde_json::Value;
+use tokio::{
+    task::{AbortHandle, JoinHandle},
+    time::{Instant, sleep, timeout},
+};
+
+use crate::{
+    bounded::{Bounded, Why},
+    definition::{self, MAX_TOOLS},
+    ear::Ear,
+    http, process,
+    setup::{Setup, Way},
+};
+
+/// How long a server may take until it has said what it can.
+pub(crate) const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long listing the tools again may take.
+const LIST_LIMIT: Duration = Duration::from_secs(10);
+
+/// A server whose connection broke mostly ends; so long it may take to say why.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How long a server may take to end by itself.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// A call does not last longer than this, whatever its server says about it.
+const CALL_LIMIT: Duration = Duration::from_secs(60 * 60);
+
+/// Between two words about a call that are passed on.
+const BETWEEN_WORDS: Duration = Duration::from_millis(100);
+
+/// Pages of a list of tools.
+const MAX_PAGES: usize = 20;
+
+/// A server that answers.
+pub(crate) struct Connection {
+    service: Mutex<Option<RunningService<RoleClient, Ear>>>,
+    peer: Peer<RoleClient>,
+    ear: Ear,
+    why: Why,
+    /// Keeps the server's process; aborting it ends the process.
+    keeping: Option<AbortHandle>,
+    /// Definitions by name, as of the last list; `None` where several have one name.
+    defined: Mutex<BTreeMap<String, Option<Digest>>>,
+    /// Words that a call is given up, which are to arrive before the end.
+    given_up: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    /// What the server calls itself, and what it speaks.
+    pub(crate) about: String,
+    /// What it said of its tools at first.
+    pub(crate) list: Vec<Value>,
+    /// How long all this took.
+    pub(crate) took: Duration,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(keeping) = &self.keeping {
+            keeping.abort();
+        }
+    }
+}
+
+/// How a call came to no answer.
+pub(crate) enum NoAnswer {
+    /// The server says no.
+    Refused(String),
+    /// It said nothing for so long.
+    Silent(Duration),
+    /// It is gone.
+    Gone(String),
+}
+
+impl Connection {
+    /// Starts or reaches the server and asks what it can. Dropping the future ends the server.
+    ///
+    /// # Errors
+    /// In words, what went wrong.
+    pub(crate) async fn open(setup: &Setup) -> Result<Self, String> {
+        let begun = Instant::now();
+        let opening = async {
+            match &setup.way {
+                Way::Process { .. } => Self::started(setup).await,
+                Way::Http { url, headers } => {
+                    let transport = http::transport(url, headers)?;
+                    let service = serve_client(Ear::default(), transport).await;
+                    let service = service.map_err(|error| in_words(&error))?;
+                    Ok(Self::over(service, Why::default(), None))
+                }
+            }
+        };
+        let listed = async {
+            let mut connection = opening.await?;
+            connection.list = connection.tools().await.map_err(|error| {
+                let why = connection.why.get().cloned();
+                why.unwrap_or_else(|| format!("it does not say what it can: {error}"))
+            })?;
+            connection.define(&connection.list);
+            connection.took = begun.elapsed();
+            Ok(connection)
+        };
+        let opened = timeout(START_LIMIT, listed).await;
+        opened.unwrap_or_else(|_| Err(setup.too_slow(START_LIMIT)))
+    }
+
+    async fn started(setup: &Setup) -> Result<Self, String> {
+        let Way::Process {
+            program,
+            arguments,
+            environment,
+            folder,
+            pipes,
+            run,
+        } = &setup.way
+        else {
+            return Err("it is no program".to_owned());
+        };
+        let what = process::Program {
+            program,
+            arguments,
+            environment,
+            folder,
+        };
+        let started = process::start(&what, pipes, run)
+            .map_err(|error| format!("its pipes cannot be laid in {}: {error}", pipes.display()))?;
+        let why = Why::default();
+        let mut running = started.running;
+        let from = Bounded::new(started.from, why.clone());
+        // The reader above keeps the bound, and says so where it is broken.
+        let transport =
+            AsyncRwTransport::new_client(from, started.to).with_max_line_length(usize::MAX);
+        let service = tokio::select! {
+            biased;
+            ended = &mut running => return Err(process::how_it_ended(ended)),
+            service = serve_client(Ear::default(), transport) => service,
+        };
+        let service = match service {
+            Ok(service) => service,
+            Err(error) => {
+                let ended = timeout(LAST_WORDS, running).await;
+                let ended = ended.ok().map(process::how_it_ended);
+                let known = why.get().cloned().or(ended);
+                return Err(known.unwrap_or_else(|| in_words(&error)));
+            }
+        };
+        let token = service.cancellation_token();
+        let told = why.clone();
+        let keeping = tokio::spawn(async move {
+            let ended = process::how_it_ended(running.await);
+            let _ = told.set(ended);
+            token.cancel();
+        });
+        Ok(Self::over(service, why, Some(keeping.abort_handle())))
+    }
+
+    fn over(
+        service: RunningService<RoleClient, Ear>,
+        why: Why,
+        keeping: Option<AbortHandle>,
+    ) -> Self {
+        let peer = service.peer().clone();
+        let about = peer.peer_info().map_or_else(String::new, |info| {
+            let server = info.server_info.as_ref();
+            let name = server.map_or("", |server| &server.name);
+            let version = server.map_or("", |server| &server.version);
+            let about = format!(
+                "{name} {version}, protocol {}",
+                info.protocol_version.as_str()
+            );
+            definition::clean(&about).replace('\n', " ")
+        });
+        Self {
+            ear: service.service().clone(),
+            service: Mutex::new(Some(service)),
+            peer,
+            why,
+            keeping,
+            defined: Mutex::default(),
+            given_up: Arc::default(),
+            about,
+            list: Vec::new(),
+            took: Duration::ZERO,
+        }
+    }
+
+    /// Why it ended, if it has.
+    pub(crate) fn ended(&self) -> Option<String> {
+        let closed = self.peer.is_transport_closed();
+        let why = || self.why.get().cloned();
+        closed.then(|| why().unwrap_or_else(|| "the connection was closed".to_owned()))
+    }
+
+    /// Everything that the server says of its tools.
+    async fn tools(&self) -> Result<Vec<Value>, ServiceError> {
+        let mut tools = Vec::new();
+        let mut cursor = None;
+        for _ in 0..MAX_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor);
+            let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+            // Looked at as it came: one tool that is no tool must not hide the others.
+            let page = match self.peer.send_request(request).await? {
+                ServerResult::ListToolsResult(page) => serde_json::to_value(page),
+                ServerResult::CustomResult(page) => Ok(page.0),
+                _ => return Err(ServiceError::UnexpectedResponse),
+            };
+            let mut page = page.map_err(|_| ServiceError::UnexpectedResponse)?;
+            let Some(Value::Array(more)) = page.get_mut("tools").map(Value::take) else {
+                return Err(ServiceError::UnexpectedResponse);
+            };
+            tools.extend(more);
+            cursor = page["nextCursor"].as_str().map(str::to_owned);
+            if cursor.is_none() || tools.len() > MAX_TOOLS {
+                break;
+            }
+        }
+        Ok(tools)
+    }
+
+    fn define(&self, list: &[Value]) {
+        let mut defined: BTreeMap<String, Option<Digest>> = BTreeMap::new();
+        for said in list {
+            if let Some(name) = said["name"].as_str() {
+                let digest = definition::digest(said);
+                defined
+                    .entry(name.to_owned())
+                    .and_modify(|known| *known = None)
+                    .or_insert(Some(digest));
+            }
+        }
+        *self.defined.lock().unwrap_or_else(PoisonError::into_inner) = defined;
+    }
+
+    /// Whether the server still says the same of a tool as when the run began.
+    ///
+    /// # Errors
+    /// What is different, for the model.
+    pub(crate) async fn still_says(&self, service: &Service) -> Result<(), String> {
+        if self.ear.tools_changed() {
+            match timeout(LIST_LIMIT, self.tools()).await {
+                Ok(Ok(list)) => self.define(&list),
+                _ => {
+                    self.ear.tools_may_have_changed();
+                    return Err(
+                        "the server said that its tools changed, and not to what".to_owned()
+                    );
+                }
+            }
+        }
+        let defined = self.defined.lock().unwrap_or_else(PoisonError::into_inner);
+        match defined.get(&service.tool) {
+            Some(Some(digest)) if *digest == service.definition => Ok(()),
+            Some(_) => Err(
+                "the server describes this tool in other words than when the run began".to_owned(),
+            ),
+            None => Err("the server has no such tool any more".to_owned()),
+        }
+    }
+
+    /// Calls a tool. Dropping the future tells the server that nobody waits.
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        silence: Duration,
+        tell: impl Fn(&str),
+    ) -> Result<Value, NoAnswer> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let options = PeerRequestOptions::no_options();
+        let sent = self.peer.send_cancellable_request(request, options).await;
+        let handle = sent.map_err(|error| self.no_answer(&error))?;
+        let mut open = Open {
+            connection: self,
+            call: Some(handle.id.clone()),
+            token: handle.progress_token.clone(),
+        };
+        let mut words = self.ear.listen(open.token.clone());
+        let mut answer = handle.rx;
+        let total = sleep(CALL_LIMIT);
+        let pause = sleep(Duration::ZERO);
+        tokio::pin!(total, pause);
+        loop {
+            tokio::select! {
+                biased;
+                answered = &mut answer => {
+                    open.call = None;
+                    let answered = answered.unwrap_or(Err(ServiceError::TransportClosed));
+                    let answer = answered.map_err(|error| self.no_answer(&error))?;
+                    return plain(&answer);
+                }
+                () = &mut pause, if !pause.is_elapsed() => {}
+                Ok(()) = words.changed(), if pause.is_elapsed() => {
+                    tell(&words.borrow_and_update());
+                    pause.as_mut().reset(Instant::now() + BETWEEN_WORDS);
+                }
+                () = sleep(silence) => return Err(NoAnswer::Silent(silence)),
+                () = &mut total => return Err(NoAnswer::Silent(CALL_LIMIT)),
+            }
+        }
+    }
+
+    fn no_answer(&self, error: &ServiceError) -> NoAnswer {
+        match error {
+            ServiceError::McpError(refused) => {
+                NoAnswer::Refused(definition::clean(&refused.message))
+            }
+            other => NoAnswer::Gone(self.why.get().cloned().unwrap_or_else(|| in_words(other))),
+        }
+    }
+
+    /// Says goodbye: calls that were given up are told, its input is closed, and it has a moment
+    /// to end by itself.
+    pub(crate) async fn leave(&self) {
+        let given_up =
+            std::mem::take(&mut *self.given_up.lock().unwrap_or_else(PoisonError::into_inner));
+        let service = self
+            .service
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let goodbye = async {
+            for told in given_up {
+                let _ = told.await;
+            }
+            if let Some(service) = service {
+                let _ = service.cancel().await;
+            }
+            while let Some(keeping) = &self.keeping
+                && !keeping.is_finished()
+            {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let _ = timeout(GOODBYE, goodbye).await;
+    }
+}
+
+/// A call that waits for its answer.
+struct Open<'a> {
+    connection: &'a Connection,
+    /// `None`: it is answered.
+    call: Option<RequestId>,
+    token: rmcp::model::ProgressToken,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.connection.ear.forget(&self.token);
+        let Some(call) = self.call.take() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let peer = self.connection.peer.clone();
+        let reason = Some("nobody waits for it any more".to_owned());
+        let params = CancelledNotificationParam::new(Some(call), reason);
+        let told = runtime.spawn(async move {
+            // A server that is gone need not know.
+            let _ = peer
+                .send_notification(CancelledNotification::new(params).into())
+                .await;
+        });
+        let mut given_up = self
+            .connection
+            .given_up
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        given_up.retain(|told| !told.is_finished());
+        given_up.push(told);
+    }
+}
+
+/// An answer as it came.
+fn plain(answer: &ServerResult) -> Result<Value, NoAnswer> {
+    match answer {
+        ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_) => {
+            Err(NoAnswer::Refused(
+                "it wants something in return (input, or patience), which gyrus does not give"
+                    .to_owned(),
+            ))
+        }
+        other => serde_json::to_value(other)
+            .map_err(|error| NoAnswer::Refused(format!("its answer is no JSON: {error}"))),
+    }
+}
+
+/// An error with its reasons, which the crate does not all say at once.
+fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !words.contains(&more) {
+            words = format!("{words}: {more}");
+        }
+        cause = error.source();
+    }
+    definition::clean(&words)
+}

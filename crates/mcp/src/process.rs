@@ -1,0 +1,96 @@
+//! A server that is started here, and the pipes to speak to it over.
+//!
+//! It runs under a keeper, so it ends when gyrus does, however that happens. The keeper has its
+//! standard error; input and output are named pipes, which a shell opens and unlinks before the
+//! server is there.
+
+use std::{collections::BTreeMap, fs, io, path::Path, time::Duration};
+
+use gyrus_contract::{Boxed, CommandOutcome, CommandSpec, Exit, KeeperError};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use tokio::net::unix::pipe;
+
+use crate::setup::RunServer;
+
+/// Kept of what a server complains about, in bytes, of its start and of its end each.
+const OUTPUT_BYTES: usize = 2 * 1024;
+
+/// A server does not run longer than this.
+const LIFE: Duration = Duration::from_hours(24 * 30);
+
+/// In a sandbox the folder has another name than outside, but the same variable.
+const OPEN_PIPES: &str =
+    r#"exec <"$TMPDIR/in" >"$TMPDIR/out" && rm -f "$TMPDIR/in" "$TMPDIR/out" && exec "$@""#;
+
+/// A server that is starting.
+pub(crate) struct Started {
+    pub(crate) to: pipe::Sender,
+    pub(crate) from: pipe::Receiver,
+    /// Ends with the server; dropping it ends the server.
+    pub(crate) running: Boxed<'static, Result<CommandOutcome, KeeperError>>,
+}
+
+/// What is started.
+pub(crate) struct Program<'a> {
+    pub(crate) program: &'a str,
+    pub(crate) arguments: &'a [String],
+    pub(crate) environment: &'a BTreeMap<String, String>,
+    pub(crate) folder: &'a Path,
+}
+
+/// Starts a server, with its pipes in `pipes`.
+pub(crate) fn start(what: &Program<'_>, pipes: &Path, run: &RunServer) -> io::Result<Started> {
+    let [to, from] = ["in", "out"].map(|name| pipes.join(name));
+    for path in [&to, &from] {
+        let _ = fs::remove_file(path);
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+    }
+    // Both ways, so that opening waits for nobody; that the server has ended is told by its
+    // keeper.
+    let mut options = pipe::OpenOptions::new();
+    options.read_write(true);
+    let ends = (options.open_sender(&to)?, options.open_receiver(&from)?);
+    let mut arguments = ["-c", OPEN_PIPES, "sh", what.program]
+        .map(str::to_owned)
+        .to_vec();
+    arguments.extend(what.arguments.iter().cloned());
+    let mut environment = what.environment.clone();
+    environment.insert("TMPDIR".to_owned(), pipes.to_string_lossy().into_owned());
+    let running = run(CommandSpec {
+        program: "sh".to_owned(),
+        arguments,
+        folder: what.folder.to_owned(),
+        environment,
+        stdin: String::new(),
+        time_limit_ms: u64::try_from(LIFE.as_millis()).unwrap_or(u64::MAX),
+        head_bytes: OUTPUT_BYTES,
+        tail_bytes: OUTPUT_BYTES,
+    });
+    Ok(Started {
+        to: ends.0,
+        from: ends.1,
+        running,
+    })
+}
+
+/// How a server ended, with what it complained about last.
+pub(crate) fn how_it_ended(outcome: Result<CommandOutcome, KeeperError>) -> String {
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => return error.to_string(),
+    };
+    let how = match outcome.exit {
+        Exit::Code(code) => format!("it ended with code {code}"),
+        Exit::Signal(signal) => format!("it was killed by signal {signal}"),
+        Exit::TimedOut => "it ran for too long".to_owned(),
+    };
+    let said = match outcome.output.tail.is_empty() {
+        true => &outcome.output.head,
+        false => &outcome.output.tail,
+    };
+    let said = crate::definition::clean(said);
+    match said.trim() {
+        "" => how,
+        said => format!("{how}, and said: {said}"),
+    }
+}

@@ -1,0 +1,145 @@
+//! What a server answers, as the model sees it: bounded, and every kind of part.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use gyrus_contract::{ActionVerdict, Image, Site, ToolOutput};
+use serde_json::Value;
+
+use crate::setup::ReadPicture;
+
+/// Kept from the start of an answer's text, in bytes.
+const HEAD_BYTES: usize = 32 * 1024;
+
+/// Kept from its end, in bytes.
+const TAIL_BYTES: usize = 16 * 1024;
+
+/// Pictures of one answer that are shown.
+const MAX_PICTURES: usize = 8;
+
+/// A picture of more bytes is only described: models take no larger ones.
+const MAX_PICTURE_BYTES: usize = 5 * 1024 * 1024;
+
+/// The longest side that models take, in pixels.
+const MAX_SIDE: u32 = 8_000;
+
+/// The output for an answer.
+pub(crate) fn output(answer: &Value, site: &dyn Site, pictures: ReadPicture) -> ToolOutput {
+    let mut images = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
+    let parts = answer["content"].as_array();
+    for part in parts.into_iter().flatten() {
+        texts.push(match part["type"].as_str() {
+            Some("text") => text(&part["text"]),
+            Some("image") => match images.len() < MAX_PICTURES {
+                true => picture(part, site, pictures, &mut images),
+                false => "(another picture, not shown)".to_owned(),
+            },
+            Some("audio") => format!("({}, not played)", described("audio", part, "data")),
+            Some("resource") => resource(&part["resource"]),
+            Some("resource_link") => link(part),
+            _ => part.to_string(),
+        });
+    }
+    let structured = &answer["structuredContent"];
+    // Most servers say the same as text, for clients that know nothing else: as JSON, or plainly.
+    let said = |structured: &Value| {
+        let plain = |value: &Value| texts.iter().any(|text| value == text.as_str());
+        structured
+            .as_object()
+            .is_some_and(|object| object.values().all(plain))
+            || texts.iter().any(|text| {
+                serde_json::from_str::<Value>(text).is_ok_and(|said| said == *structured)
+            })
+    };
+    if !structured.is_null() && !said(structured) {
+        texts.push(structured.to_string());
+    }
+    if parts.is_none() && structured.is_null() {
+        texts.push(
+            match answer.as_object().is_none_or(|answer| answer.is_empty()) {
+                true => String::new(),
+                false => answer.to_string(),
+            },
+        );
+    }
+    let text = match texts.join("\n") {
+        text if text.trim().is_empty() => "(the server answered nothing)".to_owned(),
+        text => bounded(&text),
+    };
+    ToolOutput {
+        images,
+        is_error: answer["isError"] == Value::Bool(true),
+        verdict: ActionVerdict::CannotTell,
+        ..ToolOutput::read(text)
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn described(what: &str, part: &Value, data: &str) -> String {
+    let kind = part["mimeType"].as_str().unwrap_or("of no kind");
+    let size = part[data].as_str().unwrap_or_default().len() / 4 * 3;
+    format!("{what}, {kind}, about {size} bytes")
+}
+
+fn picture(
+    part: &Value,
+    site: &dyn Site,
+    pictures: ReadPicture,
+    images: &mut Vec<Image>,
+) -> String {
+    let what = described("picture", part, "data");
+    let Ok(bytes) = STANDARD.decode(part["data"].as_str().unwrap_or_default()) else {
+        return format!("({what}, not shown: it is damaged)");
+    };
+    let Some(header) = pictures(&bytes) else {
+        return format!("({what}, not shown: it is no PNG, JPEG or WebP)");
+    };
+    if bytes.len() > MAX_PICTURE_BYTES || header.width.max(header.height) > MAX_SIDE {
+        return format!("({what}, not shown: it is too large)");
+    }
+    match site.keep(&bytes) {
+        Ok(blob) => {
+            images.push(Image {
+                blob,
+                media_type: header.media_type.to_owned(),
+                width: header.width,
+                height: header.height,
+            });
+            format!("(picture, {} × {} pixels)", header.width, header.height)
+        }
+        Err(error) => format!("({what}, not shown: it could not be kept: {error})"),
+    }
+}
+
+fn resource(resource: &Value) -> String {
+    let uri = resource["uri"].as_str().unwrap_or("a resource");
+    match resource["text"].as_str() {
+        Some(text) => format!("{uri}:\n{text}"),
+        None => format!(
+            "{uri} ({}, not shown)",
+            described("bytes", resource, "blob")
+        ),
+    }
+}
+
+fn link(part: &Value) -> String {
+    let mut words = format!("resource {}", text(&part["uri"]));
+    for name in ["name", "description", "mimeType"] {
+        if let Some(value) = part[name].as_str() {
+            words.push_str(&format!(", {value}"));
+        }
+    }
+    words
+}
+
+fn bounded(text: &str) -> String {
+    if text.len() <= HEAD_BYTES + TAIL_BYTES {
+        return text.to_owned();
+    }
+    let head = &text[..text.floor_char_boundary(HEAD_BYTES)];
+    let tail = &text[text.ceil_char_boundary(text.len() - TAIL_BYTES)..];
+    let omitted = text.len() - head.len() - tail.len();
+    format!("{head}\n[… {omitted} bytes omitted …]\n{tail}")
+}

@@ -1,0 +1,230 @@
+//! Servers and how they are: getting ready beside everything else, restarted once, let go.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+
+use gyrus_contract::{Tool, ToolSpec, Touch};
+use tokio::{
+    sync::Mutex,
+    task::JoinHandle,
+    time::{Instant, sleep, timeout_at},
+};
+
+use crate::{LeftOut, Setup, connection::Connection, definition, tool::Served};
+
+/// A server is started, and once more if it ends.
+const STARTS: u32 = 2;
+
+/// Before it is started again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// One server, whether it runs or not.
+pub struct Server {
+    setup: Setup,
+    life: Mutex<Life>,
+    /// The connection once more, for a goodbye that waits for nobody.
+    last: std::sync::Mutex<Option<Arc<Connection>>>,
+}
+
+#[derive(Default)]
+struct Life {
+    starts: u32,
+    connection: Option<Arc<Connection>>,
+    why: String,
+}
+
+/// How a server is.
+#[derive(Debug, Clone)]
+pub enum State {
+    /// It answers.
+    Ready {
+        /// What it calls itself, and what it speaks. Its own words.
+        about: String,
+        /// What it can do, in order of name.
+        tools: Vec<ToolSpec>,
+        /// What of it cannot be used.
+        left_out: Vec<LeftOut>,
+        /// From its start to this.
+        took: Duration,
+    },
+    /// It does not, for this reason.
+    Missing(String),
+}
+
+impl Server {
+    fn new(setup: Setup) -> Self {
+        Self {
+            setup,
+            life: Mutex::default(),
+            last: std::sync::Mutex::default(),
+        }
+    }
+
+    /// As it was configured.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// The connection that there is, or a new one; in words why there is none.
+    pub(crate) async fn connection(&self) -> Result<Arc<Connection>, String> {
+        let mut life = self.life.lock().await;
+        if let Some(connection) = &life.connection {
+            match connection.ended() {
+                None => return Ok(connection.clone()),
+                Some(why) => life.why = why,
+            }
+            life.connection = None;
+        }
+        if life.starts == STARTS {
+            return Err(format!(
+                "it failed, was started again, and failed again: {}; gyrus mcp test {} shows more",
+                life.why, self.setup.name
+            ));
+        }
+        if life.starts > 0 {
+            sleep(PAUSE).await;
+        }
+        life.starts += 1;
+        match Connection::open(&self.setup).await {
+            Ok(connection) => {
+                let connection = Arc::new(connection);
+                life.connection = Some(connection.clone());
+                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                *last = Some(connection.clone());
+                Ok(connection)
+            }
+            Err(why) => {
+                life.why.clone_from(&why);
+                Err(why)
+            }
+        }
+    }
+
+    async fn state(&self) -> State {
+        match self.connection().await {
+            Ok(connection) => {
+                let (name, reach) = (&self.setup.name, self.setup.reach);
+                let (tools, left_out) = definition::read(name, reach, &connection.list);
+                State::Ready {
+                    about: connection.about.clone(),
+                    tools,
+                    left_out,
+                    took: connection.took,
+                }
+            }
+            Err(why) => State::Missing(why),
+        }
+    }
+
+    async fn leave(&self) {
+        let last = self
+            .last
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(connection) = last {
+            connection.leave().await;
+        }
+    }
+}
+
+/// The servers of one process.
+#[derive(Default)]
+pub struct Servers {
+    servers: Vec<(Arc<Server>, Option<JoinHandle<State>>)>,
+    states: BTreeMap<String, State>,
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        for starting in self.servers.iter().filter_map(|(_, task)| task.as_ref()) {
+            starting.abort();
+        }
+    }
+}
+
+impl Servers {
+    /// Begins to start them, all at once, and returns at once.
+    pub fn start(setups: Vec<Setup>) -> Self {
+        let start = |setup| {
+            let server = Arc::new(Server::new(setup));
+            let starting = server.clone();
+            let task = tokio::spawn(async move { starting.state().await });
+            (server, Some(task))
+        };
+        Self {
+            servers: setups.into_iter().map(start).collect(),
+            states: BTreeMap::new(),
+        }
+    }
+
+    /// How they are, by name, after waiting for all of them for at most `limit`. One that is not
+    /// ready by then is given up.
+    pub async fn states(&mut self, limit: Duration) -> &BTreeMap<String, State> {
+        let deadline = Instant::now() + limit;
+        for (server, task) in &mut self.servers {
+            let Some(mut starting) = task.take() else {
+                continue;
+            };
+            let state = match timeout_at(deadline, &mut starting).await {
+                Ok(Ok(state)) => state,
+                Ok(Err(error)) => State::Missing(error.to_string()),
+                Err(_) => {
+                    starting.abort();
+                    State::Missing(server.setup.too_slow(limit))
+                }
+            };
+            self.states.insert(server.setup.name.clone(), state);
+        }
+        &self.states
+    }
+
+    /// The tools of those that were ready when [`Self::states`] was asked last.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let ready = self.states.values().flat_map(|state| match state {
+            State::Ready { tools, .. } => tools.as_slice(),
+            State::Missing(_) => &[],
+        });
+        self.tools_as(ready.cloned())
+    }
+
+    /// The tools that a run began with, as they were described then, whether their servers are
+    /// there or not.
+    pub fn tools_as(&self, pinned: impl IntoIterator<Item = ToolSpec>) -> Vec<Arc<dyn Tool>> {
+        let tool = |spec| self.tool_as(spec);
+        pinned.into_iter().filter_map(tool).collect()
+    }
+
+    fn tool_as(&self, mut spec: ToolSpec) -> Option<Arc<dyn Tool>> {
+        let [Touch::Serves(service)] = spec.touches.as_mut_slice() else {
+            return None;
+        };
+        let mut servers = self.servers.iter().map(|(server, _)| server);
+        let server = servers
+            .find(|server| server.setup.name == service.server)
+            .cloned();
+        // What it reaches is as it is today, whatever was recorded.
+        if let Some(server) = &server {
+            service.reach = server.setup.reach;
+        }
+        let service = service.clone();
+        Some(Arc::new(Served {
+            spec,
+            service,
+            server,
+        }))
+    }
+
+    /// Lets them go, with a moment to end by themselves.
+    pub async fn leave(&self) {
+        let mut leaving = tokio::task::JoinSet::new();
+        for (server, _) in &self.servers {
+            let server = server.clone();
+            leaving.spawn(async move { server.leave().await });
+        }
+        while leaving.join_next().await.is_some() {}
+    }
+}

@@ -1,0 +1,98 @@
+//! A server's tool as the tool of a run.
+
+use std::sync::Arc;
+
+use gyrus_contract::{
+    ActionVerdict, Boxed, Cleared, ResolvedCall, Service, Site, Tool, ToolOutput, ToolSpec,
+    Unresolvable,
+};
+use serde_json::Value;
+
+use crate::{connection::NoAnswer, result, schema, server::Server};
+
+/// A tool as its server described it when the run began.
+pub(crate) struct Served {
+    pub(crate) spec: ToolSpec,
+    pub(crate) service: Service,
+    /// `None`: there is no such server (any more).
+    pub(crate) server: Option<Arc<Server>>,
+}
+
+impl Tool for Served {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn check(&self, arguments: &Value) -> Result<(), Unresolvable> {
+        schema::check(&self.spec.parameters, arguments).map_err(|what| Unresolvable {
+            reason: format!("{what}; the server was not asked"),
+        })
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move {
+            let called = self.called(&call, site).await;
+            called
+                .unwrap_or_else(|why| ToolOutput::error(format!("the server was not asked: {why}")))
+        })
+    }
+}
+
+impl Served {
+    /// The outcome, or why the server was not asked.
+    async fn called(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, String> {
+        let server = self
+            .server
+            .as_ref()
+            .ok_or_else(|| format!("there is no server `{}` here", self.service.server))?;
+        let mut arguments = call.arguments.clone();
+        reveal(&mut arguments, site)?;
+        let Value::Object(arguments) = arguments else {
+            return Err("the arguments are no object".to_owned());
+        };
+        let connection = server.connection().await?;
+        connection.still_says(&self.service).await?;
+        let tell = |words: &str| site.tell(&format!("{}: {words}", self.spec.name));
+        let silence = server.setup().silence;
+        let answered = connection
+            .call(&self.service.tool, arguments, silence, tell)
+            .await;
+        Ok(match answered {
+            Ok(answer) => result::output(&answer, site, server.setup().pictures),
+            Err(none) => ToolOutput {
+                verdict: ActionVerdict::CannotTell,
+                ..ToolOutput::error(match none {
+                    NoAnswer::Refused(why) => format!("the server refused: {why}"),
+                    NoAnswer::Silent(limit) => format!(
+                        "the server said nothing for {} s and was told that nobody waits; it may \
+                         have done what was asked, in part or whole. Look before you ask again.",
+                        limit.as_secs()
+                    ),
+                    NoAnswer::Gone(why) => format!(
+                        "the server was lost during the call: {why}; it may have done what was \
+                         asked, in part or whole. Look before you ask again."
+                    ),
+                })
+            },
+        })
+    }
+}
+
+/// Puts secrets in the place of their markers: the gate has judged that they leave.
+fn reveal(value: &mut Value, site: &dyn Site) -> Result<(), String> {
+    match value {
+        Value::String(text) => {
+            *text = site.reveal(text).map_err(|error| error.to_string())?;
+            Ok(())
+        }
+        Value::Array(values) => values.iter_mut().try_for_each(|value| reveal(value, site)),
+        Value::Object(object) => object
+            .values_mut()
+            .try_for_each(|value| reveal(value, site)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
+}

@@ -1,0 +1,9 @@
+//! The client against real servers: processes and sockets, well and badly behaved.
+
+#![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
+mod world;
+
+mod official;
+mod over_http;
+mod over_pipes;

@@ -1,0 +1,124 @@
+//! The servers that the protocol's own people publish. They are installed by
+//! `npm install --prefix target/mcp-servers @modelcontextprotocol/server-everything
+//! @modelcontextprotocol/server-filesystem`; without them, or node, these tests pass over it.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::json;
+
+use crate::world::{World, named, ready};
+
+/// The program of an official server.
+#[expect(clippy::print_stderr, reason = "a test that does nothing must say so")]
+fn official(name: &str) -> Option<PathBuf> {
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../target/mcp-servers/node_modules/@modelcontextprotocol")
+        .join(name)
+        .join("dist/index.js");
+    let node = Command::new("node").arg("--version").output().is_ok();
+    if node && installed.is_file() {
+        return Some(installed);
+    }
+    eprintln!("passed over: {name} is not installed, or node is not; see the head of official.rs");
+    None
+}
+
+#[tokio::test]
+async fn everything() {
+    let Some(program) = official("server-everything") else {
+        return;
+    };
+    let world = World::new();
+    let setup = world.process("node", &[program.to_str().unwrap()]);
+    let (servers, tools) = ready(setup).await;
+    let call = async |name: &str, arguments| {
+        let name = format!("srv__{name}");
+        world.call(named(&tools, &name), arguments).await
+    };
+    let output = call("echo", json!({"message": "hello"})).await;
+    assert_eq!(output.text, "Echo: hello");
+    let output = call("get-sum", json!({"a": 2, "b": 3})).await;
+    assert!(output.text.contains('5'), "{output:?}");
+    let output = call("get-sum", json!({"a": "two"})).await;
+    assert!(
+        output.text.contains("the server was not asked"),
+        "{output:?}"
+    );
+    let output = call("get-tiny-image", json!({})).await;
+    assert_eq!(output.images.len(), 1, "{output:?}");
+    let output = call("get-structured-content", json!({"location": "Chicago"})).await;
+    assert!(output.text.contains("temperature"), "{output:?}");
+    let output = call("get-resource-links", json!({"count": 2})).await;
+    assert!(output.text.contains("resource demo://"), "{output:?}");
+    let arguments = json!({"duration": 1, "steps": 4});
+    let output = call("trigger-long-running-operation", arguments).await;
+    assert!(output.text.contains("completed"), "{output:?}");
+    assert!(!world.told().is_empty());
+    let output = call("get-env", json!({})).await;
+    assert!(!output.text.contains("CARGO"), "{output:?}");
+    servers.leave().await;
+}
+
+#[tokio::test]
+async fn filesystem() {
+    let Some(program) = official("server-filesystem") else {
+        return;
+    };
+    let world = World::new();
+    fs::write(world.work("notes.txt"), "remember\n").unwrap();
+    let work = world.work("");
+    let arguments = [program.to_str().unwrap(), work.to_str().unwrap()];
+    let (_servers, tools) = ready(world.process("node", &arguments)).await;
+    let path = world.work("notes.txt");
+    let read = named(&tools, "srv__read_text_file");
+    let output = world.call(read, json!({"path": path})).await;
+    assert!(output.text.contains("remember"), "{output:?}");
+    let output = world.call(read, json!({"path": "/etc/passwd"})).await;
+    assert!(output.is_error, "{output:?}");
+    let write = named(&tools, "srv__write_file");
+    let arguments = json!({"path": world.work("new.txt"), "content": "made"});
+    world.call(write, arguments).await;
+    assert_eq!(fs::read_to_string(world.work("new.txt")).unwrap(), "made");
+}
+
+#[tokio::test]
+async fn everything_over_http() {
+    let Some(program) = official("server-everything") else {
+        return;
+    };
+    // Bound and let go: the server cannot be told to choose a port and say which.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    drop(listener);
+    let mut server = Command::new("node")
+        .arg(&program)
+        .arg("streamableHttp")
+        .env("PORT", &port)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+    let listens = lines.any(|line| line.is_ok_and(|line| line.contains("listening")));
+    let world = World::new();
+    if listens {
+        let url = format!("http://127.0.0.1:{port}/mcp");
+        let (servers, tools) = ready(world.at(&url, &[])).await;
+        let echo = named(&tools, "srv__echo");
+        let output = world.call(echo, json!({"message": "over there"})).await;
+        assert_eq!(output.text, "Echo: over there");
+        let long = named(&tools, "srv__trigger-long-running-operation");
+        let output = world.call(long, json!({"duration": 1, "steps": 4})).await;
+        assert!(output.text.contains("completed"), "{output:?}");
+        assert!(!world.told().is_empty());
+        servers.leave().await;
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(listens, "the server never listened");
+}

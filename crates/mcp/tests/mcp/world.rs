@@ -1,0 +1,205 @@
+//! A folder, a server in it, and the kernel's side of a call.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use gyrus_contract::{
+    BlobId, Boxed, Captured, Cleared, CommandOutcome, CommandSpec, EffectId, Exit, KeeperError,
+    Reach, ResolvedCall, Site, Tool, ToolOutput, UnknownSecret,
+};
+use gyrus_mcp::{Picture, RunServer, Servers, Setup, State, Way};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// Everything that is waited for happens within this time, or the test fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The server of these tests.
+const SERVER: &str = include_str!("../server.sh");
+
+/// The folders of one test.
+pub(crate) struct World {
+    folder: TempDir,
+    told: Mutex<Vec<String>>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for made in ["work", "pipes"] {
+            fs::create_dir(folder.path().join(made)).unwrap();
+        }
+        fs::write(folder.path().join("server.sh"), SERVER).unwrap();
+        fs::write(folder.path().join("work/heard"), "").unwrap();
+        Self {
+            folder,
+            told: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn work(&self, name: &str) -> PathBuf {
+        self.folder.path().join("work").join(name)
+    }
+
+    /// What the server was sent.
+    pub(crate) fn heard(&self) -> String {
+        fs::read_to_string(self.work("heard")).unwrap()
+    }
+
+    /// What was told of calls.
+    pub(crate) fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
+
+    /// The server of these tests, being like this.
+    pub(crate) fn setup(&self, how: &str) -> Setup {
+        let server = self.folder.path().join("server.sh").display().to_string();
+        self.process("bash", &[&server, how])
+    }
+
+    /// A server that is this program.
+    pub(crate) fn process(&self, program: &str, arguments: &[&str]) -> Setup {
+        let path = std::env::var("PATH").unwrap();
+        Setup {
+            name: "srv".to_owned(),
+            way: Way::Process {
+                program: program.to_owned(),
+                arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
+                environment: BTreeMap::from([("PATH".to_owned(), path)]),
+                folder: self.folder.path().join("work"),
+                pipes: self.folder.path().join("pipes"),
+                run: run(),
+            },
+            reach: Reach::Workspace,
+            silence: PATIENCE,
+            pictures: picture,
+        }
+    }
+
+    /// A server at this address.
+    pub(crate) fn at(&self, url: &str, headers: &[(&str, &str)]) -> Setup {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Setup {
+            way: Way::Http {
+                url: url.to_owned(),
+                headers: headers.collect(),
+            },
+            reach: Reach::Elsewhere,
+            ..self.setup("good")
+        }
+    }
+
+    /// Calls a tool as the kernel would.
+    pub(crate) async fn call(&self, tool: &dyn Tool, arguments: Value) -> ToolOutput {
+        if let Err(wrong) = tool.check(&arguments) {
+            return ToolOutput::error(wrong.reason);
+        }
+        let call = ResolvedCall {
+            tool: tool.spec().name.clone(),
+            arguments,
+            paths: BTreeMap::new(),
+            command: None,
+            aim: None,
+        };
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the test stands in for the kernel"
+        )]
+        let cleared = Cleared::mint(call, EffectId::cycle(1).then(1));
+        tokio::time::timeout(PATIENCE, tool.call(cleared, self))
+            .await
+            .unwrap()
+    }
+}
+
+impl Site for World {
+    fn workspace(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn answer(&self) -> Option<&str> {
+        None
+    }
+
+    fn sends_to(&self) -> &[String] {
+        &[]
+    }
+
+    fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
+        match text.contains("⟦secret:OTHER⟧") {
+            true => Err(UnknownSecret {
+                name: "OTHER".to_owned(),
+            }),
+            false => Ok(text.replace("⟦secret:KEY⟧", "hunter2")),
+        }
+    }
+
+    fn keep(&self, bytes: &[u8]) -> Result<BlobId, String> {
+        Ok(BlobId::of(bytes))
+    }
+
+    fn tell(&self, words: &str) {
+        self.told.lock().unwrap().push(words.to_owned());
+    }
+
+    fn run_command(&self, _: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
+        unreachable!("tools of servers run no commands")
+    }
+}
+
+/// Starts a server, waits until it is ready, and takes its tools.
+pub(crate) async fn ready(setup: Setup) -> (Servers, Vec<Arc<dyn Tool>>) {
+    let mut servers = Servers::start(vec![setup]);
+    let state = servers.states(PATIENCE).await["srv"].clone();
+    assert!(matches!(state, State::Ready { .. }), "{state:?}");
+    let tools = servers.tools();
+    (servers, tools)
+}
+
+/// The tool of this name.
+pub(crate) fn named<'a>(tools: &'a [Arc<dyn Tool>], name: &str) -> &'a dyn Tool {
+    let names: Vec<_> = tools.iter().map(|tool| &tool.spec().name).collect();
+    let found = tools.iter().find(|tool| tool.spec().name == name);
+    &**found.unwrap_or_else(|| panic!("no {name} among {names:?}"))
+}
+
+/// Runs servers as a keeper would: they end when nobody waits.
+fn run() -> RunServer {
+    Arc::new(|spec: CommandSpec| {
+        Box::pin(async move {
+            let output = Command::new(&spec.program)
+                .args(&spec.arguments)
+                .current_dir(&spec.folder)
+                .env_clear()
+                .envs(&spec.environment)
+                .kill_on_drop(true)
+                .output()
+                .await
+                .unwrap();
+            Ok(CommandOutcome {
+                exit: Exit::Code(output.status.code().unwrap_or(-1)),
+                output: Captured {
+                    head: String::from_utf8_lossy(&output.stderr).into_owned(),
+                    ..Captured::default()
+                },
+            })
+        })
+    })
+}
+
+/// Believes whatever begins as a PNG.
+fn picture(bytes: &[u8]) -> Option<Picture> {
+    bytes.starts_with(b"\x89PNG").then_some(Picture {
+        media_type: "image/png",
+        width: 1,
+        height: 1,
+    })
+}
