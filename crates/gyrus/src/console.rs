@@ -339,6 +339,7 @@ mod tests {
             details: Vec::new(),
             question: false,
             wider,
+            edit: None,
         };
         let grants = vec![gyrus_contract::Grant::PackageRegistries];
         for (typed, answer) in [

@@ -151,6 +151,16 @@ pub trait CognitiveLoop: Send {
         }
     }
 
+    /// Has the last word of the run: the cycle's result, looked into by whoever stands around this
+    /// loop, ends it. Effects are those of the same cycle.
+    fn conclude(
+        &mut self,
+        _run: &mut Run,
+        _result: &ExecutionResult,
+    ) -> impl Future<Output = Result<(), Stop>> + Send {
+        async { Ok(()) }
+    }
+
     /// Is told why its claim to be done was not accepted; it goes on. The default remembers it as
     /// an observation.
     fn sent_back(&mut self, why: &str) {
@@ -194,6 +204,12 @@ pub trait ErasedLoop: Send {
     fn load(&mut self, version: u32, state: Value) -> Result<(), String>;
     /// See [`CognitiveLoop::run_cycle`].
     fn cycle<'a>(&'a mut self, run: &'a mut Run) -> Boxed<'a, Result<ExecutionResult, Stop>>;
+    /// See [`CognitiveLoop::conclude`].
+    fn conclude<'a>(
+        &'a mut self,
+        run: &'a mut Run,
+        result: &'a ExecutionResult,
+    ) -> Boxed<'a, Result<(), Stop>>;
     /// See [`CognitiveLoop::sent_back`].
     fn sent_back(&mut self, why: &str);
     /// See [`CognitiveLoop::take_over`].
@@ -235,6 +251,13 @@ impl<L: CognitiveLoop> ErasedLoop for L {
     }
     fn cycle<'a>(&'a mut self, run: &'a mut Run) -> Boxed<'a, Result<ExecutionResult, Stop>> {
         Box::pin(self.run_cycle(run))
+    }
+    fn conclude<'a>(
+        &'a mut self,
+        run: &'a mut Run,
+        result: &'a ExecutionResult,
+    ) -> Boxed<'a, Result<(), Stop>> {
+        Box::pin(CognitiveLoop::conclude(self, run, result))
     }
     fn sent_back(&mut self, why: &str) {
         CognitiveLoop::sent_back(self, why);

@@ -84,6 +84,7 @@ pub(crate) async fn browse(run: &mut Run, call: &ToolCall) -> Result<Observation
         images: Vec::new(),
         is_error,
         verdict,
+        artifacts: Vec::new(),
         claim: None,
     };
     let Some(goal) = text("goal") else {

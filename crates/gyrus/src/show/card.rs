@@ -94,6 +94,7 @@ mod tests {
                 Origin::Model,
             )],
             wider: vec![gyrus_contract::Grant::PackageRegistries],
+            edit: None,
         };
         let id = "2.3".parse().unwrap();
         let shown = lines(&id, &card, "1a2b", &Painter::plain(44)).join("\n");
@@ -128,6 +129,7 @@ mod tests {
             reasons: Vec::new(),
             details,
             wider: Vec::new(),
+            edit: None,
         };
         let id = "1.1".parse().unwrap();
         let shown = lines(&id, &card, "1a2b", &Painter::plain(80));

@@ -333,6 +333,7 @@ fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verd
             details,
             question: true,
             wider: Vec::new(),
+            edit: None,
         };
     }
     let wants = match verdict.risk {
@@ -374,6 +375,7 @@ fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verd
         details,
         question: false,
         wider: verdict.wider,
+        edit: None,
     }
 }
 
@@ -441,6 +443,7 @@ fn observe(core: &Core, call: &ToolCall, resulted: ToolResulted) -> Result<Obser
         images: resulted.images,
         is_error: resulted.is_error,
         verdict: resulted.verdict,
+        artifacts: resulted.artifacts,
         claim: resulted.claim,
     })
 }

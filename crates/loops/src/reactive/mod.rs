@@ -267,6 +267,7 @@ impl Reactive {
                     .collect(),
                 question: false,
                 wider: Vec::new(),
+                edit: None,
             })
             .await?;
         if !answer.approved {
