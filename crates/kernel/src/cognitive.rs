@@ -27,6 +27,23 @@ pub struct HandOver {
     pub done: Vec<Observation>,
 }
 
+impl HandOver {
+    /// What a loop may tell its model of it.
+    pub fn in_words(&self) -> String {
+        let mut lines = vec![format!("The work was interrupted: {}.", self.reason)];
+        if self.done.is_empty() {
+            lines.push("Nothing had been done since your last step.".to_owned());
+        } else {
+            lines.push("Done since your last step (do not do it again):".to_owned());
+        }
+        for seen in &self.done {
+            let Text { text, .. } = &seen.text;
+            lines.push(format!("- {}: {text}", seen.tool));
+        }
+        lines.join("\n")
+    }
+}
+
 /// A way to think. Plain `async` code that touches the world only through its [`Run`], and is
 /// therefore deterministic given its journal: no clock, no randomness, no environment, no file,
 /// no network, no task of its own, no order of a hash map.
@@ -171,18 +188,8 @@ pub trait CognitiveLoop: Send {
     /// Is told what an unfinished cycle did before this process or this code. The default
     /// remembers it as one observation.
     fn take_over(&mut self, handed: &HandOver) {
-        let mut lines = vec![format!("The work was interrupted: {}.", handed.reason)];
-        if handed.done.is_empty() {
-            lines.push("Nothing had been done since your last step.".to_owned());
-        } else {
-            lines.push("Done since your last step (do not do it again):".to_owned());
-        }
-        for seen in &handed.done {
-            let Text { text, .. } = &seen.text;
-            lines.push(format!("- {}: {text}", seen.tool));
-        }
         self.memory_buffer_mut()
-            .add_observation("gyrus", lines.join("\n"));
+            .add_observation("gyrus", handed.in_words());
     }
 }
 

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{
-    Boxed, EffectId, MemoryBuffer, Message, Mode, ModelError, Observation, Perception, Purpose, Reply,
-    RunId, Shown, SystemPart, Text, ToolCall, ToolSpec, View,
+    Boxed, EffectId, MemoryBuffer, Message, Mode, ModelError, Observation, Perception, Purpose,
+    Reply, RunId, Shown, SystemPart, Text, ToolCall, ToolSpec, View,
 };
 use serde::Serialize;
 use serde_json::Value;

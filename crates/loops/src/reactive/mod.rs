@@ -9,7 +9,6 @@
 //! provider's own tool, `render` writes a view as text, `stuck` tells when nothing moves.
 
 mod actions;
-mod json;
 mod prompt;
 mod line;
 mod native;

@@ -1,0 +1,182 @@
+//! The steps of a plan in force, and what they came to.
+
+use gyrus_contract::{
+    Action, Claim, Evidence, ExecutionResult, Message, Observation, Part, Perception, Purpose, Text,
+};
+use gyrus_kernel::{Ask, Branch, Run, Stop};
+use serde_json::{Value, json};
+
+use super::{PastStep, Planner, Stage, Turn, draft::Step, kernel_says, words};
+use crate::{browse, json::the_object, prompt};
+
+/// The rest is planned anew so often because a step failed.
+const MAX_REPLANS: u32 = 3;
+
+impl Planner {
+    /// Runs steps that do not wait for each other, and takes in what they came to.
+    pub(super) async fn run_steps(
+        &mut self,
+        run: &mut Run,
+        which: &[usize],
+    ) -> Result<ExecutionResult, Stop> {
+        let calls: Vec<_> = which
+            .iter()
+            .map(|index| self.state.steps[*index].call(&self.state.outputs))
+            .collect();
+        let seen = match &calls[..] {
+            [one] => vec![browse::call(run, one).await?],
+            _ => {
+                let branches = calls.iter().cloned();
+                let branches = branches.map(|call| -> Branch<'static, Observation> {
+                    Box::new(move |run| Box::pin(async move { browse::call(run, &call).await }))
+                });
+                let branches = branches.collect();
+                run.branches(branches).await?
+            }
+        };
+        let ran: Vec<Step> = which
+            .iter()
+            .map(|index| self.state.steps[*index].clone())
+            .collect();
+        let began = |step: &Step| ran.iter().any(|other| other.id == step.id);
+        self.state.steps.retain(|step| !began(step));
+        let mut failures = Vec::new();
+        for (step, seen) in ran.iter().zip(&seen) {
+            self.take_in(run, step, seen)?;
+            if seen.is_error {
+                failures.push(words::failure(step, &seen.text.text));
+            }
+        }
+        let referred: Vec<_> = self.state.steps.iter().flat_map(Step::references).collect();
+        self.state.outputs.retain(|id, _| referred.contains(id));
+        let actions = calls.into_iter().zip(seen);
+        let error = self.goes_on(&failures);
+        Ok(ExecutionResult {
+            actions: actions
+                .map(|(call, observation)| Action { call, observation })
+                .collect(),
+            error,
+            ..ExecutionResult::default()
+        })
+    }
+
+    /// Remembers what a step came to, and announces it.
+    fn take_in(&mut self, run: &mut Run, step: &Step, seen: &Observation) -> Result<(), Stop> {
+        let files: Vec<_> = seen
+            .artifacts
+            .iter()
+            .map(|file| file.path.clone())
+            .collect();
+        let worked = !seen.is_error;
+        let word = if worked { "worked" } else { "failed" };
+        let fact = json!({
+            "task": run.id(),
+            "step": step.id,
+            "tool": step.tool,
+            "effect": seen.effect,
+            "worked": worked,
+            "artifacts": seen.artifacts,
+            "text": format!("step {} (`{}`) {word}", step.id, step.tool),
+        });
+        run.note("task.step", 1, &fact)?;
+        let words = words::outcome(step, &seen.text.text, seen.is_error);
+        let mut message = Message::user(Text::new(words, seen.text.origin.clone()));
+        message
+            .parts
+            .extend(seen.images.iter().cloned().map(Part::Image));
+        self.memory.add(message);
+        if worked {
+            let output = seen.text.text.clone();
+            self.state.outputs.insert(step.id.clone(), output);
+        }
+        for file in files {
+            if !self.state.files.contains(&file) {
+                self.state.files.push(file);
+            }
+        }
+        self.state.past.push(PastStep {
+            id: step.id.clone(),
+            tool: step.tool.clone(),
+            effect: seen.effect.clone(),
+            worked,
+        });
+        Ok(())
+    }
+
+    /// What comes after some steps; why the run is over, if it is.
+    fn goes_on(&mut self, failures: &[String]) -> Option<String> {
+        if failures.is_empty() {
+            if self.state.steps.is_empty() {
+                self.state.stage = Stage::SummingUp;
+            }
+            return None;
+        }
+        let what = failures.join("; ");
+        if self.config.replans() && self.state.replans < MAX_REPLANS {
+            self.state.replans += 1;
+            self.plan_anew(&format!("The plan stopped: {what}."));
+            return None;
+        }
+        let tried = match self.config.replans() {
+            true => format!(" (the rest was planned anew {MAX_REPLANS} times)"),
+            false => String::new(),
+        };
+        Some(format!("{what}{tried}; {}", words::so_far(&self.state)))
+    }
+
+    /// Asks what the steps came to.
+    pub(super) async fn sum_up(
+        &mut self,
+        run: &mut Run,
+        perception: &Perception,
+    ) -> Result<Turn, Stop> {
+        let schema = json!({
+            "type": "object",
+            "properties": {"reached": {"type": "boolean"}, "summary": {"type": "string"}},
+            "required": ["reached", "summary"],
+            "additionalProperties": false,
+        });
+        let question = Ask {
+            tail: vec![kernel_says("Every step of the plan worked. Sum up now.")],
+            output_schema: Some(schema),
+            ..prompt::question(
+                &self.config,
+                prompt::PLAN_SUMMARY,
+                Purpose::Summarise,
+                perception,
+                &self.memory,
+            )
+        };
+        let reply = run.ask(question).await?;
+        if run.goal().len() != self.state.heard {
+            self.plan_anew("The person added to the goal.");
+            return Ok(Turn::Nothing);
+        }
+        let said = reply.text();
+        let object = the_object(&said, "summary").unwrap_or_default();
+        let summary = object.get("summary").and_then(Value::as_str);
+        // Words in no form are a summary all the same: every step worked.
+        let reached = object
+            .get("reached")
+            .and_then(Value::as_bool)
+            .unwrap_or(true);
+        let mut answer = match summary.unwrap_or(&said).trim() {
+            "" => "Every step of the plan worked.".to_owned(),
+            words => words.to_owned(),
+        };
+        self.memory.add_observation("plan", &answer);
+        if !self.state.files.is_empty() {
+            answer.push_str(&format!("\n\nFiles: {}", self.state.files.join(", ")));
+        }
+        let worked = self.state.past.iter().filter(|step| step.worked);
+        let evidence = worked.map(|step| Evidence {
+            what: format!("step {} (`{}`) worked", step.id, step.tool),
+            at: step.effect.to_string(),
+        });
+        Ok(Turn::Over(Claim {
+            reached,
+            answer,
+            evidence: evidence.collect(),
+        }))
+    }
+}
