@@ -87,6 +87,8 @@ pub struct CognitiveConfig {
     plan_review: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     replanning: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    because: Option<String>,
 }
 
 fn is_auto(mode: &PerceptionMode) -> bool {
@@ -117,6 +119,7 @@ impl CognitiveConfig {
             looks_again: false,
             plan_review: false,
             replanning: false,
+            because: None,
         }
     }
 
@@ -233,6 +236,13 @@ impl CognitiveConfig {
         self
     }
 
+    /// Why this way was chosen, where nobody named one: for people.
+    #[must_use]
+    pub fn with_reason(mut self, because: impl Into<String>) -> Self {
+        self.because = Some(because.into());
+        self
+    }
+
     /// The way to think.
     pub fn strategy(&self) -> Strategy {
         self.strategy
@@ -291,6 +301,11 @@ impl CognitiveConfig {
     /// Whether the rest is planned anew when a step fails.
     pub fn replans(&self) -> bool {
         self.replanning
+    }
+
+    /// Why this way was chosen, if somebody chose it for the person.
+    pub fn because(&self) -> Option<&str> {
+        self.because.as_deref()
     }
 
     /// Whether claims are looked into at all.

@@ -19,6 +19,7 @@ mod assessing;
 mod at_a_terminal;
 mod limits;
 mod prompting;
+mod planning;
 mod continuing;
 mod models;
 mod verifying;
