@@ -33,9 +33,9 @@ impl Wish<'_> {
     /// The run, once everything about it is known to be possible.
     pub(crate) fn new_run(self) -> Result<NewRun, Failure> {
         let (flags, config) = (self.flags, self.config);
+        let config_of_loop = which_loop::choose(flags, config)?;
         let url = flags.screen.url.as_deref().map(address).transpose()?;
         let screen = flags.screen.wish()?;
-        let config_of_loop = which_loop::choose(flags, config)?;
         let on_screen = config_of_loop.strategy() == Strategy::Reactive;
         let mut thinks = flags
             .verification

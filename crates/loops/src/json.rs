@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Value};
 
 /// A longer reply is not looked at.
-const LONGEST: usize = 64 * 1024;
+const LONGEST: usize = 256 * 1024;
 
 /// The one object of `text` that has `field`; why there is none, in words for a model.
 pub(crate) fn the_object(text: &str, field: &str) -> Result<Map<String, Value>, String> {

@@ -20,6 +20,8 @@ mod at_a_terminal;
 mod limits;
 mod prompting;
 mod planning;
+mod plan_repairs;
+mod plan_review;
 mod continuing;
 mod models;
 mod verifying;

@@ -134,8 +134,45 @@ fn the_journal_of_a_small_plan() {
     let said = run(&world, &[]).exits(0);
     assert_eq!(said.out, "All is in order.\n\nFiles: notes/index.md\n");
     assert_eq!(world.file("notes/index.md"), "# Notes\n");
-    insta::assert_snapshot!(world.mask(&said.err), @"");
-    insta::assert_snapshot!(journal(&world), @"");
+    insta::assert_snapshot!(world.mask(&said.err), @r"
+    run [run] · plan · script/scripted · [folder]/work
+    • a plan of 2 steps
+      1. write: because of 1
+      2. list: because of 2
+    → write content=# Notes⏎ path=notes/index.md
+    ← created `notes/index.md` (8 bytes, 1 lines)
+    → list notes
+    ← index.md  8 bytes
+    ■ reached, as the model claims · 4 steps · [n] tokens · [time]
+      evidence: step 1 (`write`) worked (2.1)
+      evidence: step 2 (`list`) worked (3.1)
+    ");
+    insta::assert_snapshot!(journal(&world), @r"
+    run.started
+    1.1 task.request bring the notes into order
+    1.2 model.call Plan
+    1.2 model.reply
+    1.3 gate.foreseen
+    1.4 task.plan a plan of 2 steps | 1. write: because of 1 | 2. list: because of 2
+    cycle.ended
+    2.1 tool.call write
+    2.1 gate.verdict Allow
+    2.1 tool.started
+    2.1 tool.result
+    2.2 task.step step 1 (`write`) worked
+    cycle.ended
+    3.1 tool.call list
+    3.1 gate.verdict Allow
+    3.1 tool.started
+    3.1 tool.result
+    3.2 task.step step 2 (`list`) worked
+    cycle.ended
+    4.1 model.call Summarise
+    4.1 model.reply
+    4.2 task.result All is in order. |  | Files: notes/index.md
+    cycle.ended
+    run.ended
+    ");
     assert_eq!(
         timeline(&world),
         [
@@ -331,7 +368,20 @@ fn a_failing_step_stops_the_plan() {
         write("3", "b.txt", "never\n", &["2"]),
     ]);
     let said = run(&world, &[]).exits(1);
-    insta::assert_snapshot!(world.mask(&said.err), @"");
+    insta::assert_snapshot!(world.mask(&said.err), @r"
+    run [run] · plan · script/scripted · [folder]/work
+    • a plan of 3 steps
+      1. write: because of 1
+      2. shell: because of 2
+      3. write: because of 3
+    → write path=a.txt content=kept
+    ← created `a.txt` (5 bytes, 1 lines)
+    → shell echo hopeless; exit 3
+    ← hopeless
+      [exit code 3]
+    the goal was not reached: step 2 (`shell`) failed: hopeless [exit code 3]; done: 1 (`write`); not begun: 3; files: a.txt
+      see what happened: gyrus show [run]
+    ");
     assert_eq!(
         (world.file("a.txt").as_str(), world.file("b.txt").as_str()),
         ("kept\n", "")

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use gyrus_contract::{Decision, Perception, ToolSpec, Touch, Verdict};
 use gyrus_kernel::{Foreseen, Run, Stop};
 
+use serde_json::Value;
+
 use super::{
     draft::{Draft, Step},
     fits, order,
@@ -122,19 +124,29 @@ fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
                 "step {id}: no output may stand in `{argument}`, where it would be run; let an \
                  earlier step write it to a file, and the command read that"
             )),
-            Touch::Reads(argument) | Touch::Writes(argument) => {
-                let path = step.input[argument].as_str().unwrap_or_default();
-                if let Some(sign) = COMMANDS_IN_PATHS.iter().find(|sign| path.contains(**sign)) {
-                    wrong.push(format!(
-                        "step {id}: `{argument}` looks like a command line, not like a path: it \
-                         has {sign:?} in it; commands are steps of their own"
-                    ));
-                }
-            }
             _ => {}
         }
     }
+    let trap = commands_in_paths(spec, &step.input);
+    wrong.extend(trap.map(|why| format!("step {id}: {why}")));
     wrong
+}
+
+/// Why a path of a call is none: what stands there is meant for a shell.
+pub(super) fn commands_in_paths(spec: &ToolSpec, arguments: &Value) -> Option<String> {
+    spec.touches.iter().find_map(|touch| {
+        let (Touch::Reads(argument) | Touch::Writes(argument)) = touch else {
+            return None;
+        };
+        let path = arguments[argument].as_str()?;
+        let sign = COMMANDS_IN_PATHS
+            .iter()
+            .find(|sign| path.contains(**sign))?;
+        Some(format!(
+            "`{argument}` looks like a command line, not like a path: it has {sign:?} in it; \
+             commands are steps of their own"
+        ))
+    })
 }
 
 fn has_reference(step: &Step, argument: &str) -> bool {

@@ -179,12 +179,9 @@ pub(super) fn outcome(step: &Step, said: &str, failed: bool) -> String {
 
 /// Why the plan stops at `step`.
 pub(super) fn failure(step: &Step, said: &str) -> String {
-    format!(
-        "step {} (`{}`) failed: {}",
-        step.id,
-        step.tool,
-        shortened(said, FAILURE)
-    )
+    let said: Vec<&str> = said.split_whitespace().collect();
+    let said = shortened(&said.join(" "), FAILURE);
+    format!("step {} (`{}`) failed: {said}", step.id, step.tool)
 }
 
 /// What the run did before it stopped.

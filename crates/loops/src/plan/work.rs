@@ -1,12 +1,13 @@
 //! The steps of a plan in force, and what they came to.
 
 use gyrus_contract::{
-    Action, Claim, Evidence, ExecutionResult, Message, Observation, Part, Perception, Purpose, Text,
+    Action, ActionVerdict, Claim, EffectId, Evidence, ExecutionResult, Message, Observation,
+    Origin, Part, Perception, Purpose, Text, ToolCall,
 };
 use gyrus_kernel::{Ask, Branch, Run, Stop};
 use serde_json::{Value, json};
 
-use super::{PastStep, Planner, Stage, Turn, draft::Step, kernel_says, words};
+use super::{PastStep, Planner, Stage, Turn, check, draft::Step, kernel_says, words};
 use crate::{browse, json::the_object, prompt};
 
 /// The rest is planned anew so often because a step failed.
@@ -24,11 +25,11 @@ impl Planner {
             .map(|index| self.state.steps[*index].call(&self.state.outputs))
             .collect();
         let seen = match &calls[..] {
-            [one] => vec![browse::call(run, one).await?],
+            [one] => vec![call(run, one).await?],
             _ => {
                 let branches = calls.iter().cloned();
-                let branches = branches.map(|call| -> Branch<'static, Observation> {
-                    Box::new(move |run| Box::pin(async move { browse::call(run, &call).await }))
+                let branches = branches.map(|one| -> Branch<'static, Observation> {
+                    Box::new(move |run| Box::pin(async move { call(run, &one).await }))
                 });
                 let branches = branches.collect();
                 run.branches(branches).await?
@@ -86,7 +87,7 @@ impl Planner {
             .extend(seen.images.iter().cloned().map(Part::Image));
         self.memory.add(message);
         if worked {
-            let output = seen.text.text.clone();
+            let output = seen.text.text.trim_end().to_owned();
             self.state.outputs.insert(step.id.clone(), output);
         }
         for file in files {
@@ -179,4 +180,24 @@ impl Planner {
             evidence: evidence.collect(),
         }))
     }
+}
+
+/// Makes a filled-in call, unless what was filled in makes a path of it that is none.
+async fn call(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
+    let spec = run.tools().iter().find(|spec| spec.name == call.tool);
+    let trap = spec.and_then(|spec| check::commands_in_paths(spec, &call.arguments));
+    let Some(why) = trap else {
+        return browse::call(run, call).await;
+    };
+    Ok(Observation {
+        effect: EffectId::cycle(run.cycle()),
+        call_id: call.id.clone(),
+        tool: call.tool.clone(),
+        text: Text::new(why, Origin::Kernel),
+        images: Vec::new(),
+        is_error: true,
+        verdict: ActionVerdict::Refused,
+        artifacts: Vec::new(),
+        claim: None,
+    })
 }
