@@ -44,7 +44,7 @@ fn by_rule(flags: &RunFlags) -> Result<CognitiveConfig, Failure> {
             Ok(CognitiveConfig::plan().with_reason(format!("{flag} asks for a plan")))
         }
         (None, None) => {
-            Ok(CognitiveConfig::react().with_reason("no page and no plan is asked for"))
+            Ok(CognitiveConfig::react().with_reason("neither a page nor a plan is asked for"))
         }
     }
 }

@@ -251,3 +251,33 @@ impl CognitiveLoop for Planner {
         self.plan_anew(&handed.in_words());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an interrupted cycle did is known as observations only: nothing of the old plan may
+    /// run as if it had not been done.
+    #[test]
+    fn a_fresh_cycle_plans_the_rest_anew() {
+        let mut planner = Planner::new(CognitiveConfig::plan());
+        planner.state.stage = Stage::Working;
+        planner.state.steps = draft::read(
+            r#"{"goal": "g", "steps": [{"id": "1", "tool": "write", "input": {}, "reason": "r",
+            "requires_permission": false, "expected": "e", "depends_on": []}]}"#,
+        )
+        .unwrap()
+        .steps;
+        planner.take_over(&HandOver {
+            reason: "the code is newer".to_owned(),
+            done: Vec::new(),
+        });
+        assert_eq!(planner.state.stage, Stage::Planning);
+        assert_eq!(planner.state.steps, []);
+        let told = planner.memory.to_context_string();
+        assert!(
+            told.contains("the code is newer") && told.contains("still to be done"),
+            "{told}"
+        );
+    }
+}

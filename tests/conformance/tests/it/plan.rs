@@ -110,7 +110,7 @@ async fn crashed_everywhere_where_a_step_fails_for_good() {
     ];
     let at_least = Tried {
         crashes: 20,
-        second_crashes: 40,
+        second_crashes: 30,
     };
     let scenario = scenario([plan(&steps)], json!({})).named("plan, failing");
     check(scenario, at_least).await;
