@@ -8,14 +8,23 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// A longer reply is not looked at.
-const LONGEST: usize = 256 * 1024;
+/// A longer reply is not looked at, where nothing else is said.
+const LONGEST: usize = 64 * 1024;
 
 /// The one object of `text` that has `field`; why there is none, in words for a model.
 pub(crate) fn the_object(text: &str, field: &str) -> Result<Map<String, Value>, String> {
+    the_object_within(LONGEST, text, field)
+}
+
+/// As [`the_object`], with a bound of its own, in bytes.
+pub(crate) fn the_object_within(
+    longest: usize,
+    text: &str,
+    field: &str,
+) -> Result<Map<String, Value>, String> {
     let text = text.trim_start_matches('\u{feff}').trim();
-    if text.len() > LONGEST {
-        return Err(format!("it is longer than {LONGEST} bytes"));
+    if text.len() > longest {
+        return Err(format!("it is longer than {longest} bytes"));
     }
     if let Ok(Strict(Value::Object(object))) = serde_json::from_str(text) {
         return match object.contains_key(field) {

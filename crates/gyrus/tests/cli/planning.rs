@@ -497,6 +497,25 @@ fn an_honest_no_is_an_error() {
     assert_eq!(timeline(&world).last().unwrap(), "task.error");
 }
 
+/// Words that do not say whether the goal is reached are asked about once, and are no claim.
+#[test]
+fn a_summary_says_whether_the_goal_is_reached() {
+    let plan = reply(
+        "plan",
+        &plan(&[step("1", "list", json!({"path": "."}), &[])]),
+        "",
+    );
+    let prose = reply("summarise", "I have done my best.", "");
+    let world = World::new(&(plan.clone() + &prose + &summary("It is empty.")));
+    assert_eq!(run(&world, &[]).exits(0).out, "It is empty.\n");
+    let quoted = reply("summarise", r#"{"reached": "no", "summary": "x"}"#, "");
+    let world = World::new(&(plan + &prose + &quoted));
+    run(&world, &[])
+        .exits(1)
+        .says("the model did not say whether the goal is reached");
+    assert_eq!(timeline(&world).last().unwrap(), "task.error");
+}
+
 /// What the planner is given: files, the clipboard, what the session knows, the trust level.
 #[test]
 fn the_planner_knows_what_was_given() {

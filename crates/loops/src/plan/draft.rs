@@ -6,10 +6,13 @@ use gyrus_contract::ToolCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::json::the_object;
+use crate::json::the_object_within;
 
 /// A plan has at most so many steps: a person must be able to read it.
 pub(super) const MAX_STEPS: usize = 50;
+
+/// A longer text is not looked at, in bytes: files may stand in it.
+const LONGEST: usize = 256 * 1024;
 
 /// Letters of a step's id.
 const LONGEST_ID: usize = 24;
@@ -71,7 +74,7 @@ impl Draft {
 
 /// The plan in a reply; else everything that is wrong with its form.
 pub(super) fn read(text: &str) -> Result<Draft, Vec<String>> {
-    let mut object = the_object(text, "steps").map_err(|why| vec![why])?;
+    let mut object = the_object_within(LONGEST, text, "steps").map_err(|why| vec![why])?;
     let Some(Value::Array(steps)) = object.remove("steps") else {
         return Err(vec!["`steps` must be a list".to_owned()]);
     };

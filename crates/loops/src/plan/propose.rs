@@ -148,11 +148,16 @@ impl Planner {
             "steps": words::fact(&checked),
         });
         run.note("task.plan", 1, &fact)?;
-        let text = Text::new(format!("The plan in force is {listed}"), Origin::Model);
-        self.memory.add(Message::user(text));
+        self.remember_plan("The plan in force", &checked.draft);
         self.state.steps = checked.draft.steps;
         self.state.stage = Stage::Working;
         Ok(())
+    }
+
+    fn remember_plan(&mut self, what: &str, draft: &Draft) {
+        let text = format!("{what}:\n{}", json!(draft));
+        let text = Text::new(text, Origin::Model);
+        self.memory.add(Message::user(text));
     }
 
     /// Has a person decide, if one is to; why the run is over, if it is.
@@ -161,14 +166,16 @@ impl Planner {
         run: &mut Run,
         checked: Checked,
     ) -> Result<Option<String>, Stop> {
-        let reviewed = match self.config.reviews_plans() {
-            true => self.review(run, checked).await?,
-            false => Reviewed::Approved(checked),
-        };
-        match reviewed {
+        if !self.config.reviews_plans() {
+            self.adopt(run, checked)?;
+            return Ok(None);
+        }
+        let proposed = checked.draft.clone();
+        match self.review(run, checked).await? {
             Reviewed::Approved(checked) => self.adopt(run, checked)?,
             Reviewed::Rejected(words) => {
-                self.plan_anew(&format!("A person rejected the plan and says: {words}"));
+                self.remember_plan("A plan that was not carried out", &proposed);
+                self.plan_anew(&format!("A person rejected that plan and says: {words}"));
             }
             Reviewed::Ended(why) => return Ok(Some(why)),
         }

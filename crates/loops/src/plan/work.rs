@@ -69,7 +69,10 @@ impl Planner {
             .map(|file| file.path.clone())
             .collect();
         let worked = !seen.is_error;
-        let word = if worked { "worked" } else { "failed" };
+        let text = match worked {
+            true => format!("step {} (`{}`) worked", step.id, step.tool),
+            false => words::failure(step, &seen.text.text),
+        };
         let fact = json!({
             "task": run.id(),
             "step": step.id,
@@ -77,7 +80,7 @@ impl Planner {
             "effect": seen.effect,
             "worked": worked,
             "artifacts": seen.artifacts,
-            "text": format!("step {} (`{}`) {word}", step.id, step.tool),
+            "text": text,
         });
         run.note("task.step", 1, &fact)?;
         let words = words::outcome(step, &seen.text.text, seen.is_error);
@@ -125,46 +128,46 @@ impl Planner {
         Some(format!("{what}{tried}; {}", words::so_far(&self.state)))
     }
 
-    /// Asks what the steps came to.
+    /// Asks what the steps came to; a second time, if the first answer does not say it.
     pub(super) async fn sum_up(
         &mut self,
         run: &mut Run,
         perception: &Perception,
     ) -> Result<Turn, Stop> {
-        let schema = json!({
-            "type": "object",
-            "properties": {"reached": {"type": "boolean"}, "summary": {"type": "string"}},
-            "required": ["reached", "summary"],
-            "additionalProperties": false,
-        });
-        let question = Ask {
-            tail: vec![kernel_says("Every step of the plan worked. Sum up now.")],
-            output_schema: Some(schema),
-            ..prompt::question(
-                &self.config,
-                prompt::PLAN_SUMMARY,
-                Purpose::Summarise,
-                perception,
-                &self.memory,
-            )
-        };
-        let reply = run.ask(question).await?;
-        if run.goal().len() != self.state.heard {
-            self.plan_anew("The person added to the goal.");
-            return Ok(Turn::Nothing);
+        let mut said = String::new();
+        let mut came = None;
+        for now in [
+            "Every step of the plan worked. Sum up now.",
+            "Sum up now, as one JSON object with `reached` (true or false) and `summary`.",
+        ] {
+            let question = Ask {
+                tail: vec![kernel_says(now)],
+                output_schema: Some(summary_schema()),
+                ..prompt::question(
+                    &self.config,
+                    prompt::PLAN_SUMMARY,
+                    Purpose::Summarise,
+                    perception,
+                    &self.memory,
+                )
+            };
+            said = run.ask(question).await?.text();
+            if run.goal().len() != self.state.heard {
+                self.plan_anew("The person added to the goal.");
+                return Ok(Turn::Nothing);
+            }
+            came = summary(&said);
+            if came.is_some() {
+                break;
+            }
         }
-        let said = reply.text();
-        let object = the_object(&said, "summary").unwrap_or_default();
-        let summary = object.get("summary").and_then(Value::as_str);
-        // Words in no form are a summary all the same: every step worked.
-        let reached = object
-            .get("reached")
-            .and_then(Value::as_bool)
-            .unwrap_or(true);
-        let mut answer = match summary.unwrap_or(&said).trim() {
-            "" => "Every step of the plan worked.".to_owned(),
-            words => words.to_owned(),
-        };
+        // A model that cannot say so has not said that the goal is reached.
+        let (reached, mut answer) = came.unwrap_or_else(|| {
+            let said = said.trim();
+            let words = "every step of the plan worked, but the model did not say whether the goal \
+                         is reached";
+            (false, format!("{words}; it said: {said}"))
+        });
         self.memory.add_observation("plan", &answer);
         if !self.state.files.is_empty() {
             answer.push_str(&format!("\n\nFiles: {}", self.state.files.join(", ")));
@@ -180,6 +183,23 @@ impl Planner {
             evidence: evidence.collect(),
         }))
     }
+}
+
+fn summary_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"reached": {"type": "boolean"}, "summary": {"type": "string"}},
+        "required": ["reached", "summary"],
+        "additionalProperties": false,
+    })
+}
+
+/// Whether the goal is reached, and the words for the person.
+fn summary(said: &str) -> Option<(bool, String)> {
+    let object = the_object(said, "summary").ok()?;
+    let summary = object["summary"].as_str()?.trim();
+    let reached = object.get("reached")?.as_bool()?;
+    (!summary.is_empty()).then(|| (reached, summary.to_owned()))
 }
 
 /// Makes a filled-in call, unless what was filled in makes a path of it that is none.
