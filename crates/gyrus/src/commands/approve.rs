@@ -59,6 +59,10 @@ impl Approve {
         answer(gyrus, &self.run, self.card.as_ref(), |card| match edited {
             Some(path) => edit::from_file(card, &path),
             None if edit => edit::in_editor(card, gyrus.environment.editor.as_deref()),
+            None if words.is_some() && card.edit.is_some() => Err(Failure::usage(
+                "a plan is approved, changed or denied; it takes no answer",
+            )
+            .hint("to change it: gyrus approve RUN --edit; to say why not: gyrus deny")),
             None => Ok(Answer::Yes { words, reach }),
         })
     }

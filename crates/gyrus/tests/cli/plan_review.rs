@@ -108,6 +108,10 @@ fn an_edit_that_cannot_be_carried_out_is_asked_about_again() {
     run(&world, &PARKED).exits(5);
     let edited = world.path("edited.json");
     let file = edited.to_str().unwrap();
+    world
+        .gyrus(&["approve", "last", "--answer", "yes please"])
+        .exits(2)
+        .says("it takes no answer");
     fs::write(&edited, plan(&[step("1", "no_such_tool", json!({}), &[])])).unwrap();
     world.gyrus(&["approve", "last", "--edited", file]).exits(0);
     world

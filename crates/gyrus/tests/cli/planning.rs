@@ -152,7 +152,7 @@ fn the_journal_of_a_small_plan() {
     1.1 task.request bring the notes into order
     1.2 model.call Plan
     1.2 model.reply
-    1.3 gate.foreseen
+    1.3 gate.foreseen write: allowed, list: allowed
     1.4 task.plan a plan of 2 steps | 1. write: because of 1 | 2. list: because of 2
     cycle.ended
     2.1 tool.call write

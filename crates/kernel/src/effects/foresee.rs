@@ -1,7 +1,7 @@
 //! What the gate would say of calls that nobody makes yet. It is recorded, because it depends on
 //! the world and on today's policy; it authorises nothing.
 
-use gyrus_contract::{Digest, EffectId, Place, ToolCall, Verdict};
+use gyrus_contract::{Decision, Digest, EffectId, Place, ToolCall, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::diverges;
@@ -25,6 +25,8 @@ pub enum Foreseen {
 struct Recorded {
     /// Of the calls.
     digest: Digest,
+    /// For people, in a line.
+    text: String,
     foreseen: Vec<Foreseen>,
 }
 
@@ -57,9 +59,22 @@ pub(crate) fn perform(
 
 fn ask(core: &Core, effect: &EffectId, digest: Digest, calls: &[ToolCall]) -> Result<Fact, Stop> {
     let foreseen: Result<Vec<_>, Stop> = calls.iter().map(|call| one(core, call)).collect();
+    let foreseen = foreseen?;
+    let words = calls.iter().zip(&foreseen).map(|(call, foreseen)| {
+        let decision = match foreseen {
+            Foreseen::Judged(verdict) => match verdict.decision {
+                Decision::Allow => "allowed",
+                Decision::Ask => "asks",
+                Decision::Deny => "denied",
+            },
+            Foreseen::Unresolvable(_) => "cannot be judged",
+        };
+        format!("{}: {decision}", call.tool)
+    });
     let recorded = Recorded {
         digest,
-        foreseen: foreseen?,
+        text: words.collect::<Vec<_>>().join(", "),
+        foreseen,
     };
     let mut fact =
         serde_json::to_value(recorded).map_err(|error| Stop::Failed(error.to_string()))?;
