@@ -45,7 +45,7 @@ impl Planner {
         for (step, seen) in ran.iter().zip(&seen) {
             self.take_in(run, step, seen)?;
             if seen.is_error {
-                failures.push(words::failure(step, &seen.text.text));
+                failures.push((step, words::failure(step, &seen.text.text)));
             }
         }
         let referred: Vec<_> = self.state.steps.iter().flat_map(Step::references).collect();
@@ -108,23 +108,29 @@ impl Planner {
     }
 
     /// What comes after some steps; why the run is over, if it is.
-    fn goes_on(&mut self, failures: &[String]) -> Option<String> {
+    fn goes_on(&mut self, failures: &[(&Step, String)]) -> Option<String> {
         if failures.is_empty() {
             if self.state.steps.is_empty() {
                 self.state.stage = Stage::SummingUp;
             }
             return None;
         }
-        let what = failures.join("; ");
         if self.config.replans() && self.state.replans < MAX_REPLANS {
             self.state.replans += 1;
-            self.plan_anew(&format!("The plan stopped: {what}."));
+            let ids: Vec<_> = failures.iter().map(|(step, _)| step.id.as_str()).collect();
+            // What the steps said is in memory already, as what it is: data.
+            self.plan_anew(&format!(
+                "The plan stopped: step {} failed.",
+                ids.join(", ")
+            ));
             return None;
         }
         let tried = match self.config.replans() {
             true => format!(" (the rest was planned anew {MAX_REPLANS} times)"),
             false => String::new(),
         };
+        let what: Vec<_> = failures.iter().map(|(_, why)| why.as_str()).collect();
+        let what = what.join("; ");
         Some(format!("{what}{tried}; {}", words::so_far(&self.state)))
     }
 
@@ -137,7 +143,7 @@ impl Planner {
         let mut said = String::new();
         let mut came = None;
         for now in [
-            "Every step of the plan worked. Sum up now.",
+            "Every step of the plan in force worked. Sum up now.",
             "Sum up now, as one JSON object with `reached` (true or false) and `summary`.",
         ] {
             let question = Ask {

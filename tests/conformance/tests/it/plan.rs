@@ -261,3 +261,87 @@ async fn a_plan_that_nobody_answered_in_time_is_asked_about_anew() {
     let ended = next.again().resume().await.unwrap();
     assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
 }
+
+/// Everything that is sent, as a whole: the prompts' own words stand in their files.
+#[tokio::test]
+async fn what_the_model_is_told() {
+    let plans = [
+        plan(&[step("1", "no_such_tool", json!({}), &[])]),
+        plan(&[
+            step("1", PUT, value("colour", "green"), &[]),
+            step(
+                "2",
+                PUT,
+                json!({"file": "{{1.output}}\u{0}", "value": "y"}),
+                &["1"],
+            ),
+        ]),
+        plan(&[step("3", LOOK, json!({}), &[])]),
+    ];
+    let bench = scenario(plans, json!({"replanning": true})).bench();
+    bench.start().await.unwrap();
+    let mut told: Vec<String> = Vec::new();
+    for prompt in bench.model.heard() {
+        let mut one = format!("=== {:?}\n", prompt.purpose);
+        for part in &prompt.system {
+            let first: String = part.text.chars().take(40).collect();
+            one.push_str(&format!("system: {first} …\n"));
+        }
+        for message in &prompt.messages {
+            one.push_str(&format!("{:?}: {}\n", message.role, message.text()));
+        }
+        // Another attempt at the same question says the same.
+        if told.last() != Some(&one) {
+            told.push(one);
+        }
+    }
+    insta::assert_snapshot!(told.concat(), @r#"
+    === Plan
+    system: You plan work that a person wants done w …
+    system: Trust level: `edits`: plain changes in t …
+    User: The goal:
+    bring the world into order
+    User: Make the plan now.
+    === Plan
+    system: You plan work that a person wants done w …
+    system: Trust level: `edits`: plain changes in t …
+    User: The goal:
+    bring the world into order
+    User: Make the plan now.
+    Assistant: {"goal":"bring the world into order","steps":[{"depends_on":[],"expected":"it is there","id":"1","input":{},"reason":"it is needed","requires_permission":false,"tool":"no_such_tool"}]}
+    User: The plan cannot be carried out, and nothing has happened. What is wrong:
+    - step 1: there is no tool `no_such_tool`; there are append, hold, look, put
+    Answer with the whole plan again, repaired, as one JSON object.
+    === Plan
+    system: You plan work that a person wants done w …
+    system: Trust level: `edits`: plain changes in t …
+    User: The goal:
+    bring the world into order
+    User: The plan in force:
+    {"goal":"bring the world into order","steps":[{"depends_on":[],"expected":"it is there","id":"1","input":{"file":"colour","value":"green"},"reason":"it is needed","requires_permission":false,"tool":"put"},{"depends_on":["1"],"expected":"it is there","id":"2","input":{"file":"{{1.output}}\u0000","value":"y"},"reason":"it is needed","requires_permission":false,"tool":"put"}]}
+    User: Step 1 (`put`) worked:
+    done
+    User: Step 2 (`put`) failed:
+    `file` contains a NUL character; leave it out
+    User: The plan stopped: step 2 failed.
+    Plan what is still to be done. Do not repeat steps that worked; new steps have new ids.
+    User: Make the plan now.
+    === Summarise
+    system: A plan was carried out for a person with …
+    User: The goal:
+    bring the world into order
+    User: The plan in force:
+    {"goal":"bring the world into order","steps":[{"depends_on":[],"expected":"it is there","id":"1","input":{"file":"colour","value":"green"},"reason":"it is needed","requires_permission":false,"tool":"put"},{"depends_on":["1"],"expected":"it is there","id":"2","input":{"file":"{{1.output}}\u0000","value":"y"},"reason":"it is needed","requires_permission":false,"tool":"put"}]}
+    User: Step 1 (`put`) worked:
+    done
+    User: Step 2 (`put`) failed:
+    `file` contains a NUL character; leave it out
+    User: The plan stopped: step 2 failed.
+    Plan what is still to be done. Do not repeat steps that worked; new steps have new ids.
+    User: The plan in force:
+    {"goal":"bring the world into order","steps":[{"depends_on":[],"expected":"it is there","id":"3","input":{},"reason":"it is needed","requires_permission":false,"tool":"look"}]}
+    User: Step 3 (`look`) worked:
+    colour = green
+    User: Every step of the plan in force worked. Sum up now.
+    "#);
+}
