@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    ActionVerdict, Artifact, Claim, EffectId, Image, Part, Strength, Text, ToolCall,
-};
+use crate::{ActionVerdict, Artifact, Claim, EffectId, Image, Part, Strength, Text, ToolCall};
 
 /// What a loop knows at the start of a cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
