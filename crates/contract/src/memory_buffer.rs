@@ -270,6 +270,7 @@ mod tests {
             images: Vec::new(),
             is_error: false,
             verdict: ActionVerdict::NoEffect,
+            artifacts: Vec::new(),
             claim: None,
         };
         buffer.add_results([&seen]);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ActionVerdict, Claim, EffectId, Image, Part, Strength, Text, ToolCall};
+use crate::{ActionVerdict, Artifact, Claim, EffectId, Image, Part, Strength, Text, ToolCall};
 
 /// What a loop knows at the start of a cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -142,6 +142,9 @@ pub struct Observation {
     pub is_error: bool,
     /// Whether the world changed.
     pub verdict: ActionVerdict,
+    /// Files that it left behind for a person.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
     /// A claim that the goal is reached, if the tool was the one that makes claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,

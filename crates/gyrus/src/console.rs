@@ -199,8 +199,30 @@ impl Console {
                 }
             }
             None if open.card.question => put("your answer, in words: "),
+            None if open.card.edit.is_some() => put("please type y, e or n: "),
             None if open.card.wider.is_empty() => put("please type y or n: "),
             None => put("please type y, s, a or n: "),
+        }
+    }
+
+    /// The card to be changed in an editor, if that is what was typed.
+    pub(crate) fn to_edit(&self, typed: &str) -> Option<Card> {
+        let open = self.open.front().filter(|_| self.asking)?;
+        (wants_to_edit(typed, &open.card)).then(|| open.card.clone())
+    }
+
+    /// What came of editing a card.
+    pub(crate) fn edited(&mut self, came: Result<Answer, Failure>) -> Result<(), Failure> {
+        match (came, self.open.front(), &self.person) {
+            (Ok(answer), Some(open), Some(person)) => {
+                self.asking = false;
+                match approvals::answer(&self.store, open, person.clone(), answer)? {
+                    Became::Given => Ok(()),
+                    Became::Void(failure) => put(&format!("{failure}\n")),
+                }
+            }
+            (Err(failure), Some(open), _) => put(&format!("{failure}\n{}", choices(&open.card))),
+            (_, _, _) => Ok(()),
         }
     }
 
@@ -259,12 +281,20 @@ fn rendered(line: &Line, indent: &str, painter: &Painter) -> String {
 pub(crate) fn choices(card: &Card) -> &'static str {
     if card.question {
         "your answer: "
+    } else if card.edit.is_some() {
+        "y = yes, e = edit it first, n = no, n and words = no, and what to do instead: "
     } else if card.wider.is_empty() {
         "y = yes, n = no, n and words = no, and what to do instead: "
     } else {
         "y = yes, once; s = for this session; a = always here; n = no, n and words = no, and what \
          to do instead: "
     }
+}
+
+/// Whether a typed line asks for an editor.
+pub(crate) fn wants_to_edit(typed: &str, card: &Card) -> bool {
+    let word = typed.trim().to_ascii_lowercase();
+    card.edit.is_some() && (word == "e" || word == "edit")
 }
 
 /// What a typed line says; `None` if it is neither yes nor no, or no answer to a question.
@@ -339,6 +369,7 @@ mod tests {
             details: Vec::new(),
             question: false,
             wider,
+            edit: None,
         };
         let grants = vec![gyrus_contract::Grant::PackageRegistries];
         for (typed, answer) in [

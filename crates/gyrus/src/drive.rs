@@ -167,6 +167,7 @@ impl Drive<'_> {
                 person,
                 announcer,
                 trace,
+                editor: self.gyrus.environment.editor.clone(),
             },
             self.ears,
         ))
@@ -183,10 +184,18 @@ fn header(ready: &Ready, painter: &Painter) -> String {
         ready.model(),
         started.workspace.display()
     );
-    format!(
-        "{}\n",
-        painter.paint(Paint::Aside, &visible::clip(&text, painter.columns))
-    )
+    let mut lines = vec![text];
+    if let Some(because) = started.loop_config["because"].as_str() {
+        lines.push(format!(
+            "thinks as `{}`, because {because} (--loop auto)",
+            started.cognitive_loop
+        ));
+    }
+    let painted = lines.iter().map(|line| {
+        let line = visible::clip(line, painter.columns);
+        format!("{}\n", painter.paint(Paint::Aside, &line))
+    });
+    painted.collect()
 }
 
 /// Says how the run ended: the answer to standard output, the rest to standard error.

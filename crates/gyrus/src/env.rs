@@ -27,6 +27,11 @@ pub(crate) const TERM: &str = "TERM";
 /// The person's name, as approvals record it.
 pub(crate) const USER: &str = "USER";
 
+/// The person's editor, for a text that is asked about; before `EDITOR`.
+pub(crate) const VISUAL: &str = "VISUAL";
+/// The same.
+pub(crate) const EDITOR: &str = "EDITOR";
+
 /// Values of variables with one of these in their name are secrets.
 const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
 
@@ -40,6 +45,8 @@ pub(crate) struct Environment {
     pub(crate) model: Option<String>,
     pub(crate) crash_after: Option<String>,
     pub(crate) user: Option<String>,
+    /// A command line that lets the person change the file named after it.
+    pub(crate) editor: Option<String>,
     /// Colours are unwanted or impossible.
     pub(crate) plain: bool,
     /// The terminal cannot move its cursor.
@@ -65,6 +72,7 @@ impl Environment {
             model: text(GYRUS_MODEL),
             crash_after: text(GYRUS_CRASH_AFTER),
             user: text(USER),
+            editor: text(VISUAL).or_else(|| text(EDITOR)),
             plain: set(NO_COLOR).is_some() || set(TERM).is_some_and(|term| term == "dumb"),
             dumb,
         }

@@ -23,7 +23,11 @@ pub(crate) struct RunFlags {
     /// script:FILE for replies from a file; several are alternatives, best first
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Vec<String>,
-    /// How it thinks: auto, react, chain-of-thought or single-shot
+    /// How it thinks: auto, react, chain-of-thought, single-shot, plan or reactive
+    ///
+    /// auto: reactive, if --url, --screen or --attach names a page to work on; plan, if --review or
+    /// --on-failure asks for one; else react, which has all tools and sends work on pages to a
+    /// child run.
     #[arg(long = "loop", value_name = "LOOP")]
     pub(crate) cognitive_loop: Option<String>,
     /// Under whose trust it works: an agent of your policy (default: `default`)
@@ -33,6 +37,8 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) workdir: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) plan: PlanFlags,
+    #[command(flatten)]
     pub(crate) screen: ScreenFlags,
     #[command(flatten)]
     pub(crate) verification: VerificationFlags,
@@ -40,6 +46,54 @@ pub(crate) struct RunFlags {
     pub(crate) approvals: ApprovalFlags,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
+}
+
+/// What becomes of a plan.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Planning")]
+pub(crate) struct PlanFlags {
+    /// Show what is planned before anything is done, to approve, edit or reject it
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    review: Vec<ReviewWord>,
+    /// When a step of the plan fails: stop, or replan the rest with what is known (default: stop)
+    #[arg(long, value_name = "WHAT")]
+    on_failure: Option<OnFailureWord>,
+}
+
+/// What a person reviews.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ReviewWord {
+    Plan,
+}
+
+/// What a failing step does to its plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OnFailureWord {
+    Stop,
+    Replan,
+}
+
+impl PlanFlags {
+    /// The flag that asks for a plan, if one does.
+    pub(crate) fn asks_for_a_plan(&self) -> Option<&'static str> {
+        match (self.review.is_empty(), self.on_failure) {
+            (false, _) => Some("--review"),
+            (true, Some(_)) => Some("--on-failure"),
+            (true, None) => None,
+        }
+    }
+
+    /// Adds it to how the loop thinks.
+    pub(crate) fn apply(&self, config: CognitiveConfig) -> CognitiveConfig {
+        let config = match self.review.contains(&ReviewWord::Plan) {
+            true => config.with_plan_review(),
+            false => config,
+        };
+        match self.on_failure {
+            Some(OnFailureWord::Replan) => config.with_replanning(),
+            Some(OnFailureWord::Stop) | None => config,
+        }
+    }
 }
 
 /// When the goal counts as reached.
@@ -157,9 +211,15 @@ enum ScreenWord {
 }
 
 impl ScreenFlags {
-    /// Whether the run is to work on the screen itself.
-    pub(crate) fn leads(&self) -> bool {
-        self.screen == Some(ScreenWord::Browser) || self.url.is_some() || self.attach.is_some()
+    /// The flag that has the run work on the screen itself, if one does.
+    pub(crate) fn leads(&self) -> Option<&'static str> {
+        if self.url.is_some() {
+            Some("--url")
+        } else if self.attach.is_some() {
+            Some("--attach")
+        } else {
+            (self.screen == Some(ScreenWord::Browser)).then_some("--screen")
+        }
     }
 
     /// Has it confirmed, once, that a run may work in a person's own browser.
@@ -180,7 +240,7 @@ impl ScreenFlags {
 
     /// The browser that it has, if it has one.
     pub(crate) fn wish(&self) -> Result<Option<browser::Wish>, Failure> {
-        let wanted = self.leads() || self.profile.is_some() || self.visible;
+        let wanted = self.leads().is_some() || self.profile.is_some() || self.visible;
         match self.screen {
             Some(ScreenWord::None) if wanted => Err(Failure::usage(
                 "--screen none does not go with --url, --profile, --visible or --attach",
@@ -214,6 +274,9 @@ pub(crate) struct ContextFlags {
     /// Give the run this picture to look at with the goal (PNG, JPEG or WebP)
     #[arg(long, value_name = "FILE")]
     pub(crate) image: Vec<PathBuf>,
+    /// Give the run the text on your desktop's clipboard to read with the goal
+    #[arg(long)]
+    pub(crate) clipboard: bool,
 }
 
 /// What a run may use. The words of other tools are accepted too.

@@ -8,7 +8,8 @@ use std::{
 };
 
 use gyrus_contract::{Origin, Text};
-use gyrus_kernel::Given;
+use gyrus_kernel::{Given, keeper::Keeper};
+use gyrus_tools::Clipboard;
 use rustix::fs::FileType;
 
 use crate::{console::put, failure::Failure, flags::ContextFlags};
@@ -48,6 +49,21 @@ pub(crate) fn read(flags: &ContextFlags, goal_is_stdin: bool) -> Result<Vec<Give
         given.push(picture(path)?);
     }
     Ok(given)
+}
+
+/// The text on the person's clipboard. Its origin is the tool that reads it for runs.
+pub(crate) async fn clipboard(folder: &Path) -> Result<Given, Failure> {
+    let unreachable = |why: String| Failure::usage(why).hint("leave --clipboard out");
+    let command = Clipboard::new().reading(folder).map_err(unreachable)?;
+    let keeper = Keeper::start()
+        .map_err(|error| Failure::failed("the clipboard cannot be read").because(&error))?;
+    let outcome = keeper.run(command).await;
+    let outcome =
+        outcome.map_err(|error| Failure::failed("the clipboard cannot be read").because(&error))?;
+    let text = Clipboard::text_of(outcome).map_err(unreachable)?;
+    let text = text.ok_or_else(|| unreachable("there is no text on the clipboard".to_owned()))?;
+    let name = "clipboard".to_owned();
+    Ok(Given::Text(Text::new(text, Origin::Tool { name })))
 }
 
 /// A text file.

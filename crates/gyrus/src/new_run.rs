@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     commands::settings, config::Config, failure::Failure, flags::RunFlags, home::Home, organs,
-    select, select::short,
+    select, select::short, which_loop,
 };
 
 /// A run for `goal`, as flags say, and where they say nothing, the configuration.
@@ -33,14 +33,9 @@ impl Wish<'_> {
     /// The run, once everything about it is known to be possible.
     pub(crate) fn new_run(self) -> Result<NewRun, Failure> {
         let (flags, config) = (self.flags, self.config);
-        let name = flags
-            .cognitive_loop
-            .as_deref()
-            .or(config.cognitive_loop.as_deref());
-        let name = name.or(flags.screen.leads().then_some("reactive"));
+        let config_of_loop = which_loop::choose(flags, config)?;
         let url = flags.screen.url.as_deref().map(address).transpose()?;
         let screen = flags.screen.wish()?;
-        let config_of_loop = organs::cognitive_loop(name)?;
         let on_screen = config_of_loop.strategy() == Strategy::Reactive;
         let mut thinks = flags
             .verification

@@ -9,7 +9,6 @@ use gyrus_contract::{Gate, Screen, Tool};
 use gyrus_gate::{House, Warden};
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, Live, Only, Organs, Pins};
-use gyrus_loops::{CognitiveConfig, NAMES};
 use gyrus_screen::Browser;
 use gyrus_tools::Registry;
 
@@ -24,9 +23,6 @@ use crate::{
     todays_policy::TodaysPolicy,
     whom::{NoModel, Ready},
 };
-
-/// The loop for runs that name none.
-const AUTO: &str = "auto";
 
 /// A kernel over the home's journals that asks nobody: for reading and replaying.
 /// `served` are the tools of servers that its runs had.
@@ -135,32 +131,6 @@ fn organs(
     organs.latch = Some(home.latch());
     organs.outlet = Some(Arc::new(sandbox::Proxy));
     Ok(organs)
-}
-
-/// The configuration of the loop of this name.
-pub(crate) fn cognitive_loop(name: Option<&str>) -> Result<CognitiveConfig, Failure> {
-    Ok(match name.unwrap_or(AUTO) {
-        AUTO | "react" => CognitiveConfig::react(),
-        "chain-of-thought" => CognitiveConfig::chain_of_thought(),
-        "single-shot" => CognitiveConfig::single_shot(),
-        "reactive" => CognitiveConfig::reactive(),
-        given => {
-            let names = [&[AUTO], NAMES].concat();
-            let near = names
-                .iter()
-                .map(|known| (strsim::jaro(given, known), known))
-                .filter(|(nearness, _)| *nearness > 0.7)
-                .max_by(|(one, _), (other, _)| one.total_cmp(other));
-            let failure = Failure::usage(format!(
-                "there is no loop `{given}`; there are {}",
-                names.join(", ")
-            ));
-            return Err(match near {
-                Some((_, known)) => failure.hint(format!("did you mean `{known}`?")),
-                None => failure,
-            });
-        }
-    })
 }
 
 /// The folder that a run may work in.

@@ -15,13 +15,14 @@ use gyrus_journal::{Entry, Reader, Store, os::watch};
 use gyrus_kernel::{Live, Said, log_name};
 use tokio::{
     sync::{mpsc, oneshot},
-    task::JoinHandle,
+    task::{self, JoinHandle},
 };
 
 use crate::{
     announce::Announcer,
     approvals::Open,
     console::{Console, clear_status},
+    edit,
     failure::Failure,
     show::json,
     terminal::{self, Reading, Typed},
@@ -70,6 +71,8 @@ pub(crate) struct Views {
     pub(crate) announcer: Announcer,
     /// The file that gets a line a step.
     pub(crate) trace: Option<TraceFile>,
+    /// With what the person at the console changes a text.
+    pub(crate) editor: Option<String>,
 }
 
 /// Who looks at the entries.
@@ -221,7 +224,17 @@ impl Watcher {
                 Ok(())
             }
             Event::Typed(typed) => match (&mut self.views.person, typed) {
-                (Person::Console(console), Typed::Line(line)) => console.typed(&line),
+                (Person::Console(console), Typed::Line(line)) => match console.to_edit(&line) {
+                    Some(card) => {
+                        // The editor reads the terminal now.
+                        self.terminal = None;
+                        let editor = self.views.editor.as_deref();
+                        let came = task::block_in_place(|| edit::in_editor(&card, editor));
+                        console.edited(came)?;
+                        self.read_terminal_if_asking()
+                    }
+                    None => console.typed(&line),
+                },
                 (Person::Console(console), Typed::End) => console.no_terminal(),
                 (Person::Program, _) => Ok(()),
             },

@@ -27,6 +27,23 @@ pub struct HandOver {
     pub done: Vec<Observation>,
 }
 
+impl HandOver {
+    /// What a loop may tell its model of it.
+    pub fn in_words(&self) -> String {
+        let mut lines = vec![format!("The work was interrupted: {}.", self.reason)];
+        if self.done.is_empty() {
+            lines.push("Nothing had been done since your last step.".to_owned());
+        } else {
+            lines.push("Done since your last step (do not do it again):".to_owned());
+        }
+        for seen in &self.done {
+            let Text { text, .. } = &seen.text;
+            lines.push(format!("- {}: {text}", seen.tool));
+        }
+        lines.join("\n")
+    }
+}
+
 /// A way to think. Plain `async` code that touches the world only through its [`Run`], and is
 /// therefore deterministic given its journal: no clock, no randomness, no environment, no file,
 /// no network, no task of its own, no order of a hash map.
@@ -151,6 +168,16 @@ pub trait CognitiveLoop: Send {
         }
     }
 
+    /// Has the last word of the run: the cycle's result, looked into by whoever stands around this
+    /// loop, ends it. Effects are those of the same cycle.
+    fn conclude(
+        &mut self,
+        _run: &mut Run,
+        _result: &ExecutionResult,
+    ) -> impl Future<Output = Result<(), Stop>> + Send {
+        async { Ok(()) }
+    }
+
     /// Is told why its claim to be done was not accepted; it goes on. The default remembers it as
     /// an observation.
     fn sent_back(&mut self, why: &str) {
@@ -161,18 +188,8 @@ pub trait CognitiveLoop: Send {
     /// Is told what an unfinished cycle did before this process or this code. The default
     /// remembers it as one observation.
     fn take_over(&mut self, handed: &HandOver) {
-        let mut lines = vec![format!("The work was interrupted: {}.", handed.reason)];
-        if handed.done.is_empty() {
-            lines.push("Nothing had been done since your last step.".to_owned());
-        } else {
-            lines.push("Done since your last step (do not do it again):".to_owned());
-        }
-        for seen in &handed.done {
-            let Text { text, .. } = &seen.text;
-            lines.push(format!("- {}: {text}", seen.tool));
-        }
         self.memory_buffer_mut()
-            .add_observation("gyrus", lines.join("\n"));
+            .add_observation("gyrus", handed.in_words());
     }
 }
 
@@ -194,6 +211,12 @@ pub trait ErasedLoop: Send {
     fn load(&mut self, version: u32, state: Value) -> Result<(), String>;
     /// See [`CognitiveLoop::run_cycle`].
     fn cycle<'a>(&'a mut self, run: &'a mut Run) -> Boxed<'a, Result<ExecutionResult, Stop>>;
+    /// See [`CognitiveLoop::conclude`].
+    fn conclude<'a>(
+        &'a mut self,
+        run: &'a mut Run,
+        result: &'a ExecutionResult,
+    ) -> Boxed<'a, Result<(), Stop>>;
     /// See [`CognitiveLoop::sent_back`].
     fn sent_back(&mut self, why: &str);
     /// See [`CognitiveLoop::take_over`].
@@ -235,6 +258,13 @@ impl<L: CognitiveLoop> ErasedLoop for L {
     }
     fn cycle<'a>(&'a mut self, run: &'a mut Run) -> Boxed<'a, Result<ExecutionResult, Stop>> {
         Box::pin(self.run_cycle(run))
+    }
+    fn conclude<'a>(
+        &'a mut self,
+        run: &'a mut Run,
+        result: &'a ExecutionResult,
+    ) -> Boxed<'a, Result<(), Stop>> {
+        Box::pin(CognitiveLoop::conclude(self, run, result))
     }
     fn sent_back(&mut self, why: &str) {
         CognitiveLoop::sent_back(self, why);

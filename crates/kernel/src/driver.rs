@@ -317,7 +317,7 @@ impl Driver {
         core.ledger.check_cycle().map_err(Stop::from)?;
         core.ledger.count_cycle();
         let mut run = Run::new(core.clone(), prefix);
-        let result = self.cognitive_loop.cycle(&mut run).await?;
+        let result = turn(&mut *self.cognitive_loop, &mut run).await?;
         run.check_ended()?;
         core.recorded().is_used_up()?;
         let ended = self.ended(&result)?;
@@ -391,6 +391,18 @@ pub(crate) fn begin_cycle(core: &Core, prefix: &EffectId) -> Result<(), Stop> {
     }
     ask::amend(core, &steered);
     Ok(())
+}
+
+/// One turn of a loop, with its last word if the run ends with it.
+pub(crate) async fn turn(
+    cognitive_loop: &mut dyn ErasedLoop,
+    run: &mut Run,
+) -> Result<ExecutionResult, Stop> {
+    let result = cognitive_loop.cycle(run).await?;
+    if result.error.is_some() || result.claim.is_some() {
+        cognitive_loop.conclude(run, &result).await?;
+    }
+    Ok(result)
 }
 
 /// How the run ends with this cycle, if it does.

@@ -9,7 +9,7 @@ use crate::{
     KernelError, KernelState, Run, RunStarted, Settings, Stop,
     budget::Ledger,
     core::{Core, CoreParts},
-    driver::{Unrestored, begin_cycle, observations, remember, restore},
+    driver::{Unrestored, begin_cycle, observations, remember, restore, turn},
     given_up::take_in,
     kernel::{entries, log_name},
     log::{Log, parse},
@@ -157,7 +157,7 @@ impl Replay {
         begin_cycle(&core, &prefix)?;
         let mut run = Run::new(core.clone(), prefix.clone());
         let done = async {
-            let result = self.cognitive_loop.cycle(&mut run).await?;
+            let result = turn(&mut *self.cognitive_loop, &mut run).await?;
             run.check_ended()?;
             core.recorded().is_used_up()?;
             Ok(result)

@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{
-    Boxed, EffectId, MemoryBuffer, Message, ModelError, Observation, Perception, Purpose, Reply,
-    RunId, Shown, SystemPart, Text, ToolCall, ToolSpec, View,
+    Boxed, EffectId, MemoryBuffer, Message, Mode, ModelError, Observation, Perception, Purpose,
+    Reply, RunId, Shown, SystemPart, Text, ToolCall, ToolSpec, View,
 };
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    Card, Delegated, Delegation, Divergence, Ending, Entry, Stop,
+    Card, Delegated, Delegation, Divergence, Ending, Entry, Foreseen, Stop,
     core::Core,
     effects::{self, approval::Answer, ask::TooLong},
 };
@@ -103,6 +103,12 @@ impl Run {
         &self.core.kernel.organs().specs
     }
 
+    /// How much the run was allowed to do without asking when it was started. What holds now, the
+    /// gate knows.
+    pub fn mode_at_start(&self) -> Mode {
+        self.core.started.settings.mode
+    }
+
     /// How many tokens the model takes that was asked last, if that is known.
     pub fn window(&self) -> Option<u64> {
         self.core.shared().window
@@ -187,6 +193,17 @@ impl Run {
     pub async fn call(&mut self, call: &ToolCall) -> Result<Observation, Stop> {
         let begun = self.begin(|| effects::call::describe(call))?;
         let done = effects::call::perform(&self.core, begun, call).await;
+        self.end(done)
+    }
+
+    /// What the gate would say of calls if they were made now. Nothing is done, nothing is allowed
+    /// by it: each is judged again when it is made.
+    ///
+    /// # Errors
+    /// [`Stop`], to be passed on.
+    pub fn foresee(&mut self, calls: &[ToolCall]) -> Result<Vec<Foreseen>, Stop> {
+        let begun = self.begin(|| format!("asking the gate about {} calls", calls.len()))?;
+        let done = effects::foresee::perform(&self.core, begun, calls);
         self.end(done)
     }
 

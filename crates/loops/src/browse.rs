@@ -27,8 +27,16 @@ fn has_screen(run: &Run) -> bool {
 /// What a loop without eyes is offered: its tools, and `browse` in place of those that need a
 /// look at the screen before each use.
 pub(crate) fn tools(run: &Run) -> Tools {
+    match has_screen(run) {
+        false => Tools::Offered,
+        true => Tools::Those(specs(run)),
+    }
+}
+
+/// The same, by name.
+pub(crate) fn specs(run: &Run) -> Vec<Arc<ToolSpec>> {
     if !has_screen(run) {
-        return Tools::Offered;
+        return run.tools().to_vec();
     }
     let of_screen = |spec: &&Arc<ToolSpec>| reactive::is_of_screen(&spec.name);
     let mut specs: Vec<_> = run
@@ -38,7 +46,7 @@ pub(crate) fn tools(run: &Run) -> Tools {
         .cloned()
         .collect();
     specs.push(Arc::new(spec()));
-    Tools::Those(specs)
+    specs
 }
 
 fn spec() -> ToolSpec {
@@ -62,13 +70,16 @@ fn spec() -> ToolSpec {
     }
 }
 
-/// Whether the loop makes this call itself.
-pub(crate) fn is_for(run: &Run, call: &ToolCall) -> bool {
-    call.tool == BROWSE && has_screen(run)
+/// Makes a call for a loop that was offered [`tools`].
+pub(crate) async fn call(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
+    match call.tool == BROWSE && has_screen(run) {
+        true => browse(run, call).await,
+        false => run.call(call).await,
+    }
 }
 
 /// Gives the goal to a child and waits for its answer.
-pub(crate) async fn browse(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
+async fn browse(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
     let text = |name: &str| {
         call.arguments[name]
             .as_str()
@@ -84,6 +95,7 @@ pub(crate) async fn browse(run: &mut Run, call: &ToolCall) -> Result<Observation
         images: Vec::new(),
         is_error,
         verdict,
+        artifacts: Vec::new(),
         claim: None,
     };
     let Some(goal) = text("goal") else {

@@ -17,6 +17,8 @@ pub enum Strategy {
     ChainOfThought,
     /// Looking and acting on a screen, without a conversation.
     Reactive,
+    /// A whole plan first, which a person may read, then its steps.
+    Plan,
 }
 
 /// How a screen is shown to a model.
@@ -40,6 +42,7 @@ impl Strategy {
             Strategy::React => "react",
             Strategy::ChainOfThought => "chain-of-thought",
             Strategy::Reactive => "reactive",
+            Strategy::Plan => "plan",
         }
     }
 }
@@ -80,6 +83,12 @@ pub struct CognitiveConfig {
     required: Option<Strength>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     looks_again: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    plan_review: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    replanning: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    because: Option<String>,
 }
 
 fn is_auto(mode: &PerceptionMode) -> bool {
@@ -108,6 +117,9 @@ impl CognitiveConfig {
             checks: Vec::new(),
             required: None,
             looks_again: false,
+            plan_review: false,
+            replanning: false,
+            because: None,
         }
     }
 
@@ -132,6 +144,11 @@ impl CognitiveConfig {
             max_output_tokens: 2_048,
             ..Self::new(Strategy::Reactive)
         }
+    }
+
+    /// A whole plan first, then its steps.
+    pub fn plan() -> Self {
+        Self::new(Strategy::Plan)
     }
 
     /// Instructions of your own, put before the loop's.
@@ -205,6 +222,27 @@ impl CognitiveConfig {
         self
     }
 
+    /// Has a person approve, edit or reject each plan before its first step.
+    #[must_use]
+    pub fn with_plan_review(mut self) -> Self {
+        self.plan_review = true;
+        self
+    }
+
+    /// Plans the rest anew when a step fails, instead of stopping.
+    #[must_use]
+    pub fn with_replanning(mut self) -> Self {
+        self.replanning = true;
+        self
+    }
+
+    /// Why this way was chosen, where nobody named one: for people.
+    #[must_use]
+    pub fn with_reason(mut self, because: impl Into<String>) -> Self {
+        self.because = Some(because.into());
+        self
+    }
+
     /// The way to think.
     pub fn strategy(&self) -> Strategy {
         self.strategy
@@ -253,6 +291,21 @@ impl CognitiveConfig {
     /// Whether an independent look is taken.
     pub fn looks_again(&self) -> bool {
         self.looks_again
+    }
+
+    /// Whether a person approves plans.
+    pub fn reviews_plans(&self) -> bool {
+        self.plan_review
+    }
+
+    /// Whether the rest is planned anew when a step fails.
+    pub fn replans(&self) -> bool {
+        self.replanning
+    }
+
+    /// Why this way was chosen, if somebody chose it for the person.
+    pub fn because(&self) -> Option<&str> {
+        self.because.as_deref()
     }
 
     /// Whether claims are looked into at all.

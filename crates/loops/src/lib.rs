@@ -5,7 +5,8 @@
 //! can take it up. Which model answers and who judges its calls is none of its business.
 //!
 //! Start with `react`, the one that most runs use; `chain_of_thought` thinks before it acts,
-//! `single_shot` only answers, and `reactive` works on a screen, to which `browse` sends the others.
+//! `single_shot` only answers, `plan` makes a whole plan that a person may read before anything
+//! happens, and `reactive` works on a screen, to which `browse` sends the others.
 //! `repetition` tells work from going round in circles, and `compaction` keeps a long conversation
 //! within its model. `verification` stands around each of them and looks into what they claim.
 
@@ -13,12 +14,14 @@ mod config;
 mod react;
 mod chain_of_thought;
 mod single_shot;
+mod plan;
 mod reactive;
 mod browse;
 mod repetition;
 mod compaction;
 mod verification;
 mod prompt;
+mod json;
 
 use std::sync::Arc;
 
@@ -27,6 +30,7 @@ use gyrus_kernel::{ErasedLoop, LoopFactory};
 
 pub use chain_of_thought::ChainOfThought;
 pub use config::{CognitiveConfig, PerceptionMode, Strategy};
+pub use plan::{PlanState, Planner};
 pub use react::{React, ReactState};
 pub use reactive::{FRESH, Reactive, ReactiveState, shown};
 pub use repetition::{Advice, DEMAND_AT, NUDGE_AT, PARK_AT, Repetition};
@@ -45,6 +49,7 @@ pub fn factory() -> LoopFactory {
             "react" => Box::new(React::new(config)),
             "chain-of-thought" => Box::new(ChainOfThought::new(config)),
             "single-shot" => Box::new(SingleShot::new(config)),
+            "plan" => Box::new(Planner::new(config)),
             "reactive" => Box::new(Reactive::new(config)),
             _ => {
                 return Err(format!(
@@ -65,10 +70,18 @@ pub fn prompts() -> Digest {
         prompt::SINGLE_SHOT,
         prompt::REFLECT,
         prompt::SUMMARISE,
+        prompt::PLAN,
+        prompt::PLAN_SUMMARY,
         prompt::REACTIVE,
         prompt::VERIFY,
     ])
 }
 
 /// The loops that [`factory`] makes.
-pub const NAMES: &[&str] = &["react", "chain-of-thought", "single-shot", "reactive"];
+pub const NAMES: &[&str] = &[
+    "react",
+    "chain-of-thought",
+    "single-shot",
+    "plan",
+    "reactive",
+];

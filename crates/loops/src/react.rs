@@ -171,10 +171,7 @@ impl React {
         }
         let mut observations = Vec::new();
         for call in plan.tool_calls() {
-            let observation = match browse::is_for(run, call) {
-                true => browse::browse(run, call).await?,
-                false => run.call(call).await?,
-            };
+            let observation = browse::call(run, call).await?;
             let ends = observation.claim.is_some();
             observations.push(observation);
             if ends {

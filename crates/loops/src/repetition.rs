@@ -137,6 +137,7 @@ mod tests {
                 images: Vec::new(),
                 is_error: false,
                 verdict,
+                artifacts: Vec::new(),
                 claim: None,
             };
             match guard.observe(&call, &observation) {

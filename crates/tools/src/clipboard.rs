@@ -125,14 +125,15 @@ impl Clipboard {
     }
 
     /// The first helper that is there for this desktop.
-    fn helper(&self) -> Result<&'static Helper, Failure> {
+    fn helper(&self) -> Result<&'static Helper, String> {
         let has = |helper: &&Helper| self.environment.contains_key(helper.desktop);
         let mut fitting = HELPERS.iter().filter(has).peekable();
         if fitting.peek().is_none() {
-            return Err(Failure::new(
+            return Err(
                 "there is no desktop, so there is no clipboard: neither WAYLAND_DISPLAY nor \
-                 DISPLAY was set when gyrus started",
-            ));
+                 DISPLAY was set when gyrus started"
+                    .to_owned(),
+            );
         }
         let path = &self.environment["PATH"];
         let mut names: Vec<_> = fitting.clone().map(|helper| helper.name).collect();
@@ -142,34 +143,55 @@ impl Clipboard {
                 if let Some(first) = names.first_mut().filter(|name| **name == "wl-paste") {
                     *first = "wl-paste and wl-copy (package wl-clipboard)";
                 }
-                Failure::new(format!(
+                format!(
                     "the clipboard needs a helper program that is not installed: {}. Ask the \
                      person to install it",
                     names.join(", or ")
-                ))
+                )
             })
     }
 
     async fn read(&self, site: &dyn Site) -> Result<ToolOutput, Failure> {
-        let mut words = self.helper()?.read.split(' ').map(str::to_owned);
+        let command = self.reading(site.workspace()).map_err(Failure::new)?;
+        let outcome = site.run_command(command).await?;
+        let text = Self::text_of(outcome).map_err(Failure::new)?;
+        Ok(ToolOutput::read(text.unwrap_or_else(|| EMPTY.to_owned())))
+    }
+
+    /// The command that prints the clipboard's text, run in `folder`: for a person's own program,
+    /// which hands it to a run that is to have it.
+    ///
+    /// # Errors
+    /// In words, when there is no desktop or no helper program.
+    pub fn reading(&self, folder: &Path) -> Result<CommandSpec, String> {
+        let helper = self.helper()?;
+        let mut words = helper.read.split(' ').map(str::to_owned);
         let program = words.next().unwrap_or_default();
-        let command = self.command(program, words.collect(), String::new(), site);
-        let CommandOutcome { exit, output } = site.run_command(command).await?;
+        Ok(self.command(program, words.collect(), String::new(), folder))
+    }
+
+    /// What [`reading`](Self::reading) printed; `None` if there is no text on the clipboard.
+    ///
+    /// # Errors
+    /// In words, when the clipboard could not be reached.
+    pub fn text_of(outcome: CommandOutcome) -> Result<Option<String>, String> {
+        let CommandOutcome { exit, output } = outcome;
         match exit {
-            Exit::Code(0) if output.head.is_empty() => Ok(ToolOutput::read(EMPTY)),
+            Exit::Code(0) if output.head.is_empty() => Ok(None),
             Exit::Code(0) => {
                 let mut text = output.head;
                 let cut = output.omitted_bytes + output.tail.len() as u64;
                 if cut > 0 {
                     text.push_str(&format!("\n[cut: {cut} more bytes on the clipboard]"));
                 }
-                Ok(ToolOutput::read(text))
+                Ok(Some(text))
             }
-            Exit::TimedOut => Err(Failure::new(
-                "the program that set the clipboard does not hand its text out; try again later",
-            )),
+            Exit::TimedOut => Err(
+                "the program that set the clipboard does not hand its text out; try again later"
+                    .to_owned(),
+            ),
             // The helpers have no exit code of its own for an empty one.
-            _ if holds_no_text(&output.head) => Ok(ToolOutput::read(EMPTY)),
+            _ if holds_no_text(&output.head) => Ok(None),
             _ => Err(failed(&output.head)),
         }
     }
@@ -183,9 +205,14 @@ impl Clipboard {
                  file"
             )));
         }
-        let helper = self.helper()?;
+        let helper = self.helper().map_err(Failure::new)?;
         let script = ["-c", SET, "sh", helper.set, helper.read, READ_BACK].map(str::to_owned);
-        let command = self.command("sh".to_owned(), script.to_vec(), text.clone(), site);
+        let command = self.command(
+            "sh".to_owned(),
+            script.to_vec(),
+            text.clone(),
+            site.workspace(),
+        );
         let outcome = match site.run_command(command).await {
             Ok(outcome) => outcome,
             Err(error @ KeeperError::Start { .. }) => return Err(error.into()),
@@ -198,7 +225,7 @@ impl Clipboard {
         };
         let printed = outcome.output.head;
         let Some((_, read_back)) = printed.split_once(READ_BACK) else {
-            return Err(failed(&printed));
+            return Err(Failure::new(failed(&printed)));
         };
         if read_back == text {
             let words = format!("the clipboard holds the text ({} bytes)", text.len());
@@ -223,12 +250,12 @@ impl Clipboard {
         program: String,
         arguments: Vec<String>,
         stdin: String,
-        site: &dyn Site,
+        folder: &Path,
     ) -> CommandSpec {
         CommandSpec {
             program,
             arguments,
-            folder: site.workspace().to_owned(),
+            folder: folder.to_owned(),
             environment: self.environment.clone(),
             stdin,
             time_limit_ms: TIME_LIMIT_MS,
@@ -275,9 +302,9 @@ fn holds_no_text(printed: &str) -> bool {
     .any(|words| printed.contains(words))
 }
 
-fn failed(printed: &str) -> Failure {
+fn failed(printed: &str) -> String {
     let printed: String = printed.trim().chars().take(500).collect();
-    Failure::new(format!("the clipboard cannot be reached: {printed}"))
+    format!("the clipboard cannot be reached: {printed}")
 }
 
 /// What the helpers need to find the desktop, and nothing else.

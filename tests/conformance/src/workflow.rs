@@ -159,6 +159,7 @@ pub fn card() -> Card {
         details: Vec::new(),
         question: false,
         wider: Vec::new(),
+        edit: None,
     }
 }
 

@@ -8,7 +8,8 @@ use gyrus_journal::Store;
 use crate::{
     Gyrus,
     approvals::{self, Became, Open},
-    console::{choices, put, understand},
+    console::{choices, put, understand, wants_to_edit},
+    edit,
     exit::Code,
     failure::Failure,
     grants::{self, Standing},
@@ -139,7 +140,13 @@ fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
                     "{answered} answered; the rest is still asked"
                 )));
             };
-            if let Some(said) = understand(&line?, &open.card) {
+            let line = line?;
+            if wants_to_edit(&line, &open.card) {
+                match edit::in_editor(&open.card, gyrus.environment.editor.as_deref()) {
+                    Ok(said) => break said,
+                    Err(failure) => put(&format!("{failure}\n"))?,
+                }
+            } else if let Some(said) = understand(&line, &open.card) {
                 break said;
             }
         };

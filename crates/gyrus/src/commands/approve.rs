@@ -1,15 +1,18 @@
 //! `gyrus approve`, and what it shares with `gyrus deny`
 
+use std::path::PathBuf;
+
 use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_kernel::log_name;
+use gyrus_kernel::{Card, log_name};
 
 use super::resume;
 use crate::{
     Gyrus,
     approvals::{self, Answer, Became, Open, QuestionId, Reach},
     console::put,
+    edit,
     exit::Code,
     failure::Failure,
     own_child,
@@ -36,6 +39,12 @@ pub(crate) struct Approve {
     /// The same in this folder for good; `gyrus approvals` lists it and takes it back
     #[arg(long, conflicts_with = "answer")]
     always: bool,
+    /// Change the plan in your editor (VISUAL or EDITOR) first; it is checked again
+    #[arg(long, conflicts_with_all = ["answer", "session", "always"])]
+    edit: bool,
+    /// Approve the plan as you have changed it in this file; it is checked again
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["answer", "session", "always", "edit"])]
+    edited: Option<PathBuf>,
 }
 
 impl Approve {
@@ -45,25 +54,32 @@ impl Approve {
             (true, false) => Reach::Session,
             (false, false) => Reach::Once,
         };
-        let yes = Answer::Yes {
-            words: self.answer,
-            reach,
-        };
-        answer(gyrus, &self.run, self.card.as_ref(), yes)
+        let words = self.answer;
+        let (edit, edited) = (self.edit, self.edited);
+        answer(gyrus, &self.run, self.card.as_ref(), |card| match edited {
+            Some(path) => edit::from_file(card, &path),
+            None if edit => edit::in_editor(card, gyrus.environment.editor.as_deref()),
+            None if words.is_some() && card.edit.is_some() => Err(Failure::usage(
+                "a plan is approved, changed or denied; it takes no answer",
+            )
+            .hint("to change it: gyrus approve RUN --edit; to say why not: gyrus deny")),
+            None => Ok(Answer::Yes { words, reach }),
+        })
     }
 }
 
-/// Answers a question of a run or of one of its children.
+/// Answers a question of a run or of one of its children, as `say` does when it sees the card.
 pub(super) fn answer(
     gyrus: &Gyrus,
     given: &str,
     card: Option<&QuestionId>,
-    answer: Answer,
+    say: impl FnOnce(&Card) -> Result<Answer, Failure>,
 ) -> Result<Code, Failure> {
     own_child::refuse("answer for a person")?;
     let store = gyrus.store()?;
     let run = select::find(&store, given)?;
     let open = the_question(&store, run, card)?;
+    let answer = say(&open.card)?;
     let verdict = match (&answer, open.card.question) {
         (Answer::Yes { words: None, .. }, true) => {
             return Err(Failure::usage(format!("{} asks a question", open.id))
@@ -81,6 +97,9 @@ pub(super) fn answer(
                     .hint("approve it without --session and --always"),
             );
         }
+        (Answer::Yes { words: Some(_), .. }, false) if open.card.edit.is_some() => {
+            "approved, as you changed it,"
+        }
         (Answer::Yes { words: Some(_), .. }, false) => {
             return Err(
                 Failure::usage(format!("{} asks for leave, not for words", open.id))
@@ -92,7 +111,7 @@ pub(super) fn answer(
         (Answer::No { .. }, _) => "denied",
     };
     let person = terminal::person(&gyrus.environment, "command line");
-    let leave = matches!(answer, Answer::Yes { words: None, .. });
+    let leave = matches!(answer, Answer::Yes { .. }) && !open.card.question;
     if let Became::Void(failure) = approvals::answer(&store, &open, person, answer)? {
         return Err(failure);
     }

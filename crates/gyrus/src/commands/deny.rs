@@ -25,6 +25,6 @@ impl Deny {
         let answer = Answer::No {
             reason: self.reason,
         };
-        super::approve::answer(gyrus, &self.run, self.card.as_ref(), answer)
+        super::approve::answer(gyrus, &self.run, self.card.as_ref(), |_| Ok(answer))
     }
 }

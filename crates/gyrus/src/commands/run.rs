@@ -68,13 +68,16 @@ impl Run {
         self.flags.screen.confirm()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let goal = self.goal()?;
-        let context = given::read(&self.context, self.goal == "-")?;
+        let mut context = given::read(&self.context, self.goal == "-")?;
         let workspace = new_run::workspace(&home, self.flags.workdir.as_deref())?;
         let continues = match self.continues {
             true => Some(new_run::last_in(&home.store()?, &workspace)?),
             false => None,
         };
         let runtime = drive::runtime()?;
+        if self.context.clipboard {
+            context.push(runtime.block_on(given::clipboard(&workspace))?);
+        }
         let whom = Whom::found(&runtime, gyrus, &config, &self.flags.model)?;
         // It may have been set up just now.
         let config = gyrus.config()?;

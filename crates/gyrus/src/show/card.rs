@@ -11,6 +11,9 @@ use crate::approvals::QuestionId;
 /// Lines of details on one card. Who wants to see more looks at the run.
 const DETAIL_LINES: usize = 60;
 
+/// Of a card whose text can be edited: a plan is read before it is approved.
+const PLAN_LINES: usize = 1_000;
+
 /// Columns of the rules above and below a card, in a wide terminal.
 const RULE: usize = 72;
 
@@ -54,11 +57,15 @@ pub(crate) fn lines(id: &QuestionId, card: &Card, run: &str, painter: &Painter) 
                 .map(|line| format!("{frame} {}", painter.paint(Paint::Aside, line))),
         );
     }
-    for line in details.iter().take(DETAIL_LINES) {
+    let most = match card.edit {
+        Some(_) => PLAN_LINES,
+        None => DETAIL_LINES,
+    };
+    for line in details.iter().take(most) {
         lines.push(format!("{frame} {}{line}", painter.paint(Paint::Bad, "┃ ")));
     }
-    if details.len() > DETAIL_LINES {
-        let more = details.len() - DETAIL_LINES;
+    if details.len() > most {
+        let more = details.len() - most;
         lines.push(format!("{frame} and {more} more lines: gyrus show {run}"));
     }
     if !card.wider.is_empty() {
@@ -94,6 +101,7 @@ mod tests {
                 Origin::Model,
             )],
             wider: vec![gyrus_contract::Grant::PackageRegistries],
+            edit: None,
         };
         let id = "2.3".parse().unwrap();
         let shown = lines(&id, &card, "1a2b", &Painter::plain(44)).join("\n");
@@ -128,6 +136,7 @@ mod tests {
             reasons: Vec::new(),
             details,
             wider: Vec::new(),
+            edit: None,
         };
         let id = "1.1".parse().unwrap();
         let shown = lines(&id, &card, "1a2b", &Painter::plain(80));

@@ -212,7 +212,12 @@ fn mind(entry: &Entry) -> Line {
         Entry::Noted { kind, fact, .. } => {
             let words = fact.fact.as_str().or_else(|| fact.fact["text"].as_str());
             match (kind.as_str(), words) {
-                ("thought" | "reflection", Some(words)) => Line::main(Paint::Thought, '•', words),
+                ("thought" | "reflection" | "task.plan", Some(words)) => {
+                    Line::main(Paint::Thought, '•', words)
+                }
+                ("plan.invalid", Some(words)) => {
+                    Line::main(Paint::Bad, '!', format!("the plan was sent back: {words}"))
+                }
                 (APPROVAL_REFUSED, Some(words)) => refused(&fact.fact, words),
                 (_, Some(words)) => Line::detail('·', format!("{kind}: {words}")),
                 (_, None) => Line::detail('·', format!("{kind} {}", fact.fact)),

@@ -15,6 +15,9 @@
     reason = "these are tests, helpers included"
 )]
 
+#[expect(dead_code, reason = "only the provider speaks it here")]
+#[path = "../cli/http.rs"]
+mod http;
 #[expect(dead_code, reason = "a provider can say more than these tests need")]
 #[path = "../cli/provider.rs"]
 mod provider;

@@ -47,17 +47,45 @@ fn single_shot_survives_a_kill_after_every_entry() {
     matrix("single-shot", ANSWERING);
 }
 
+/// A plan of the same; told that the ledger was cut off, the model plans a look.
+const PLANNING: &str = r#"
+[[reply]]
+purpose = "plan"
+text = '''{"goal": "say hello", "steps": [
+  {"id": "1", "tool": "write", "input": {"path": "out.txt", "content": "hello\n"}, "reason": "r", "requires_permission": false, "expected": "e", "depends_on": []},
+  {"id": "2", "tool": "read", "input": {"path": "out.txt"}, "reason": "r", "requires_permission": false, "expected": "e", "depends_on": ["1"]},
+  {"id": "3", "tool": "read", "input": {"path": "."}, "reason": "r", "requires_permission": false, "expected": "e", "depends_on": ["1"]},
+  {"id": "4", "tool": "shell", "input": {"command": "cat out.txt >> ledger.txt"}, "reason": "r", "requires_permission": true, "expected": "e", "depends_on": ["2", "3"]}]}'''
+[[reply]]
+purpose = "plan"
+find = { told = '(interrupted)' }
+text = '''{"goal": "say hello", "steps": [
+  {"id": "5", "tool": "read", "input": {"path": "."}, "reason": "r", "requires_permission": false, "expected": "e", "depends_on": []}]}'''
+[[reply]]
+purpose = "summarise"
+text = '{"reached": true, "summary": "It says hello."}'
+"#;
+
+#[test]
+fn a_plan_survives_a_kill_after_every_entry() {
+    matrix_with(&["--loop", "plan", "--on-failure", "replan"], PLANNING);
+}
+
 fn matrix(cognitive_loop: &str, script: &str) {
-    let with = ["--loop", cognitive_loop];
+    matrix_with(&["--loop", cognitive_loop], script);
+}
+
+fn matrix_with(with: &[&str], script: &str) {
+    let cognitive_loop = with[1];
     let whole = World::new(script);
-    whole.run(&with).exits(0);
+    whole.run(with).exits(0);
     let acts = !whole.file("ledger.txt").is_empty();
     let entries = whole.entries().len();
     let mut kills = 0;
     for after in 1..=entries {
         let world = World::new(script);
         let killed = world
-            .command(&world.run_arguments(&with))
+            .command(&world.run_arguments(with))
             .env("GYRUS_CRASH_AFTER", after.to_string())
             .output()
             .unwrap();

@@ -112,6 +112,7 @@ pub(crate) fn observations(core: &Core, entries: &[Entry]) -> Result<Vec<Observa
             images: result.images.clone(),
             is_error: result.is_error,
             verdict: result.verdict,
+            artifacts: result.artifacts.clone(),
             claim: result.claim.clone(),
         });
     }

@@ -339,6 +339,7 @@ fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verd
             details,
             question: true,
             wider: Vec::new(),
+            edit: None,
         };
     }
     let wants = match verdict.risk {
@@ -380,6 +381,7 @@ fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verd
         details,
         question: false,
         wider: verdict.wider,
+        edit: None,
     }
 }
 
@@ -455,6 +457,7 @@ fn observe(
         images: resulted.images,
         is_error: resulted.is_error,
         verdict: resulted.verdict,
+        artifacts: resulted.artifacts,
         claim: resulted.claim,
     })
 }

@@ -192,6 +192,10 @@ pub struct Card {
     /// What a wider yes would allow for the rest of the session; empty if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wider: Vec<Grant>,
+    /// What is asked about, as a text that a person may change: a yes with words is a yes to
+    /// these words in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edit: Option<String>,
 }
 
 /// A person answered, or nobody could be asked.

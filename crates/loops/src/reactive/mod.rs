@@ -9,7 +9,6 @@
 //! provider's own tool, `render` writes a view as text, `stuck` tells when nothing moves.
 
 mod actions;
-mod json;
 mod prompt;
 mod line;
 mod native;
@@ -269,6 +268,7 @@ impl Reactive {
                     .collect(),
                 question: false,
                 wider: Vec::new(),
+                edit: None,
             })
             .await?;
         if !answer.approved {

@@ -8,10 +8,8 @@
 use gyrus_contract::{Bounds, CONFIRM, Element, ElementState, ToolCall, View};
 use serde_json::{Map, Value, json};
 
-use super::{
-    json::the_object,
-    reply::{Offered, Reply, understood},
-};
+use super::reply::{Offered, Reply, understood};
+use crate::json::the_object;
 
 /// Reads calls and the text beside them; the error says to the model what is wrong.
 pub(super) fn read(

@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     actions::{self, Action, Argument, FINISH, Kind},
-    json::the_object,
     words::{clean, cut},
 };
+use crate::json::the_object;
 
 /// A reply has at most so many actions.
 pub(super) const MOST_ACTIONS: usize = 5;

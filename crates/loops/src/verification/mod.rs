@@ -281,6 +281,14 @@ impl ErasedLoop for Verified {
         Box::pin(self.turn(run))
     }
 
+    fn conclude<'a>(
+        &'a mut self,
+        run: &'a mut Run,
+        result: &'a ExecutionResult,
+    ) -> Boxed<'a, Result<(), Stop>> {
+        self.inner.conclude(run, result)
+    }
+
     fn sent_back(&mut self, why: &str) {
         self.inner.sent_back(why);
     }

@@ -4,6 +4,7 @@
 
 mod smoke;
 mod matrix;
+mod plan;
 mod determinism;
 mod prompts;
 mod approvals;

@@ -1,21 +1,30 @@
 //! Finding the one JSON object in what a model wrote, and reading it strictly.
 //!
-//! Tolerance is for what stands around the object. Two of them, one that was cut off, or a name
-//! that is given twice are never guessed about.
+//! Tolerance is for what stands around the object, and for a comma before a closing bracket. Two
+//! objects, one that was cut off, or a name that is given twice are never guessed about.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// A longer reply is not looked at.
-pub(super) const LONGEST: usize = 64 * 1024;
+/// A longer reply is not looked at, where nothing else is said.
+const LONGEST: usize = 64 * 1024;
 
 /// The one object of `text` that has `field`; why there is none, in words for a model.
-pub(super) fn the_object(text: &str, field: &str) -> Result<Map<String, Value>, String> {
+pub(crate) fn the_object(text: &str, field: &str) -> Result<Map<String, Value>, String> {
+    the_object_within(LONGEST, text, field)
+}
+
+/// As [`the_object`], with a bound of its own, in bytes.
+pub(crate) fn the_object_within(
+    longest: usize,
+    text: &str,
+    field: &str,
+) -> Result<Map<String, Value>, String> {
     let text = text.trim_start_matches('\u{feff}').trim();
-    if text.len() > LONGEST {
-        return Err(format!("it is longer than {LONGEST} bytes"));
+    if text.len() > longest {
+        return Err(format!("it is longer than {longest} bytes"));
     }
     if let Ok(Strict(Value::Object(object))) = serde_json::from_str(text) {
         return match object.contains_key(field) {
@@ -35,7 +44,12 @@ pub(super) fn the_object(text: &str, field: &str) -> Result<Map<String, Value>, 
             "there are two JSON objects in it, and only you know which one is meant".to_owned(),
         );
     }
-    match serde_json::from_str(first) {
+    let read = serde_json::from_str(first);
+    let read = read.or_else(|error| {
+        // The first error is the one that the model can do something about.
+        serde_json::from_str(&without_trailing_commas(first)).map_err(|_| error)
+    });
+    match read {
         Ok(Strict(Value::Object(object))) if object.contains_key(field) => Ok(object),
         Ok(_) => Err(format!("the object has no `{field}`")),
         Err(error) => Err(format!("the JSON is wrong: {error}")),
@@ -78,6 +92,23 @@ fn objects(text: &str) -> Result<Vec<&str>, String> {
         0 => Ok(found),
         _ => Err("a JSON object in it does not end".to_owned()),
     }
+}
+
+/// The text without commas that nothing follows but a closing bracket.
+fn without_trailing_commas(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let (mut in_string, mut escaped) = (false, false);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' if in_string => escaped = true,
+            '"' => in_string = !in_string,
+            ',' if !in_string && text[at + 1..].trim_start().starts_with(['}', ']']) => continue,
+            _ => {}
+        }
+        kept.push(letter);
+    }
+    kept
 }
 
 /// Any JSON in which no object has a name twice.
@@ -139,5 +170,24 @@ impl<'de> Visitor<'de> for Reading {
             object.insert(name, value);
         }
         Ok(object.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_comma_too_many_is_forgiven_outside_of_strings() {
+        let text = "Here:\n```json\n{\"steps\": [1, 2,\n], \"a\": \"x,]\\\",}\",\n}\n```";
+        let object = the_object(text, "steps").unwrap();
+        assert_eq!(
+            Value::Object(object),
+            json!({"steps": [1, 2], "a": "x,]\",}"})
+        );
+        let error = the_object("{\"steps\": [1,, 2]}", "steps").unwrap_err();
+        assert!(error.contains("JSON"), "{error}");
     }
 }

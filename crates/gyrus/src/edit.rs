@@ -1,0 +1,78 @@
+//! Saying yes to something as one has changed it: in an editor, or in a file.
+
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use gyrus_kernel::Card;
+
+use crate::{
+    approvals::{Answer, Reach},
+    failure::Failure,
+};
+
+/// Where nothing says otherwise, as the standard for shells has it.
+const DEFAULT_EDITOR: &str = "vi";
+
+/// The text of a card that a person may change.
+fn text(card: &Card) -> Result<&str, Failure> {
+    card.edit.as_deref().ok_or_else(|| {
+        Failure::usage("there is nothing to edit: only a plan can be changed before a yes")
+    })
+}
+
+/// Has the card's text changed in the person's editor. A yes to it as it was, if they left it as
+/// it was.
+pub(crate) fn in_editor(card: &Card, editor: Option<&str>) -> Result<Answer, Failure> {
+    let before = text(card)?;
+    let failed =
+        |error: &std::io::Error| Failure::failed("the text cannot be edited").because(error);
+    let mut file = tempfile::Builder::new()
+        .prefix("gyrus-plan-")
+        .suffix(".json")
+        .tempfile()
+        .map_err(|error| failed(&error))?;
+    file.write_all(before.as_bytes())
+        .map_err(|error| failed(&error))?;
+    let editor = editor.unwrap_or(DEFAULT_EDITOR);
+    // It may be a command with arguments of its own, as `code --wait`.
+    let ended = Command::new("sh")
+        .args(["-c", &format!("{editor} \"$1\""), "sh"])
+        .arg(file.path())
+        .stdin(Stdio::inherit())
+        .stdout(Stdio::inherit())
+        .stderr(Stdio::inherit())
+        .status()
+        .map_err(|error| failed(&error))?;
+    if !ended.success() {
+        return Err(
+            Failure::usage(format!("the editor `{editor}` failed; nothing was sent"))
+                .hint("name another one in VISUAL or EDITOR"),
+        );
+    }
+    let after = fs::read_to_string(file.path()).map_err(|error| failed(&error))?;
+    answer(before, after)
+}
+
+/// As it stands in a file.
+pub(crate) fn from_file(card: &Card, path: &Path) -> Result<Answer, Failure> {
+    let before = text(card)?;
+    let after = fs::read_to_string(path).map_err(|error| {
+        Failure::usage(format!("{} cannot be read", path.display())).because(&error)
+    })?;
+    answer(before, after)
+}
+
+fn answer(before: &str, after: String) -> Result<Answer, Failure> {
+    if after.trim().is_empty() {
+        return Err(Failure::usage("the text is empty; nothing was sent"));
+    }
+    let words = (after.trim() != before.trim()).then_some(after);
+    Ok(Answer::Yes {
+        words,
+        reach: Reach::Once,
+    })
+}

@@ -1,0 +1,108 @@
+//! What the gate would say of calls that nobody makes yet. It is recorded, because it depends on
+//! the world and on today's policy; it authorises nothing.
+
+use gyrus_contract::{Decision, Digest, EffectId, Place, ToolCall, Verdict};
+use serde::{Deserialize, Serialize};
+
+use super::diverges;
+use crate::{Entry, Fact, Stop, core::Core, run::Begun};
+
+/// The kind of the fact.
+const KIND: &str = "gate.foreseen";
+
+/// What the gate would say of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Foreseen {
+    /// Its verdict, as things stand.
+    Judged(Verdict),
+    /// It cannot even be judged; the words are for the model.
+    Unresolvable(String),
+}
+
+/// As it is recorded.
+#[derive(Serialize, Deserialize)]
+struct Recorded {
+    /// Of the calls.
+    digest: Digest,
+    /// For people, in a line.
+    text: String,
+    foreseen: Vec<Foreseen>,
+}
+
+pub(crate) fn perform(
+    core: &Core,
+    begun: Begun,
+    calls: &[ToolCall],
+) -> Result<Vec<Foreseen>, Stop> {
+    let now = || format!("asking the gate about {} calls", calls.len());
+    let digest = Digest::of_json(&calls);
+    let fact = match begun.past.into_iter().next() {
+        Some(Entry::Noted { kind, fact, .. }) if kind == KIND => fact,
+        Some(other) => return Err(diverges(&begun.effect, &other, now())),
+        None => ask(core, &begun.effect, digest, calls)?,
+    };
+    let broken = |error: serde_json::Error| {
+        Stop::Failed(format!("a `{KIND}` entry cannot be read: {error}"))
+    };
+    let recorded: Recorded = serde_json::from_value(fact.fact.clone()).map_err(broken)?;
+    if recorded.digest != digest {
+        let entry = Entry::Noted {
+            kind: KIND.to_owned(),
+            version: 1,
+            fact,
+        };
+        return Err(diverges(&begun.effect, &entry, now()));
+    }
+    Ok(recorded.foreseen)
+}
+
+fn ask(core: &Core, effect: &EffectId, digest: Digest, calls: &[ToolCall]) -> Result<Fact, Stop> {
+    let foreseen: Result<Vec<_>, Stop> = calls.iter().map(|call| one(core, call)).collect();
+    let foreseen = foreseen?;
+    let words = calls.iter().zip(&foreseen).map(|(call, foreseen)| {
+        let decision = match foreseen {
+            Foreseen::Judged(verdict) => match verdict.decision {
+                Decision::Allow => "allowed",
+                Decision::Ask => "asks",
+                Decision::Deny => "denied",
+            },
+            Foreseen::Unresolvable(_) => "cannot be judged",
+        };
+        format!("{}: {decision}", call.tool)
+    });
+    let recorded = Recorded {
+        digest,
+        text: words.collect::<Vec<_>>().join(", "),
+        foreseen,
+    };
+    let mut fact =
+        serde_json::to_value(recorded).map_err(|error| Stop::Failed(error.to_string()))?;
+    core.kernel.organs().redactor.redact_json(&mut fact);
+    let fact = Fact {
+        effect: effect.clone(),
+        fact,
+    };
+    core.log.append(Entry::Noted {
+        kind: KIND.to_owned(),
+        version: 1,
+        fact: fact.clone(),
+    })?;
+    Ok(fact)
+}
+
+fn one(core: &Core, call: &ToolCall) -> Result<Foreseen, Stop> {
+    let organs = core.kernel.organs();
+    let Some(tool) = organs.tools.get(&call.tool) else {
+        let reason = format!("there is no tool `{}`", call.tool);
+        return Ok(Foreseen::Unresolvable(reason));
+    };
+    let place = Place {
+        run: core.started.run,
+        workspace: &core.started.workspace,
+    };
+    Ok(match organs.gate.resolve(call, tool.spec(), place) {
+        Ok(resolved) => Foreseen::Judged(core.judge(call, &resolved, tool.spec())?),
+        Err(unresolvable) => Foreseen::Unresolvable(unresolvable.reason),
+    })
+}

@@ -1,0 +1,229 @@
+//! Whether a plan may be carried out: everything that is wrong with it, at once.
+
+use std::sync::Arc;
+
+use gyrus_contract::{Decision, Perception, ToolSpec, Touch, Verdict};
+use gyrus_kernel::{Foreseen, Run, Stop};
+
+use serde_json::Value;
+
+use super::{
+    draft::{Draft, Step},
+    fits, order,
+};
+use crate::prompt;
+
+/// A goal of more letters than this may be shortened at its end.
+const LONG_GOAL: usize = 300;
+
+/// No plan begins like this: the word for the end of other loops.
+pub(super) const FINISH: &str = "finish";
+
+/// What stands in a path that is meant for a shell.
+const COMMANDS_IN_PATHS: [&str; 7] = ["\n", "`", "$(", "&&", "||", "; ", " | "];
+
+/// A plan that may be carried out.
+#[derive(Debug, Clone)]
+pub(super) struct Checked {
+    pub(super) draft: Draft,
+    /// What the gate would say of each step now; `None` where that depends on an earlier one.
+    pub(super) verdicts: Vec<Option<Verdict>>,
+}
+
+/// What a plan is checked against.
+pub(super) struct Against<'a> {
+    pub(super) perception: &'a Perception,
+    pub(super) tools: &'a [Arc<ToolSpec>],
+    /// The ids of steps that ran before, and whether they worked.
+    pub(super) before: Vec<(&'a str, bool)>,
+}
+
+/// Checks a plan; the gate is asked only about one that is otherwise right.
+pub(super) fn check(
+    run: &mut Run,
+    draft: Draft,
+    against: &Against<'_>,
+) -> Result<Result<Checked, Vec<String>>, Stop> {
+    let mut wrong = Vec::new();
+    if !is_the_goal(&draft.goal, &prompt::first_goal(against.perception)) {
+        wrong.push(
+            "`goal` is not the person's goal: repeat that word for word; you cannot change it"
+                .to_owned(),
+        );
+    }
+    for (index, step) in draft.steps.iter().enumerate() {
+        let earlier = &draft.steps[..index];
+        let used = earlier.iter().any(|other| other.id == step.id)
+            || against.before.iter().any(|(id, _)| *id == step.id);
+        if used {
+            wrong.push(format!("the id `{}` is used twice", step.id));
+        }
+        wrong.extend(of_step(step, &draft, against));
+    }
+    let waits = order::waits(&draft.steps, against.tools);
+    if let Some(circle) = order::circle(&draft.steps, &waits) {
+        let circle = circle.join(" → ");
+        wrong.push(format!("steps wait for each other in a circle: {circle}"));
+    }
+    if !wrong.is_empty() {
+        return Ok(Err(wrong));
+    }
+    let verdicts = foreseen(run, &draft, &mut wrong)?;
+    Ok(match wrong.is_empty() {
+        true => Ok(Checked { draft, verdicts }),
+        false => Err(wrong),
+    })
+}
+
+/// Whether a plan's goal is the person's: the same words, or their beginning if they are many.
+fn is_the_goal(plan: &str, person: &str) -> bool {
+    let plain = |text: &str| {
+        let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+        let ends = |letter: char| "\"'“”‘’`.!".contains(letter);
+        words.join(" ").trim_matches(ends).to_owned()
+    };
+    let (plan, person) = (plain(plan), plain(person));
+    plan == person || (plan.chars().count() >= LONG_GOAL && person.starts_with(&plan))
+}
+
+/// What is wrong with a step by itself.
+fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
+    let Step { id, tool, .. } = step;
+    let Some(spec) = against.tools.iter().find(|spec| spec.name == *tool) else {
+        let known: Vec<_> = against
+            .tools
+            .iter()
+            .map(|spec| spec.name.as_str())
+            .collect();
+        return vec![match tool.as_str() {
+            FINISH => format!(
+                "step {id}: `{FINISH}` is no step; when all steps have worked, the work is over"
+            ),
+            _ => format!(
+                "step {id}: there is no tool `{tool}`; there are {}",
+                known.join(", ")
+            ),
+        }];
+    };
+    let place = format!("step {id} (`{tool}`): `input`");
+    let mut wrong = fits::misfits(&step.input, &spec.parameters, &place);
+    let of_plan = |other: &String| draft.steps.iter().any(|step| step.id == *other);
+    for other in step.depends_on.iter().filter(|other| !of_plan(other)) {
+        if !against.before.contains(&(other.as_str(), true)) {
+            wrong.push(format!("step {id} depends on `{other}`, which is no step"));
+        }
+    }
+    for other in step.references().iter().filter(|other| !of_plan(other)) {
+        wrong.push(format!(
+            "step {id} uses the output of `{other}`, which is no step of this plan"
+        ));
+    }
+    for touch in &spec.touches {
+        match touch {
+            Touch::Starts(argument) if has_reference(step, argument) => wrong.push(format!(
+                "step {id}: no output may stand in `{argument}`, where it would be run; let an \
+                 earlier step write it to a file, and the command read that"
+            )),
+            _ => {}
+        }
+    }
+    let trap = commands_in_paths(spec, &step.input);
+    wrong.extend(trap.map(|why| format!("step {id}: {why}")));
+    wrong
+}
+
+/// Why a path of a call is none: what stands there is meant for a shell.
+pub(super) fn commands_in_paths(spec: &ToolSpec, arguments: &Value) -> Option<String> {
+    spec.touches.iter().find_map(|touch| {
+        let (Touch::Reads(argument) | Touch::Writes(argument)) = touch else {
+            return None;
+        };
+        let path = arguments[argument].as_str()?;
+        let sign = COMMANDS_IN_PATHS
+            .iter()
+            .find(|sign| path.contains(**sign))?;
+        Some(format!(
+            "`{argument}` looks like a command line, not like a path: it has {sign:?} in it; \
+             commands are steps of their own"
+        ))
+    })
+}
+
+fn has_reference(step: &Step, argument: &str) -> bool {
+    let alone = Step {
+        input: step.input[argument].clone(),
+        ..step.clone()
+    };
+    !alone.references().is_empty()
+}
+
+/// What the gate would say; what it would deny in any case is wrong.
+fn foreseen(
+    run: &mut Run,
+    draft: &Draft,
+    wrong: &mut Vec<String>,
+) -> Result<Vec<Option<Verdict>>, Stop> {
+    let own = |step: &Step| run.tools().iter().any(|spec| spec.name == step.tool);
+    // What an earlier step fills in is not known, and what the loop does itself judges inside.
+    let known: Vec<bool> = draft
+        .steps
+        .iter()
+        .map(|step| step.references().is_empty() && own(step))
+        .collect();
+    let asked = draft.steps.iter().zip(&known).filter(|(_, known)| **known);
+    let nothing = std::collections::BTreeMap::new();
+    let calls: Vec<_> = asked.map(|(step, _)| step.call(&nothing)).collect();
+    let mut answers = match calls.is_empty() {
+        true => Vec::new(),
+        false => run.foresee(&calls)?,
+    }
+    .into_iter();
+    let mut verdicts = Vec::with_capacity(draft.steps.len());
+    for (step, known) in draft.steps.iter().zip(known) {
+        let Step { id, tool, .. } = step;
+        let answer = if known { answers.next() } else { None };
+        verdicts.push(match answer {
+            Some(Foreseen::Judged(verdict)) => {
+                if verdict.decision == Decision::Deny {
+                    let why = verdict.reasons.join("; ");
+                    wrong.push(format!("step {id} (`{tool}`) is not allowed: {why}"));
+                }
+                Some(verdict)
+            }
+            Some(Foreseen::Unresolvable(why)) => {
+                wrong.push(format!("step {id} (`{tool}`): {why}"));
+                None
+            }
+            None => None,
+        });
+    }
+    Ok(verdicts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_may_be_quoted_and_a_long_one_cut() {
+        let goal = "Sort the files in ./inbox by year.";
+        for same in [
+            goal,
+            "\"sort the files  in ./inbox by year\"",
+            " Sort the files in ./INBOX by year!",
+        ] {
+            assert!(is_the_goal(same, goal), "{same}");
+        }
+        for other in [
+            "",
+            "Sort the files",
+            "Sort the files in ./inbox by year, then delete them",
+        ] {
+            assert!(!is_the_goal(other, goal), "{other}");
+        }
+        let long = "a word and ".repeat(100);
+        assert!(is_the_goal(&long[..400], &long));
+        assert!(!is_the_goal(&long[..100], &long));
+        assert!(!is_the_goal(&format!("{} delete all", &long[..400]), &long));
+    }
+}

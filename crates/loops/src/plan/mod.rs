@@ -1,0 +1,283 @@
+//! A whole plan first, which a person may read and change; then its steps, each judged again when
+//! its turn comes; then a summary.
+//!
+//! One cycle plans (with repairs, and the person's decision), one runs every step that waits for
+//! nothing, and the last sums up. Nothing is done while planning. A step that fails stops the
+//! plan, or has the rest planned anew. `task.request`, `task.plan`, `task.step` and, always as the
+//! last and only once, `task.result` or `task.error` tell what happens; see `docs/plan.md`.
+
+mod draft;
+mod fits;
+mod order;
+mod check;
+mod propose;
+mod work;
+mod words;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use gyrus_contract::{
+    Claim, EffectId, ExecutionResult, MemoryBuffer, Message, Origin, Part, Perception, Plan, Text,
+    ThoughtStep, ToolSpec,
+};
+use gyrus_kernel::{CognitiveLoop, HandOver, Run, Stop};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use self::{check::Checked, draft::Step};
+use crate::{CognitiveConfig, browse, prompt};
+
+/// What is kept between cycles.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanState {
+    stage: Stage,
+    /// `task.request` was noted.
+    requested: bool,
+    /// Plans that were in force.
+    revision: u32,
+    replans: u32,
+    /// Parts of the goal that the plan knows of: it and its amendments.
+    heard: usize,
+    /// Steps of the plan in force that have not begun.
+    steps: Vec<Step>,
+    /// Steps that ran, of all plans.
+    past: Vec<PastStep>,
+    /// Outputs that steps still refer to.
+    outputs: BTreeMap<String, String>,
+    /// Files that steps left behind, each once.
+    files: Vec<String>,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Stage {
+    #[default]
+    Planning,
+    Working,
+    SummingUp,
+}
+
+/// A step that ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct PastStep {
+    id: String,
+    tool: String,
+    effect: EffectId,
+    worked: bool,
+}
+
+/// What a cycle thought of, for its act.
+#[derive(Debug, Default)]
+enum Turn {
+    #[default]
+    Nothing,
+    /// A plan that may be carried out.
+    Proposed(Checked),
+    /// No plan came of it.
+    Hopeless(String),
+    /// These of the remaining steps run now.
+    Steps(Vec<usize>),
+    /// It is over.
+    Over(Claim),
+}
+
+/// Plans, and carries the plan out.
+#[derive(Debug)]
+pub struct Planner {
+    config: CognitiveConfig,
+    memory: MemoryBuffer,
+    state: PlanState,
+    turn: Turn,
+}
+
+impl Planner {
+    /// A loop that thinks as `config` says.
+    pub fn new(config: CognitiveConfig) -> Self {
+        let memory = MemoryBuffer::new(config.memory_window());
+        Self {
+            config,
+            memory,
+            state: PlanState::default(),
+            turn: Turn::Nothing,
+        }
+    }
+
+    fn tell(&mut self, words: impl Into<String>) {
+        let text = Text::new(words, Origin::Kernel);
+        self.memory.add(Message::user(text));
+    }
+
+    /// The rest is planned anew, because of this.
+    fn plan_anew(&mut self, why: &str) {
+        self.state.stage = Stage::Planning;
+        self.state.steps.clear();
+        self.state.outputs.clear();
+        self.tell(format!(
+            "{why}\nPlan what is still to be done. Do not repeat steps that worked; new steps \
+             have new ids."
+        ));
+    }
+
+    fn note_request(&mut self, run: &mut Run, perception: &Perception) -> Result<(), Stop> {
+        self.state.requested = true;
+        let given = perception.context.iter().map(|part| match part {
+            Part::Text(text) => match &text.origin {
+                Origin::File { path } => path.clone(),
+                Origin::Tool { name } => name.clone(),
+                _ => "standard input".to_owned(),
+            },
+            _ => "a picture".to_owned(),
+        });
+        let request = json!({
+            "task": run.id(),
+            "text": prompt::first_goal(perception),
+            "context": given.collect::<Vec<_>>(),
+            "remembered": self.memory.next_number() - self.memory.first_number(),
+            "trust": run.mode_at_start(),
+        });
+        run.note("task.request", 1, &request)
+    }
+}
+
+/// The tools that steps may call: those of the run, but for what needs eyes or ends other loops.
+fn tools(run: &Run) -> Vec<Arc<ToolSpec>> {
+    let mut specs = browse::specs(run);
+    specs.retain(|spec| spec.name != check::FINISH);
+    specs
+}
+
+fn kernel_says(words: &str) -> Message {
+    Message::user(Text::new(words, Origin::Kernel))
+}
+
+impl CognitiveLoop for Planner {
+    type State = PlanState;
+
+    fn name(&self) -> &'static str {
+        "plan"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn state(&self) -> &PlanState {
+        &self.state
+    }
+
+    fn restore(&mut self, state: PlanState) {
+        self.state = state;
+    }
+
+    fn memory_buffer(&self) -> &MemoryBuffer {
+        &self.memory
+    }
+
+    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
+        &mut self.memory
+    }
+
+    async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
+        let perception = run.perception();
+        if !self.state.requested {
+            self.note_request(run, &perception)?;
+        }
+        if self.state.stage != Stage::Planning && perception.goal.len() != self.state.heard {
+            self.plan_anew("The person added to the goal.");
+        }
+        Ok(perception)
+    }
+
+    async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
+        self.turn = match self.state.stage {
+            Stage::Planning => self.propose(run).await?,
+            Stage::Working => Turn::Steps(order::ready(&self.state.steps, run.tools())),
+            Stage::SummingUp => self.sum_up(run, perception).await?,
+        };
+        let mut plan = Plan::with_goal(prompt::first_goal(perception));
+        let steps: Vec<&Step> = match &self.turn {
+            Turn::Proposed(checked) => checked.draft.steps.iter().collect(),
+            Turn::Steps(which) => which
+                .iter()
+                .map(|index| &self.state.steps[*index])
+                .collect(),
+            Turn::Nothing | Turn::Hopeless(_) | Turn::Over(_) => Vec::new(),
+        };
+        for (number, step) in (1..).zip(steps) {
+            let call = step.call(&self.state.outputs);
+            plan.add_step(ThoughtStep::with_tool(number, step.reason.clone(), call));
+        }
+        if let Turn::Over(claim) = &self.turn {
+            plan.claim = Some(claim.clone());
+        }
+        Ok(plan)
+    }
+
+    async fn act(&mut self, run: &mut Run, _plan: &Plan) -> Result<ExecutionResult, Stop> {
+        let mut result = ExecutionResult::default();
+        match std::mem::take(&mut self.turn) {
+            Turn::Nothing => {}
+            Turn::Hopeless(why) => result.error = Some(why),
+            Turn::Over(claim) => result.claim = Some(claim),
+            Turn::Steps(which) => return self.run_steps(run, &which).await,
+            Turn::Proposed(checked) => result.error = self.decide(run, checked).await?,
+        }
+        Ok(result)
+    }
+
+    async fn conclude(&mut self, run: &mut Run, result: &ExecutionResult) -> Result<(), Stop> {
+        let (kind, text) = match (&result.error, &result.claim) {
+            (None, Some(claim)) if claim.reached => ("task.result", &claim.answer),
+            (None, Some(claim)) => ("task.error", &claim.answer),
+            (Some(why), _) => ("task.error", why),
+            (None, None) => return Ok(()),
+        };
+        let steps = self.state.past.iter();
+        let fact = json!({
+            "task": run.id(),
+            "text": text,
+            "steps": steps.map(|step| json!({"step": step.id, "worked": step.worked})).collect::<Vec<_>>(),
+            "artifacts": self.state.files,
+        });
+        run.note(kind, 1, &fact)
+    }
+
+    fn sent_back(&mut self, why: &str) {
+        self.plan_anew(why);
+    }
+
+    fn take_over(&mut self, handed: &HandOver) {
+        self.plan_anew(&handed.in_words());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an interrupted cycle did is known as observations only: nothing of the old plan may
+    /// run as if it had not been done.
+    #[test]
+    fn a_fresh_cycle_plans_the_rest_anew() {
+        let mut planner = Planner::new(CognitiveConfig::plan());
+        planner.state.stage = Stage::Working;
+        planner.state.steps = draft::read(
+            r#"{"goal": "g", "steps": [{"id": "1", "tool": "write", "input": {}, "reason": "r",
+            "requires_permission": false, "expected": "e", "depends_on": []}]}"#,
+        )
+        .unwrap()
+        .steps;
+        planner.take_over(&HandOver {
+            reason: "the code is newer".to_owned(),
+            done: Vec::new(),
+        });
+        assert_eq!(planner.state.stage, Stage::Planning);
+        assert_eq!(planner.state.steps, []);
+        let told = planner.memory.to_context_string();
+        assert!(
+            told.contains("the code is newer") && told.contains("still to be done"),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! The steps of a plan in force, and what they came to.
+
+use gyrus_contract::{
+    Action, ActionVerdict, Claim, EffectId, Evidence, ExecutionResult, Message, Observation,
+    Origin, Part, Perception, Purpose, Text, ToolCall,
+};
+use gyrus_kernel::{Ask, Branch, Run, Stop};
+use serde_json::{Value, json};
+
+use super::{PastStep, Planner, Stage, Turn, check, draft::Step, kernel_says, words};
+use crate::{browse, json::the_object, prompt};
+
+/// The rest is planned anew so often because a step failed.
+const MAX_REPLANS: u32 = 3;
+
+impl Planner {
+    /// Runs steps that do not wait for each other, and takes in what they came to.
+    pub(super) async fn run_steps(
+        &mut self,
+        run: &mut Run,
+        which: &[usize],
+    ) -> Result<ExecutionResult, Stop> {
+        let calls: Vec<_> = which
+            .iter()
+            .map(|index| self.state.steps[*index].call(&self.state.outputs))
+            .collect();
+        let seen = match &calls[..] {
+            [one] => vec![call(run, one).await?],
+            _ => {
+                let branches = calls.iter().cloned();
+                let branches = branches.map(|one| -> Branch<'static, Observation> {
+                    Box::new(move |run| Box::pin(async move { call(run, &one).await }))
+                });
+                let branches = branches.collect();
+                run.branches(branches).await?
+            }
+        };
+        let ran: Vec<Step> = which
+            .iter()
+            .map(|index| self.state.steps[*index].clone())
+            .collect();
+        let began = |step: &Step| ran.iter().any(|other| other.id == step.id);
+        self.state.steps.retain(|step| !began(step));
+        let mut failures = Vec::new();
+        for (step, seen) in ran.iter().zip(&seen) {
+            self.take_in(run, step, seen)?;
+            if seen.is_error {
+                failures.push((step, words::failure(step, &seen.text.text)));
+            }
+        }
+        let referred: Vec<_> = self.state.steps.iter().flat_map(Step::references).collect();
+        self.state.outputs.retain(|id, _| referred.contains(id));
+        let actions = calls.into_iter().zip(seen);
+        let error = self.goes_on(&failures);
+        Ok(ExecutionResult {
+            actions: actions
+                .map(|(call, observation)| Action { call, observation })
+                .collect(),
+            error,
+            ..ExecutionResult::default()
+        })
+    }
+
+    /// Remembers what a step came to, and announces it.
+    fn take_in(&mut self, run: &mut Run, step: &Step, seen: &Observation) -> Result<(), Stop> {
+        let files: Vec<_> = seen
+            .artifacts
+            .iter()
+            .map(|file| file.path.clone())
+            .collect();
+        let worked = !seen.is_error;
+        let text = match worked {
+            true => format!("step {} (`{}`) worked", step.id, step.tool),
+            false => words::failure(step, &seen.text.text),
+        };
+        let fact = json!({
+            "task": run.id(),
+            "step": step.id,
+            "tool": step.tool,
+            "effect": seen.effect,
+            "worked": worked,
+            "artifacts": seen.artifacts,
+            "text": text,
+        });
+        run.note("task.step", 1, &fact)?;
+        let words = words::outcome(step, &seen.text.text, seen.is_error);
+        let mut message = Message::user(Text::new(words, seen.text.origin.clone()));
+        message
+            .parts
+            .extend(seen.images.iter().cloned().map(Part::Image));
+        self.memory.add(message);
+        if worked {
+            let output = seen.text.text.trim_end().to_owned();
+            self.state.outputs.insert(step.id.clone(), output);
+        }
+        for file in files {
+            if !self.state.files.contains(&file) {
+                self.state.files.push(file);
+            }
+        }
+        self.state.past.push(PastStep {
+            id: step.id.clone(),
+            tool: step.tool.clone(),
+            effect: seen.effect.clone(),
+            worked,
+        });
+        Ok(())
+    }
+
+    /// What comes after some steps; why the run is over, if it is.
+    fn goes_on(&mut self, failures: &[(&Step, String)]) -> Option<String> {
+        if failures.is_empty() {
+            if self.state.steps.is_empty() {
+                self.state.stage = Stage::SummingUp;
+            }
+            return None;
+        }
+        if self.config.replans() && self.state.replans < MAX_REPLANS {
+            self.state.replans += 1;
+            let ids: Vec<_> = failures.iter().map(|(step, _)| step.id.as_str()).collect();
+            // What the steps said is in memory already, as what it is: data.
+            self.plan_anew(&format!(
+                "The plan stopped: step {} failed.",
+                ids.join(", ")
+            ));
+            return None;
+        }
+        let tried = match self.config.replans() {
+            true => format!(" (the rest was planned anew {MAX_REPLANS} times)"),
+            false => String::new(),
+        };
+        let what: Vec<_> = failures.iter().map(|(_, why)| why.as_str()).collect();
+        let what = what.join("; ");
+        Some(format!("{what}{tried}; {}", words::so_far(&self.state)))
+    }
+
+    /// Asks what the steps came to; a second time, if the first answer does not say it.
+    pub(super) async fn sum_up(
+        &mut self,
+        run: &mut Run,
+        perception: &Perception,
+    ) -> Result<Turn, Stop> {
+        let mut said = String::new();
+        let mut came = None;
+        for now in [
+            "Every step of the plan in force worked. Sum up now.",
+            "Sum up now, as one JSON object with `reached` (true or false) and `summary`.",
+        ] {
+            let question = Ask {
+                tail: vec![kernel_says(now)],
+                output_schema: Some(summary_schema()),
+                ..prompt::question(
+                    &self.config,
+                    prompt::PLAN_SUMMARY,
+                    Purpose::Summarise,
+                    perception,
+                    &self.memory,
+                )
+            };
+            said = run.ask(question).await?.text();
+            if run.goal().len() != self.state.heard {
+                self.plan_anew("The person added to the goal.");
+                return Ok(Turn::Nothing);
+            }
+            came = summary(&said);
+            if came.is_some() {
+                break;
+            }
+        }
+        // A model that cannot say so has not said that the goal is reached.
+        let (reached, mut answer) = came.unwrap_or_else(|| {
+            let said = said.trim();
+            let words = "every step of the plan worked, but the model did not say whether the goal \
+                         is reached";
+            (false, format!("{words}; it said: {said}"))
+        });
+        self.memory.add_observation("plan", &answer);
+        if !self.state.files.is_empty() {
+            answer.push_str(&format!("\n\nFiles: {}", self.state.files.join(", ")));
+        }
+        let worked = self.state.past.iter().filter(|step| step.worked);
+        let evidence = worked.map(|step| Evidence {
+            what: format!("step {} (`{}`) worked", step.id, step.tool),
+            at: step.effect.to_string(),
+        });
+        Ok(Turn::Over(Claim {
+            reached,
+            answer,
+            evidence: evidence.collect(),
+        }))
+    }
+}
+
+fn summary_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"reached": {"type": "boolean"}, "summary": {"type": "string"}},
+        "required": ["reached", "summary"],
+        "additionalProperties": false,
+    })
+}
+
+/// Whether the goal is reached, and the words for the person.
+fn summary(said: &str) -> Option<(bool, String)> {
+    let object = the_object(said, "summary").ok()?;
+    let summary = object["summary"].as_str()?.trim();
+    let reached = object.get("reached")?.as_bool()?;
+    (!summary.is_empty()).then(|| (reached, summary.to_owned()))
+}
+
+/// Makes a filled-in call, unless what was filled in makes a path of it that is none.
+async fn call(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
+    let spec = run.tools().iter().find(|spec| spec.name == call.tool);
+    let trap = spec.and_then(|spec| check::commands_in_paths(spec, &call.arguments));
+    let Some(why) = trap else {
+        return browse::call(run, call).await;
+    };
+    Ok(Observation {
+        effect: EffectId::cycle(run.cycle()),
+        call_id: call.id.clone(),
+        tool: call.tool.clone(),
+        text: Text::new(why, Origin::Kernel),
+        images: Vec::new(),
+        is_error: true,
+        verdict: ActionVerdict::Refused,
+        artifacts: Vec::new(),
+        claim: None,
+    })
+}
