@@ -130,7 +130,7 @@ fn list(gyrus: &Gyrus, here: &Here) -> Result<Code, Failure> {
         for note in connected.notes() {
             writeln!(out, "{}", visible::visible(note))?;
         }
-        if let Some(project) = Project::read(&here.workspace)? {
+        if let Ok(Some(project)) = Project::read(&here.workspace) {
             let shown = short(&project);
             writeln!(out, "{FILE} has the content {shown}")?;
         }

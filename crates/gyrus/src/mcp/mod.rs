@@ -62,8 +62,17 @@ pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
             of_project: false,
         });
     }
-    let Some(project) = Project::read(around.workspace)? else {
-        return Ok(found);
+    let project = match Project::read(around.workspace) {
+        Ok(Some(project)) => project,
+        Ok(None) => return Ok(found),
+        // A project's file can add servers; broken, it adds none.
+        Err(failure) => {
+            let parts = [&[failure.message][..], &failure.causes[..]].concat();
+            found
+                .notes
+                .push(format!("{}; its servers are not started", parts.join(": ")));
+            return Ok(found);
+        }
     };
     if !project.is_allowed(&around.home.store()?, around.workspace)? {
         let names: Vec<_> = project.servers.keys().map(String::as_str).collect();

@@ -62,11 +62,9 @@ impl Project {
             Err(error) => return Err(wrong().because(&error)),
         }
         let bytes = fs::read(&path).map_err(|error| wrong().because(&error))?;
-        Self::parse(&bytes).map(Some).map_err(|error| {
-            wrong()
-                .because(&error)
-                .hint("mend it, or move it away; until then nothing runs here")
-        })
+        Self::parse(&bytes)
+            .map(Some)
+            .map_err(|error| wrong().because(&error).hint("mend it, or move it away"))
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {

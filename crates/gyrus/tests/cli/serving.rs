@@ -388,7 +388,11 @@ fn a_projects_servers_need_a_yes_for_this_very_file() {
     world.gyrus(&["approvals", "revoke", "1"]).exits(0);
     world.run(&[]).exits(0).says("you have not allowed");
     fs::write(&file, "{").unwrap();
-    world.run(&[]).exits(2).says("mend it, or move it away");
+    world.run(&[]).exits(0).says("its servers are not started");
+    world
+        .gyrus(&["mcp", "allow"])
+        .exits(2)
+        .says("mend it, or move it away");
 }
 
 #[test]
