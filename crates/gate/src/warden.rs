@@ -299,21 +299,8 @@ impl Gate for Warden {
             .flat_map(|touch| scales.touch(touch))
             .collect();
         weights.extend(self.bare_code(call, spec));
-        let covered = |weight: &Weight| {
-            weight.risk == Risk::High && self.is_granted(call, weight, under.grants)
-        };
-        let granted = weights.iter().any(covered);
         let ungranted = weights.iter().map(|weight| weight.risk).max();
-        for weight in &mut weights {
-            if covered(weight) {
-                weight.risk = Risk::Moderate;
-                weight.contained = true;
-                weight.reason.push_str(", which you allowed");
-            } else if weight.risk == Risk::Moderate && weight.changes && !under.undoable {
-                weight.risk = Risk::High;
-                weight.reason.push_str(", which cannot be undone here");
-            }
-        }
+        let granted = self.reweigh(&mut weights, call, under);
         let risk = weights.iter().map(|weight| weight.risk).max();
         let risk = risk.unwrap_or(Risk::Safe);
         let bounds = Bounds {
@@ -364,6 +351,23 @@ impl Gate for Warden {
 }
 
 impl Warden {
+    /// Takes grants into account, and whether there is a way back. Whether something was granted.
+    fn reweigh(&self, weights: &mut [Weight], call: &ResolvedCall, under: &Judgement<'_>) -> bool {
+        let mut granted = false;
+        for weight in weights {
+            if weight.risk == Risk::High && self.is_granted(call, weight, under.grants) {
+                granted = true;
+                weight.risk = Risk::Moderate;
+                weight.contained = true;
+                weight.reason.push_str(", which you allowed");
+            } else if weight.risk == Risk::Moderate && weight.changes && !under.undoable {
+                weight.risk = Risk::High;
+                weight.reason.push_str(", which cannot be undone here");
+            }
+        }
+        granted
+    }
+
     fn is_granted(&self, call: &ResolvedCall, weight: &Weight, grants: &[Grant]) -> bool {
         if weight.each_time {
             return false;
