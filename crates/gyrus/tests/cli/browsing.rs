@@ -277,11 +277,9 @@ find = { token = 'token of this run is: ([0-9a-f ]+)' }
 text = '''{"note": "no", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "It may have been sent."}]}'''
 "#;
 
-#[test]
-fn what_a_crash_cut_off_is_not_repeated_without_a_person_whatever_was_granted() {
-    if !has_browser() {
-        return;
-    }
+/// Starts a run that sends a note, which the person allows for the session; `cut_off` comes while
+/// the shop has the note and has not answered yet.
+fn cut_off_while_sending<T>(cut_off: impl FnOnce(Held) -> T) -> (World, Shop, T) {
     let world = World::new(SENDS_TWICE);
     let (arrived, order) = mpsc::channel();
     let (killed, go_on) = mpsc::channel::<()>();
@@ -292,17 +290,23 @@ fn what_a_crash_cut_off_is_not_repeated_without_a_person_whatever_was_granted() 
     let page = format!("{}/notes", shop.address);
     let mut arguments = vec!["run", "send a note", "--url", &page, "--on-ask", "wait"];
     arguments.extend(["--require", "claimed"]);
-    let mut run = browsing(&world, &arguments)
-        .stderr(Stdio::inherit())
-        .spawn()
-        .unwrap();
+    let run = Held::new(&mut browsing(&world, &arguments));
     world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
     // From now on, sending there needs no question.
     world.gyrus(&["approve", "last", "--session"]).exits(0);
     order.recv().unwrap();
-    run.kill().unwrap();
-    run.wait().unwrap();
+    let left = cut_off(run);
     killed.send(()).unwrap();
+    (world, shop, left)
+}
+
+#[test]
+fn what_a_crash_cut_off_is_not_repeated_without_a_person_whatever_was_granted() {
+    if !has_browser() {
+        return;
+    }
+    // Its process is killed as it is dropped.
+    let (world, shop, ()) = cut_off_while_sending(drop);
     let resumed = browsing(&world, &["resume", "last", "--on-ask", "deny"]).output();
     let resumed = said(resumed.unwrap()).exits(0);
     assert_eq!(shop.orders().len(), 1, "{resumed:#?}");
@@ -350,27 +354,14 @@ fn a_browser_that_dies_in_mid_action_leaves_a_question_and_no_second_order() {
     if !has_browser() {
         return;
     }
-    let world = World::new(SENDS_TWICE);
-    let (arrived, order) = mpsc::channel();
-    let (killed, go_on) = mpsc::channel::<()>();
-    let shop = Shop::open(move || {
-        let _ = arrived.send(());
-        let _ = go_on.recv();
+    let (world, shop, run) = cut_off_while_sending(|run| {
+        let browsers = browsers_of(run.id());
+        assert!(!browsers.is_empty());
+        for browser in browsers {
+            rustix::process::kill_process(browser, Signal::KILL).unwrap();
+        }
+        run
     });
-    let page = format!("{}/notes", shop.address);
-    let mut arguments = vec!["run", "send a note", "--url", &page, "--on-ask", "wait"];
-    arguments.extend(["--require", "claimed"]);
-    let run = Held::new(&mut browsing(&world, &arguments));
-    world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
-    // From now on, sending there needs no question.
-    world.gyrus(&["approve", "last", "--session"]).exits(0);
-    order.recv().unwrap();
-    let browsers = browsers_of(run.id());
-    assert!(!browsers.is_empty());
-    for browser in browsers {
-        rustix::process::kill_process(browser, Signal::KILL).unwrap();
-    }
-    killed.send(()).unwrap();
     // The model opens the page anew, in another browser, and would send again.
     world.wait_for(|entry| {
         matches!(entry, Entry::ApprovalAsked(asked)
