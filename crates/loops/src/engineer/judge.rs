@@ -249,11 +249,7 @@ fn accepts(said: &str) -> bool {
 }
 
 /// Adds the newest pictures that match the pattern to what a judging command said.
-async fn add_images(
-    run: &mut Run,
-    pattern: &str,
-    seen: &mut Observation,
-) -> Result<(), Stop> {
+async fn add_images(run: &mut Run, pattern: &str, seen: &mut Observation) -> Result<(), Stop> {
     let arguments = json!({"pattern": pattern, "path": ".", "hidden": true});
     let found = run.call(&ToolCall::new("glob", arguments)).await?;
     if found.is_error {

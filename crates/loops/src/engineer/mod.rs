@@ -20,8 +20,8 @@ use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub use self::judge::{BadJudge, Judge};
 use self::judge::Verdict;
+pub use self::judge::{BadJudge, Judge};
 use crate::{
     CognitiveConfig, React, ReactState, browse,
     prompt::{self, ENGINEER, ENGINEER_PLAN},
@@ -272,9 +272,8 @@ impl Engineer {
         self.state.last_error = Some(report.clone());
         if verdict == Verdict::Unheard {
             self.state.unheard += 1;
-            return (self.state.unheard > MAX_UNHEARD).then(|| {
-                format!("the judge could not be asked, the last time because: {report}")
-            });
+            return (self.state.unheard > MAX_UNHEARD)
+                .then(|| format!("the judge could not be asked, the last time because: {report}"));
         }
         self.state.unheard = 0;
         if self.state.retries >= MAX_RETRIES {
