@@ -48,7 +48,7 @@ impl FromStr for Judge {
     fn from_str(given: &str) -> Result<Self, BadJudge> {
         let whole = given.trim();
         let judge = match whole.strip_prefix("mcp:").map(str::trim) {
-            Some(name) if name.contains("__") && !name.contains(char::is_whitespace) => {
+            Some(name) if !name.is_empty() && !name.contains(char::is_whitespace) => {
                 Some(Judge::Tool(name.to_owned()))
             }
             Some(_) => None,
@@ -155,6 +155,19 @@ impl Judge {
             touches: Vec::new(),
             repeat: Repeat::Never,
         })
+    }
+
+    /// Why nobody can judge in this run, if that is so.
+    pub(super) fn missing(&self, run: &Run) -> Option<String> {
+        match self {
+            Judge::Tool(name) if !run.tools().iter().any(|spec| spec.name == *name) => {
+                Some(format!(
+                    "the judge `{name}` is not there: no server of this run has such a tool; see \
+                     which there are: gyrus tools"
+                ))
+            }
+            Judge::Tool(_) | Judge::Command(_) | Judge::Http(_) => None,
+        }
     }
 
     /// What the model calls.
@@ -287,7 +300,8 @@ mod tests {
                 "mcp:cad__submit_design",
                 Some(Judge::Tool("cad__submit_design".to_owned())),
             ),
-            ("mcp:submit_design", None),
+            ("mcp:", None),
+            ("mcp:submit design", None),
             ("http://", None),
             ("  ", None),
         ] {

@@ -167,6 +167,12 @@ impl Engineer {
 
     /// A turn of phase 0: searches, or the plan.
     async fn prepare(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
+        if let Some(why) = self.judge.missing(run) {
+            return Ok(ExecutionResult {
+                error: Some(why),
+                ..ExecutionResult::default()
+            });
+        }
         let asks_for_tools = plan.tool_calls().next().is_some();
         let said = plan.steps.first().map_or("", |step| step.thought.trim());
         if !asks_for_tools && !said.is_empty() {
@@ -330,6 +336,10 @@ impl CognitiveLoop for Engineer {
     }
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
+        // Nobody is asked for work that nobody could judge.
+        if self.judge.missing(run).is_some() {
+            return Ok(Plan::with_goal(prompt::first_goal(perception)));
+        }
         self.acting.think(run, perception).await
     }
 
