@@ -99,7 +99,7 @@ mod tests {
         ];
         for (question, expected) in [
             ("resistor", &[2, 3][..]),
-            ("Dog, resistor?", &[2, 3, 1]),
+            ("Dog, resistor?", &[1, 2, 3]),
             ("the cat", &[0, 1, 2]),
             ("unheard", &[]),
             ("", &[]),
@@ -107,11 +107,7 @@ mod tests {
         ] {
             let mut ranking = Ranking::new(question);
             texts.iter().for_each(|text| ranking.add(text));
-            let mut best = ranking.best();
-            if question.starts_with("Dog") {
-                best.sort_by_key(|number| expected.iter().position(|known| known == number));
-            }
-            assert_eq!(best, expected, "{question}");
+            assert_eq!(ranking.best(), expected, "{question}");
         }
     }
 }
