@@ -38,7 +38,7 @@ pub(crate) fn specs(run: &Run) -> Vec<Arc<ToolSpec>> {
     let has_screen = has_screen(run);
     let offered = |spec: &&Arc<ToolSpec>| {
         let name = spec.name.as_str();
-        !SEARCHES.contains(&name) && !(has_screen && reactive::is_of_screen(name))
+        !(SEARCHES.contains(&name) || has_screen && reactive::is_of_screen(name))
     };
     let mut specs: Vec<_> = run.tools().iter().filter(offered).cloned().collect();
     if has_screen {

@@ -1,5 +1,4 @@
 //! `judge`, from a server on loopback.
-#![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::io::Write as _;
 
