@@ -45,6 +45,9 @@ pub enum Touch {
     /// Runs the script in this argument in the page of the screen. For checks that a person
     /// typed: no model is offered such a tool.
     Evaluates(String),
+    /// Sends to the judge at the URL in this argument, and reads what it says. For a judge that a
+    /// person typed: no model is offered such a tool.
+    Submits(String),
     /// Asks a person the question in this argument; the answer's words are the result.
     Asks(String),
     /// Asks a person to take the screen over, for the reason in this argument; their words are the

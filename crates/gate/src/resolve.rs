@@ -39,6 +39,7 @@ pub(crate) fn call(
         match touch {
             Touch::Starts(argument)
             | Touch::Connects(argument)
+            | Touch::Submits(argument)
             | Touch::Asks(argument)
             | Touch::HandsOver(argument) => {
                 text(&arguments, argument)?;

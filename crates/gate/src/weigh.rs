@@ -124,6 +124,13 @@ impl Scales<'_> {
                     false => Weight::critical("runs a script that nobody typed").forbidden(),
                 }
             }
+            Touch::Submits(argument) => {
+                let address = call.arguments[argument].as_str().unwrap_or_default();
+                match self.under.trusted.contains(&address) {
+                    true => Weight::safe(format!("submits to the judge that you named: {address}")),
+                    false => Weight::critical("submits to a judge that nobody named").forbidden(),
+                }
+            }
             Touch::Asks(_) => Weight::safe("asks you a question"),
             Touch::HandsOver(_) => Weight::safe("asks you to take over the browser"),
             Touch::Serves(service) => return self.service(service),

@@ -42,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) limits: LimitsSection,
     /// How a person is asked.
     pub(crate) approvals: ApprovalsSection,
+    /// For runs that a judge decides about.
+    pub(crate) engineer: EngineerSection,
     /// Servers whose tools runs have, by name.
     pub(crate) mcp: BTreeMap<String, ServerSection>,
 }
@@ -61,6 +63,14 @@ impl ApprovalsSection {
     pub(crate) fn expires(&self) -> Duration {
         self.expires.map_or(QUESTIONS_LAST, Duration::from_millis)
     }
+}
+
+/// The section `[engineer]`.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct EngineerSection {
+    /// As `--docs`.
+    pub(crate) docs: Option<String>,
 }
 
 /// The section `[limits]`.

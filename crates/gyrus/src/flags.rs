@@ -5,7 +5,7 @@ use std::{path::PathBuf, str::FromStr};
 use clap::{Args, ValueEnum};
 use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength};
 use gyrus_kernel::Changes;
-use gyrus_loops::{Check, CognitiveConfig};
+use gyrus_loops::{Check, CognitiveConfig, Judge, Strategy};
 use gyrus_screen::{Endpoint, LaunchError, has_display};
 
 use crate::{
@@ -23,10 +23,10 @@ pub(crate) struct RunFlags {
     /// script:FILE for replies from a file; several are alternatives, best first
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Vec<String>,
-    /// How it thinks: auto, react, chain-of-thought, single-shot, plan or reactive
+    /// How it thinks: auto, react, chain-of-thought, single-shot, plan, engineer or reactive
     ///
     /// auto: reactive, if --url, --screen or --attach names a page to work on; plan, if --review or
-    /// --on-failure asks for one; else react, which has all tools and sends work on pages to a
+    /// --on-failure asks for one; engineer, if --judge names a judge; else react, which has all tools and sends work on pages to a
     /// child run.
     #[arg(long = "loop", value_name = "LOOP")]
     pub(crate) cognitive_loop: Option<String>,
@@ -38,6 +38,8 @@ pub(crate) struct RunFlags {
     pub(crate) workdir: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) plan: PlanFlags,
+    #[command(flatten)]
+    pub(crate) judging: JudgingFlags,
     #[command(flatten)]
     pub(crate) screen: ScreenFlags,
     #[command(flatten)]
@@ -96,6 +98,57 @@ impl PlanFlags {
     }
 }
 
+/// Who accepts the work.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Judging")]
+pub(crate) struct JudgingFlags {
+    /// Who decides that the goal is reached: a command, http(s)://ADDRESS or mcp:SERVER__TOOL
+    ///
+    /// The run searches, plans, works, and submits. A command accepts with exit code 0; an address
+    /// is sent the submission and answers {"accepted": …, "report": …, "images": […]}; a server's
+    /// tool answers with "accepted" too. What is rejected goes back, up to three times.
+    #[arg(long, value_name = "JUDGE")]
+    pub(crate) judge: Option<Judge>,
+    /// Show the model the pictures that match this pattern after each judging by a command
+    #[arg(long, value_name = "PATTERN", requires = "judge")]
+    judge_images: Option<String>,
+    /// The folder with documents to search before planning
+    #[arg(long, value_name = "FOLDER")]
+    docs: Option<String>,
+}
+
+impl JudgingFlags {
+    /// The flag that asks for a judge's loop, if one does.
+    pub(crate) fn asks_for_a_judge(&self) -> Option<&'static str> {
+        match (&self.judge, &self.docs) {
+            (Some(_), _) => Some("--judge"),
+            (None, Some(_)) => Some("--docs"),
+            (None, None) => None,
+        }
+    }
+
+    /// Adds it to how the loop thinks; `docs` is the configured folder.
+    pub(crate) fn apply(&self, config: CognitiveConfig, docs: Option<&str>) -> CognitiveConfig {
+        if config.strategy() != Strategy::Engineer {
+            return config;
+        }
+        let config = match self.docs.as_deref().or(docs) {
+            Some(folder) => config.with_docs(folder),
+            None => config,
+        };
+        match &self.judge_images {
+            Some(pattern) => config.with_judge_images(pattern),
+            None => config,
+        }
+    }
+
+    /// The address that the person typed.
+    pub(crate) fn address(&self) -> Option<String> {
+        let address = self.judge.as_ref().and_then(Judge::address);
+        address.map(str::to_owned)
+    }
+}
+
 /// When the goal counts as reached.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Verification")]
@@ -141,7 +194,7 @@ impl VerificationFlags {
         let (config, looks) = match self.require {
             None => (config, on_screen),
             Some(StrengthWord::Claimed) => (config, false),
-            Some(StrengthWord::Checked) if self.check.is_empty() => {
+            Some(StrengthWord::Checked) if self.check.is_empty() && config.judge().is_none() => {
                 return Err(Failure::usage("--require checked needs something to check")
                     .hint("say what must hold: --check CHECK"));
             }

@@ -21,6 +21,7 @@ mod discover;
 mod measured;
 mod new_run;
 mod which_loop;
+mod past_runs;
 mod given;
 mod grants;
 mod laid_down;

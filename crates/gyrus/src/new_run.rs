@@ -56,6 +56,12 @@ impl Wish<'_> {
             // A session goes on under the trust that it began with.
             (None, Some(run)) => settings(&self.home.store()?, run)?.started.agent,
         };
+        let of_loop = Limits {
+            steps: thinks.max_iterations(),
+            ..Limits::default()
+        };
+        let configured = either(config.limits.limits(), of_loop);
+        let limits = either(flags.limits.limits(), configured);
         let by_place = if self.at_terminal {
             OnAsk::Wait
         } else {
@@ -73,7 +79,7 @@ impl Wish<'_> {
             mode,
             throwaway,
             on_ask: on_ask.unwrap_or(by_place),
-            limits: either(flags.limits.limits(), config.limits.limits()),
+            limits,
             pins: self.pins,
             parent: None,
             exposed: false,
@@ -82,6 +88,7 @@ impl Wish<'_> {
             trusted: url
                 .into_iter()
                 .chain(flags.verification.scripts())
+                .chain(flags.judging.address())
                 .collect(),
             agent,
         })

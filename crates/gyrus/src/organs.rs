@@ -19,7 +19,9 @@ use crate::{
     flags::SandboxWord,
     grants,
     home::Home,
-    laid_down, sandbox,
+    laid_down,
+    past_runs::ReadJournal,
+    sandbox,
     todays_policy::TodaysPolicy,
     whom::{NoModel, Ready},
 };
@@ -39,10 +41,8 @@ pub(crate) fn silent_kernel(
     let gate = Arc::new(Warden::new(house(home)));
     // It is never looked at: what was seen stands in the journals.
     let screen = browser::Wish::default().browser(home);
-    Ok(Kernel::new(
-        store,
-        organs(home, nobody, gate, Some(&screen), served)?,
-    ))
+    let organs = organs(home, &store, nobody, gate, Some(&screen), served)?;
+    Ok(Kernel::new(store, organs))
 }
 
 /// Where and how runs of a kernel work.
@@ -71,7 +71,8 @@ pub(crate) fn kernel(
 ) -> Result<Kernel, Failure> {
     let workspace = ground.workspace;
     let gate = TodaysPolicy::over(home, workspace, || warden(home, &store, ground))?;
-    let mut organs = organs(home, whom, Arc::new(gate), ground.screen, ground.served)?;
+    let gate = Arc::new(gate);
+    let mut organs = organs(home, &store, whom, gate, ground.screen, ground.served)?;
     organs.live = Some(live);
     organs.questions_last = Config::read(&home.config)?.approvals.expires();
     Ok(Kernel::new(store, organs))
@@ -103,6 +104,7 @@ fn house(home: &Home) -> House {
 
 fn organs(
     home: &Home,
+    store: &Store,
     whom: Ready,
     gate: Arc<dyn Gate>,
     screen: Option<&Arc<Browser>>,
@@ -120,6 +122,7 @@ fn organs(
             .flat_map(|browser| gyrus_screen::tools(browser)),
     );
     tools.extend(served.iter().cloned());
+    tools.push(Arc::new(ReadJournal::new(store.clone())));
     let redactor = Arc::new(home.redactor(whom.secrets)?);
     let mut organs = Organs::new(whom.router, tools, gate, redactor, gyrus_loops::factory());
     organs.assessor = whom.assessor;

@@ -82,7 +82,7 @@ impl Organs {
             let touches = &tool.spec().touches;
             !touches
                 .iter()
-                .any(|touch| matches!(touch, Touch::Evaluates(_)))
+                .any(|touch| matches!(touch, Touch::Evaluates(_) | Touch::Submits(_)))
         };
         let specs = tools
             .values()

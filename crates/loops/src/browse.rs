@@ -17,6 +17,9 @@ pub(crate) const BROWSE: &str = "browse";
 /// A child has so many turns, if its parent has.
 const TURNS: u64 = 60;
 
+/// What searches before a plan; only the loop that has such a phase offers it.
+pub(crate) const SEARCHES: [&str; 2] = ["search_docs", "read_journal"];
+
 /// Whether the run has a screen.
 fn has_screen(run: &Run) -> bool {
     run.tools()
@@ -27,25 +30,20 @@ fn has_screen(run: &Run) -> bool {
 /// What a loop without eyes is offered: its tools, and `browse` in place of those that need a
 /// look at the screen before each use.
 pub(crate) fn tools(run: &Run) -> Tools {
-    match has_screen(run) {
-        false => Tools::Offered,
-        true => Tools::Those(specs(run)),
-    }
+    Tools::Those(specs(run))
 }
 
 /// The same, by name.
 pub(crate) fn specs(run: &Run) -> Vec<Arc<ToolSpec>> {
-    if !has_screen(run) {
-        return run.tools().to_vec();
+    let has_screen = has_screen(run);
+    let offered = |spec: &&Arc<ToolSpec>| {
+        let name = spec.name.as_str();
+        !(SEARCHES.contains(&name) || has_screen && reactive::is_of_screen(name))
+    };
+    let mut specs: Vec<_> = run.tools().iter().filter(offered).cloned().collect();
+    if has_screen {
+        specs.push(Arc::new(spec()));
     }
-    let of_screen = |spec: &&Arc<ToolSpec>| reactive::is_of_screen(&spec.name);
-    let mut specs: Vec<_> = run
-        .tools()
-        .iter()
-        .filter(|spec| !of_screen(spec))
-        .cloned()
-        .collect();
-    specs.push(Arc::new(spec()));
     specs
 }
 

@@ -3,7 +3,7 @@
 use gyrus_contract::Strength;
 use serde::{Deserialize, Serialize};
 
-use crate::Check;
+use crate::{Check, Judge};
 
 /// The way to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,8 @@ pub enum Strategy {
     Reactive,
     /// A whole plan first, which a person may read, then its steps.
     Plan,
+    /// Searching and planning, then as [`React`](Strategy::React) until a judge accepts.
+    Engineer,
 }
 
 /// How a screen is shown to a model.
@@ -43,6 +45,7 @@ impl Strategy {
             Strategy::ChainOfThought => "chain-of-thought",
             Strategy::Reactive => "reactive",
             Strategy::Plan => "plan",
+            Strategy::Engineer => "engineer",
         }
     }
 }
@@ -88,6 +91,12 @@ pub struct CognitiveConfig {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     replanning: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    judge: Option<Judge>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    judge_images: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    docs: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     because: Option<String>,
 }
 
@@ -119,6 +128,9 @@ impl CognitiveConfig {
             looks_again: false,
             plan_review: false,
             replanning: false,
+            judge: None,
+            judge_images: None,
+            docs: None,
             because: None,
         }
     }
@@ -149,6 +161,16 @@ impl CognitiveConfig {
     /// A whole plan first, then its steps.
     pub fn plan() -> Self {
         Self::new(Strategy::Plan)
+    }
+
+    /// Searching and planning, then working until the judge accepts; 100 cycles, if nobody says
+    /// otherwise.
+    pub fn engineer(judge: Judge) -> Self {
+        Self {
+            judge: Some(judge),
+            max_iterations: Some(100),
+            ..Self::new(Strategy::Engineer)
+        }
     }
 
     /// Instructions of your own, put before the loop's.
@@ -236,6 +258,20 @@ impl CognitiveConfig {
         self
     }
 
+    /// Shows the model the pictures that match this pattern after each judging by a command.
+    #[must_use]
+    pub fn with_judge_images(mut self, pattern: impl Into<String>) -> Self {
+        self.judge_images = Some(pattern.into());
+        self
+    }
+
+    /// The folder whose documents are searched before planning.
+    #[must_use]
+    pub fn with_docs(mut self, folder: impl Into<String>) -> Self {
+        self.docs = Some(folder.into());
+        self
+    }
+
     /// Why this way was chosen, where nobody named one: for people.
     #[must_use]
     pub fn with_reason(mut self, because: impl Into<String>) -> Self {
@@ -301,6 +337,21 @@ impl CognitiveConfig {
     /// Whether the rest is planned anew when a step fails.
     pub fn replans(&self) -> bool {
         self.replanning
+    }
+
+    /// Who decides whether the goal is reached, in place of the model.
+    pub fn judge(&self) -> Option<&Judge> {
+        self.judge.as_ref()
+    }
+
+    /// The pictures that a command makes for its judgement, as a pattern.
+    pub fn judge_images(&self) -> Option<&str> {
+        self.judge_images.as_deref()
+    }
+
+    /// The folder with documents, if there is one.
+    pub fn docs(&self) -> Option<&str> {
+        self.docs.as_deref()
     }
 
     /// Why this way was chosen, if somebody chose it for the person.

@@ -6,7 +6,7 @@
 //!
 //! Start with `react`, the one that most runs use; `chain_of_thought` thinks before it acts,
 //! `single_shot` only answers, `plan` makes a whole plan that a person may read before anything
-//! happens, and `reactive` works on a screen, to which `browse` sends the others.
+//! happens, `engineer` works until an outside judge accepts, and `reactive` works on a screen, to which `browse` sends the others.
 //! `repetition` tells work from going round in circles, and `compaction` keeps a long conversation
 //! within its model. `verification` stands around each of them and looks into what they claim.
 
@@ -15,6 +15,7 @@ mod react;
 mod chain_of_thought;
 mod single_shot;
 mod plan;
+mod engineer;
 mod reactive;
 mod browse;
 mod repetition;
@@ -30,6 +31,7 @@ use gyrus_kernel::{ErasedLoop, LoopFactory};
 
 pub use chain_of_thought::ChainOfThought;
 pub use config::{CognitiveConfig, PerceptionMode, Strategy};
+pub use engineer::{BadJudge, Engineer, EngineerState, Judge, WENT_RIGHT};
 pub use plan::{PlanState, Planner};
 pub use react::{React, ReactState};
 pub use reactive::{FRESH, Reactive, ReactiveState, shown};
@@ -50,6 +52,7 @@ pub fn factory() -> LoopFactory {
             "chain-of-thought" => Box::new(ChainOfThought::new(config)),
             "single-shot" => Box::new(SingleShot::new(config)),
             "plan" => Box::new(Planner::new(config)),
+            "engineer" => Box::new(Engineer::new(config)?),
             "reactive" => Box::new(Reactive::new(config)),
             _ => {
                 return Err(format!(
@@ -72,6 +75,9 @@ pub fn prompts() -> Digest {
         prompt::SUMMARISE,
         prompt::PLAN,
         prompt::PLAN_SUMMARY,
+        prompt::ENGINEER_PLAN,
+        prompt::ENGINEER,
+        prompt::WENT_RIGHT,
         prompt::REACTIVE,
         prompt::VERIFY,
     ])
@@ -83,5 +89,6 @@ pub const NAMES: &[&str] = &[
     "chain-of-thought",
     "single-shot",
     "plan",
+    "engineer",
     "reactive",
 ];

@@ -1,16 +1,19 @@
 //! Thinking and acting in turns: ask, call what was asked for, remember what came back.
 
+use std::sync::Arc;
+
 use gyrus_contract::{
-    Action, ExecutionResult, MemoryBuffer, Message, Observation, Origin, Perception, Plan, Purpose,
-    Repeat, StopReason, Text, ThoughtStep, ToolCall,
+    Action, ActionVerdict, EffectId, ExecutionResult, MemoryBuffer, Message, Observation, Origin,
+    Part, Perception, Plan, Purpose, Repeat, StopReason, Text, ThoughtStep, ToolCall, ToolSpec,
 };
-use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop};
+use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
     Advice, CognitiveConfig, Repetition, browse,
     compaction::{self, Aim},
+    engineer::Judge,
     prompt,
 };
 
@@ -30,10 +33,53 @@ pub struct ReactState {
     pub prompt_tokens: u64,
 }
 
+/// How the turns are taken. A loop around this one sets it before each, from its own state.
+#[derive(Debug)]
+pub(crate) struct Manner {
+    /// The instructions.
+    pub(crate) words: String,
+    /// What the replies are for.
+    pub(crate) purpose: Purpose,
+    /// What may be called; `None`: all that a loop without eyes is offered.
+    pub(crate) tools: Option<Vec<Arc<ToolSpec>>>,
+    /// A plan of the model's own, which every question carries beside the goal.
+    pub(crate) plan: Option<String>,
+    /// Who decides whether the goal is reached, in place of the model.
+    pub(crate) judge: Option<Judge>,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self {
+            words: prompt::REACT.to_owned(),
+            purpose: Purpose::Agent,
+            tools: None,
+            plan: None,
+            judge: None,
+        }
+    }
+}
+
+impl Manner {
+    /// Whether the call is a submission to the judge.
+    fn submits(&self, call: &ToolCall) -> bool {
+        self.judge.as_ref().is_some_and(|judge| judge.hears(call))
+    }
+
+    /// A tool that there is, but not in this manner. What there is not at all, the kernel has
+    /// better words for.
+    fn withholds(&self, run: &Run, call: &ToolCall) -> bool {
+        let is = |spec: &Arc<ToolSpec>| spec.name == call.tool;
+        let offered = self.tools.as_ref().is_none_or(|specs| specs.iter().any(is));
+        !offered && run.tools().iter().any(is)
+    }
+}
+
 /// The loop that most runs use.
 #[derive(Debug)]
 pub struct React {
     config: CognitiveConfig,
+    pub(crate) manner: Manner,
     memory: MemoryBuffer,
     state: ReactState,
     /// The reply of this cycle reached its length limit.
@@ -46,6 +92,7 @@ impl React {
         let memory = MemoryBuffer::new(config.memory_window());
         Self {
             config,
+            manner: Manner::default(),
             memory,
             state: ReactState::default(),
             cut_off: false,
@@ -66,16 +113,24 @@ impl React {
     }
 
     fn next_step<'a>(&'a self, run: &Run, perception: &Perception) -> Ask<'a> {
-        Ask {
-            tools: browse::tools(run),
-            ..prompt::question(
-                &self.config,
-                prompt::REACT,
-                Purpose::Agent,
-                perception,
-                &self.memory,
-            )
+        let Manner { words, tools, .. } = &self.manner;
+        let mut question = prompt::question(
+            &self.config,
+            words,
+            self.manner.purpose,
+            perception,
+            &self.memory,
+        );
+        if let (Some(plan), Some(goal)) = (&self.manner.plan, question.lead.last_mut()) {
+            let what = Text::new("Your plan:", Origin::Kernel);
+            let plan = Text::new(plan.as_str(), Origin::Model);
+            goal.parts.extend([what, plan].map(Part::Text));
         }
+        question.tools = match tools {
+            None => browse::tools(run),
+            Some(specs) => Tools::Those(specs.clone()),
+        };
+        question
     }
 
     /// Makes memory shorter, if that can be done; the journal says how.
@@ -161,17 +216,35 @@ impl React {
 
     async fn call(&self, run: &mut Run, plan: &Plan) -> Result<Vec<Observation>, Stop> {
         let harmless = |call: &ToolCall| {
-            run.tools()
-                .iter()
-                .any(|spec| spec.name == call.tool && spec.repeat == Repeat::Freely)
+            let spec = run.tools().iter().find(|spec| spec.name == call.tool);
+            spec.is_some_and(|spec| spec.repeat == Repeat::Freely)
+                && !self.manner.withholds(run, call)
+                && !self.manner.submits(call)
         };
         // Reads do not get in each other's way; everything else happens in the order asked for.
         if plan.tool_calls().nth(1).is_some() && plan.tool_calls().all(harmless) {
             return run.call_all(plan.tool_calls().cloned().collect()).await;
         }
         let mut observations = Vec::new();
+        let mut submitted = false;
         for call in plan.tool_calls() {
-            let observation = browse::call(run, call).await?;
+            let observation = match &self.manner.judge {
+                // What was judged must stay as it was judged until the judge's word is read.
+                _ if submitted => {
+                    let words = "not done: the work was submitted before this call";
+                    refused(run, call, words)
+                }
+                _ if self.manner.withholds(run, call) => {
+                    let words = format!("`{}` cannot be used in this phase", call.tool);
+                    refused(run, call, words)
+                }
+                Some(judge) if judge.hears(call) => {
+                    submitted = true;
+                    let images = self.config.judge_images();
+                    judge.hear(run, call, images).await?
+                }
+                Some(_) | None => browse::call(run, call).await?,
+            };
             let ends = observation.claim.is_some();
             observations.push(observation);
             if ends {
@@ -200,6 +273,21 @@ impl React {
             }
         }
         Ok(())
+    }
+}
+
+/// What comes of a call that the loop does not make.
+pub(crate) fn refused(run: &Run, call: &ToolCall, words: impl Into<String>) -> Observation {
+    Observation {
+        effect: EffectId::cycle(run.cycle()),
+        call_id: call.id.clone(),
+        tool: call.tool.clone(),
+        text: Text::new(words, Origin::Kernel),
+        images: Vec::new(),
+        is_error: true,
+        verdict: ActionVerdict::Refused,
+        artifacts: Vec::new(),
+        claim: None,
     }
 }
 

@@ -7,7 +7,7 @@ mod address;
 mod body;
 mod html;
 mod tls;
-mod visit;
+pub(crate) mod visit;
 
 use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 

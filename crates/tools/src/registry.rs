@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use gyrus_contract::{Tool, ToolSpec};
 
-use crate::{AskPerson, Clipboard, Edit, Fetch, Finish, Glob, List, Read, Search, Shell, Write};
+use crate::{
+    AskPerson, Clipboard, Edit, Fetch, Finish, Glob, Judge, List, Read, Search, SearchDocs, Shell,
+    Write,
+};
 
 /// Of a name that a model made up, so many characters are compared. A longer one is no near miss.
 const MAX_NAME_CHARS: usize = 100;
@@ -31,15 +34,17 @@ impl Registry {
 
     /// With the tools that every run has.
     pub fn builtin() -> Self {
-        let tools: [Arc<dyn Tool>; 11] = [
+        let tools: [Arc<dyn Tool>; 13] = [
             Arc::new(Read::new()),
             Arc::new(List::new()),
             Arc::new(Glob::new()),
             Arc::new(Search::new()),
+            Arc::new(SearchDocs::new()),
             Arc::new(Edit::new()),
             Arc::new(Write::new()),
             Arc::new(Shell::new()),
             Arc::new(Fetch::new()),
+            Arc::new(Judge::new()),
             Arc::new(Clipboard::new()),
             Arc::new(AskPerson::new()),
             Arc::new(Finish::new()),
@@ -107,7 +112,7 @@ mod tests {
             .collect();
         assert_eq!(
             names.join(" "),
-            "ask_person clipboard edit fetch finish glob list read search shell write"
+            "ask_person clipboard edit fetch finish glob judge list read search search_docs shell write"
         );
         assert!(registry.get("read").is_some() && registry.get("Read").is_none());
         let twice = registry.with(Arc::new(Read::new())).map(|_| ());

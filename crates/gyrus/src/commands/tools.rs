@@ -52,6 +52,7 @@ impl Tools {
                     Touch::Clipboard => "uses the clipboard",
                     Touch::Screen => "uses the screen",
                     Touch::Evaluates(_) => "runs a check that you typed in the page",
+                    Touch::Submits(_) => "submits to a judge that you named",
                     Touch::Asks(_) => "asks you",
                     Touch::HandsOver(_) => "asks you to take over the browser",
                     Touch::Serves(_) => "asks a server; what that does is not known",

@@ -8,6 +8,7 @@ use gyrus_kernel::{
     APPROVAL_REFUSED, Came, Ending, Entry, Inline, ScreenViewed, Settled, Stop, ToolResulted,
     summary,
 };
+use gyrus_loops::WENT_RIGHT;
 use serde_json::Value;
 
 use super::paint::Paint;
@@ -214,6 +215,17 @@ fn mind(entry: &Entry) -> Line {
             match (kind.as_str(), words) {
                 ("thought" | "reflection" | "task.plan", Some(words)) => {
                     Line::main(Paint::Thought, '•', words)
+                }
+                ("phase", Some(words)) => Line::main(Paint::Aside, '·', format!("phase: {words}")),
+                ("judge.verdict", Some(words)) => {
+                    let paint = match fact.fact["accepted"].as_bool() {
+                        Some(true) => Paint::Strong,
+                        _ => Paint::Bad,
+                    };
+                    Line::main(paint, '■', words)
+                }
+                (WENT_RIGHT, Some(words)) => {
+                    Line::main(Paint::Thought, '•', format!("what went right: {words}"))
                 }
                 ("plan.invalid", Some(words)) => {
                     Line::main(Paint::Bad, '!', format!("the plan was sent back: {words}"))

@@ -71,6 +71,38 @@ fn a_plan_survives_a_kill_after_every_entry() {
     matrix_with(&["--loop", "plan", "--on-failure", "replan"], PLANNING);
 }
 
+/// The same under a judge that looks into the ledger; one that was cut off is asked again.
+const ENGINEERING: &str = r#"
+[[reply]]
+purpose = "plan"
+text = "What is known?"
+calls = [{ tool = "read_journal", arguments = { query = "hello" } }]
+[[reply]]
+purpose = "plan"
+text = "1. a file 2. the ledger 3. submit"
+[[reply]]
+text = "Too early."
+calls = [{ tool = "submit", arguments = { summary = "It says hello." } }]
+[[reply]]
+text = "First a file."
+calls = [{ tool = "write", arguments = { path = "out.txt", content = "hello\n" } }]
+[[reply]]
+text = "Now."
+calls = [{ tool = "submit", arguments = { summary = "It says hello." } }]
+[[reply]]
+text = "Again, if nobody heard it."
+calls = [{ tool = "submit", arguments = { summary = "It says hello." } }]
+[[reply]]
+purpose = "reflect"
+text = "The file first."
+"#;
+
+#[test]
+fn the_engineer_survives_a_kill_after_every_entry() {
+    let judge = ["--loop", "engineer", "--judge", "test -s out.txt"];
+    matrix_with(&judge, ENGINEERING);
+}
+
 fn matrix(cognitive_loop: &str, script: &str) {
     matrix_with(&["--loop", cognitive_loop], script);
 }

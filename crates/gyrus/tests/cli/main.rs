@@ -24,6 +24,7 @@ mod prompting;
 mod planning;
 mod plan_repairs;
 mod plan_review;
+mod engineering;
 mod continuing;
 mod models;
 mod verifying;

@@ -166,6 +166,7 @@ pub(super) fn changes_the_world(tool: &dyn Tool) -> bool {
                 | Touch::Clipboard
                 | Touch::Screen
                 | Touch::Evaluates(_)
+                | Touch::Submits(_)
                 | Touch::Serves(_)
         )
     })

@@ -1,14 +1,14 @@
 //! The steps of a plan in force, and what they came to.
 
 use gyrus_contract::{
-    Action, ActionVerdict, Claim, EffectId, Evidence, ExecutionResult, Message, Observation,
-    Origin, Part, Perception, Purpose, Text, ToolCall,
+    Action, Claim, Evidence, ExecutionResult, Message, Observation, Part, Perception, Purpose,
+    Text, ToolCall,
 };
 use gyrus_kernel::{Ask, Branch, Run, Stop};
 use serde_json::{Value, json};
 
 use super::{PastStep, Planner, Stage, Turn, check, draft::Step, kernel_says, words};
-use crate::{browse, json::the_object, prompt};
+use crate::{browse, json::the_object, prompt, react::refused};
 
 /// The rest is planned anew so often because a step failed.
 const MAX_REPLANS: u32 = 3;
@@ -215,15 +215,5 @@ async fn call(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
     let Some(why) = trap else {
         return browse::call(run, call).await;
     };
-    Ok(Observation {
-        effect: EffectId::cycle(run.cycle()),
-        call_id: call.id.clone(),
-        tool: call.tool.clone(),
-        text: Text::new(why, Origin::Kernel),
-        images: Vec::new(),
-        is_error: true,
-        verdict: ActionVerdict::Refused,
-        artifacts: Vec::new(),
-        claim: None,
-    })
+    Ok(refused(run, call, why))
 }

@@ -78,7 +78,7 @@ impl Verified {
         let Some(claim) = result.claim.clone().filter(|claim| claim.reached) else {
             return Ok(result);
         };
-        match self.judge(run, &claim).await? {
+        match self.judge(run, &claim, result.strength).await? {
             Judgement::Stands(strength, evidence) => {
                 result.strength = strength;
                 if let Some(claim) = &mut result.claim {
@@ -97,7 +97,13 @@ impl Verified {
         Ok(result)
     }
 
-    async fn judge(&mut self, run: &mut Run, claim: &Claim) -> Result<Judgement, Stop> {
+    /// `already` is how well the loop itself found the claim to be supported.
+    async fn judge(
+        &mut self,
+        run: &mut Run,
+        claim: &Claim,
+        already: Strength,
+    ) -> Result<Judgement, Stop> {
         let checked = check::perform(run, self.config.checks()).await?;
         let failed: Vec<_> = checked.iter().filter(|check| !check.passed).collect();
         if !failed.is_empty() {
@@ -112,8 +118,8 @@ impl Verified {
         let cycle = run.cycle();
         let mut evidence: Vec<_> = checked.iter().map(|one| one.evidence(cycle)).collect();
         let mut strength = match checked.is_empty() {
-            true => Strength::Claimed,
-            false => Strength::Checked,
+            true => already,
+            false => already.max(Strength::Checked),
         };
         if self.config.looks_again() {
             match self.look(run, claim).await? {

@@ -26,32 +26,32 @@ const MAX_REDIRECTS: usize = 5;
 const MAX_URL_BYTES: usize = 4_000;
 
 /// Taken of an answer, in bytes as they are sent.
-pub(super) const MAX_BODY_BYTES: usize = 5 * 1024 * 1024;
+pub(crate) const MAX_BODY_BYTES: usize = 5 * 1024 * 1024;
 
 /// For one connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// What was there.
-pub(super) struct Page {
+pub(crate) struct Page {
     /// Where it was in the end.
-    pub(super) url: Url,
+    pub(crate) url: Url,
     /// Where the redirects came from, in their order.
-    pub(super) redirected_from: Vec<Url>,
+    pub(crate) redirected_from: Vec<Url>,
     /// Another host that it leads to, which was not asked.
-    pub(super) leads_to: Option<Url>,
-    pub(super) status: StatusCode,
+    pub(crate) leads_to: Option<Url>,
+    pub(crate) status: StatusCode,
     /// As it was sent; empty if it was not.
-    pub(super) content_type: String,
+    pub(crate) content_type: String,
     /// As it was sent, in lower case; empty if it was not.
-    pub(super) encoding: String,
-    pub(super) body: Vec<u8>,
+    pub(crate) encoding: String,
+    pub(crate) body: Vec<u8>,
     /// There was more than [`MAX_BODY_BYTES`].
-    pub(super) is_cut: bool,
+    pub(crate) is_cut: bool,
 }
 
 /// Why nothing was got, in words for a model.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum VisitError {
+pub(crate) enum VisitError {
     #[error("`{url}` is no address of a page: {reason}")]
     Address { url: String, reason: String },
     #[error(
@@ -72,7 +72,7 @@ pub(super) enum VisitError {
 }
 
 /// An address that may be visited, as far as its words tell.
-pub(super) fn parse(given: &str) -> Result<Url, VisitError> {
+pub(crate) fn parse(given: &str) -> Result<Url, VisitError> {
     let wrong = |reason: &str| VisitError::Address {
         url: given.chars().take(200).collect(),
         reason: reason.to_owned(),
@@ -94,7 +94,7 @@ pub(super) fn parse(given: &str) -> Result<Url, VisitError> {
 }
 
 /// Gets what is at `url`. The hosts in `allowed` may have any address.
-pub(super) async fn visit(mut url: Url, allowed: &BTreeSet<String>) -> Result<Page, VisitError> {
+pub(crate) async fn visit(mut url: Url, allowed: &BTreeSet<String>) -> Result<Page, VisitError> {
     let mut redirected_from = Vec::new();
     loop {
         let response = get(&url, allowed).await?;
@@ -138,12 +138,43 @@ fn redirect(url: &Url, response: &Response) -> Result<Option<Url>, VisitError> {
     parse(next.as_str()).map(Some)
 }
 
+/// Sends JSON to `url` and takes what it answers. No redirect is followed: what was let go to one
+/// address goes to no other.
+pub(crate) async fn post(
+    url: &Url,
+    body: String,
+    allowed: &BTreeSet<String>,
+) -> Result<Page, VisitError> {
+    let request = client(url, allowed)
+        .await?
+        .post(url.clone())
+        .header(ACCEPT, "application/json")
+        .header(CONTENT_TYPE, "application/json")
+        .body(body);
+    let response = request.send().await.map_err(|error| failed(url, error))?;
+    take(url.clone(), Vec::new(), response).await
+}
+
 async fn get(url: &Url, allowed: &BTreeSet<String>) -> Result<Response, VisitError> {
-    let checked = Checked(look_up(url, allowed).await?);
-    let failed = |error: reqwest::Error| VisitError::Network {
+    let wanted = "text/html, text/plain, application/json, */*;q=0.5";
+    let request = client(url, allowed)
+        .await?
+        .get(url.clone())
+        .header(ACCEPT, wanted)
+        .header(ACCEPT_ENCODING, "gzip");
+    request.send().await.map_err(|error| failed(url, error))
+}
+
+fn failed(url: &Url, error: reqwest::Error) -> VisitError {
+    VisitError::Network {
         url: url.to_string(),
         reason: causes(&error.without_url()),
-    };
+    }
+}
+
+/// A client that reaches exactly the checked addresses of the host of `url`.
+async fn client(url: &Url, allowed: &BTreeSet<String>) -> Result<Client, VisitError> {
+    let checked = Checked(look_up(url, allowed).await?);
     let builder = Client::builder()
         .user_agent(concat!("gyrus/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
@@ -154,13 +185,7 @@ async fn get(url: &Url, allowed: &BTreeSet<String>) -> Result<Response, VisitErr
         .connect_timeout(CONNECT_WITHIN)
         .dns_resolver(Arc::new(checked))
         .tls_backend_preconfigured(tls::config(url));
-    let client = builder.build().map_err(failed)?;
-    let wanted = "text/html, text/plain, application/json, */*;q=0.5";
-    let request = client
-        .get(url.clone())
-        .header(ACCEPT, wanted)
-        .header(ACCEPT_ENCODING, "gzip");
-    request.send().await.map_err(failed)
+    builder.build().map_err(|error| failed(url, error))
 }
 
 /// All addresses of the host, each of them checked.

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::{
-    io::{BufRead as _, BufReader, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc, Mutex,
@@ -87,6 +87,17 @@ fn serve(
                 break;
             }
         }
+        let length = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            let is_it = name.eq_ignore_ascii_case("content-length");
+            is_it.then(|| value.trim().parse::<u64>().ok()).flatten()
+        });
+        // What is left unread when a connection is closed can take the answer with it.
+        drop(
+            reader
+                .take(length.unwrap_or(0))
+                .read_to_end(&mut Vec::new()),
+        );
         let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
         requests.lock().unwrap().push(head);
         answer(&path, &mut stream);

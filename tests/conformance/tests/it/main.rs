@@ -5,6 +5,7 @@
 mod smoke;
 mod matrix;
 mod plan;
+mod engineer;
 mod determinism;
 mod prompts;
 mod approvals;

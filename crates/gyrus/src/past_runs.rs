@@ -1,0 +1,173 @@
+//! The tool `read_journal`: how earlier runs in the same folder went. It reads their journals; what
+//! is found was redacted when it was written, and is data like every other result.
+
+use std::{fmt::Write as _, path::Path};
+
+use gyrus_contract::{
+    Boxed, Cleared, Repeat, ResolvedCall, RunId, Site, Tool, ToolOutput, ToolSpec,
+};
+use gyrus_journal::{Reader, Store};
+use gyrus_kernel::{Ending, Entry, Stop, log_name, summary};
+use gyrus_loops::WENT_RIGHT;
+use gyrus_tools::Ranking;
+use serde_json::json;
+
+use crate::{
+    failure::Failure,
+    select::{self, short},
+};
+
+/// Runs that are looked at, newest first, those in other folders included.
+const MAX_RUNS: usize = 500;
+
+/// Runs that are told of.
+const SHOWN: usize = 5;
+
+/// Of a goal, an outcome or what went right, in characters.
+const CHARACTERS: usize = 1_500;
+
+/// Reads the journals of past runs.
+pub(crate) struct ReadJournal {
+    spec: ToolSpec,
+    store: Store,
+}
+
+impl ReadJournal {
+    /// The tool, over these journals.
+    pub(crate) fn new(store: Store) -> Self {
+        let spec = ToolSpec {
+            name: "read_journal".to_owned(),
+            description: format!(
+                "Tells of earlier runs in this folder: their goals, how they ended, and what went \
+                 right in them. At most {SHOWN}, those most about the query first; without a \
+                 query the newest."
+            ),
+            parameters: json!({
+                "type": "object",
+                "properties": {"query": {
+                    "type": "string",
+                    "description": "A few words of what you are about to do.",
+                }},
+                "required": [],
+                "additionalProperties": false,
+            }),
+            touches: Vec::new(),
+            repeat: Repeat::Freely,
+        };
+        Self { spec, store }
+    }
+}
+
+impl Tool for ReadJournal {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        let query = call.arguments["query"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let (store, workspace) = (self.store.clone(), site.workspace().to_owned());
+        Box::pin(async move {
+            let told = tokio::task::spawn_blocking(move || tell(&store, &workspace, &query));
+            match told.await {
+                Ok(Ok(text)) => ToolOutput::read(text),
+                Ok(Err(failure)) => ToolOutput::error(failure.message),
+                Err(error) => ToolOutput::error(format!("the journals were not read: {error}")),
+            }
+        })
+    }
+}
+
+fn tell(store: &Store, workspace: &Path, query: &str) -> Result<String, Failure> {
+    let runs = select::all(store)?;
+    let roots = runs.iter().rev().filter(|run| select::is_root(**run));
+    // A journal that cannot be read tells nothing, and is no reason not to hear the others.
+    let told = roots
+        .take(MAX_RUNS)
+        .filter_map(|run| of(store, *run, workspace).ok().flatten());
+    let told: Vec<String> = told.collect();
+    let mut ranking = Ranking::new(query);
+    let best = match ranking.asks_nothing() {
+        true => (0..told.len()).collect(),
+        false => {
+            told.iter().for_each(|run| ranking.add(run));
+            ranking.best()
+        }
+    };
+    let mut text = String::new();
+    for number in best.iter().take(SHOWN) {
+        let _ = writeln!(text, "{}", told[*number]);
+    }
+    let _ = match (told.len(), best.len()) {
+        (0, _) => writeln!(text, "(no run in this folder has ended before this one)"),
+        (ended, 0) => writeln!(
+            text,
+            "({ended} runs in this folder have ended, none about these words)"
+        ),
+        (ended, _) => writeln!(text, "[{ended} runs in this folder have ended]"),
+    };
+    Ok(text)
+}
+
+/// What a run was for and came to, if it was in this folder and is over.
+fn of(store: &Store, run: RunId, workspace: &Path) -> Result<Option<String>, Failure> {
+    let reader = store.reader(&log_name(run))?;
+    let Some(Ok(Entry::RunStarted(started))) =
+        reader.entry(1)?.map(|first| gyrus_kernel::parse(&first))
+    else {
+        return Ok(None);
+    };
+    if started.workspace != workspace {
+        return Ok(None);
+    }
+    let mut back = reader.entries_back()?;
+    let last = back.next().transpose()?;
+    let Some(Ok(Entry::RunEnded(ended))) = last.map(|last| gyrus_kernel::parse(&last)) else {
+        return Ok(None);
+    };
+    let goal = started
+        .goal
+        .read(|id| reader.blob(id).map_err(Stop::from))
+        .map_or_else(|_| "(gone)".to_owned(), |goal| goal.text);
+    let mut text = format!(
+        "run {} ({})\n",
+        short(&run.to_string()),
+        started.cognitive_loop
+    );
+    let _ = writeln!(text, "goal: {}", cut(&goal));
+    let _ = writeln!(text, "outcome: {}", cut(&outcome(&ended.ending)));
+    if let Some(words) = went_right(&reader)? {
+        let _ = writeln!(text, "what went right: {}", cut(&words));
+    }
+    Ok(Some(text))
+}
+
+fn outcome(ending: &Ending) -> String {
+    let how = summary(ending);
+    match ending {
+        Ending::Reached { claim, .. } => format!("{how}: {}", claim.answer),
+        _ => how,
+    }
+}
+
+/// The note stands in the last cycle.
+fn went_right(reader: &Reader) -> Result<Option<String>, Failure> {
+    let note = reader.last(WENT_RIGHT)?;
+    Ok(match note.map(|note| gyrus_kernel::parse(&note)) {
+        Some(Ok(Entry::Noted { fact, .. })) => fact.fact["text"].as_str().map(str::to_owned),
+        _ => None,
+    })
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(CHARACTERS) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}

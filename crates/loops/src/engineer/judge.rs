@@ -1,0 +1,344 @@
+//! Whoever decides, outside of the run, whether the work is good: a command, an HTTP endpoint or a
+//! tool of a server. The model submits; what it says of its work counts for nothing.
+
+use std::{fmt, str::FromStr};
+
+use gyrus_contract::{Observation, Origin, Repeat, ToolCall, ToolSpec};
+use gyrus_kernel::{Run, Stop};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{json::the_object, react::refused};
+
+/// What a model calls to submit, unless the judge is itself a tool.
+const SUBMIT: &str = "submit";
+
+/// The tool that makes claims in other loops.
+const FINISH: &str = "finish";
+
+/// For a judging command, in seconds: tests may have to be built first.
+const SECONDS: u32 = 600;
+
+/// Pictures of one judgement that are shown.
+const MAX_IMAGES: usize = 4;
+
+/// Who judges. Written as `mcp:SERVER__TOOL`, `http://…`, `https://…`; everything else is a
+/// command line.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Judge {
+    /// Exit code 0 accepts. It runs in the workspace, behind the gate.
+    Command(String),
+    /// An address that takes a submission and answers with a verdict.
+    Http(String),
+    /// A tool of a server, by the name that the run knows it by.
+    Tool(String),
+}
+
+/// Why something is no judge.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{given}` is no judge; a judge is a command, http://ADDRESS or mcp:SERVER__TOOL")]
+pub struct BadJudge {
+    given: String,
+}
+
+impl FromStr for Judge {
+    type Err = BadJudge;
+
+    fn from_str(given: &str) -> Result<Self, BadJudge> {
+        let whole = given.trim();
+        let judge = match whole.strip_prefix("mcp:").map(str::trim) {
+            Some(name) if !name.is_empty() && !name.contains(char::is_whitespace) => {
+                Some(Judge::Tool(name.to_owned()))
+            }
+            Some(_) => None,
+            None if whole.starts_with("http://") || whole.starts_with("https://") => {
+                let is_address = !whole.contains(char::is_whitespace) && !whole.ends_with("://");
+                is_address.then(|| Judge::Http(whole.to_owned()))
+            }
+            None => (!whole.is_empty()).then(|| Judge::Command(whole.to_owned())),
+        };
+        judge.ok_or_else(|| BadJudge {
+            given: given.to_owned(),
+        })
+    }
+}
+
+impl TryFrom<String> for Judge {
+    type Error = BadJudge;
+    fn try_from(given: String) -> Result<Self, BadJudge> {
+        given.parse()
+    }
+}
+
+impl From<Judge> for String {
+    fn from(judge: Judge) -> String {
+        judge.to_string()
+    }
+}
+
+impl fmt::Display for Judge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Judge::Command(text) | Judge::Http(text) => f.write_str(text),
+            Judge::Tool(name) => write!(f, "mcp:{name}"),
+        }
+    }
+}
+
+/// What came of a submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Accepted,
+    Rejected,
+    /// The judge was not asked, or its word was lost: nothing was judged.
+    Unheard,
+}
+
+impl Judge {
+    /// The address that the person typed, for whoever judges calls.
+    pub fn address(&self) -> Option<&str> {
+        match self {
+            Judge::Http(address) => Some(address),
+            Judge::Command(_) | Judge::Tool(_) => None,
+        }
+    }
+
+    /// What the model is told of it.
+    pub(super) fn in_words(&self) -> String {
+        match self {
+            Judge::Command(line) => format!(
+                "The judge is the command `{line}`, run in the workspace; exit code 0 accepts. \
+                 Call `{SUBMIT}` to have it judge."
+            ),
+            Judge::Http(address) => format!(
+                "The judge is the service at {address}. Call `{SUBMIT}` with what it is to judge."
+            ),
+            Judge::Tool(name) => {
+                format!("The judge is the tool `{name}`: calling it submits the work.")
+            }
+        }
+    }
+
+    /// The tool that submits, where the judge is none itself.
+    pub(super) fn spec(&self) -> Option<ToolSpec> {
+        let (description, properties, required) = match self {
+            Judge::Tool(_) => return None,
+            Judge::Command(_) => (
+                "Submits the work, as it stands in the workspace, to the judge.",
+                json!({}),
+                vec!["summary"],
+            ),
+            Judge::Http(_) => (
+                "Submits the work to the judge, which sees only what is in this call.",
+                json!({"submission": {
+                    "type": "string",
+                    "description": "what is to be judged, whole, in the form that the judge takes",
+                }}),
+                vec!["summary", "submission"],
+            ),
+        };
+        let mut properties = properties;
+        properties["summary"] = json!({
+            "type": "string",
+            "description": "for the person: what was done, and how you saw that it holds",
+        });
+        Some(ToolSpec {
+            name: SUBMIT.to_owned(),
+            description: description.to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": false,
+            }),
+            touches: Vec::new(),
+            repeat: Repeat::Never,
+        })
+    }
+
+    /// Why nobody can judge in this run, if that is so.
+    pub(super) fn missing(&self, run: &Run) -> Option<String> {
+        match self {
+            Judge::Tool(name) if !run.tools().iter().any(|spec| spec.name == *name) => {
+                Some(format!(
+                    "the judge `{name}` is not there: no server of this run has such a tool; see \
+                     which there are: gyrus tools"
+                ))
+            }
+            Judge::Tool(_) | Judge::Command(_) | Judge::Http(_) => None,
+        }
+    }
+
+    /// What the model calls.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Judge::Command(_) | Judge::Http(_) => SUBMIT,
+            Judge::Tool(name) => name,
+        }
+    }
+
+    /// Whether the call is this judge's business: a submission, or a claim that only it can make.
+    pub(crate) fn hears(&self, call: &ToolCall) -> bool {
+        call.tool == self.name() || (call.tool == FINISH && claims(&call.arguments))
+    }
+
+    /// Has the work judged; `images` is the pattern of the pictures that a command makes.
+    pub(crate) async fn hear(
+        &self,
+        run: &mut Run,
+        call: &ToolCall,
+        images: Option<&str>,
+    ) -> Result<Observation, Stop> {
+        if call.tool == FINISH {
+            let name = self.name();
+            let words = format!("only the judge says that the goal is reached; call `{name}`");
+            return Ok(refused(run, call, words));
+        }
+        let judging = match self {
+            Judge::Tool(_) => {
+                let mut seen = run.call(call).await?;
+                seen.is_error |= !accepts(&seen.text.text);
+                return Ok(seen);
+            }
+            Judge::Command(line) => {
+                let arguments = json!({"command": line, "timeout_seconds": SECONDS});
+                ToolCall::new("shell", arguments)
+            }
+            Judge::Http(address) => {
+                let Some(submission) = call.arguments["submission"].as_str() else {
+                    let words = format!("`{SUBMIT}` needs a `submission`, as text");
+                    return Ok(refused(run, call, words));
+                };
+                let goal = run.goal();
+                let goal: Vec<_> = goal.iter().map(|text| text.text.as_str()).collect();
+                let submission = json!({
+                    "goal": goal.join("\n\n"),
+                    "summary": call.arguments["summary"],
+                    "submission": submission,
+                });
+                ToolCall::new("judge", json!({"url": address, "submission": submission}))
+            }
+        };
+        let mut seen = run.call(&judging).await?;
+        if let (Judge::Command(_), Some(pattern)) = (self, images)
+            && Self::verdict(&seen) != Verdict::Unheard
+        {
+            add_images(run, pattern, &mut seen).await?;
+        }
+        Ok(Observation {
+            call_id: call.id.clone(),
+            tool: call.tool.clone(),
+            ..seen
+        })
+    }
+
+    /// What was said.
+    pub(super) fn verdict(seen: &Observation) -> Verdict {
+        match (&seen.text.origin, seen.is_error) {
+            // The kernel speaks where a call was refused, denied or cut off.
+            (Origin::Kernel, _) => Verdict::Unheard,
+            (_, false) => Verdict::Accepted,
+            (_, true) => Verdict::Rejected,
+        }
+    }
+}
+
+/// Whether a call of `finish` says that the goal is reached. Some models send the arguments as the
+/// text of an object, and some the truth as a text.
+fn claims(arguments: &Value) -> bool {
+    let parsed = arguments.as_str().map(serde_json::from_str::<Value>);
+    let arguments = match &parsed {
+        Some(Ok(object)) => object,
+        Some(Err(_)) | None => arguments,
+    };
+    arguments["reached"] != json!(false) && arguments["reached"] != json!("false")
+}
+
+/// Whether a tool's answer holds the verdict that accepts: one object with `accepted` true. An
+/// answer without a verdict accepts nothing.
+fn accepts(said: &str) -> bool {
+    the_object(said, "accepted").is_ok_and(|object| object["accepted"] == json!(true))
+}
+
+/// Adds the newest pictures that match the pattern to what a judging command said.
+async fn add_images(run: &mut Run, pattern: &str, seen: &mut Observation) -> Result<(), Stop> {
+    let arguments = json!({"pattern": pattern, "path": ".", "hidden": true});
+    let found = run.call(&ToolCall::new("glob", arguments)).await?;
+    if found.is_error {
+        let words = format!("\n[no picture: {}]", found.text.text);
+        seen.text.text.push_str(&words);
+        return Ok(());
+    }
+    let names = found.text.text.lines().map(str::trim);
+    let names = names.filter(|name| !name.is_empty() && !name.starts_with(['(', '[']));
+    for name in names.take(MAX_IMAGES) {
+        let shown = run
+            .call(&ToolCall::new("read", json!({ "path": name })))
+            .await?;
+        if !shown.is_error && !shown.images.is_empty() {
+            seen.text.text.push_str(&format!("\n[picture: {name}]"));
+            seen.images.extend(shown.images);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_what_is_meant() {
+        for (given, meant) in [
+            ("cargo test", Some(Judge::Command("cargo test".to_owned()))),
+            (
+                "https://judge.example/v1",
+                Some(Judge::Http("https://judge.example/v1".to_owned())),
+            ),
+            (
+                "mcp:cad__submit_design",
+                Some(Judge::Tool("cad__submit_design".to_owned())),
+            ),
+            ("mcp:", None),
+            ("mcp:submit design", None),
+            ("http://", None),
+            ("  ", None),
+        ] {
+            assert_eq!(given.parse::<Judge>().ok(), meant, "{given}");
+            if let Some(judge) = meant {
+                assert_eq!(judge.to_string(), given);
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_plain_yes_accepts() {
+        for (said, yes) in [
+            (r#"{"accepted": true, "report": "fine"}"#, true),
+            (r#"{"accepted": false}"#, false),
+            (r#"{"accepted": "true"}"#, false),
+            (r#"{"ok": true}"#, false),
+            ("accepted", false),
+            (r#"{"accepted": false} {"accepted": true}"#, false),
+            ("", false),
+        ] {
+            assert_eq!(accepts(said), yes, "{said}");
+        }
+    }
+
+    #[test]
+    fn a_claim_is_the_judges_business_and_a_no_is_not() {
+        let judge = Judge::Command("true".to_owned());
+        for (arguments, heard) in [
+            (json!({"reached": true}), true),
+            (json!({}), true),
+            (json!("{\"reached\": true}"), true),
+            (json!({"reached": false}), false),
+            (json!("{\"reached\": false}"), false),
+        ] {
+            let call = ToolCall::new(FINISH, arguments.clone());
+            assert_eq!(judge.hears(&call), heard, "{arguments}");
+        }
+    }
+}

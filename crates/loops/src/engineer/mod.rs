@@ -1,0 +1,399 @@
+//! Work that somebody else accepts or rejects.
+//!
+//! Phase 0 searches documents and the journal of past runs, and writes one plan. Phase 1 is ReAct
+//! with that plan before it. Phase 2 submits to a [`Judge`]: a rejection goes back as an
+//! observation and phase 1 goes on, a few times; after an acceptance the model says what went
+//! right, for the journal of later runs. See `docs/engineer.md`.
+//!
+//! A submission is part of the cycle in which the model asks for it, so that a cycle's end always
+//! stands between two whole turns.
+
+mod judge;
+
+use std::sync::Arc;
+
+use gyrus_contract::{
+    Action, Claim, Evidence, ExecutionResult, MemoryBuffer, Message, Origin, Perception, Plan,
+    Purpose, Strength, Text, ToolSpec,
+};
+use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use self::judge::Verdict;
+pub use self::judge::{BadJudge, Judge};
+use crate::{
+    CognitiveConfig, React, ReactState, browse,
+    prompt::{self, ENGINEER, ENGINEER_PLAN},
+    react::Manner,
+    reactive::words::cut,
+};
+
+/// The fact that holds what went right.
+pub const WENT_RIGHT: &str = "engineer.went_right";
+
+/// A rejected submission may be mended so often.
+const MAX_RETRIES: u32 = 3;
+
+/// Submissions that came to nobody's ears, in a row, before the run gives up.
+const MAX_UNHEARD: u32 = 3;
+
+/// Turns of searching before the plan is asked for.
+const MAX_SEARCHES: u32 = 10;
+
+/// And after that, before it is clear that none will come.
+const MAX_REMINDERS: u32 = 2;
+
+/// Of a plan, in characters: every question carries it.
+const PLAN_CHARACTERS: usize = 12_000;
+
+/// Of the last report that is kept in state and in reasons, in characters. Memory has all of it.
+const REPORT_CHARACTERS: usize = 4_000;
+
+/// What phase 0 may use: nothing that changes anything.
+const READS: [&str; 4] = ["read", "list", "glob", "search"];
+
+/// What is kept between cycles.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineerState {
+    phase: Phase,
+    /// Turns taken, of all phases.
+    steps: u32,
+    /// Empty while there is none.
+    plan: String,
+    /// The last report of a judge that rejected, or why none was heard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+    /// Rejections that were followed by more work.
+    retries: u32,
+    /// Submissions that nobody heard, in a row.
+    #[serde(default)]
+    unheard: u32,
+    /// Of the acting part.
+    acting: ReactState,
+}
+
+/// Where the work is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Phase {
+    /// Searching, then one plan.
+    #[default]
+    Planning,
+    /// Acting, until something is submitted.
+    Executing,
+    /// Submitted: the judge speaks, or has accepted.
+    Validating,
+}
+
+impl Phase {
+    fn word(self) -> &'static str {
+        match self {
+            Phase::Planning => "planning",
+            Phase::Executing => "executing",
+            Phase::Validating => "validating",
+        }
+    }
+}
+
+/// Plans, works, submits.
+#[derive(Debug)]
+pub struct Engineer {
+    acting: React,
+    config: CognitiveConfig,
+    judge: Judge,
+    state: EngineerState,
+}
+
+impl Engineer {
+    /// A loop that thinks as `config` says.
+    ///
+    /// # Errors
+    /// In words, if the configuration names no judge.
+    pub fn new(config: CognitiveConfig) -> Result<Self, String> {
+        let judge = config.judge().cloned();
+        let judge = judge.ok_or("the loop `engineer` needs a judge, and none is configured")?;
+        Ok(Self {
+            acting: React::new(config.clone()),
+            config,
+            judge,
+            state: EngineerState::default(),
+        })
+    }
+
+    /// How the acting part takes this turn; it follows from state and configuration alone.
+    fn manner(&self, run: &Run) -> Manner {
+        match self.state.phase {
+            Phase::Planning => {
+                let wanted = |spec: &&Arc<ToolSpec>| {
+                    let name = spec.name.as_str();
+                    READS.contains(&name) || browse::SEARCHES.contains(&name)
+                };
+                let docs = match self.config.docs() {
+                    Some(folder) => format!("The documents are in the folder `{folder}`."),
+                    None => "No folder with documents was named.".to_owned(),
+                };
+                let judge = self.judge.in_words();
+                Manner {
+                    words: format!("{ENGINEER_PLAN}\n{docs} {judge}"),
+                    purpose: Purpose::Plan,
+                    tools: Some(run.tools().iter().filter(wanted).cloned().collect()),
+                    ..Manner::default()
+                }
+            }
+            Phase::Executing | Phase::Validating => {
+                let mut tools = browse::specs(run);
+                tools.extend(self.judge.spec().map(Arc::new));
+                Manner {
+                    words: format!("{ENGINEER}\n{}", self.judge.in_words()),
+                    purpose: Purpose::Agent,
+                    tools: Some(tools),
+                    plan: Some(self.state.plan.clone()),
+                    judge: Some(self.judge.clone()),
+                }
+            }
+        }
+    }
+
+    fn enter(&mut self, run: &mut Run, phase: Phase) -> Result<(), Stop> {
+        self.state.phase = phase;
+        let fact = json!({
+            "text": phase.word(),
+            "step": self.state.steps,
+            "retries": self.state.retries,
+        });
+        run.note("phase", 1, &fact)
+    }
+
+    /// A turn of phase 0: searches, or the plan.
+    async fn prepare(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
+        if let Some(why) = self.judge.missing(run) {
+            return Ok(ExecutionResult {
+                error: Some(why),
+                ..ExecutionResult::default()
+            });
+        }
+        let asks_for_tools = plan.tool_calls().next().is_some();
+        let said = plan.steps.first().map_or("", |step| step.thought.trim());
+        if !asks_for_tools && !said.is_empty() {
+            self.state.plan = cut(said, PLAN_CHARACTERS);
+            run.note("engineer.plan", 1, &json!({ "plan": self.state.plan }))?;
+            self.enter(run, Phase::Executing)?;
+            self.acting.tell("Now carry the plan out, step by step.");
+            return Ok(ExecutionResult::default());
+        }
+        let mut result = match asks_for_tools {
+            true => self.acting.act(run, plan).await?,
+            false => ExecutionResult::default(),
+        };
+        if !asks_for_tools || self.state.steps >= MAX_SEARCHES {
+            self.acting
+                .tell("Write the plan now, in words, without calling a tool.");
+        }
+        if self.state.steps >= MAX_SEARCHES + MAX_REMINDERS {
+            let turns = self.state.steps;
+            result.error = Some(format!("the model wrote no plan in {turns} turns"));
+        }
+        Ok(result)
+    }
+
+    /// A turn of phase 1, and phase 2 if the model submits in it.
+    async fn work(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
+        let submits = plan.tool_calls().any(|call| self.judge.hears(call));
+        if submits {
+            self.enter(run, Phase::Validating)?;
+        }
+        let mut result = self.acting.act(run, plan).await?;
+        let heard = result.actions.iter();
+        let heard = heard
+            .filter(|action| self.judge.hears(&action.call))
+            .find(|action| action.observation.claim.is_none());
+        let Some(submission) = heard.cloned().filter(|_| submits) else {
+            return Ok(result);
+        };
+        let verdict = Judge::verdict(&submission.observation);
+        self.note_verdict(run, verdict, &submission)?;
+        match verdict {
+            Verdict::Accepted => {
+                self.state.last_error = None;
+                self.state.unheard = 0;
+                let thought = plan.steps.first().map_or("", |step| &step.thought);
+                result.claim = Some(self.claim(thought, &submission));
+                result.strength = Strength::Checked;
+            }
+            Verdict::Rejected | Verdict::Unheard => {
+                result.error = self.goes_on(verdict, &submission);
+                if result.error.is_none() {
+                    self.enter(run, Phase::Executing)?;
+                }
+            }
+        }
+        Ok(result)
+    }
+
+    fn note_verdict(
+        &self,
+        run: &mut Run,
+        verdict: Verdict,
+        submission: &Action,
+    ) -> Result<(), Stop> {
+        let report = &submission.observation.text.text;
+        let text = match verdict {
+            Verdict::Accepted => "the judge accepted the work".to_owned(),
+            Verdict::Rejected => format!("the judge rejected the work: {}", cut(report, 200)),
+            Verdict::Unheard => format!("the judge was not heard: {}", cut(report, 200)),
+        };
+        let fact = json!({
+            "text": text,
+            "judge": self.judge,
+            "accepted": verdict == Verdict::Accepted,
+            "effect": submission.observation.effect,
+            "retries": self.state.retries,
+            "images": submission.observation.images.len(),
+        });
+        run.note("judge.verdict", 1, &fact)
+    }
+
+    fn claim(&self, thought: &str, submission: &Action) -> Claim {
+        let seen = &submission.observation;
+        let summary = submission.call.arguments["summary"].as_str();
+        let words = summary.unwrap_or(thought).trim();
+        let answer = match words.is_empty() {
+            true => "The judge accepted the work.",
+            false => words,
+        };
+        Claim {
+            reached: true,
+            answer: answer.to_owned(),
+            evidence: vec![Evidence {
+                what: format!("the judge accepted it: {}", self.judge),
+                at: seen.effect.to_string(),
+            }],
+        }
+    }
+
+    /// What follows a submission that was not accepted; why the run is over, if it is.
+    fn goes_on(&mut self, verdict: Verdict, submission: &Action) -> Option<String> {
+        let report = cut(&submission.observation.text.text, REPORT_CHARACTERS);
+        self.state.last_error = Some(report.clone());
+        if verdict == Verdict::Unheard {
+            self.state.unheard += 1;
+            return (self.state.unheard > MAX_UNHEARD)
+                .then(|| format!("the judge could not be asked, the last time because: {report}"));
+        }
+        self.state.unheard = 0;
+        if self.state.retries >= MAX_RETRIES {
+            let times = 1 + MAX_RETRIES;
+            return Some(format!(
+                "the judge rejected the work {times} times; its last report: {report}"
+            ));
+        }
+        self.state.retries += 1;
+        let left = 1 + MAX_RETRIES - self.state.retries;
+        self.acting.tell(format!(
+            "The judge rejected the work. Find out why, mend it, and submit again: {left} more \
+             submissions count."
+        ));
+        None
+    }
+}
+
+impl CognitiveLoop for Engineer {
+    type State = EngineerState;
+
+    fn name(&self) -> &'static str {
+        "engineer"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn state(&self) -> &EngineerState {
+        &self.state
+    }
+
+    fn restore(&mut self, state: EngineerState) {
+        self.acting.restore(state.acting.clone());
+        self.state = state;
+    }
+
+    fn memory_buffer(&self) -> &MemoryBuffer {
+        self.acting.memory_buffer()
+    }
+
+    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
+        self.acting.memory_buffer_mut()
+    }
+
+    async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
+        self.state.steps += 1;
+        if self.state.steps == 1 {
+            self.enter(run, Phase::Planning)?;
+        }
+        self.acting.manner = self.manner(run);
+        self.acting.perceive(run).await
+    }
+
+    async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
+        // Nobody is asked for work that nobody could judge.
+        if self.judge.missing(run).is_some() {
+            return Ok(Plan::with_goal(prompt::first_goal(perception)));
+        }
+        self.acting.think(run, perception).await
+    }
+
+    async fn act(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
+        let result = match self.state.phase {
+            Phase::Planning => self.prepare(run, plan).await,
+            Phase::Executing | Phase::Validating => self.work(run, plan).await,
+        };
+        self.state.acting = self.acting.state().clone();
+        result
+    }
+
+    async fn reflect(
+        &mut self,
+        run: &mut Run,
+        perception: &Perception,
+        plan: &Plan,
+        result: &ExecutionResult,
+    ) -> Result<Option<String>, Stop> {
+        self.acting.reflect(run, perception, plan, result).await
+    }
+
+    /// What went right, for later runs.
+    async fn conclude(&mut self, run: &mut Run, result: &ExecutionResult) -> Result<(), Stop> {
+        let reached = result.claim.as_ref().is_some_and(|claim| claim.reached);
+        if !reached || result.error.is_some() {
+            return Ok(());
+        }
+        let now = "The judge accepted the work. Write down what went right.";
+        let perception = run.perception();
+        let question = Ask {
+            tail: vec![Message::user(Text::new(now, Origin::Kernel))],
+            ..prompt::question(
+                &self.config,
+                prompt::WENT_RIGHT,
+                Purpose::Reflect,
+                &perception,
+                self.acting.memory_buffer(),
+            )
+        };
+        // What cannot be asked any more is not worth the result.
+        let words = run.ask_if_it_fits(question).await?;
+        let words = words.map(|reply| reply.text()).unwrap_or_default();
+        match words.trim() {
+            "" => Ok(()),
+            words => run.note(WENT_RIGHT, 1, &json!({ "text": words })),
+        }
+    }
+
+    fn sent_back(&mut self, why: &str) {
+        self.state.phase = Phase::Executing;
+        let memory = self.acting.memory_buffer_mut();
+        memory.add_observation("verification", why);
+        self.acting
+            .tell("Mend what was found, and submit to the judge again.");
+    }
+}

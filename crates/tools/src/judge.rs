@@ -1,0 +1,171 @@
+//! The tool `judge`: posts a submission to an address and reads the verdict.
+//!
+//! No model is offered it, and the gate lets it go only to an address that the person typed. It
+//! connects as `fetch` does, once and without redirects; a judge on this machine or in the
+//! person's own network is reached if its address, not only its name, was typed.
+
+use std::{collections::BTreeSet, fmt::Write as _, net::IpAddr, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use gyrus_contract::{
+    ActionVerdict, Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+};
+use reqwest::Url;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    arguments,
+    failure::{self, Failure},
+    fetch::visit::{self, Page},
+    picture::{self, PictureHeader},
+};
+
+/// For one judgement.
+const TIME_LIMIT: Duration = Duration::from_secs(600);
+
+/// Of a report, in bytes.
+const MAX_REPORT_BYTES: usize = 50_000;
+
+/// Pictures of one report.
+const MAX_IMAGES: usize = 4;
+
+const EXAMPLE: &str = r#"{"url": "https://judge.example/", "submission": {}}"#;
+
+/// Asks a judge.
+pub struct Judge {
+    spec: ToolSpec,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    url: String,
+    submission: Value,
+}
+
+/// What a judge answers; what else it says is left alone.
+#[derive(Deserialize)]
+struct Verdict {
+    accepted: bool,
+    #[serde(default)]
+    report: String,
+    /// Base64.
+    #[serde(default)]
+    images: Vec<String>,
+}
+
+impl Judge {
+    /// The tool.
+    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
+    pub fn new() -> Self {
+        let spec = ToolSpec {
+            name: "judge".to_owned(),
+            description: "Posts a submission to the judge that you named, and reads its verdict."
+                .to_owned(),
+            parameters: arguments::schema(
+                json!({
+                    "url": {"type": "string", "description": "The judge's address."},
+                    "submission": {"type": "object", "description": "What is to be judged."}
+                }),
+                &["url", "submission"],
+            ),
+            touches: vec![Touch::Submits("url".to_owned())],
+            repeat: Repeat::Never,
+        };
+        Self { spec }
+    }
+}
+
+impl Tool for Judge {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move { failure::output(run(&call, site).await) })
+    }
+}
+
+async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
+    let Arguments { url, submission } = arguments::parse(call, EXAMPLE)?;
+    let url = visit::parse(&url)?;
+    let allowed = typed(&url);
+    let posted = visit::post(&url, submission.to_string(), &allowed);
+    let page = tokio::time::timeout(TIME_LIMIT, posted)
+        .await
+        .map_err(|_| {
+            let seconds = TIME_LIMIT.as_secs();
+            Failure::new(format!(
+                "the judge at {url} gave no verdict within {seconds} seconds"
+            ))
+        })??;
+    answer(&url, &page, site)
+}
+
+/// The host, if it is written as an address or means this machine: then nobody else could have
+/// made it one of the person's own network.
+fn typed(url: &Url) -> BTreeSet<String> {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_plain = host == "localhost" || host.parse::<IpAddr>().is_ok();
+    is_plain.then(|| host.to_owned()).into_iter().collect()
+}
+
+fn answer(url: &Url, page: &Page, site: &dyn Site) -> Result<ToolOutput, Failure> {
+    let status = page.status;
+    let wrong = |what: String| {
+        let shown = String::from_utf8_lossy(&page.body);
+        let shown = &shown[..shown.floor_char_boundary(500)];
+        Failure::new(format!(
+            "the judge at {url} gave no verdict: {what}; it said: {shown}"
+        ))
+    };
+    if !status.is_success() || page.is_cut {
+        let what = match page.is_cut {
+            true => "its answer is too long".to_owned(),
+            false => format!("its status is {status}"),
+        };
+        return Err(wrong(what));
+    }
+    let Verdict {
+        accepted,
+        mut report,
+        images: sent,
+    } = serde_json::from_slice(&page.body)
+        .map_err(|error| wrong(format!("its answer is not {{accepted, report}}: {error}")))?;
+    if report.len() > MAX_REPORT_BYTES {
+        report.truncate(report.floor_char_boundary(MAX_REPORT_BYTES));
+        report.push_str("\n[cut]");
+    }
+    let mut text = match accepted {
+        true => "accepted\n".to_owned(),
+        false => "rejected\n".to_owned(),
+    };
+    text.push_str(&report);
+    let mut images = Vec::new();
+    for picture in sent.iter().take(MAX_IMAGES) {
+        let bytes = STANDARD.decode(picture).ok();
+        let header = bytes.as_deref().and_then(PictureHeader::read);
+        let (Some(bytes), Some(header)) = (bytes, header) else {
+            text.push_str("\n(a picture of the report is damaged or of another kind)");
+            continue;
+        };
+        let (words, image) = picture::keep(header, &bytes, site)?;
+        let _ = write!(text, "\n{words}");
+        images.extend(image);
+    }
+    if sent.len() > MAX_IMAGES {
+        let _ = write!(text, "\n[{MAX_IMAGES} of {} pictures]", sent.len());
+    }
+    Ok(ToolOutput {
+        images,
+        is_error: !accepted,
+        verdict: ActionVerdict::CannotTell,
+        ..ToolOutput::read(text)
+    })
+}

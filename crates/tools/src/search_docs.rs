@@ -1,0 +1,278 @@
+//! The tool `search_docs`: the passages of a folder's documents that are about a question.
+//!
+//! Nothing is indexed beforehand: a folder of documents is read within a second, and an index could
+//! only be out of date.
+
+use std::{fmt::Write as _, fs::File, io::Read as _, time::Duration};
+
+use gyrus_contract::{
+    Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+};
+use rustix::fs::FileType;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    arguments,
+    background::{self, Patience},
+    failure::{self, Failure},
+    place::Place,
+    rank::Ranking,
+    walk::{Reach, Walk, shown},
+};
+
+/// Of one document, in bytes.
+const MAX_FILE_BYTES: u64 = 2 << 20;
+
+/// Of all of them together, in bytes.
+const MAX_BYTES: usize = 64 << 20;
+
+/// A passage ends with the paragraph in which it reaches this length, in bytes.
+const PASSAGE_BYTES: usize = 800;
+
+/// Shown of a passage, in bytes.
+const SHOWN_BYTES: usize = 2_000;
+
+/// Passages without a wish of the model's.
+const DEFAULT_PASSAGES: usize = 5;
+
+/// At most.
+const MAX_PASSAGES: usize = 20;
+
+/// For one call.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+const EXAMPLE: &str = r#"{"query": "clock tree skew limits", "path": "docs"}"#;
+
+/// Searches documents.
+pub struct SearchDocs {
+    spec: ToolSpec,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    query: String,
+    /// Used as it was resolved only.
+    #[serde(rename = "path")]
+    _path: String,
+    max_passages: Option<usize>,
+}
+
+impl SearchDocs {
+    /// The tool.
+    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
+    pub fn new() -> Self {
+        let spec = ToolSpec {
+            name: "search_docs".to_owned(),
+            description: "Finds the passages of documents (text files of a folder) that are most \
+                          about a question, by its words, best first, each with its place. Use it \
+                          to find out what the documents say; use `search` for exact text."
+                .to_owned(),
+            parameters: arguments::schema(
+                json!({
+                    "query": {
+                        "type": "string",
+                        "description": "The words to look for: a few that the passage would have."
+                    },
+                    "path": {
+                        "type": "string",
+                        "description": "The folder, relative to the workspace or absolute."
+                    },
+                    "max_passages": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": MAX_PASSAGES,
+                        "description": format!("Default: {DEFAULT_PASSAGES}.")
+                    }
+                }),
+                &["query", "path"],
+            ),
+            touches: vec![Touch::Reads("path".to_owned())],
+            repeat: Repeat::Freely,
+        };
+        Self { spec }
+    }
+}
+
+impl Tool for SearchDocs {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move { failure::output(run(&call, site).await) })
+    }
+}
+
+async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
+    let Arguments {
+        query,
+        max_passages,
+        ..
+    } = arguments::parse(call, EXAMPLE)?;
+    let most = max_passages
+        .unwrap_or(DEFAULT_PASSAGES)
+        .clamp(1, MAX_PASSAGES);
+    let found = Found::about(&query);
+    if found.ranking.asks_nothing() {
+        let words = "`query` has no word in it; give a few words that the passage would have";
+        return Err(Failure::new(words));
+    }
+    let place = Place::of(call, site.workspace())?;
+    let (opened, stat) = place.open()?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        let words = format!("`{}` is a file; name the folder above", place.given());
+        return Err(Failure::new(words));
+    }
+    let walk =
+        Walk::new(&place, opened, Reach::everywhere(false)).map_err(|error| place.error(error))?;
+    let given = place.given().to_owned();
+    let text = background::work(TIME_LIMIT, move |patience| {
+        in_folder(walk, &given, found, most, patience)
+    });
+    Ok(ToolOutput::read(text.await))
+}
+
+/// Passages with their places, and what was left out.
+struct Found {
+    ranking: Ranking,
+    passages: Vec<(String, String)>,
+    documents: usize,
+    bytes: usize,
+    left_out: usize,
+}
+
+impl Found {
+    fn about(query: &str) -> Self {
+        Self {
+            ranking: Ranking::new(query),
+            passages: Vec::new(),
+            documents: 0,
+            bytes: 0,
+            left_out: 0,
+        }
+    }
+
+    fn add(&mut self, name: &str, text: &str) {
+        self.documents += 1;
+        self.bytes += text.len();
+        for (line, passage) in passages(text) {
+            // The name of a document says what it is about, too.
+            self.ranking.add(&format!("{name} {passage}"));
+            self.passages.push((format!("{name}:{line}"), passage));
+        }
+    }
+
+    fn text(&self, most: usize) -> String {
+        let mut text = String::new();
+        let best = self.ranking.best();
+        for number in best.iter().take(most) {
+            let (place, passage) = &self.passages[*number];
+            let end = passage.floor_char_boundary(SHOWN_BYTES);
+            let more = if end < passage.len() { " […]" } else { "" };
+            let _ = write!(text, "{place}\n{}{more}\n\n", passage[..end].trim_end());
+        }
+        if best.is_empty() {
+            text.push_str("(no passage has any of these words)\n");
+        } else if best.len() > most {
+            let _ = writeln!(text, "[{most} of {} passages]", best.len());
+        }
+        let (documents, left_out) = (self.documents, self.left_out);
+        let _ = writeln!(text, "[{documents} documents were searched]");
+        if left_out > 0 {
+            let _ = writeln!(
+                text,
+                "[{left_out} files were left out: no text, unreadable or too large]"
+            );
+        }
+        text
+    }
+}
+
+fn in_folder(
+    mut walk: Walk,
+    given: &str,
+    mut found: Found,
+    most: usize,
+    patience: &Patience,
+) -> String {
+    while let Some(next) = walk.next(patience) {
+        if next.kind != FileType::RegularFile {
+            continue;
+        }
+        let file = walk.open(&next).ok();
+        match file.and_then(document) {
+            Some(text) if found.bytes + text.len() <= MAX_BYTES => {
+                found.add(&shown(given, &next.path), &text);
+            }
+            Some(_) | None => found.left_out += 1,
+        }
+    }
+    found.text(most) + &walk.note()
+}
+
+/// What a file says, if it is text.
+fn document(file: File) -> Option<String> {
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    let is_whole = bytes.len() as u64 <= MAX_FILE_BYTES;
+    let text = String::from_utf8(bytes).ok().filter(|_| is_whole)?;
+    (!text.contains('\0')).then_some(text)
+}
+
+/// The passages of a text, each with the number of its first line: paragraphs, and those that are
+/// short together with what follows. A heading begins a passage of its own.
+fn passages(text: &str) -> Vec<(usize, String)> {
+    let mut passages: Vec<(usize, String)> = Vec::new();
+    let mut open = false;
+    let mut blank = true;
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.trim().is_empty() {
+            blank = true;
+            continue;
+        }
+        let heading = blank && line.starts_with('#');
+        let last = passages.last_mut().filter(|_| open && !heading);
+        match last {
+            Some((_, passage)) if !blank || passage.len() < PASSAGE_BYTES => {
+                if blank {
+                    passage.push('\n');
+                }
+                let _ = writeln!(passage, "{line}");
+                // A paragraph without an end is cut all the same.
+                open = passage.len() < 2 * PASSAGE_BYTES;
+            }
+            Some(_) | None => {
+                passages.push((number, format!("{line}\n")));
+                open = true;
+            }
+        }
+        blank = false;
+    }
+    passages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passages_follow_headings_and_paragraphs() {
+        let long = "word ".repeat(200);
+        let text = format!("# One\n\nfirst\nsecond\n\nthird\n\n# Two\n\n{long}\n\nafter\n");
+        let found: Vec<_> = passages(&text)
+            .into_iter()
+            .map(|(line, text)| (line, text.len()))
+            .collect();
+        assert_eq!(found, [(1, 27), (8, 1_008), (12, 6)]);
+        assert_eq!(passages("\n\n"), []);
+        let endless = "line\n".repeat(10_000);
+        let longest = passages(&endless).iter().map(|(_, text)| text.len()).max();
+        assert!(longest.is_some_and(|longest| longest < 3 * PASSAGE_BYTES));
+    }
+}
