@@ -24,12 +24,14 @@ mod similar;
 mod write;
 mod replace;
 mod shell;
+mod changeset;
 mod fetch;
 mod clipboard;
 mod ask_person;
 mod finish;
 
 pub use ask_person::AskPerson;
+pub use changeset::ApplyChangeset;
 pub use clipboard::Clipboard;
 pub use edit::Edit;
 pub use fetch::Fetch;
