@@ -262,7 +262,8 @@ pub trait Tool: Send + Sync {
         Box::pin(async { Ok(None) })
     }
 
-    /// For [`Repeat::Probe`]: finds out whether a cut-off call happened, changing nothing.
+    /// For [`Repeat::Probe`]: finds out whether a cut-off call happened. It takes back what is
+    /// half done of it, if anything can be, and changes nothing else.
     fn probe<'a>(&'a self, _call: &'a ResolvedCall, _site: &'a dyn Site) -> Boxed<'a, Probe> {
         Box::pin(async { Probe::Unknown })
     }

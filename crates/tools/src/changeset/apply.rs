@@ -62,7 +62,19 @@ pub(super) enum ApplyError {
         "{why}, and then what was done so far could not be taken back: {then}. The old files are \
          in `{HOME}`; the next changeset takes them back before it begins"
     )]
-    Stranded { why: Failed, then: Failed },
+    Stranded { why: String, then: Failed },
+}
+
+impl ApplyError {
+    /// It was stopped by this, and then taking it back was.
+    fn stranded(self, then: Failed) -> Self {
+        let why = match self {
+            Self::Conflicts(files) => files.join("; "),
+            Self::Failed(failed) => failed.to_string(),
+            Self::Busy | Self::Stranded { .. } => self.to_string(),
+        };
+        Self::Stranded { why, then }
+    }
 }
 
 fn room(failed: &Failed) -> &'static str {
@@ -109,15 +121,7 @@ pub(super) fn apply<'a>(root: Root<'a>, changes: &[Change]) -> Result<Applied<'a
                     let _ = leave(&applied.root);
                     Err(why)
                 }
-                Err(then) => Err(match why {
-                    ApplyError::Failed(why) => ApplyError::Stranded { why, then },
-                    ApplyError::Conflicts(_) | ApplyError::Busy | ApplyError::Stranded { .. } => {
-                        ApplyError::Stranded {
-                            why: then.clone(),
-                            then,
-                        }
-                    }
-                }),
+                Err(then) => Err(why.stranded(then)),
             }
         }
     }
@@ -208,7 +212,7 @@ impl Applied<'_> {
         if let Err(why) = self.root.remove_file(&record()) {
             return Err(match self.give_back() {
                 Ok(_) => why.into(),
-                Err(then) => ApplyError::Stranded { why, then },
+                Err(then) => ApplyError::Failed(why).stranded(then),
             });
         }
         self.settled = true;
@@ -275,6 +279,15 @@ fn enter(root: &Root<'_>) -> Result<OwnedFd, ApplyError> {
         return Ok(folder);
     }
     Err(ApplyError::Busy)
+}
+
+/// Takes back what a crash left half done here, if there is anything.
+pub(super) fn recover(root: &Root<'_>) -> Result<(), ApplyError> {
+    if root.stat(Path::new(HOME))?.is_none() {
+        return Ok(());
+    }
+    let _lock = enter(root)?;
+    Ok(leave(root)?)
 }
 
 fn clear(root: &Root<'_>) -> Result<(), Failed> {

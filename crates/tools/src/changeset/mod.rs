@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use self::{
-    apply::{After, Applied, ApplyError, Change, already, apply},
+    apply::{After, Applied, ApplyError, Change, already, apply, recover},
     intent::HOME,
     root::{Pace, Root},
 };
@@ -153,12 +153,18 @@ impl Tool for ApplyChangeset {
 
     fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {
         Box::pin(async move {
+            // Before anybody judges the call again: the tree is whole even if they say no.
+            let Ok(root) = Root::open(site.workspace(), AT_ONCE) else {
+                return Probe::Unknown;
+            };
+            if recover(&root).is_err() {
+                return Probe::Unknown;
+            }
             // What could not be applied then was not.
             let Ok((changes, _)) = wanted(call, site) else {
                 return Probe::DidNotHappen;
             };
-            let found = Root::open(site.workspace(), AT_ONCE)
-                .and_then(|root| Ok(!unfinished(&root)? && already(&root, &changes)?));
+            let found = already(&root, &changes);
             match found {
                 Ok(true) => Probe::Happened(output(&changes, ActionVerdict::Changed, "")),
                 Ok(false) => Probe::DidNotHappen,

@@ -12,6 +12,7 @@ fn tool() -> ApplyChangeset {
     ApplyChangeset::new(Shell::with_variables(|_| None))
 }
 
+#[expect(clippy::unwrap_used, reason = "only tests use it")]
 fn world() -> World {
     let world = World::new();
     fs::write(world.path("a"), "old a\n").unwrap();
@@ -124,8 +125,13 @@ fn tells_whether_a_lost_call_happened() {
     assert_eq!(probe(), Probe::DidNotHappen);
     world.call(&tool(), json!({"changes": changes()}));
     assert!(matches!(probe(), Probe::Happened(_)));
-    // It was in place, but its verify command had not ended.
+    // One file of it was in place when it was cut off: that is taken back at once, whatever
+    // becomes of the call.
+    let step =
+        json!({"path": "c/d", "what": {"create": {"new": 1, "after": Digest::of(b"hunter2")}}});
+    let intent = json!({"version": 1, "steps": [step], "emptied": [], "made": ["c"]});
     fs::create_dir(world.path(".gyrus-changeset")).unwrap();
-    fs::write(world.path(".gyrus-changeset/intent"), "{}").unwrap();
+    fs::write(world.path(".gyrus-changeset/intent"), intent.to_string()).unwrap();
     assert_eq!(probe(), Probe::DidNotHappen);
+    assert_eq!(world.names(), ["a"]);
 }
