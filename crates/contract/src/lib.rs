@@ -52,7 +52,7 @@ pub use text::{Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};
 pub use tool::{
     Artifact, Cleared, Probe, Reach, Repeat, Service, Site, Tool, ToolOutput, ToolSpec, Touch,
-    UnknownSecret,
+    UnknownSecret, path_in_list,
 };
 
 /// What an `async` method of an object-safe trait returns: boxed, and movable between threads.

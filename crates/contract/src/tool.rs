@@ -34,7 +34,12 @@ pub enum Touch {
     Reads(String),
     /// Creates or changes the file at the path in this argument.
     Writes(String),
-    /// Starts processes; this argument is the command line.
+    /// Creates, changes or deletes files: this argument is a list of objects, each with a `path`,
+    /// and with a `content` unless the file is deleted. In [`ResolvedCall::paths`] they are named
+    /// by [`path_in_list`].
+    Changes(String),
+    /// Starts processes; this argument is the command line. Nothing is started when it is missing
+    /// and the schema does not require it.
     Starts(String),
     /// Connects to the host of the URL in this argument and reads from it.
     Connects(String),
@@ -55,6 +60,11 @@ pub enum Touch {
     HandsOver(String),
     /// Asks a server that is none of gyrus's own; what it does then is not known here.
     Serves(Service),
+}
+
+/// The name of a path of [`Touch::Changes`] in [`ResolvedCall::paths`].
+pub fn path_in_list(argument: &str, index: usize) -> String {
+    format!("{argument}/{index}")
 }
 
 /// A tool of a server that the person, or a project with their leave, connected.
@@ -255,7 +265,8 @@ pub trait Tool: Send + Sync {
         Box::pin(async { Ok(None) })
     }
 
-    /// For [`Repeat::Probe`]: finds out whether a cut-off call happened, changing nothing.
+    /// For [`Repeat::Probe`]: finds out whether a cut-off call happened. It takes back what is
+    /// half done of it, if anything can be, and changes nothing else.
     fn probe<'a>(&'a self, _call: &'a ResolvedCall, _site: &'a dyn Site) -> Boxed<'a, Probe> {
         Box::pin(async { Probe::Unknown })
     }

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use gyrus_contract::{
     CommandFact, CommandReading, Does, Place, ResolvedCall, ResolvedPath, ToolCall, ToolSpec,
-    Touch, Unresolvable,
+    Touch, Unresolvable, path_in_list,
 };
 use serde_json::{Map, Value};
 
@@ -38,6 +38,8 @@ pub(crate) fn call(
     for touch in &spec.touches {
         match touch {
             Touch::Starts(argument)
+                if !arguments.contains_key(argument) && !required(spec, argument) => {}
+            Touch::Starts(argument)
             | Touch::Connects(argument)
             | Touch::Submits(argument)
             | Touch::Asks(argument)
@@ -50,6 +52,13 @@ pub(crate) fn call(
                 let given = text(&arguments, argument)?;
                 let resolved = path(house, given, argument, &workspace, writes)?;
                 paths.insert(argument.clone(), resolved);
+            }
+            Touch::Changes(argument) => {
+                for (index, given) in listed(&arguments, argument)?.into_iter().enumerate() {
+                    let name = path_in_list(argument, index);
+                    let resolved = path(house, given, &name, &workspace, true)?;
+                    paths.insert(name, resolved);
+                }
             }
         }
     }
@@ -144,6 +153,30 @@ fn object(arguments: &Value) -> Result<Map<String, Value>, Unresolvable> {
     parsed.ok_or_else(|| Unresolvable {
         reason: "the arguments must be one JSON object, such as {\"path\": \"notes.txt\"}".into(),
     })
+}
+
+/// Whether a call cannot do without this argument.
+fn required(spec: &ToolSpec, argument: &str) -> bool {
+    let required = spec.parameters["required"].as_array();
+    // A schema that says nothing of it is taken strictly.
+    required.is_none_or(|names| names.iter().any(|name| name == argument))
+}
+
+/// The paths of a list of changes.
+fn listed<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<Vec<&'a str>, Unresolvable> {
+    let changes = arguments.get(name).and_then(Value::as_array);
+    let changes = changes.ok_or_else(|| Unresolvable {
+        reason: format!("`{name}` must be a list of objects, each with a `path`"),
+    })?;
+    let path = |(index, change): (usize, &'a Value)| match change.as_object() {
+        Some(change) => text(change, "path").map_err(|wrong| Unresolvable {
+            reason: format!("`{}`: {}", path_in_list(name, index), wrong.reason),
+        }),
+        None => Err(Unresolvable {
+            reason: format!("`{}` must be an object", path_in_list(name, index)),
+        }),
+    };
+    changes.iter().enumerate().map(path).collect()
 }
 
 /// The argument as a text that can name something.

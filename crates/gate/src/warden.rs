@@ -224,6 +224,12 @@ impl Warden {
             used,
         };
         for touch in &spec.touches {
+            if let Touch::Changes(argument) = touch {
+                let of_list = format!("{argument}/");
+                let listed = call.paths.iter();
+                let listed = listed.filter(|(name, _)| name.starts_with(&of_list));
+                paths.extend(listed.map(|(_, path)| subject_path(&path.real, PathUse::Changes)));
+            }
             let (argument, used) = match touch {
                 Touch::Reads(argument) => (argument, PathUse::Reads),
                 Touch::Writes(argument) => (argument, PathUse::Changes),

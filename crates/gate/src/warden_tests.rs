@@ -258,6 +258,56 @@ fn risk_follows_from_where_a_path_really_lies() {
 }
 
 #[test]
+fn each_file_of_a_changeset_is_judged() {
+    let world = World::new();
+    let spec = ToolSpec {
+        parameters: json!({"required": ["changes"]}),
+        ..spec(vec![
+            Touch::Changes("changes".into()),
+            Touch::Starts("verify".into()),
+        ])
+    };
+    let workspace = world.at("work");
+    let judged = |arguments: Value| {
+        let call = world.resolve(&spec, arguments)?;
+        let verdict = world
+            .gate
+            .judge(&call, &spec, &under(&workspace, Mode::Edits, true));
+        Ok::<_, String>((verdict.risk, verdict.decision))
+    };
+    let change = |path: &str| json!({"path": path, "content": "x"});
+    let plain = || vec![change("src/a.rs"), json!({"path": "inner"}), change("new")];
+    let with = |more: Value| {
+        let mut changes = plain();
+        changes.push(more);
+        judged(json!({"changes": changes}))
+    };
+    assert_eq!(
+        judged(json!({"changes": plain()})),
+        Ok((Risk::Moderate, Allow))
+    );
+    assert_eq!(with(change("out/notes")), Ok((Risk::High, Ask)));
+    assert_eq!(with(change(".git/hooks/x")), Ok((Risk::High, Ask)));
+    assert_eq!(with(change("⟦secret:KEY⟧")), Ok((Risk::High, Ask)));
+    assert_eq!(
+        with(json!({"path": "../elsewhere/notes"})),
+        Ok((Risk::Critical, Ask))
+    );
+    assert_eq!(with(change("sly/new")), Ok((Risk::Critical, Deny)));
+    let verified = judged(json!({"changes": plain(), "verify": "make"}));
+    assert_eq!(verified, Ok((Risk::Critical, Ask)));
+    for (changes, words) in [
+        (json!([change("src")]), "`changes/0`: `src` is a folder"),
+        (json!([change("a"), "b"]), "`changes/1` must be an object"),
+        (json!([{"content": "x"}]), "`changes/0`: `path` is missing"),
+        (json!("a"), "`changes` must be a list"),
+    ] {
+        let refused = judged(json!({"changes": changes})).unwrap_err();
+        assert!(refused.contains(words), "{refused}");
+    }
+}
+
+#[test]
 fn the_mode_decides() {
     let world = World::new();
     let both = spec(vec![

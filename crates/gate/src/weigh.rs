@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use gyrus_contract::{
-    CommandFact, Does, Grant, Judgement, Reach, ResolvedCall, ResolvedCommand, Risk, Service, Touch,
+    CommandFact, Does, Grant, Judgement, Reach, ResolvedCall, ResolvedCommand, Risk, Service,
+    Touch, path_in_list,
 };
 
 use serde_json::Value;
@@ -108,7 +109,14 @@ impl Scales<'_> {
     pub(crate) fn touch(&self, touch: &Touch) -> Vec<Weight> {
         let call = self.call;
         vec![match touch {
+            // One that need not be there, and is not.
+            Touch::Starts(argument)
+                if call.command.is_none() && call.arguments.get(argument).is_none() =>
+            {
+                return Vec::new();
+            }
             Touch::Starts(_) => return self.command(),
+            Touch::Changes(argument) => return self.changes(argument),
             Touch::Connects(argument) => {
                 self.address(call.arguments[argument].as_str().unwrap_or_default())
             }
@@ -148,6 +156,36 @@ impl Scales<'_> {
                 None => not_looked_up(argument),
             },
         }]
+    }
+
+    /// Each file has its weight; those of plain ones are one, however many they are.
+    fn changes(&self, argument: &str) -> Vec<Weight> {
+        let changes = self.call.arguments[argument].as_array();
+        let (mut weights, mut plain) = (Vec::new(), 0_usize);
+        for (index, change) in changes.into_iter().flatten().enumerate() {
+            let name = path_in_list(argument, index);
+            let Some(path) = self.call.paths.get(&name) else {
+                weights.push(not_looked_up(&name));
+                continue;
+            };
+            let weight = match change.get("content") {
+                None | Some(Value::Null) => self.removes(&path.real),
+                Some(_) => self.writes(&path.real),
+            };
+            match weight.risk == Risk::Moderate && weight.contained {
+                true => plain += 1,
+                false => weights.push(weight),
+            }
+        }
+        if plain > 0 {
+            let what = format!("changes {plain} files in the workspace");
+            weights.push(Weight::new(Risk::Moderate, what).contained().changes());
+        }
+        if uses_secret(&self.call.arguments[argument]) {
+            let what = "writes a secret, which is kept from the model, into a file";
+            weights.push(Weight::new(Risk::High, what).within().changes().each_time());
+        }
+        weights
     }
 
     /// What a server does is not known here, whatever it says of itself.

@@ -26,6 +26,7 @@ mod similar;
 mod write;
 mod replace;
 mod shell;
+mod changeset;
 mod fetch;
 mod judge;
 mod clipboard;
@@ -33,6 +34,7 @@ mod ask_person;
 mod finish;
 
 pub use ask_person::AskPerson;
+pub use changeset::ApplyChangeset;
 pub use clipboard::Clipboard;
 pub use edit::Edit;
 pub use fetch::Fetch;

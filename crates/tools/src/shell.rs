@@ -114,6 +114,16 @@ impl Shell {
             timeout_seconds,
         } = arguments::parse(call, EXAMPLE)?;
         let timeout_seconds = timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+        self.line(&command, timeout_seconds, site)
+    }
+
+    /// What runs this command line.
+    pub(crate) fn line(
+        &self,
+        command: &str,
+        timeout_seconds: u64,
+        site: &dyn Site,
+    ) -> Result<CommandSpec, Failure> {
         let wrong = if command.trim().is_empty() {
             Some("`command` is empty".to_owned())
         } else if command.contains('\0') {
@@ -129,7 +139,7 @@ impl Shell {
         if let Some(wrong) = wrong {
             return Err(Failure::new(wrong).and(nothing));
         }
-        let revealed = site.reveal(&command);
+        let revealed = site.reveal(command);
         let command = revealed.map_err(|error| Failure::from(error).and(nothing))?;
         Ok(CommandSpec {
             program: self.program.clone(),
@@ -174,7 +184,8 @@ impl Tool for Shell {
     }
 }
 
-fn output(outcome: &CommandOutcome, seconds: u64) -> ToolOutput {
+/// What a model is told of a command that ran.
+pub(crate) fn output(outcome: &CommandOutcome, seconds: u64) -> ToolOutput {
     let captured = &outcome.output;
     let mut text = captured.head.clone();
     if captured.omitted_bytes > 0 {

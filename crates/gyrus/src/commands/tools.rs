@@ -47,6 +47,7 @@ impl Tools {
                 .map(|touch| match touch {
                     Touch::Reads(_) => "reads files",
                     Touch::Writes(_) => "writes files",
+                    Touch::Changes(_) => "changes files, all or none",
                     Touch::Starts(_) => "starts processes",
                     Touch::Connects(_) => "connects to a host",
                     Touch::Clipboard => "uses the clipboard",

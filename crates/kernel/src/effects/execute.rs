@@ -150,7 +150,7 @@ fn starts_processes(tool: &dyn Tool) -> bool {
 pub(super) fn changes_the_workspace(tool: &dyn Tool) -> bool {
     let spec = tool.spec();
     spec.touches.iter().any(|touch| match touch {
-        Touch::Starts(_) | Touch::Writes(_) => true,
+        Touch::Starts(_) | Touch::Writes(_) | Touch::Changes(_) => true,
         Touch::Serves(service) => service.reach != Reach::Elsewhere,
         _ => false,
     })
@@ -163,6 +163,7 @@ pub(super) fn changes_the_world(tool: &dyn Tool) -> bool {
             touch,
             Touch::Starts(_)
                 | Touch::Writes(_)
+                | Touch::Changes(_)
                 | Touch::Clipboard
                 | Touch::Screen
                 | Touch::Evaluates(_)

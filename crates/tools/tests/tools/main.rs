@@ -1,6 +1,7 @@
 //! The tools on real files, with a site that a test can look into.
 
 mod ask_person;
+mod changeset;
 mod clipboard;
 mod edit;
 mod fetch;

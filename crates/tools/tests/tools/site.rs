@@ -9,7 +9,7 @@ use std::{
 
 use gyrus_contract::{
     BlobId, Boxed, Captured, Cleared, CommandOutcome, CommandSpec, EffectId, Exit, KeeperError,
-    Probe, ResolvedCall, ResolvedPath, Site, Tool, ToolOutput, UnknownSecret,
+    Probe, ResolvedCall, ResolvedPath, Site, Tool, ToolOutput, UnknownSecret, path_in_list,
 };
 use serde_json::Value;
 
@@ -76,7 +76,14 @@ impl World {
 
     pub(crate) fn resolved(&self, tool: &dyn Tool, arguments: Value) -> ResolvedCall {
         let path = arguments.get("path").and_then(Value::as_str);
-        let paths = path.map(|path| ("path".to_owned(), self.resolve(path)));
+        let path = path.map(|path| ("path".to_owned(), self.resolve(path)));
+        let changes = arguments.get("changes").and_then(Value::as_array);
+        let changes = changes.into_iter().flatten().enumerate();
+        let changes = changes.map(|(index, change)| {
+            let path = change["path"].as_str().unwrap();
+            (path_in_list("changes", index), self.resolve(path))
+        });
+        let paths = path.into_iter().chain(changes);
         ResolvedCall {
             tool: tool.spec().name.clone(),
             command: None,

@@ -1,0 +1,333 @@
+//! The tool `apply_changeset`: several files become what they should be together, or none does.
+//!
+//! What was reviewed is what is applied: each change names the digest of the file that it was made
+//! for, and a file that is another by now is a conflict. A verify command runs while everything can
+//! still be taken back, and is if it fails. See `docs/changeset.md` for what a crash leaves.
+
+mod root;
+mod intent;
+mod apply;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, path::Path};
+
+use gyrus_contract::{
+    ActionVerdict, Artifact, Boxed, Cleared, Digest, Exit, Probe, Repeat, ResolvedCall, Site, Tool,
+    ToolOutput, ToolSpec, Touch, path_in_list,
+};
+use rustix::io::Errno;
+use serde::Deserialize;
+use serde_json::json;
+
+use self::{
+    apply::{After, Applied, ApplyError, Change, already, apply, recover},
+    intent::HOME,
+    root::{Pace, Root},
+};
+use crate::{
+    Shell, arguments,
+    failure::{self, Failure},
+    shell,
+};
+
+/// Files in one changeset.
+const MAX_CHANGES: usize = 20_000;
+
+/// Conflicts that are named.
+const MAX_NAMED: usize = 20;
+
+/// The verify command is killed after so long, in seconds.
+const VERIFY_SECONDS: u64 = 600;
+
+const CHANGES: &str = "changes";
+
+const EXAMPLE: &str = r#"{"changes": [{"path": "src/new.rs", "content": "fn new() {}\n"}, {"path": "src/old.rs", "before": "00112233445566778899aabbccddeeff"}], "verify": "cargo test"}"#;
+
+/// On a real disk nothing is to be feared but the disk.
+const AT_ONCE: Pace<'static> = &|| -> Result<(), Errno> { Ok(()) };
+
+/// Applies changesets.
+pub struct ApplyChangeset {
+    spec: ToolSpec,
+    shell: Shell,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    changes: Vec<Wanted>,
+    verify: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    /// Used as it was resolved only.
+    path: String,
+    before: Option<Digest>,
+    content: Option<String>,
+    executable: Option<bool>,
+}
+
+impl ApplyChangeset {
+    /// The tool; `shell` says how its verify commands run.
+    pub fn new(shell: Shell) -> Self {
+        let spec = ToolSpec {
+            name: "apply_changeset".to_owned(),
+            description: "Creates, replaces and deletes files of the workspace, all of them or \
+                          none. Nothing is changed if a file is not as `before` says. With \
+                          `verify`, the command runs when the files are in place, and everything \
+                          is taken back if it fails."
+                .to_owned(),
+            parameters: arguments::schema(
+                json!({
+                    CHANGES: {
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": MAX_CHANGES,
+                        "items": arguments::schema(change(), &["path"]),
+                        "description": "One for each file."
+                    },
+                    "verify": {
+                        "type": "string",
+                        "description": "A command line that must succeed."
+                    }
+                }),
+                &[CHANGES],
+            ),
+            touches: vec![
+                Touch::Changes(CHANGES.to_owned()),
+                Touch::Starts("verify".to_owned()),
+            ],
+            repeat: Repeat::Probe,
+        };
+        Self { spec, shell }
+    }
+
+    async fn run(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
+        let (changes, verify) = wanted(call, site)?;
+        // Before anything moves: a command that cannot be started verifies nothing.
+        let verify = match &verify {
+            Some(line) => Some(self.shell.line(line, VERIFY_SECONDS, site)?),
+            None => None,
+        };
+        let root = || Root::open(site.workspace(), AT_ONCE);
+        let nothing_to_do = already(&root()?, &changes)? && !unfinished(&root()?)?;
+        let mut applied = None;
+        if !nothing_to_do {
+            applied = match apply(root()?, &changes) {
+                Ok(applied) => Some(applied),
+                Err(error) => return told(error),
+            };
+        }
+        let Some(command) = verify else {
+            return settle(applied, &changes, "");
+        };
+        let (verified, words) = match site.run_command(command).await {
+            Ok(outcome) => (
+                outcome.exit == Exit::Code(0),
+                shell::output(&outcome, VERIFY_SECONDS).text,
+            ),
+            Err(error) => (false, error.to_string()),
+        };
+        match verified {
+            true => settle(applied, &changes, &format!("\nverified:\n{words}")),
+            false => Ok(given_back(applied, &words)),
+        }
+    }
+}
+
+impl Tool for ApplyChangeset {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move { failure::output(self.run(&call, site).await) })
+    }
+
+    fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {
+        Box::pin(async move {
+            // Before anybody judges the call again: the tree is whole even if they say no.
+            let Ok(root) = Root::open(site.workspace(), AT_ONCE) else {
+                return Probe::Unknown;
+            };
+            if recover(&root).is_err() {
+                return Probe::Unknown;
+            }
+            // What could not be applied then was not.
+            let Ok((changes, _)) = wanted(call, site) else {
+                return Probe::DidNotHappen;
+            };
+            let found = already(&root, &changes);
+            match found {
+                Ok(true) => Probe::Happened(output(&changes, ActionVerdict::Changed, "")),
+                Ok(false) => Probe::DidNotHappen,
+                Err(_) => Probe::Unknown,
+            }
+        })
+    }
+}
+
+fn change() -> serde_json::Value {
+    json!({
+        "path": {
+            "type": "string",
+            "description": "The file, in the workspace."
+        },
+        "before": {
+            "type": "string",
+            "description": "The digest of the file as it is now; left out for a new file."
+        },
+        "content": {
+            "type": "string",
+            "description": "The whole new content, left out to delete the file. A marker like \
+                            ⟦secret:NAME⟧ becomes the secret."
+        },
+        "executable": {
+            "type": "boolean",
+            "description": "Left out: as the file was, and a new one is not."
+        }
+    })
+}
+
+/// Whether an earlier attempt was cut off before it was settled.
+fn unfinished(root: &Root<'_>) -> Result<bool, root::Failed> {
+    Ok(root.stat(&intent::record())?.is_some())
+}
+
+/// The changes as they will be made, and the verify command.
+fn wanted(call: &ResolvedCall, site: &dyn Site) -> Result<(Vec<Change>, Option<String>), Failure> {
+    let Arguments { changes, verify } = arguments::parse(call, EXAMPLE)?;
+    let refused = |what: &str| Failure::new(format!("{what}; nothing was changed"));
+    if changes.is_empty() || changes.len() > MAX_CHANGES {
+        return Err(refused(&format!(
+            "a changeset has 1 to {MAX_CHANGES} files, not {}",
+            changes.len()
+        )));
+    }
+    let mut names = BTreeSet::new();
+    let mut read = Vec::with_capacity(changes.len());
+    for (index, change) in changes.into_iter().enumerate() {
+        let Wanted { path: given, .. } = &change;
+        let resolved = call.paths.get(&path_in_list(CHANGES, index));
+        let resolved = resolved.ok_or_else(|| refused("a path was not looked up"))?;
+        let Some(path) = &resolved.in_workspace else {
+            return Err(refused(&format!("`{given}` is outside the workspace")));
+        };
+        let wrong = if path.as_os_str().is_empty() {
+            Some("is the workspace itself, not a file")
+        } else if path.to_str().is_none() {
+            Some("has a name that is not UTF-8")
+        } else if path.starts_with(Path::new(HOME)) {
+            Some("lies where changesets are made ready")
+        } else if change.before.is_none() && change.content.is_none() {
+            Some("is deleted, so `before` must say which file was meant")
+        } else if !names.insert(path.clone()) {
+            Some("is named twice")
+        } else {
+            None
+        };
+        if let Some(wrong) = wrong {
+            return Err(refused(&format!("`{given}` {wrong}")));
+        }
+        let after = match &change.content {
+            Some(content) => Some(After {
+                content: site.reveal(content)?.into_bytes(),
+                executable: change.executable,
+            }),
+            None => None,
+        };
+        read.push(Change {
+            path: path.clone(),
+            before: change.before,
+            after,
+        });
+    }
+    Ok((read, verify))
+}
+
+fn settle(
+    applied: Option<Applied<'_>>,
+    changes: &[Change],
+    words: &str,
+) -> Result<ToolOutput, Failure> {
+    match applied {
+        None => Ok(output(changes, ActionVerdict::NoEffect, words)),
+        Some(applied) => match applied.keep() {
+            Ok(()) => Ok(output(changes, ActionVerdict::Changed, words)),
+            Err(error) => told(error),
+        },
+    }
+}
+
+/// The verify command failed, or could not be run.
+fn given_back(applied: Option<Applied<'_>>, words: &str) -> ToolOutput {
+    let outcome = match applied.map(Applied::give_back) {
+        None => "the files were like this before, and nothing was changed".to_owned(),
+        Some(Ok(None)) => "all files are as they were before".to_owned(),
+        Some(Ok(Some(kept))) => format!(
+            "all files are as they were before; what was written over them meanwhile is in `{}`",
+            kept.display()
+        ),
+        Some(Err(error)) => format!(
+            "the files could not be put back: {error}. The old ones are in `{HOME}`; the next \
+             changeset takes them back before it begins"
+        ),
+    };
+    ToolOutput {
+        // What the command itself did is not known.
+        verdict: ActionVerdict::CannotTell,
+        ..ToolOutput::error(format!("the verify command failed; {outcome}\n{words}"))
+    }
+}
+
+/// A changeset of ten thousand files may have as many conflicts.
+fn told(error: ApplyError) -> Result<ToolOutput, Failure> {
+    let mut files = match error {
+        ApplyError::Conflicts(files) => files,
+        ApplyError::Stranded { .. } => {
+            return Ok(ToolOutput {
+                verdict: ActionVerdict::CannotTell,
+                ..ToolOutput::error(error.to_string())
+            });
+        }
+        ApplyError::Busy | ApplyError::Failed(_) => return Err(error.into()),
+    };
+    let more = files.len().saturating_sub(MAX_NAMED);
+    files.truncate(MAX_NAMED);
+    if more > 0 {
+        files.push(format!("and {more} more"));
+    }
+    Err(ApplyError::Conflicts(files).into())
+}
+
+fn output(changes: &[Change], verdict: ActionVerdict, words: &str) -> ToolOutput {
+    let count = |wanted: fn(&Change) -> bool| changes.iter().filter(|one| wanted(one)).count();
+    let created = count(|one| one.before.is_none());
+    let deleted = count(|one| one.after.is_none());
+    let replaced = changes.len() - created - deleted;
+    let done = match verdict {
+        ActionVerdict::NoEffect => "unchanged, all files are like this already",
+        ActionVerdict::Changed | ActionVerdict::CannotTell | ActionVerdict::Refused => "applied",
+    };
+    let artifacts = changes.iter().filter_map(|change| {
+        let after = change.after.as_ref()?;
+        Some(Artifact {
+            path: change.path.display().to_string(),
+            digest: Digest::of(&after.content),
+        })
+    });
+    ToolOutput {
+        verdict,
+        artifacts: artifacts.collect(),
+        ..ToolOutput::read(format!(
+            "{done}: {created} created, {replaced} replaced, {deleted} deleted{words}"
+        ))
+    }
+}
