@@ -1,10 +1,10 @@
 //! Programs that the tests need and a bare Debian may lack.
 
-use std::{env, process::Command};
+use std::{env, fs, process::Command};
 
 use anyhow::{Context, bail, ensure};
 
-use crate::commands::CannotStart;
+use crate::{commands::CannotStart, repository};
 
 /// Each program with the Debian package that brings it.
 const NEEDED: [(&str, &str); 5] = [
@@ -41,6 +41,43 @@ pub(crate) fn ensure_installed() -> anyhow::Result<()> {
         CannotStart(format!("`{command}` ended with {status}"))
     );
     Ok(())
+}
+
+/// Installs the servers that the tests of the Model Context Protocol talk to, in the versions of
+/// `crates/mcp/tests/servers`, where there is npm. Without them those tests pass over it.
+pub(crate) fn ensure_servers() -> anyhow::Result<()> {
+    let root = repository::root()?;
+    let folder = root.join("target/mcp-servers");
+    let wanted = root.join("crates/mcp/tests/servers");
+    let lock = "package-lock.json";
+    if fs::read(folder.join(lock)).ok() == Some(fs::read(wanted.join(lock))?) {
+        return Ok(());
+    }
+    if !is_on_path("npm") {
+        println!("npm is missing: the tests with servers from npm pass over it");
+        return Ok(());
+    }
+    println!("installing the servers of the Model Context Protocol's own people");
+    let making = root.join("target/mcp-servers.new");
+    for old in [&making, &folder] {
+        if old.exists() {
+            fs::remove_dir_all(old)?;
+        }
+    }
+    fs::create_dir_all(&making)?;
+    for name in ["package.json", lock] {
+        fs::copy(wanted.join(name), making.join(name))?;
+    }
+    let status = Command::new("npm")
+        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+        .current_dir(&making)
+        .status()
+        .context("cannot run npm")?;
+    if !status.success() {
+        println!("`npm ci` ended with {status}: the tests with servers from npm pass over it");
+        return Ok(());
+    }
+    Ok(fs::rename(making, folder)?)
 }
 
 fn missing<'a>(needed: &[(&str, &'a str)], is_there: impl Fn(&str) -> bool) -> Vec<&'a str> {

@@ -34,6 +34,7 @@ const STEPS: [(&str, Step); 6] = [
 /// Runs every check, then says how many tests passed and failed.
 pub(crate) fn run() -> anyhow::Result<()> {
     programs::ensure_installed()?;
+    programs::ensure_servers()?;
     let mut tally = Tally::default();
     let outcome = STEPS.into_iter().try_for_each(|(heading, step)| {
         println!("\n== {heading}");

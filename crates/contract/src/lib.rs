@@ -12,6 +12,7 @@ mod text;
 mod message;
 mod model;
 mod tool;
+mod schema;
 mod process;
 mod containment;
 mod sandbox;

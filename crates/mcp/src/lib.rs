@@ -8,7 +8,6 @@
 //! program hands in [`RunServer`]), and what a person configured.
 
 mod definition;
-mod schema;
 mod setup;
 mod bounded;
 mod process;

@@ -8,7 +8,7 @@ use gyrus_contract::{
 };
 use serde_json::Value;
 
-use crate::{connection::NoAnswer, result, schema, server::Server};
+use crate::{connection::NoAnswer, result, server::Server};
 
 /// A tool as its server described it when the run began.
 pub(crate) struct Served {
@@ -24,9 +24,13 @@ impl Tool for Served {
     }
 
     fn check(&self, arguments: &Value) -> Result<(), Unresolvable> {
-        schema::check(&self.spec.parameters, arguments).map_err(|what| Unresolvable {
-            reason: format!("{what}; the server was not asked"),
-        })
+        let misfits = self.spec.misfits(arguments);
+        match misfits.is_empty() {
+            true => Ok(()),
+            false => Err(Unresolvable {
+                reason: format!("{}; the server was not asked", misfits.join("; ")),
+            }),
+        }
     }
 
     fn call<'a>(

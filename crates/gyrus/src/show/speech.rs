@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gyrus_contract::{Purpose, RunId};
 use gyrus_kernel::Said;
+use gyrus_loops::WENT_RIGHT;
 
 use super::{
     line::{Line, Weight},
@@ -13,6 +14,9 @@ use crate::watching::Heard;
 
 /// Lines of thinking that are shown of one reply.
 const THINKING_LINES: usize = 12;
+
+/// The note of what a model says when it looks back.
+const REFLECTION: &str = "reflection";
 
 /// What is being said, by run.
 #[derive(Debug, Default)]
@@ -70,6 +74,7 @@ impl Speech {
         let Some(saying) = self.runs.get_mut(&run) else {
             return false;
         };
+        let kind = if kind == WENT_RIGHT { REFLECTION } else { kind };
         let shown = saying.said_as == Some(kind);
         if shown {
             saying.said_as = None;
@@ -83,7 +88,7 @@ impl Saying {
         let saying = self;
         let note = match heard.purpose {
             Purpose::Agent | Purpose::Plan => "thought",
-            Purpose::Reflect => "reflection",
+            Purpose::Reflect => REFLECTION,
             Purpose::Verify | Purpose::Safety | Purpose::Summarise => return None,
         };
         match &heard.said {

@@ -10,11 +10,12 @@ use std::{
 };
 
 use gyrus_contract::Strength;
-use gyrus_kernel::{Ending, Entry, log_name};
+use gyrus_kernel::{Ending, Entry};
 use serde_json::{Value, json};
 
 use crate::{
     http::{self, Message},
+    journal::{self, facts},
     support::{Said, World},
 };
 
@@ -43,25 +44,6 @@ fn judged(world: &World, judge: &str, more: &[&str]) -> Said {
     world.run(&[&arguments, more].concat())
 }
 
-/// Every entry of the last run.
-fn entries(world: &World) -> Vec<Entry> {
-    let run = *world.runs().last().unwrap();
-    let reader = world.store().reader(&log_name(run)).unwrap();
-    let entries = reader.entries(1).unwrap();
-    entries
-        .map(|entry| gyrus_kernel::parse(&entry.unwrap()).unwrap())
-        .collect()
-}
-
-/// The facts of this kind in the last run.
-fn facts(world: &World, wanted: &str) -> Vec<Value> {
-    let noted = entries(world).into_iter().filter_map(|entry| match entry {
-        Entry::Noted { kind, fact, .. } if kind == wanted => Some(fact.fact),
-        _ => None,
-    });
-    noted.collect()
-}
-
 fn phases(world: &World) -> Vec<String> {
     let facts = facts(world, "phase");
     let words = facts.iter().filter_map(|fact| fact["text"].as_str());
@@ -75,16 +57,18 @@ fn verdicts(world: &World) -> Vec<bool> {
 }
 
 fn ending(world: &World) -> Ending {
-    let ended = entries(world).into_iter().find_map(|entry| match entry {
-        Entry::RunEnded(ended) => Some(ended.ending),
-        _ => None,
-    });
+    let ended = journal::entries(world)
+        .into_iter()
+        .find_map(|entry| match entry {
+            Entry::RunEnded(ended) => Some(ended.ending),
+            _ => None,
+        });
     ended.expect("the run ended")
 }
 
 /// The state that the last cycle left.
 fn state(world: &World) -> Value {
-    let ended = entries(world)
+    let ended = journal::entries(world)
         .into_iter()
         .rev()
         .find_map(|entry| match entry {
@@ -172,7 +156,7 @@ text = "1. mend double 2. run the tests 3. submit"
     assert_eq!(said.out, "It holds now.\n");
     assert!(
         said.err.contains("the judge rejected the work")
-            && said.err.contains("what went right: The rounding mattered"),
+            && said.err.contains("• The rounding mattered"),
         "{}",
         said.err
     );
@@ -200,6 +184,91 @@ text = "1. mend double 2. run the tests 3. submit"
     );
     assert_eq!(state["plan"], "1. mend double 2. run the tests 3. submit");
     replays(&world);
+}
+
+#[test]
+fn the_journal_of_a_small_piece_of_work() {
+    let script = [
+        PLAN.to_owned(),
+        submit(""),
+        calls(
+            "write",
+            "path = \"done\", content = \"\"",
+            "when = 'rejected'",
+        ),
+        submit(""),
+        RIGHT.to_owned(),
+    ];
+    let world = World::new(&script.concat());
+    let said = judged(&world, "test -f done", &[]).exits(0);
+    insta::assert_snapshot!(world.mask(&said.err), @r"
+    run [run] · engineer · script/scripted · [folder]/work
+    · phase: planning
+    • 1. do it 2. submit it
+    · phase: executing
+    • Now submit.
+    · phase: validating
+    → shell timeout_seconds=600 command=test -f done
+    ← (no output)
+      [exit code 1]
+    ■ the judge rejected the work: (no output)⏎[exit code 1]
+    · phase: executing
+    • Now write.
+    → write content= path=done
+    ← created `done` (0 bytes, 0 lines)
+    • Now submit.
+    · phase: validating
+    → shell timeout_seconds=600 command=test -f done
+    ← (no output)
+      [exit code 0]
+    ■ the judge accepted the work
+    • The rounding mattered: look at tolerance.rs first.
+    ■ reached: the checks passed · 4 steps · [n] tokens · [time]
+      evidence: the judge accepted it: test -f done (4.4)
+    ");
+    insta::assert_snapshot!(journal::lines(&world), @r"
+    run.started
+    1.1 phase planning
+    1.2 model.call Plan
+    1.2 model.reply
+    1.3 thought 1. do it 2. submit it
+    1.4 engineer.plan
+    1.5 phase executing
+    cycle.ended
+    2.1 model.call Agent
+    2.1 model.reply
+    2.2 thought Now submit.
+    2.3 phase validating
+    2.4 tool.call shell
+    2.4 gate.verdict Allow
+    2.4 tool.started
+    2.4 tool.result
+    2.5 judge.verdict the judge rejected the work: (no output) | [exit code 1]
+    2.6 phase executing
+    cycle.ended
+    3.1 model.call Agent
+    3.1 model.reply
+    3.2 thought Now write.
+    3.3 tool.call write
+    3.3 gate.verdict Allow
+    3.3 tool.started
+    3.3 tool.result
+    cycle.ended
+    4.1 model.call Agent
+    4.1 model.reply
+    4.2 thought Now submit.
+    4.3 phase validating
+    4.4 tool.call shell
+    4.4 gate.verdict Allow
+    4.4 tool.started
+    4.4 tool.result
+    4.5 judge.verdict the judge accepted the work
+    4.6 model.call Reflect
+    4.6 model.reply
+    4.7 engineer.went_right The rounding mattered: look at tolerance.rs first.
+    cycle.ended
+    run.ended
+    ");
 }
 
 #[test]
@@ -241,7 +310,7 @@ fn three_retries_and_an_honest_end() {
         submit("when = 'only the judge says'"),
         submit("when = '3 more submissions'"),
         submit("when = '2 more submissions'"),
-        submit("when = '1 more submission'"),
+        submit("when = 'the next submission is the last'"),
     ];
     let world = World::new(&format!("{PLAN}{}", tries.concat()));
     let said = judged(&world, "echo 'net 7 is open'; exit 3", &[]).exits(1);
@@ -260,6 +329,22 @@ fn three_retries_and_an_honest_end() {
     );
     assert!(facts(&world, "engineer.went_right").is_empty());
     replays(&world);
+}
+
+#[test]
+fn a_judge_that_is_not_there_rejects_nothing() {
+    let tried = calls("submit", "summary = \"s\", submission = \"it\"", "");
+    let world = World::new(&format!("{PLAN}{}", tried.repeat(4)));
+    // Nobody listens on a port that was just given back.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    let judge = format!("http://{}/", port.unwrap());
+    let said = judged(&world, &judge, &[]).exits(1);
+    assert!(
+        said.err.contains("no verdict came from the judge"),
+        "{}",
+        said.err
+    );
+    assert_eq!(state(&world)["retries"], 0);
 }
 
 #[test]

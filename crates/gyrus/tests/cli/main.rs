@@ -10,6 +10,7 @@
 
 mod support;
 mod http;
+mod journal;
 mod terminal;
 mod provider;
 

@@ -6,9 +6,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::{
-    planning::{
-        GOAL, facts, plan, planned, reply, run, shell, started, step, summary, timeline, write,
-    },
+    journal::facts,
+    planning::{GOAL, plan, planned, reply, run, shell, started, step, summary, timeline, write},
     support::World,
 };
 
@@ -87,7 +86,7 @@ fn bad_plans() -> Vec<(&'static str, String, &'static str)> {
                     &[],
                 ),
             ]),
-            "`timeout_seconds` must be at most 600",
+            "`timeout_seconds` is above 600",
         ),
         (
             "no path",

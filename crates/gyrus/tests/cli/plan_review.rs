@@ -6,9 +6,8 @@ use gyrus_kernel::Entry;
 use serde_json::{Value, json};
 
 use crate::{
-    planning::{
-        GOAL, facts, plan, planned, reply, run, shell, started, step, summary, timeline, write,
-    },
+    journal::facts,
+    planning::{GOAL, plan, planned, reply, run, shell, started, step, summary, timeline, write},
     support::World,
     terminal::Terminal,
 };

@@ -2,10 +2,13 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use gyrus_kernel::{Entry, log_name};
+use gyrus_kernel::Entry;
 use serde_json::{Value, json};
 
-use crate::support::World;
+use crate::{
+    journal::{self, facts},
+    support::World,
+};
 
 pub(crate) const GOAL: &str = "bring the notes into order";
 
@@ -65,15 +68,6 @@ pub(crate) fn run(world: &World, more: &[&str]) -> crate::support::Said {
     world.gyrus(&[&arguments, more].concat())
 }
 
-/// The facts of this kind.
-pub(crate) fn facts(world: &World, wanted: &str) -> Vec<Value> {
-    let noted = world.entries().into_iter().filter_map(|entry| match entry {
-        Entry::Noted { kind, fact, .. } if kind == wanted => Some(fact.fact),
-        _ => None,
-    });
-    noted.collect()
-}
-
 /// The task's own entries in order, and that there is one end, and last.
 pub(crate) fn timeline(world: &World) -> Vec<String> {
     let noted = world.entries().into_iter().filter_map(|entry| match entry {
@@ -101,30 +95,6 @@ pub(crate) fn started(world: &World) -> usize {
     started.count()
 }
 
-/// The journal in lines: what kind, and what it says.
-fn journal(world: &World) -> String {
-    let reader = world.store().reader(&log_name(world.runs()[0])).unwrap();
-    let lines = reader.entries(1).unwrap().map(|entry| {
-        let entry = entry.unwrap();
-        let parsed = gyrus_kernel::parse(&entry).unwrap();
-        let words = match &parsed {
-            Entry::Noted { fact, .. } => fact.fact["text"].as_str().unwrap_or("").to_owned(),
-            Entry::ToolCalled(called) => called.call.tool.clone(),
-            Entry::GateVerdict(judged) => format!("{:?}", judged.verdict.decision),
-            Entry::ModelCall(call) => format!("{:?}", call.purpose),
-            Entry::BranchesStarted(started) => format!("{} at once", started.branches),
-            _ => String::new(),
-        };
-        let effect = parsed
-            .effect()
-            .map_or_else(String::new, |effect| format!("{effect} "));
-        format!("{effect}{} {}", entry.kind, words.replace('\n', " | "))
-            .trim_end()
-            .to_owned()
-    });
-    lines.collect::<Vec<_>>().join("\n")
-}
-
 #[test]
 fn the_journal_of_a_small_plan() {
     let world = planned(&[
@@ -147,7 +117,7 @@ fn the_journal_of_a_small_plan() {
       evidence: step 1 (`write`) worked (2.1)
       evidence: step 2 (`list`) worked (3.1)
     ");
-    insta::assert_snapshot!(journal(&world), @r"
+    insta::assert_snapshot!(journal::lines(&world), @r"
     run.started
     1.1 task.request bring the notes into order
     1.2 model.call Plan

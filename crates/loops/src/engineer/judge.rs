@@ -91,7 +91,7 @@ impl fmt::Display for Judge {
 pub(super) enum Verdict {
     Accepted,
     Rejected,
-    /// The judge was not asked, or its word was lost: nothing was judged.
+    /// The judge was not asked, its word was lost, or it said neither yes nor no.
     Unheard,
 }
 
@@ -198,7 +198,7 @@ impl Judge {
         let judging = match self {
             Judge::Tool(_) => {
                 let mut seen = run.call(call).await?;
-                seen.is_error |= !accepts(&seen.text.text);
+                seen.is_error |= accepts(&seen.text.text) != Some(true);
                 return Ok(seen);
             }
             Judge::Command(line) => {
@@ -222,7 +222,7 @@ impl Judge {
         };
         let mut seen = run.call(&judging).await?;
         if let (Judge::Command(_), Some(pattern)) = (self, images)
-            && Self::verdict(&seen) != Verdict::Unheard
+            && self.verdict(&seen) != Verdict::Unheard
         {
             add_images(run, pattern, &mut seen).await?;
         }
@@ -234,12 +234,24 @@ impl Judge {
     }
 
     /// What was said.
-    pub(super) fn verdict(seen: &Observation) -> Verdict {
-        match (&seen.text.origin, seen.is_error) {
+    pub(super) fn verdict(&self, seen: &Observation) -> Verdict {
+        let said = &seen.text.text;
+        let accepted = match (self, &seen.text.origin) {
             // The kernel speaks where a call was refused, denied or cut off.
-            (Origin::Kernel, _) => Verdict::Unheard,
-            (_, false) => Verdict::Accepted,
-            (_, true) => Verdict::Rejected,
+            (_, Origin::Kernel) => None,
+            (Judge::Command(_), _) => Some(!seen.is_error),
+            // The tool begins with the service's verdict, if it gave one.
+            (Judge::Http(_), _) => match said.lines().next() {
+                Some("accepted") => Some(true),
+                Some("rejected") => Some(false),
+                Some(_) | None => None,
+            },
+            (Judge::Tool(_), _) => accepts(said),
+        };
+        match accepted {
+            Some(true) if !seen.is_error => Verdict::Accepted,
+            Some(_) => Verdict::Rejected,
+            None => Verdict::Unheard,
         }
     }
 }
@@ -255,10 +267,10 @@ fn claims(arguments: &Value) -> bool {
     arguments["reached"] != json!(false) && arguments["reached"] != json!("false")
 }
 
-/// Whether a tool's answer holds the verdict that accepts: one object with `accepted` true. An
-/// answer without a verdict accepts nothing.
-fn accepts(said: &str) -> bool {
-    the_object(said, "accepted").is_ok_and(|object| object["accepted"] == json!(true))
+/// The verdict in a tool's answer: `accepted` of the one object that has it.
+fn accepts(said: &str) -> Option<bool> {
+    let object = the_object(said, "accepted").ok()?;
+    object["accepted"].as_bool()
 }
 
 /// Adds the newest pictures that match the pattern to what a judging command said.
@@ -313,17 +325,17 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plain_yes_accepts() {
-        for (said, yes) in [
-            (r#"{"accepted": true, "report": "fine"}"#, true),
-            (r#"{"accepted": false}"#, false),
-            (r#"{"accepted": "true"}"#, false),
-            (r#"{"ok": true}"#, false),
-            ("accepted", false),
-            (r#"{"accepted": false} {"accepted": true}"#, false),
-            ("", false),
+    fn only_plain_words_are_a_verdict() {
+        for (said, verdict) in [
+            (r#"{"accepted": true, "report": "fine"}"#, Some(true)),
+            (r#"{"accepted": false}"#, Some(false)),
+            (r#"{"accepted": "true"}"#, None),
+            (r#"{"ok": true}"#, None),
+            ("accepted", None),
+            (r#"{"accepted": false} {"accepted": true}"#, None),
+            ("", None),
         ] {
-            assert_eq!(accepts(said), yes, "{said}");
+            assert_eq!(accepts(said), verdict, "{said}");
         }
     }
 

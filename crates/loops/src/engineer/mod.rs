@@ -211,7 +211,7 @@ impl Engineer {
         let Some(submission) = heard.cloned().filter(|_| submits) else {
             return Ok(result);
         };
-        let verdict = Judge::verdict(&submission.observation);
+        let verdict = self.judge.verdict(&submission.observation);
         self.note_verdict(run, verdict, &submission)?;
         match verdict {
             Verdict::Accepted => {
@@ -241,7 +241,7 @@ impl Engineer {
         let text = match verdict {
             Verdict::Accepted => "the judge accepted the work".to_owned(),
             Verdict::Rejected => format!("the judge rejected the work: {}", cut(report, 200)),
-            Verdict::Unheard => format!("the judge was not heard: {}", cut(report, 200)),
+            Verdict::Unheard => format!("no verdict came: {}", cut(report, 200)),
         };
         let fact = json!({
             "text": text,
@@ -278,8 +278,9 @@ impl Engineer {
         self.state.last_error = Some(report.clone());
         if verdict == Verdict::Unheard {
             self.state.unheard += 1;
-            return (self.state.unheard > MAX_UNHEARD)
-                .then(|| format!("the judge could not be asked, the last time because: {report}"));
+            return (self.state.unheard > MAX_UNHEARD).then(|| {
+                format!("no verdict came from the judge, the last time because: {report}")
+            });
         }
         self.state.unheard = 0;
         if self.state.retries >= MAX_RETRIES {
@@ -289,10 +290,12 @@ impl Engineer {
             ));
         }
         self.state.retries += 1;
-        let left = 1 + MAX_RETRIES - self.state.retries;
+        let left = match 1 + MAX_RETRIES - self.state.retries {
+            1 => "the next submission is the last".to_owned(),
+            left => format!("{left} more submissions count"),
+        };
         self.acting.tell(format!(
-            "The judge rejected the work. Find out why, mend it, and submit again: {left} more \
-             submissions count."
+            "The judge rejected the work. Find out why, mend it, and submit again: {left}."
         ));
         None
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     draft::{Draft, Step},
-    fits, order,
+    order,
 };
 use crate::prompt;
 
@@ -105,8 +105,10 @@ fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
             ),
         }];
     };
-    let place = format!("step {id} (`{tool}`): `input`");
-    let mut wrong = fits::misfits(&step.input, &spec.parameters, &place);
+    let misfits = spec.misfits(&step.input).into_iter();
+    let mut wrong: Vec<_> = misfits
+        .map(|why| format!("step {id} (`{tool}`): {why}"))
+        .collect();
     let of_plan = |other: &String| draft.steps.iter().any(|step| step.id == *other);
     for other in step.depends_on.iter().filter(|other| !of_plan(other)) {
         if !against.before.contains(&(other.as_str(), true)) {

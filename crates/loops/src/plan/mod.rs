@@ -7,7 +7,6 @@
 //! last and only once, `task.result` or `task.error` tell what happens; see `docs/plan.md`.
 
 mod draft;
-mod fits;
 mod order;
 mod check;
 mod propose;

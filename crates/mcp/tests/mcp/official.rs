@@ -1,6 +1,5 @@
-//! The servers that the protocol's own people publish. They are installed by
-//! `npm install --prefix target/mcp-servers @modelcontextprotocol/server-everything
-//! @modelcontextprotocol/server-filesystem`; without them, or node, these tests pass over it.
+//! The servers that the protocol's own people publish. `cargo xtask test` installs them (see
+//! `crates/mcp/tests/servers`) where there is npm; without them, or node, these tests pass over it.
 
 use std::{
     fs,
