@@ -4,7 +4,7 @@ use gyrus_contract::{Grant, Item, Message, Origin, Part, Role, RunId, Text};
 use gyrus_journal::Reader;
 
 use crate::{
-    Appended, Ending, Inline, Kernel, KernelError, KernelState, Stop,
+    Appended, Inline, Kernel, KernelError, KernelState, Stop,
     kernel::log_name,
     log::Log,
     position::{Position, memory_at},
@@ -98,11 +98,13 @@ fn asked(goal: Text, position: &Position) -> Message {
     }
 }
 
-/// How the run came out, where its memory does not say so itself.
+/// How the run came out. A conversation that ended with the model's own words would be continued,
+/// not answered; some providers refuse it.
 fn outcome(position: &Position) -> Option<Message> {
-    let words = match position.ending()? {
-        Ending::Reached { .. } => return None,
-        ending => format!("That run ended: {}.", crate::summary(ending)),
-    };
+    let ending = crate::summary(position.ending()?);
+    let words = format!(
+        "That run ended: {ending}. The goal at the beginning of this conversation is the one to \
+         work on now."
+    );
     Some(Message::user(Text::new(words, Origin::Kernel)))
 }

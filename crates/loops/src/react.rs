@@ -226,30 +226,27 @@ impl React {
             return run.call_all(plan.tool_calls().cloned().collect()).await;
         }
         let mut observations = Vec::new();
-        let mut submitted = false;
+        // What was judged must stay as it was judged until the judge's word is read, and a claim is
+        // about what was done before it.
+        let mut closed = None;
         for call in plan.tool_calls() {
             let observation = match &self.manner.judge {
-                // What was judged must stay as it was judged until the judge's word is read.
-                _ if submitted => {
-                    let words = "not done: the work was submitted before this call";
-                    refused(run, call, words)
-                }
+                _ if let Some(why) = closed => refused(run, call, why),
                 _ if self.manner.withholds(run, call) => {
                     let words = format!("`{}` cannot be used in this phase", call.tool);
                     refused(run, call, words)
                 }
                 Some(judge) if judge.hears(call) => {
-                    submitted = true;
+                    closed = Some("not done: the work was submitted before this call");
                     let images = self.config.judge_images();
                     judge.hear(run, call, images).await?
                 }
                 Some(_) | None => browse::call(run, call).await?,
             };
-            let ends = observation.claim.is_some();
-            observations.push(observation);
-            if ends {
-                break;
+            if observation.claim.is_some() {
+                closed = Some("not done: the work was said to be over before this call");
             }
+            observations.push(observation);
         }
         Ok(observations)
     }

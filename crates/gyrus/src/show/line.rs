@@ -410,6 +410,8 @@ fn observation(result: &ToolResulted, reader: &Reader) -> Line {
     let text = read(&result.text, reader).unwrap_or_else(|gone| gone);
     let text = match result.settled {
         Settled::Done => text,
+        // Some tools begin with the word themselves: models read it too.
+        Settled::Refused if text.starts_with("refused: ") => text,
         Settled::Refused => format!("refused: {text}"),
         Settled::Interrupted => format!("interrupted: {text}"),
         Settled::Cancelled => format!("cut off: {text}"),

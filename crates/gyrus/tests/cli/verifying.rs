@@ -88,6 +88,27 @@ fn what_fails_goes_back_and_what_holds_makes_it_checked() {
     replayed.exits(0);
 }
 
+/// Providers refuse a conversation in which a call has no result.
+#[test]
+fn what_is_called_behind_a_claim_is_not_done_and_is_answered() {
+    let world = World::new(
+        r#"
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "It is done." } },
+         { tool = "write", arguments = { path = "out.txt", content = "too early" } }]
+[[reply]]
+when = 'said to be over before this call[\s\S]*These checks failed'
+calls = [{ tool = "write", arguments = { path = "out.txt", content = "in time" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "Now it is." } }]
+"#,
+    );
+    world
+        .run(&["--check", "file:out.txt contains in time"])
+        .exits(0)
+        .says("Now it is.");
+}
+
 #[test]
 fn a_claim_that_never_holds_is_a_failure() {
     let world = World::new(NEVER);
