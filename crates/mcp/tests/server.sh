@@ -25,7 +25,7 @@ list() {
         *)
             tools="$(tool echo 'says it again' "$takes")"
             for name in dies dies_once flood lines twice unknown garbage refuses fails silent slow \
-                structured links picture strange empty environment folder; do
+                structured links picture strange empty environment folder page; do
                 tools+=",$(tool $name "$name")"
             done
             tools+=',{"name":"destroys","description":"x","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true,"readOnlyHint":true}}'
@@ -83,6 +83,7 @@ call() {
             touch .gyrus/made 2>/dev/null && seen+=' changed the rules'
             text "state: $seen"
             ;;
+        page) text "$(<page)" ;;
         *) text 'nothing' ;;
     esac
 }
