@@ -45,8 +45,6 @@ pub struct Ask<'a> {
 pub enum Tools {
     /// None.
     Withheld,
-    /// All that the run has.
-    Offered,
     /// These: some of the run's, and what the loop makes of calls by itself.
     Those(Vec<Arc<ToolSpec>>),
     /// None of the run's. The prompt's last picture shows its screen, as large as this: a provider

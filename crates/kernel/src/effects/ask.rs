@@ -209,7 +209,7 @@ impl<'a> Attempts<'a> {
         steered: &[Message],
         past: &Past,
     ) -> Result<Self, Stop> {
-        let request = Request::new(core, &ask, steered)?;
+        let request = Request::new(&ask, steered)?;
         let ordinal = match past.calls.first() {
             Some((call, _)) => call.ordinal,
             None => core.next_question(ask.purpose),

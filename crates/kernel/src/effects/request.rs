@@ -8,7 +8,7 @@ use gyrus_contract::{
 };
 use serde_json::Value;
 
-use crate::{Ask, Stop, Tools, core::Core, prompt::Frame};
+use crate::{Ask, Stop, Tools, prompt::Frame};
 
 /// Rough size of a prompt for the reservation: bytes a token, rounded against us.
 const BYTES_A_TOKEN: u64 = 3;
@@ -32,15 +32,14 @@ pub(super) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    pub(super) fn new(core: &Core, ask: &Ask<'a>, steered: &[Message]) -> Result<Self, Stop> {
+    pub(super) fn new(ask: &Ask<'a>, steered: &[Message]) -> Result<Self, Stop> {
         let tools = match &ask.tools {
             Tools::Withheld | Tools::OnScreen(_) => Vec::new(),
-            Tools::Offered => core.kernel.organs().specs.clone(),
             Tools::Those(specs) => specs.clone(),
         };
         let screen = match &ask.tools {
             Tools::OnScreen(shown) => Some(*shown),
-            Tools::Withheld | Tools::Offered | Tools::Those(_) => None,
+            Tools::Withheld | Tools::Those(_) => None,
         };
         let frame = serde_json::to_vec(&Frame {
             system: Cow::Borrowed(&ask.system),
