@@ -44,6 +44,15 @@ impl Wish<'_> {
             thinks = thinks.with_start_url(url);
         }
         let workspace = workspace(self.home, flags.workdir.as_deref())?;
+        if let Some(docs) = thinks.docs()
+            && !workspace.join(docs).is_dir()
+        {
+            let what = format!("the documents' folder `{docs}` is not there");
+            return Err(Failure::usage(what).hint(format!(
+                "name it as it is seen from {}: --docs FOLDER",
+                workspace.display()
+            )));
+        }
         let throwaway = flags.workdir.is_some() && is_throwaway(&workspace);
         let mode = flags
             .approvals

@@ -579,6 +579,10 @@ fn mistakes_are_named() {
         (&["--docs", "docs"], "--docs is for work that a judge"),
         (&["--judge", "mcp:"], "is no judge"),
         (
+            &["--judge", "true", "--docs", "papers"],
+            "the documents' folder `papers` is not there",
+        ),
+        (
             &["--judge", "true", "--review", "plan"],
             "leave one of the two out",
         ),
