@@ -15,12 +15,11 @@ use crate::screen::{Act, held, notches, presses};
 pub(super) const TOOLSET: &str = "computer";
 
 /// Actions that the screen has no word for.
-const WITHHELD: [&str; 6] = [
+const WITHHELD: [&str; 5] = [
     "cursor_position",
     "hold_key",
     "left_mouse_down",
     "left_mouse_up",
-    "triple_click",
     "zoom",
 ];
 
@@ -48,6 +47,7 @@ pub(super) fn acts(name: &str, input: &Value, shown: Shown) -> Vec<Act> {
         "right_click" => click("right".into()),
         "middle_click" => click("middle".into()),
         "double_click" => click("double".into()),
+        "triple_click" => click("triple".into()),
         "mouse_move" => vec![Act::new("hover", json!({"at": at}))],
         "left_click_drag" => vec![Act::new(
             "drag",

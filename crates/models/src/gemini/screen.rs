@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use crate::screen::{Act, presses};
 
 /// Functions that the screen has no word for.
-const EXCLUDED: [&str; 6] = [
-    "triple_click",
+const EXCLUDED: [&str; 5] = [
     "mouse_down",
     "mouse_up",
     "key_down",
@@ -53,6 +52,7 @@ fn plain(name: &str, input: &Value, shown: Shown) -> Vec<Act> {
     match name {
         "click" => click(Value::Null),
         "double_click" => click("double".into()),
+        "triple_click" => click("triple".into()),
         "right_click" => click("right".into()),
         "middle_click" => click("middle".into()),
         "move" => vec![Act::new("hover", json!({"at": at()}))],

@@ -166,9 +166,9 @@ async fn it_is_offered_where_a_person_chose_it() {
         dialect.check(&rest).unwrap();
     }
     insta::assert_snapshot!(tools.join("\n"), @r#"
-    [{"configs":{"cursor_position":{"enabled":false},"hold_key":{"enabled":false},"left_mouse_down":{"enabled":false},"left_mouse_up":{"enabled":false},"triple_click":{"enabled":false},"zoom":{"enabled":false}},"type":"computer_toolset_20260801"}]
+    [{"configs":{"cursor_position":{"enabled":false},"hold_key":{"enabled":false},"left_mouse_down":{"enabled":false},"left_mouse_up":{"enabled":false},"zoom":{"enabled":false}},"type":"computer_toolset_20260801"}]
     [{"type":"computer"}]
-    [{"computerUse":{"environment":"ENVIRONMENT_BROWSER","excludedPredefinedFunctions":["triple_click","mouse_down","mouse_up","key_down","key_up","go_forward"]}}]
+    [{"computerUse":{"environment":"ENVIRONMENT_BROWSER","excludedPredefinedFunctions":["mouse_down","mouse_up","key_down","key_up","go_forward"]}}]
     "#);
 }
 
@@ -215,7 +215,7 @@ async fn messages_calls_become_ours() {
     scroll {"at":[640,400],"direction":"down","pages":0.5}
     wait {}
     take_screenshot {}
-    triple_click {"coordinate":[640,400]}
+    click {"at":[640,400],"kind":"triple"}
     fly {"to":"the moon"}
     "#);
     // Nobody offered it: the calls are what they are.
