@@ -13,7 +13,7 @@ use gyrus_kernel::{Ending, Entry, keeper::Keeper};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::{Gyrus, approvals::Open, console::put, env, failure::Failure, select::short};
+use crate::{Gyrus, approvals::Open, console::put, env, failure::Failure, names::short};
 
 /// The command is killed after so many milliseconds. gyrus waits for it before it ends.
 const TIME_LIMIT_MS: u64 = 10_000;

@@ -4,10 +4,8 @@
 
 use std::{
     collections::BTreeSet,
-    fmt,
     fs::{File, TryLockError},
     path::PathBuf,
-    str::FromStr,
     thread,
     time::{Duration, Instant},
 };
@@ -16,44 +14,18 @@ use gyrus_contract::{Digest, EffectId, MessageBody, Principal, RunId, Scope, Sur
 use gyrus_journal::Store;
 use gyrus_kernel::{ApprovalAnswered, ApprovalAsked, Card, Entry, Validity, log_name};
 
-use crate::{failure::Failure, grants, select::short, time};
+use crate::{
+    failure::Failure,
+    grants,
+    names::{QuestionId, short},
+    time,
+};
 
 /// How long an answer waits for another that is being given.
 const TURN_WITHIN: Duration = Duration::from_secs(5);
 
 /// How often it looks whether its turn has come.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-
-/// How a person names a question: `2.3`, and `2.3-2` when it was asked for the second time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct QuestionId {
-    /// The effect that asks.
-    pub(crate) effect: EffectId,
-    /// 1 for the first time.
-    pub(crate) asking: u32,
-}
-
-impl fmt::Display for QuestionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.asking {
-            1 => self.effect.fmt(f),
-            asking => write!(f, "{}-{asking}", self.effect),
-        }
-    }
-}
-
-impl FromStr for QuestionId {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` names no question; the card does, like 2.3 or 2.3-2");
-        let (effect, asking) = text.split_once('-').unwrap_or((text, "1"));
-        Ok(Self {
-            effect: effect.parse().map_err(|_| wrong())?,
-            asking: asking.parse().map_err(|_| wrong())?,
-        })
-    }
-}
 
 /// A question.
 #[derive(Debug, Clone, PartialEq)]

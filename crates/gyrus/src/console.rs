@@ -17,16 +17,15 @@ use gyrus_kernel::Card;
 use crate::{
     approvals::{self, Answer, Became, Open, Reach},
     failure::Failure,
-    select::short,
+    names::short,
     show::{
         card,
         line::{self, Line, Weight},
         paint::{Paint, Painter},
-        speech::Speech,
+        speech::{Heard, Speech},
         status::Status,
         visible,
     },
-    watching::Heard,
 };
 
 /// Lines of one observation or thought that are shown; the journal has the rest.

@@ -20,7 +20,7 @@ use crate::{
     exit::{Code, say},
     failure::Failure,
     flags::OutputFlags,
-    select::short,
+    names::short,
     show::{
         paint::{Paint, Painter},
         visible,

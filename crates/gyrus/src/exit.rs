@@ -5,7 +5,7 @@
 use gyrus_contract::ModelError;
 use gyrus_kernel::Ending;
 
-use crate::{approvals::QuestionId, select::short};
+use crate::names::{QuestionId, short};
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

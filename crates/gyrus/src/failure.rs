@@ -100,14 +100,14 @@ fn of_journal(error: &gyrus_journal::Error) -> Failure {
         }
         E::Held { name, holder } => Failure::failed(format!(
             "run {} is held by process {} on {} since {}",
-            crate::select::short(name.id()),
+            crate::names::short(name.id()),
             holder.process.pid,
             holder.host,
             crate::time::utc(holder.since_ms)
         ))
         .hint(format!(
             "let it finish, or end it and take its run over: gyrus resume {} --take",
-            crate::select::short(name.id())
+            crate::names::short(name.id())
         )),
         E::Failed { source, .. } if is_full(source) => {
             Failure::failed(error).hint("make room on the disk, then resume the run")
@@ -135,7 +135,7 @@ impl From<KernelError> for Failure {
             KernelError::Loop(reason) => Failure::usage(reason),
             KernelError::UnknownPrice { .. } => Failure::usage(error).hint("add --max-tokens N"),
             KernelError::Over { run, .. } => {
-                let run = crate::select::short(&run.to_string()).to_owned();
+                let run = crate::names::short(&run.to_string()).to_owned();
                 Failure::usage(error).hint(format!(
                     "fork it to go on from one of its steps: gyrus fork {run} --at STEP --workdir \
                      NEW"

@@ -10,8 +10,8 @@ use gyrus_loops::Strategy;
 use serde_json::json;
 
 use crate::{
-    commands::settings, config::Config, failure::Failure, flags::RunFlags, home::Home, organs,
-    select, select::short, which_loop,
+    before::Before, config::Config, failure::Failure, flags::RunFlags, home::Home, names::short,
+    organs, select, which_loop,
 };
 
 /// A run for `goal`, as flags say, and where they say nothing, the configuration.
@@ -44,15 +44,9 @@ impl Wish<'_> {
             thinks = thinks.with_start_url(url);
         }
         let workspace = workspace(self.home, flags.workdir.as_deref())?;
-        if let Some(docs) = thinks.docs()
-            && !workspace.join(docs).is_dir()
-        {
-            let what = format!("the documents' folder `{docs}` is not there");
-            return Err(Failure::usage(what).hint(format!(
-                "name it as it is seen from {}: --docs FOLDER",
-                workspace.display()
-            )));
-        }
+        thinks
+            .docs()
+            .map_or(Ok(()), |docs| is_there(&workspace, docs))?;
         let throwaway = flags.workdir.is_some() && is_throwaway(&workspace);
         let mode = flags
             .approvals
@@ -63,7 +57,7 @@ impl Wish<'_> {
             (Some(named), _) => named.clone(),
             (None, None) => DEFAULT_AGENT.to_owned(),
             // A session goes on under the trust that it began with.
-            (None, Some(run)) => settings(&self.home.store()?, run)?.started.agent,
+            (None, Some(run)) => Before::read(&self.home.store()?, run)?.started.agent,
         };
         let of_loop = Limits {
             steps: thinks.max_iterations(),
@@ -102,6 +96,18 @@ impl Wish<'_> {
             agent,
         })
     }
+}
+
+/// The documents can be searched.
+fn is_there(workspace: &Path, docs: &str) -> Result<(), Failure> {
+    if workspace.join(docs).is_dir() {
+        return Ok(());
+    }
+    let what = format!("the documents' folder `{docs}` is not there");
+    Err(Failure::usage(what).hint(format!(
+        "name it as it is seen from {}: --docs FOLDER",
+        workspace.display()
+    )))
 }
 
 /// What a person means by an address that they typed.
@@ -162,7 +168,7 @@ pub(crate) fn at_work_in(store: &Store, workspace: &Path) -> Result<RunId, Failu
     let runs = select::all(store)?;
     for run in runs.into_iter().rev().filter(|run| select::is_root(*run)) {
         if store.holder(&log_name(run))?.is_some()
-            && settings(store, run)?.started.workspace == workspace
+            && Before::read(store, run)?.started.workspace == workspace
         {
             return Ok(run);
         }

@@ -12,10 +12,7 @@ use gyrus_loops::WENT_RIGHT;
 use gyrus_tools::Ranking;
 use serde_json::json;
 
-use crate::{
-    failure::Failure,
-    select::{self, short},
-};
+use crate::{failure::Failure, names::short, select};
 
 /// Runs that are looked at, newest first, those in other folders included.
 const MAX_RUNS: usize = 500;

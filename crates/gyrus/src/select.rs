@@ -12,12 +12,6 @@ const SHORTEST: usize = 4;
 /// Runs that are named when several could be meant.
 const SHOWN: usize = 5;
 
-/// A run's name for people: the end of its id. The start of an id is the time, which runs of the
-/// same minute share.
-pub(crate) fn short(run: &str) -> &str {
-    run.get(run.len().saturating_sub(8)..).unwrap_or(run)
-}
-
 /// All runs, in order of id.
 pub(crate) fn all(store: &Store) -> Result<Vec<RunId>, Failure> {
     let names = store.names(RUNS)?;
@@ -121,6 +115,6 @@ mod tests {
                 .message
                 .contains("no run yet")
         );
-        assert_eq!(short(&old.to_string()), "0000aaaa");
+        assert_eq!(crate::names::short(&old.to_string()), "0000aaaa");
     }
 }

@@ -10,9 +10,9 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::{Purpose, RunId};
+use gyrus_contract::RunId;
 use gyrus_journal::{Entry, Reader, Store, os::watch};
-use gyrus_kernel::{Live, Said, log_name};
+use gyrus_kernel::{Live, log_name};
 use tokio::{
     sync::{mpsc, oneshot},
     task::{self, JoinHandle},
@@ -24,7 +24,7 @@ use crate::{
     console::{Console, clear_status},
     edit,
     failure::Failure,
-    show::json,
+    show::{json, speech::Heard},
     terminal::{self, Reading, Typed},
     trace_file::TraceFile,
 };
@@ -34,17 +34,6 @@ const QUEUE: usize = 256;
 
 /// How often the time in the status line moves.
 const TICK: Duration = Duration::from_millis(500);
-
-/// What a model says while it says it.
-#[derive(Debug, Clone)]
-pub(crate) struct Heard {
-    /// The run that asked.
-    pub(crate) run: RunId,
-    /// What for.
-    pub(crate) purpose: Purpose,
-    /// What is said.
-    pub(crate) said: Said,
-}
 
 /// Where it is heard.
 pub(crate) type Ears = mpsc::UnboundedReceiver<Heard>;

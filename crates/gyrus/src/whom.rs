@@ -15,9 +15,7 @@ use gyrus_models::{
     connect,
 };
 
-use tokio::runtime::Runtime;
-
-use crate::{Gyrus, config::Config, discover, env, failure::Failure, keys::Keys, measured};
+use crate::{Gyrus, config::Config, failure::Failure, keys::Keys, measured};
 
 /// The pin that names the models as a person would, so that resuming finds them again.
 const MODEL_PIN: &str = "model";
@@ -94,33 +92,6 @@ impl Whom {
         }
     }
 
-    /// Whom the person named, or who can be reached without being named: a provider whose key is
-    /// set, a server on this machine. At a terminal, one is set up if there is none.
-    pub(crate) fn found(
-        runtime: &Runtime,
-        gyrus: &Gyrus,
-        config: &Config,
-        flags: &[String],
-    ) -> Result<Self, Failure> {
-        let mut found = Self::named(gyrus, config, flags)?;
-        if found.is_none()
-            && let Some(name) = runtime.block_on(discover::first(gyrus, config))?
-        {
-            found = Some(Self::parse([name.as_str()])?);
-        }
-        if found.is_none() && crate::commands::offer_setup(gyrus)? {
-            found = Self::named(gyrus, &gyrus.config()?, flags)?;
-        }
-        match found {
-            Some(found) => Ok(found),
-            None => Err(Failure::usage("there is no model to ask").hint(format!(
-                "`gyrus setup` finds or stores a key and proves it; or name one: --model \
-                 PROVIDER, --model http://HOST/v1#NAME, {}=…; `gyrus demo` needs none",
-                env::GYRUS_MODEL
-            ))),
-        }
-    }
-
     /// The names, as they can be given again.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
         self.names.iter().map(Name::to_string)
@@ -138,6 +109,14 @@ impl Whom {
                 .hint("name one: --model PROVIDER")
         })?;
         Self::parse(names.split(BETWEEN))
+    }
+
+    /// Whom to go on with: those that are named, else those of before.
+    pub(crate) fn again(given: &[String], pins: &Pins) -> Result<Self, Failure> {
+        match given {
+            [] => Self::pinned(pins),
+            given => Self::parse(given.iter().map(String::as_str)),
+        }
     }
 
     /// Makes them ready to be asked, and whoever is to take a second look at calls; pictures come

@@ -13,8 +13,8 @@ use crate::{
     exit::Code,
     failure::Failure,
     grants::{self, Standing},
-    own_child,
-    select::{self, short},
+    names::short,
+    own_child, select,
     show::{card, paint::Painter},
     terminal, time,
 };

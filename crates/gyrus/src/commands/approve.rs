@@ -7,17 +7,17 @@ use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{Card, log_name};
 
-use super::resume;
 use crate::{
     Gyrus,
-    approvals::{self, Answer, Became, Open, QuestionId, Reach},
+    approvals::{self, Answer, Became, Open, Reach},
+    before::Before,
     console::put,
     edit,
     exit::Code,
     failure::Failure,
-    own_child,
-    select::{self, short},
-    terminal, time,
+    names::QuestionId,
+    names::short,
+    own_child, select, terminal, time,
 };
 
 /// Say yes to what a run asks
@@ -117,7 +117,7 @@ pub(super) fn answer(
     }
     // A child goes on when the run that a person started does.
     let mut root = run;
-    while let Some(parent) = resume::settings(&store, root)?.started.parent {
+    while let Some(parent) = Before::read(&store, root)?.started.parent {
         root = parent.run;
     }
     let name = short(&root.to_string()).to_owned();

@@ -1,11 +1,6 @@
 //! `gyrus deny`
 
-use crate::{
-    Gyrus,
-    approvals::{Answer, QuestionId},
-    exit::Code,
-    failure::Failure,
-};
+use crate::{Gyrus, approvals::Answer, exit::Code, failure::Failure, names::QuestionId};
 use clap::Args;
 
 /// Say no to what a run asks

@@ -11,9 +11,10 @@ use gyrus_kernel::{
     snapshot::{Change, Difference},
 };
 
-use super::resume;
 use crate::{
-    Gyrus, browser,
+    Gyrus,
+    before::Before,
+    browser,
     console::put,
     drive::{self, Drive},
     exit::Code,
@@ -21,13 +22,14 @@ use crate::{
     flags::{ChangeFlags, OutputFlags},
     home::Home,
     mcp::{Around, Connected},
+    names::short,
     organs::{self, Ground},
-    own_child,
-    select::{self, short},
+    own_child, select,
     show::visible,
     stopped, terminal,
     trace_file::For,
     watching::ears,
+    whom::Whom,
 };
 
 /// Differences of a workspace that are listed.
@@ -64,8 +66,8 @@ impl Fork {
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;
-        let before = resume::settings(&store, run)?;
-        let model = resume::model(&self.changes.model, &before.pins)?;
+        let before = Before::read(&store, run)?;
+        let model = Whom::again(&self.changes.model, &before.pins)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());

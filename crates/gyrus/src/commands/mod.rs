@@ -20,7 +20,6 @@ mod trace;
 mod replay;
 mod record;
 mod models;
-mod setup;
 mod fork;
 mod undo;
 mod tools;
@@ -34,7 +33,7 @@ use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{Entry, log_name, summary};
 
-use crate::{Gyrus, exit::Code, failure::Failure, select::short};
+use crate::{Gyrus, exit::Code, failure::Failure, names::short, setup};
 
 macro_rules! commands {
     ($($name:ident($arguments:ty),)*) => {
@@ -88,9 +87,6 @@ commands! {
     Eval(eval::Eval),
     DemoSite(demo_site::DemoSite),
 }
-
-pub(crate) use resume::settings;
-pub(crate) use setup::offer as offer_setup;
 
 /// A message to a run that is over would never be read.
 fn must_not_be_over(store: &Store, run: RunId) -> Result<(), Failure> {

@@ -7,13 +7,7 @@ use std::{
 
 use clap::Args;
 
-use crate::{
-    Gyrus, drive,
-    exit::Code,
-    failure::Failure,
-    mcp, organs,
-    select::{self, short},
-};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, mcp, names::short, organs, select};
 
 /// Run a run again from its journal alone
 ///

@@ -1,12 +1,12 @@
 //! `gyrus resume`
 
 use clap::Args;
-use gyrus_contract::{OnAsk, RunId};
-use gyrus_journal::{Store, Take};
-use gyrus_kernel::{Entry, Pins, RunStarted, log_name};
+use gyrus_journal::Take;
 
 use crate::{
-    Gyrus, browser,
+    Gyrus,
+    before::Before,
+    browser,
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
@@ -44,8 +44,8 @@ impl Resume {
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;
-        let before = settings(&store, run)?;
-        let model = model(&self.changes.model, &before.pins)?;
+        let before = Before::read(&store, run)?;
+        let model = Whom::again(&self.changes.model, &before.pins)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
@@ -98,50 +98,5 @@ impl Resume {
         });
         runtime.shutdown_background();
         code
-    }
-}
-
-/// What holds for a run as it was left.
-pub(crate) struct Before {
-    pub(crate) started: RunStarted,
-    pub(crate) on_ask: OnAsk,
-    pub(crate) pins: Pins,
-}
-
-/// Reads what holds for a run.
-pub(crate) fn settings(store: &Store, run: RunId) -> Result<Before, Failure> {
-    let reader = store.reader(&log_name(run))?;
-    let first = reader
-        .entry(1)?
-        .map(|entry| gyrus_kernel::parse(&entry))
-        .transpose();
-    let started = match first {
-        Ok(Some(Entry::RunStarted(started))) => started,
-        Ok(_) => {
-            return Err(Failure::failed(format!(
-                "run {run} does not begin with a start"
-            )));
-        }
-        Err(error) => return Err(Failure::failed(error)),
-    };
-    let resumed = reader
-        .last("run.resumed")?
-        .map(|entry| gyrus_kernel::parse(&entry));
-    let settings = match resumed.transpose() {
-        Ok(Some(Entry::RunResumed(resumed))) => resumed.settings,
-        _ => started.settings.clone(),
-    };
-    Ok(Before {
-        started,
-        on_ask: settings.on_ask,
-        pins: Pins::clone(&settings.pins),
-    })
-}
-
-/// The model to go on with.
-pub(crate) fn model(given: &[String], pins: &Pins) -> Result<Whom, Failure> {
-    match given {
-        [] => Whom::pinned(pins),
-        given => Whom::parse(given.iter().map(String::as_str)),
     }
 }

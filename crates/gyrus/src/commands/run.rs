@@ -18,7 +18,7 @@ use crate::{
     mcp::{Around, Connected},
     new_run::{self, Wish},
     organs::{self, Ground},
-    stopped, terminal,
+    setup, stopped, terminal,
     trace_file::{For, TraceFile},
     watching::ears,
     whom::Whom,
@@ -78,7 +78,7 @@ impl Run {
         if self.context.clipboard {
             context.push(runtime.block_on(given::clipboard(&workspace))?);
         }
-        let whom = Whom::found(&runtime, gyrus, &config, &self.flags.model)?;
+        let whom = setup::whom(&runtime, gyrus, &config, &self.flags.model)?;
         // It may have been set up just now.
         let config = gyrus.config()?;
         let new = Wish {

@@ -5,12 +5,7 @@ use gyrus_contract::MessageBody;
 use gyrus_kernel::log_name;
 
 use crate::{
-    Gyrus, approvals,
-    console::put,
-    exit::Code,
-    failure::Failure,
-    own_child,
-    select::{self, short},
+    Gyrus, approvals, console::put, exit::Code, failure::Failure, names::short, own_child, select,
     terminal,
 };
 

@@ -11,14 +11,8 @@ use gyrus_kernel::{
 };
 
 use crate::{
-    Gyrus, approvals,
-    console::put,
-    drive,
-    exit::Code,
-    failure::Failure,
-    own_child,
-    select::{self, short},
-    stopped, terminal,
+    Gyrus, approvals, console::put, drive, exit::Code, failure::Failure, names::short, own_child,
+    select, stopped, terminal,
 };
 
 /// How long the process that holds the run may take to obey.

@@ -19,16 +19,16 @@ use tokio::{
     time::timeout,
 };
 
-use super::resume;
 use crate::{
     Gyrus,
+    before::Before,
     console::put,
     drive,
     exit::Code,
     failure::Failure,
     home::Home,
-    new_run, own_child,
-    select::{self, short},
+    names::short,
+    new_run, own_child, select,
     takeover::{self, Told, Wanted},
     terminal,
 };
@@ -72,7 +72,7 @@ impl Take {
 
 /// The run that a person started.
 fn root(store: &Store, mut run: RunId) -> Result<RunId, Failure> {
-    while let Some(parent) = resume::settings(store, run)?.started.parent {
+    while let Some(parent) = Before::read(store, run)?.started.parent {
         run = parent.run;
     }
     Ok(run)

@@ -14,17 +14,9 @@ use gyrus_kernel::{
 };
 use serde_json::json;
 
-use super::resume;
 use crate::{
-    Gyrus,
-    console::put,
-    env,
-    exit::Code,
-    failure::Failure,
-    own_child,
-    select::{self, short},
-    show::visible::visible,
-    terminal, time,
+    Gyrus, before::Before, console::put, env, exit::Code, failure::Failure, names::short,
+    own_child, select, show::visible::visible, terminal, time,
 };
 
 /// Take back what a run changed in its folder
@@ -169,7 +161,7 @@ fn must_be_free(store: &Store, run: RunId) -> Result<(), Failure> {
             ))
             .hint(format!("stop it first: gyrus stop {name}")));
         }
-        next = resume::settings(store, run)?
+        next = Before::read(store, run)?
             .started
             .parent
             .as_ref()

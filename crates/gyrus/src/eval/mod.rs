@@ -38,9 +38,9 @@ use crate::{
     drive,
     exit::Code,
     failure::Failure,
+    setup,
     show::{html, paint::Painter},
     time,
-    whom::Whom,
 };
 
 /// What is to be evaluated, and how.
@@ -77,7 +77,7 @@ pub(crate) fn evaluate(gyrus: &Gyrus, wish: &Wish) -> Result<Code, Failure> {
         return Err(Failure::usage(why));
     }
     let runtime = drive::runtime()?;
-    let whom = Whom::found(&runtime, gyrus, &gyrus.config()?, &wish.model)?;
+    let whom = setup::whom(&runtime, gyrus, &gyrus.config()?, &wish.model)?;
     let all = attempts(&suites, wish.repeat);
     let plan = Plan {
         suites: suites.iter().map(|suite| suite.name.clone()).collect(),

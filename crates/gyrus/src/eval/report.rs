@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::attempt::Attempt;
 use crate::{
     failure::Failure,
-    select::short,
+    names::short,
     show::{
         paint::{Paint, Painter},
         visible,

@@ -21,8 +21,7 @@ pub(crate) use self::{
     start::Around,
 };
 use crate::{
-    commands::settings, console::put, failure::Failure, keys::Keys, show::visible::visible,
-    whom::Ready,
+    before::Before, console::put, failure::Failure, keys::Keys, show::visible::visible, whom::Ready,
 };
 
 /// How long a new run waits for its servers.
@@ -224,7 +223,7 @@ pub(crate) fn recorded(store: &Store, run: RunId) -> Result<Vec<Arc<dyn Tool>>, 
 }
 
 fn pinned(store: &Store, run: RunId) -> Result<Vec<ToolSpec>, Failure> {
-    let started = settings(store, run)?.started;
+    let started = Before::read(store, run)?.started;
     let pinned = started.served_tools(&store.reader(&log_name(run))?);
     let pinned = pinned.map_err(|stop| Failure::failed(stop.to_string()))?;
     Ok(pinned.iter().map(|spec| ToolSpec::clone(spec)).collect())

@@ -30,10 +30,10 @@ use crate::{
     given,
     home::Home,
     mcp::{Around, Connected},
+    names::short,
     new_run::{self, Wish},
     organs::{self, Ground},
-    select::short,
-    stopped,
+    setup, stopped,
     watching::{Ears, ears},
     whom::Whom,
 };
@@ -174,7 +174,7 @@ impl Prompt<'_> {
         let Some(run) = self.last else {
             return Err(Failure::usage("there is no run to go on with yet").hint("type a goal"));
         };
-        let before = crate::commands::settings(&self.store, run)?;
+        let before = crate::before::Before::read(&self.store, run)?;
         let whom = self.whom()?;
         let (kernel, ears) = self.kernel(&whom, &before.started.agent, Some(run))?;
         let changes = Changes {
@@ -192,7 +192,7 @@ impl Prompt<'_> {
         if let Some(whom) = &self.whom {
             return Ok(whom.clone());
         }
-        let found = Whom::found(&self.runtime, self.gyrus, &self.config, &self.flags.model)?;
+        let found = setup::whom(&self.runtime, self.gyrus, &self.config, &self.flags.model)?;
         // It may have been set up just now.
         self.config = self.gyrus.config()?;
         self.whom = Some(found.clone());

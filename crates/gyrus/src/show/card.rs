@@ -6,7 +6,7 @@ use super::{
     paint::{Paint, Painter},
     visible,
 };
-use crate::approvals::QuestionId;
+use crate::names::QuestionId;
 
 /// Lines of details on one card. Who wants to see more looks at the run.
 const DETAIL_LINES: usize = 60;

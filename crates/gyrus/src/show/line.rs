@@ -12,7 +12,7 @@ use gyrus_loops::WENT_RIGHT;
 use serde_json::Value;
 
 use super::paint::Paint;
-use crate::{select::short, time::span};
+use crate::{names::short, time::span};
 
 /// Whether a line is worth a look while a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,17 @@ use super::{
     line::{Line, Weight},
     paint::Paint,
 };
-use crate::watching::Heard;
+
+/// What a model says while it says it.
+#[derive(Debug, Clone)]
+pub(crate) struct Heard {
+    /// The run that asked.
+    pub(crate) run: RunId,
+    /// What for.
+    pub(crate) purpose: Purpose,
+    /// What is said.
+    pub(crate) said: Said,
+}
 
 /// Lines of thinking that are shown of one reply.
 const THINKING_LINES: usize = 12;

@@ -10,13 +10,7 @@ use serde_json::{Value, json};
 use crate::screen::{Act, presses};
 
 /// Functions that the screen has no word for.
-const EXCLUDED: [&str; 5] = [
-    "mouse_down",
-    "mouse_up",
-    "key_down",
-    "key_up",
-    "go_forward",
-];
+const EXCLUDED: [&str; 5] = ["mouse_down", "mouse_up", "key_down", "key_up", "go_forward"];
 
 /// The tool as it is offered.
 pub(super) fn tool() -> Value {

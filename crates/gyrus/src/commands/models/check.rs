@@ -11,12 +11,12 @@ use crate::{
     exit::Code,
     failure::Failure,
     keys::Keys,
-    measured,
+    measured, setup,
     show::{
         paint::{Paint, Painter},
         visible,
     },
-    whom::{self, Whom},
+    whom::{self},
 };
 
 /// How far `--context` looks.
@@ -43,7 +43,7 @@ impl Check {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let config = gyrus.config()?;
         let runtime = drive::runtime()?;
-        let whom = Whom::found(&runtime, gyrus, &config, &self.names)?;
+        let whom = setup::whom(&runtime, gyrus, &config, &self.names)?;
         let config = gyrus.config()?;
         let code = runtime.block_on(async {
             let catalogue = whom::catalogue(gyrus)?;

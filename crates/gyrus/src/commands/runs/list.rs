@@ -10,7 +10,8 @@ use crate::{
     Gyrus,
     exit::Code,
     failure::Failure,
-    select::{self, short},
+    names::short,
+    select,
     show::{
         paint::{Paint, Painter},
         trace::goal,

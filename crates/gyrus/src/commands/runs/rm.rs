@@ -4,14 +4,7 @@ use clap::Args;
 use gyrus_kernel::{log_name, undo};
 
 use super::family;
-use crate::{
-    Gyrus,
-    console::put,
-    exit::Code,
-    failure::Failure,
-    own_child,
-    select::{self, short},
-};
+use crate::{Gyrus, console::put, exit::Code, failure::Failure, names::short, own_child, select};
 
 /// Remove runs for good, with the runs that they started
 ///

@@ -8,10 +8,11 @@ use gyrus_kernel::{Entry, log_name};
 use super::Standing;
 use crate::{
     Gyrus, approvals,
-    commands::resume,
+    before::Before,
     exit::Code,
     failure::Failure,
-    select::{self, short},
+    names::short,
+    select,
     show::{trace::goal, visible},
     time,
 };
@@ -29,7 +30,7 @@ impl Show {
         let run = select::find(&store, &self.run)?;
         let name = log_name(run);
         let reader = store.reader(&name)?;
-        let before = resume::settings(&store, run)?;
+        let before = Before::read(&store, run)?;
         let started = &before.started;
         let mut steps = 0;
         let mut spent = Default::default();

@@ -5,12 +5,7 @@ use std::io::{Write, stdout};
 use clap::Args;
 use gyrus_kernel::log_name;
 
-use crate::{
-    Gyrus,
-    exit::Code,
-    failure::Failure,
-    select::{self, short},
-};
+use crate::{Gyrus, exit::Code, failure::Failure, names::short, select};
 
 /// Check the chain of runs from their first entry to their last
 ///

@@ -11,11 +11,7 @@ use super::{
     actor::{self, Actor},
     report::Report,
 };
-use crate::{
-    failure::Failure,
-    organs,
-    select::{self, short},
-};
+use crate::{failure::Failure, names::short, organs, select};
 
 /// The files that the task is about.
 const FILES: [(&str, &str); 2] = [

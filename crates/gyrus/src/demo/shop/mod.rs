@@ -18,7 +18,7 @@ use super::{
     person,
     report::Report,
 };
-use crate::{failure::Failure, organs, select::short, show::html, terminal, time};
+use crate::{failure::Failure, names::short, organs, show::html, terminal, time};
 
 /// What is ordered if nobody names anything.
 const DEFAULT: &str = "Brass desk lamp";

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     eval::{Attempt, Report},
     failure::Failure,
-    select::short,
+    names::short,
     time,
 };
 

@@ -11,7 +11,7 @@ use super::{
     survey::{Fork, Standing, Survey},
     words::{Kind, Words, brief, briefs, counted, grouped},
 };
-use crate::{select::short, time};
+use crate::{names::short, time};
 
 /// Characters of a goal that stands as a title; a longer one stands below it as text.
 const TITLE: usize = 160;

@@ -12,7 +12,7 @@ use super::{
     timeline::Context,
     words::{Kind, counted, grouped},
 };
-use crate::select::short;
+use crate::names::short;
 
 /// Something that happened, with its mark, its name and its time.
 pub(super) fn item(item: &Item, context: &Context<'_>, rest: &str) -> Markup {

@@ -46,7 +46,7 @@ use self::{
     timeline::Context,
     words::{brief, counted},
 };
-use crate::{failure::Failure, select::short};
+use crate::{failure::Failure, names::short};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");

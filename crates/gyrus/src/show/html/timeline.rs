@@ -11,7 +11,7 @@ use super::{
     step::{Call, Fate, Outcome, Raw, Step, What},
     words::{Kind, grouped},
 };
-use crate::select::short;
+use crate::names::short;
 
 /// Characters of a step's one line.
 const GIST: usize = 140;

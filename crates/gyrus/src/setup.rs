@@ -1,4 +1,4 @@
-//! `gyrus setup`
+//! Setting a model up: `gyrus setup`, and the offer of it where somebody needs a model and has none.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -12,20 +12,22 @@ use clap::{ArgGroup, Args};
 use gyrus_kernel::keeper::{self, Level};
 use gyrus_models::{Blobs, Catalogue, Effort, Finding, NoBlobs, check};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use tokio::runtime::Runtime;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, value};
 
 use crate::{
     Gyrus, browser,
     config::Config,
     console::put,
-    discover, drive,
+    discover, drive, env,
     exit::Code,
     failure::Failure,
     home::Home,
     keys::{Keys, Source},
     own_child,
     show::paint::{Paint, Painter},
-    terminal, whom,
+    terminal,
+    whom::{self, Whom},
 };
 
 /// Find or store a key, and prove that everything works
@@ -52,8 +54,34 @@ pub(crate) struct Setup {
     key_stdin: bool,
 }
 
+/// Whom the person named, or who can be reached without being named: a provider whose key is set, a
+/// server on this machine. At a terminal, one is set up if there is none.
+pub(crate) fn whom(
+    runtime: &Runtime,
+    gyrus: &Gyrus,
+    config: &Config,
+    flags: &[String],
+) -> Result<Whom, Failure> {
+    let mut found = Whom::named(gyrus, config, flags)?;
+    if found.is_none()
+        && let Some(name) = runtime.block_on(discover::first(gyrus, config))?
+    {
+        found = Some(Whom::parse([name.as_str()])?);
+    }
+    if found.is_none() && offer(gyrus)? {
+        found = Whom::named(gyrus, &gyrus.config()?, flags)?;
+    }
+    found.ok_or_else(|| {
+        Failure::usage("there is no model to ask").hint(format!(
+            "`gyrus setup` finds or stores a key and proves it; or name one: --model PROVIDER, \
+             --model http://HOST/v1#NAME, {}=…; `gyrus demo` needs none",
+            env::GYRUS_MODEL
+        ))
+    })
+}
+
 /// Offers to set a model up, to whoever sits at a terminal and has none. `true`: it was done.
-pub(crate) fn offer(gyrus: &Gyrus) -> Result<bool, Failure> {
+fn offer(gyrus: &Gyrus) -> Result<bool, Failure> {
     if !terminal::can_ask() {
         return Ok(false);
     }

@@ -1,0 +1,42 @@
+//! What a person calls runs and questions.
+
+use std::{fmt, str::FromStr};
+
+use gyrus_contract::EffectId;
+
+/// A run's name for people: the end of its id. The start of an id is the time, which runs of the
+/// same minute share.
+pub(crate) fn short(run: &str) -> &str {
+    run.get(run.len().saturating_sub(8)..).unwrap_or(run)
+}
+
+/// How a person names a question: `2.3`, and `2.3-2` when it was asked for the second time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct QuestionId {
+    /// The effect that asks.
+    pub(crate) effect: EffectId,
+    /// 1 for the first time.
+    pub(crate) asking: u32,
+}
+
+impl fmt::Display for QuestionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.asking {
+            1 => self.effect.fmt(f),
+            asking => write!(f, "{}-{asking}", self.effect),
+        }
+    }
+}
+
+impl FromStr for QuestionId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` names no question; the card does, like 2.3 or 2.3-2");
+        let (effect, asking) = text.split_once('-').unwrap_or((text, "1"));
+        Ok(Self {
+            effect: effect.parse().map_err(|_| wrong())?,
+            asking: asking.parse().map_err(|_| wrong())?,
+        })
+    }
+}
