@@ -151,7 +151,7 @@ async fn what_a_crash_interrupted_stops_the_plan() {
 }
 
 fn reviewed() -> Scenario {
-    let mut scenario = scenario([working()], json!({"plan_review": true}));
+    let mut scenario = scenario([working()], json!({"reviews": ["plan"]}));
     scenario.new.on_ask = OnAsk::Park;
     scenario.questions_last = Duration::from_secs(48 * 60 * 60);
     scenario
