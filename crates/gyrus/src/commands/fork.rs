@@ -97,6 +97,7 @@ impl Fork {
                 workspace,
                 sandbox: self.changes.approvals.sandbox(),
                 agent: &before.started.agent,
+                cognitive_loop: &before.started.cognitive_loop,
                 screen: screen.as_ref(),
                 served: &served,
             };

@@ -11,7 +11,7 @@ use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
-    mcp, organs,
+    organs,
     select::{self, short},
 };
 
@@ -30,8 +30,7 @@ impl Replay {
         let home = gyrus.home()?;
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;
-        let served = mcp::recorded(&store, run)?;
-        let kernel = organs::silent_kernel(&home, store, &served)?;
+        let kernel = organs::silent_kernel(&home, store, run)?;
         let began = Instant::now();
         let runtime = drive::runtime()?;
         let replayed = runtime.block_on(kernel.replay(run))?;

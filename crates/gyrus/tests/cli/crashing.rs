@@ -103,6 +103,32 @@ fn the_engineer_survives_a_kill_after_every_entry() {
     matrix_with(&judge, ENGINEERING);
 }
 
+/// A changeset; the verify command is cut off in the middle of it as well.
+const CHANGING: &str = r#"
+[[reply]]
+purpose = "plan"
+text = "What is there?"
+calls = [{ tool = "list", arguments = { path = "." } }]
+[[reply]]
+purpose = "plan"
+text = "One file."
+calls = [{ tool = "propose_changeset", arguments = { summary = "It says hello.", changes = [{ path = "out.txt", reason = "asked for", content = "hello\n" }, { path = "deep/er/in.txt", reason = "too", content = "hello\n" }] } }]
+[[reply]]
+purpose = "plan"
+text = "Again, if that was cut off."
+calls = [{ tool = "propose_changeset", arguments = { summary = "It says hello.", changes = [{ path = "out.txt", reason = "asked for", content = "hello\n" }, { path = "deep/er/in.txt", reason = "too", content = "hello\n" }] } }]
+[[reply]]
+purpose = "reflect"
+text = '{"worked": "One file was enough.", "did_not": ""}'
+"#;
+
+#[test]
+fn a_changeset_survives_a_kill_after_every_entry() {
+    let loops = ["--loop", "changeset", "--review", "none"];
+    let verify = ["--verify", "test -s out.txt && test -s deep/er/in.txt"];
+    matrix_with(&[&loops[..], &verify].concat(), CHANGING);
+}
+
 fn matrix(cognitive_loop: &str, script: &str) {
     matrix_with(&["--loop", cognitive_loop], script);
 }
@@ -135,6 +161,13 @@ fn matrix_with(with: &[&str], script: &str) {
             "{context}"
         );
         check_effects(&after, &context);
+        if cognitive_loop == "changeset" {
+            for name in ["out.txt", "deep/er/in.txt"] {
+                assert_eq!(world.file(name), "hello\n", "{context}: {name}");
+            }
+            let left = std::fs::read_dir(world.work()).unwrap().count();
+            assert_eq!(left, 2, "{context}: something else lies in the folder");
+        }
         if acts {
             assert_eq!(world.file("out.txt"), "hello\n", "{context}");
             let cut_off = settled(&after).values().any(|s| *s == Settled::Interrupted);

@@ -30,6 +30,7 @@ mod models;
 mod verifying;
 mod wrong;
 mod browsing;
+mod changing;
 mod attaching;
 mod evaluating;
 mod taking_over;

@@ -257,24 +257,26 @@ fn the_loop_is_chosen_by_rules_that_say_why() {
         &["--loop", "react"],
     );
     assert!(!named.err.contains("thinks as"), "{}", named.err);
-    for flags in [["--review", "plan"], ["--on-failure", "stop"]] {
+    for (flags, flag) in [
+        (["--review", "plan"], "--review plan"),
+        (["--on-failure", "stop"], "--on-failure"),
+    ] {
         let world = planned(&[step("1", "list", json!({"path": "."}), &[])]);
-        let why = format!("thinks as `plan`, because {} asks for a plan", flags[0]);
+        let why = format!("thinks as `plan`, because {flag} asks for a plan");
         auto(&world, &[&flags[..], &["--on-ask", "park"]].concat()).says(&why);
         auto(&world, &[&flags[..], &["--loop", "react"]].concat())
             .exits(2)
             .says(&format!(
-                "{} needs a plan, and the loop `react` makes none",
-                flags[0]
+                "{flag} needs a plan, and the loop `react` makes none"
             ));
         auto(
             &world,
             &[&flags[..], &["--url", "https://example.com"]].concat(),
         )
         .exits(2)
-        .says("--loop plan or --loop reactive");
+        .says("--loop reactive and --loop plan");
     }
-    auto(&world, &["--review", "proposal"]).exits(2);
+    auto(&world, &["--review", "everything"]).exits(2);
     auto(&world, &["--loop", "plna"])
         .exits(2)
         .says("did you mean `plan`?");

@@ -157,7 +157,7 @@ fn reviewed() -> Scenario {
     scenario
 }
 
-fn yes(bench: &Bench) -> MessageBody {
+pub(crate) fn yes(bench: &Bench) -> MessageBody {
     let recording = bench.recording();
     let asked = recording.entries().rev().find_map(|entry| match entry {
         Entry::ApprovalAsked(asked) => Some(asked.clone()),
@@ -172,7 +172,7 @@ fn yes(bench: &Bench) -> MessageBody {
     }
 }
 
-fn cut(whole: &Recording, entries: usize) -> Recording {
+pub(crate) fn cut(whole: &Recording, entries: usize) -> Recording {
     whole.cut(Cut {
         entries,
         of_child: None,
@@ -219,7 +219,7 @@ async fn crashed_everywhere_around_the_persons_yes() {
 }
 
 /// A parked run as it is found so much later: the wall clock went on, the journal did not.
-fn later(bench: &Bench, hours: i64) -> Bench {
+pub(crate) fn later(bench: &Bench, hours: i64) -> Bench {
     let mut recording = bench.recording();
     for line in &mut recording.lines {
         if let Entry::ApprovalAsked(asked) = &mut line.entry {

@@ -1,0 +1,694 @@
+//! Many files at once: real files, real commands, a person's word on them, a scripted model.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use gyrus_contract::Strength;
+use gyrus_kernel::{Ending, Entry, log_name};
+use serde_json::{Value, json};
+
+use crate::support::{Said, World};
+
+const GOAL: &str = "call Point Vertex everywhere";
+
+/// What the model says when it is over.
+const LEARNED: &str = "[[reply]]\npurpose = \"reflect\"\n\
+                       text = '{\"worked\": \"Every shape names its corner type once.\", \
+                       \"did_not\": \"The shape module was missed at first.\"}'\n";
+
+const PARKED: [&str; 2] = ["--on-ask", "park"];
+
+/// Modules of the crate beside its root.
+const SHAPES: usize = 12;
+
+fn turn(tool: &str, arguments: &Value, keys: &str) -> String {
+    format!(
+        "[[reply]]\npurpose = \"plan\"\ntext = \"Now {tool}.\"\n{keys}\n\
+         calls = [{{ tool = \"{tool}\", arguments = '''{arguments}''' }}]\n"
+    )
+}
+
+fn propose(changes: &[Value], keys: &str) -> String {
+    let arguments = json!({"summary": "Point is called Vertex.", "changes": changes});
+    turn("propose_changeset", &arguments, keys)
+}
+
+fn edit(path: &str, old: &str, new: &str) -> Value {
+    let edits = json!([{"old": old, "new": new}]);
+    json!({"path": path, "reason": format!("{path} names it"), "edits": edits})
+}
+
+fn shape(number: usize) -> String {
+    format!("src/shape_{number}.rs")
+}
+
+/// The whole change: the type, and every shape but those left out.
+fn renames(leaves_out: &[usize]) -> Vec<Value> {
+    let shapes = (0..SHAPES).filter(|number| !leaves_out.contains(number));
+    let shapes = shapes.map(|number| edit(&shape(number), "Point {", "Vertex {"));
+    let mut changes = vec![edit("src/lib.rs", "struct Point", "struct Vertex")];
+    changes.extend(shapes.map(|mut change| {
+        let uses = json!({"old": "crate::Point;", "new": "crate::Vertex;"});
+        change["edits"].as_array_mut().unwrap().push(uses);
+        change
+    }));
+    changes
+}
+
+/// A crate of real modules, in which one type is named everywhere.
+fn a_crate(work: &Path) {
+    let write = |name: &str, text: &str| {
+        let path = work.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let modules = (0..SHAPES).map(|number| format!("pub mod shape_{number};\n"));
+    let modules: String = modules.collect();
+    let point = "\n#[derive(Debug)]\npub struct Point {\n    pub x: f64,\n}\n";
+    write("src/lib.rs", &format!("{modules}{point}"));
+    for number in 0..SHAPES {
+        let body = format!(
+            "//! A shape with a corner.\n\nuse crate::Point;\n\n/// Its corner.\npub fn corner() \
+             -> f64 {{\n    let first = Point {{ x: {number}.0 }};\n    first.x\n}}\n"
+        );
+        write(&shape(number), &body);
+    }
+    write("AGENTS.md", "Names are English. Never touch `vendored/`.\n");
+    write("notes/lunch.txt", "soup on Mondays\n");
+}
+
+/// A world with that crate.
+fn world(script: &[String]) -> World {
+    let world = World::new(&format!("{}{LEARNED}", script.concat()));
+    a_crate(&world.work());
+    world
+}
+
+/// A command that says whether the crate compiles, and leaves nothing behind.
+const COMPILES: &str = "rustc --edition 2021 --crate-type lib --emit metadata \
+                        -o \"${TMPDIR:-/tmp}/checked.rmeta\" src/lib.rs";
+
+fn run(world: &World, more: &[&str]) -> Said {
+    let arguments = [
+        "run",
+        GOAL,
+        "--loop",
+        "changeset",
+        "--approve",
+        "auto",
+        "--workdir",
+        ".",
+    ];
+    with_compiler(world, &[&arguments[..], more].concat())
+}
+
+fn resume(world: &World) -> Said {
+    with_compiler(world, &["resume", "last", "--on-ask", "park"])
+}
+
+fn with_compiler(world: &World, arguments: &[&str]) -> Said {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let tools = Path::new(&cargo).parent().unwrap_or(Path::new("/usr/bin"));
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let mut command = world.command(arguments);
+    crate::support::said(command.env("PATH", path).output().unwrap())
+}
+
+/// Every entry of the last run.
+fn entries(world: &World) -> Vec<Entry> {
+    let run = *world.runs().last().unwrap();
+    let reader = world.store().reader(&log_name(run)).unwrap();
+    let entries = reader.entries(1).unwrap();
+    entries
+        .map(|entry| gyrus_kernel::parse(&entry.unwrap()).unwrap())
+        .collect()
+}
+
+fn facts(world: &World, wanted: &str) -> Vec<Value> {
+    let noted = entries(world).into_iter().filter_map(|entry| match entry {
+        Entry::Noted { kind, fact, .. } if kind == wanted => Some(fact.fact),
+        _ => None,
+    });
+    noted.collect()
+}
+
+/// The events that the run went through, with who decided; it is back where it began.
+fn events(world: &World) -> Vec<String> {
+    let steps = facts(world, "changeset.state");
+    let mut at = json!("IDLE");
+    for step in &steps {
+        assert_eq!(step["from"], at, "{steps:#?}");
+        at = step["to"].clone();
+    }
+    let over = entries(world)
+        .iter()
+        .any(|entry| matches!(entry, Entry::RunEnded(_)));
+    assert!(!over || at == "IDLE", "it ended in {at}");
+    let word = |step: &Value| {
+        let event = step["event"].as_str().unwrap().to_owned();
+        match step["by"].as_str() {
+            Some(by) => format!("{event} ({by})"),
+            None => event,
+        }
+    };
+    steps.iter().map(word).collect()
+}
+
+fn ending(world: &World) -> Ending {
+    let ended = entries(world).into_iter().find_map(|entry| match entry {
+        Entry::RunEnded(ended) => Some(ended.ending),
+        _ => None,
+    });
+    ended.expect("the run ended")
+}
+
+/// The text of the open card.
+fn asked(world: &World) -> String {
+    let asked = entries(world)
+        .into_iter()
+        .rev()
+        .find_map(|entry| match entry {
+            Entry::ApprovalAsked(asked) => asked.card.edit,
+            _ => None,
+        });
+    asked.expect("it asks")
+}
+
+/// Every file below a folder, by name.
+fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(next).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            match path.is_dir() {
+                true => open.push(path),
+                false => {
+                    let name = path.strip_prefix(folder).unwrap().display().to_string();
+                    found.insert(name, fs::read(path).unwrap());
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Approves the open card with another text.
+fn approve_as(world: &World, text: &str) {
+    let edited = world.path("edited.txt");
+    fs::write(&edited, text).unwrap();
+    let file = edited.to_str().unwrap();
+    world.gyrus(&["approve", "last", "--edited", file]).exits(0);
+}
+
+fn replays(world: &World) {
+    let replayed = world.gyrus(&["replay", "last"]).exits(0).out;
+    assert!(replayed.contains("0 differences"), "{replayed}");
+}
+
+/// The parts of a diff, one a file.
+fn by_file(diff: &str) -> Vec<String> {
+    let parts = diff.split("\ndiff ").skip(1);
+    parts.map(|part| format!("diff {part}\n")).collect()
+}
+
+const UNASKED: [&str; 6] = [
+    "start",
+    "context:ready",
+    "user:approve:context (configuration)",
+    "proposal:ready",
+    "user:approve:proposal (configuration)",
+    "applied",
+];
+
+#[test]
+fn a_refactoring_of_many_files_is_applied_verified_and_undone() {
+    let look = turn("search", &json!({"pattern": "Point", "path": "src"}), "");
+    let world = world(&[look, propose(&renames(&[]), "")]);
+    let before = tree(&world.work());
+    let arguments = [
+        "--review",
+        "none",
+        "--verify",
+        COMPILES,
+        "--require",
+        "checked",
+    ];
+    let said = run(&world, &arguments).exits(0);
+    assert!(
+        said.out.starts_with("Point is called Vertex."),
+        "{}",
+        said.out
+    );
+    assert_eq!(events(&world), UNASKED);
+    for number in 0..SHAPES {
+        let text = world.file(&shape(number));
+        assert!(
+            text.contains("Vertex {") && !text.contains("Point"),
+            "{text}"
+        );
+    }
+    let Ending::Reached { strength, claim } = ending(&world) else {
+        panic!("{:?}", ending(&world));
+    };
+    assert_eq!(strength, Strength::Checked);
+    assert!(claim.evidence[1].what.contains("rustc"), "{claim:?}");
+    replays(&world);
+    world.gyrus(&["undo", "last"]).exits(0);
+    assert_eq!(tree(&world.work()), before);
+}
+
+#[test]
+fn the_cards_show_what_is_read_and_what_is_changed() {
+    let changes = [
+        edit("src/lib.rs", "struct Point", "struct Vertex"),
+        json!({"path": "notes/lunch.txt", "reason": "nobody reads it", "delete": true}),
+        json!({"path": "NEWS.md", "reason": "people ask", "content": "Vertex\n"}),
+    ];
+    let world = world(&[propose(&changes, "")]);
+    let said = run(&world, &PARKED).exits(5).err;
+    let has = |said: &str, words: &str| assert!(said.contains(words), "`{words}`: {said}");
+    has(&said, "The agent wants to plan a changeset with ");
+    has(&said, "┃ AGENTS.md: 44 bytes, about 11 tokens, guideline");
+    has(&said, "as it was found, which nobody has checked:");
+    assert!(
+        asked(&world).starts_with("AGENTS.md  # 44 bytes"),
+        "{}",
+        asked(&world)
+    );
+    world.gyrus(&["approve", "last"]).exits(0);
+    let said = resume(&world).exits(5).err;
+    has(&said, "The agent wants to change 3 files: 1 new, 1 deleted");
+    has(&said, "in the model's own words, which nobody has checked:");
+    has(&said, "┃ -pub struct Point {\n");
+    has(&said, "┃ +pub struct Vertex {\n");
+    has(&said, "┃ # nobody reads it\n");
+    has(&said, "┃ deleted\n");
+    let listed = world.gyrus(&["approvals"]).exits(0).out;
+    has(&listed, "┃ +pub struct Vertex {\n");
+    world.gyrus(&["approve", "last"]).exits(0);
+    resume(&world).exits(0);
+    assert_eq!(
+        events(&world),
+        [
+            "start",
+            "context:ready",
+            "user:approve:context (tester)",
+            "proposal:ready",
+            "user:approve:proposal (tester)",
+            "applied"
+        ]
+    );
+    assert_eq!(world.file("NEWS.md"), "Vertex\n");
+    assert!(!world.work().join("notes").exists());
+    replays(&world);
+}
+
+#[test]
+fn a_person_takes_a_file_out_of_the_changeset() {
+    let world = world(&[propose(&renames(&[]), "")]);
+    run(&world, &[&PARKED[..], &["--review", "proposal"]].concat()).exits(5);
+    let before = tree(&world.work());
+    let whole = asked(&world);
+    let files = by_file(&whole);
+    assert_eq!(files.len(), 1 + SHAPES);
+    // One file goes, and of another the first of its two hunks or lines.
+    let left = whole.replace(files[3].trim_end_matches('\n'), "");
+    let left = left.replacen(
+        "+    let first = Vertex {",
+        "+    let the_first = Vertex {",
+        1,
+    );
+    let left = left.replacen("     first.x\n", "-    first.x\n+    the_first.x\n", 1);
+    approve_as(&world, &left);
+    resume(&world).exits(0);
+    let after = tree(&world.work());
+    let same = after.iter().filter(|(name, text)| before[*name] == **text);
+    let same: Vec<_> = same.map(|(name, _)| name.as_str()).collect();
+    let taken_out = files[3].split(' ').nth(1).unwrap();
+    assert_eq!(same, ["AGENTS.md", "notes/lunch.txt", taken_out]);
+    let changed = (0..SHAPES).map(|number| world.file(&shape(number)));
+    assert_eq!(
+        changed.filter(|text| text.contains("the_first.x")).count(),
+        1
+    );
+    replays(&world);
+}
+
+#[test]
+fn an_edit_that_does_not_fit_comes_back() {
+    let world = world(&[propose(&renames(&[]), "")]);
+    run(&world, &[&PARKED[..], &["--review", "proposal"]].concat()).exits(5);
+    let before = tree(&world.work());
+    for (edited, wrong) in [
+        (
+            "see above\n".to_owned(),
+            "line 1 (`see above`) stands before the first file",
+        ),
+        ("# nothing of it\n".to_owned(), "nothing is left to change"),
+        (
+            asked(&world).replacen("-pub struct Point", "-pub struct Pint", 1),
+            "src/lib.rs",
+        ),
+    ] {
+        approve_as(&world, &edited);
+        resume(&world)
+            .exits(5)
+            .says("your edit was not taken: ")
+            .says(wrong);
+        // What they wrote is there to go on with.
+        assert_eq!(asked(&world).trim(), edited.trim());
+        assert_eq!(tree(&world.work()), before);
+    }
+    world.gyrus(&["deny", "last"]).exits(0);
+    resume(&world)
+        .exits(1)
+        .says("a person rejected the proposal");
+    assert_eq!(events(&world).last().unwrap(), "abort");
+    assert_eq!(
+        facts(&world, "changeset.reflection")[0]["outcome"],
+        "rejected"
+    );
+    assert_eq!(tree(&world.work()), before);
+    replays(&world);
+}
+
+/// Between the proposal and the yes the person changes a file themselves.
+#[test]
+fn a_file_that_changed_meanwhile_is_a_conflict() {
+    let again = propose(
+        &renames(&[]),
+        r"find = { conflict = '(changed meanwhile)', now = '(// by hand)' }",
+    );
+    let world = world(&[propose(&renames(&[]), ""), again]);
+    run(&world, &[&PARKED[..], &["--review", "proposal"]].concat()).exits(5);
+    let by_hand = format!("{}// by hand\n", world.file(&shape(7)));
+    fs::write(world.work().join(shape(7)), &by_hand).unwrap();
+    let before = tree(&world.work());
+    world.gyrus(&["approve", "last"]).exits(0);
+    resume(&world).exits(5).says("was changed meanwhile");
+    assert_eq!(tree(&world.work()), before, "something was applied");
+    assert_eq!(
+        events(&world)[5..],
+        [
+            "failed",
+            "start",
+            "context:ready",
+            "user:approve:context (approved before)",
+            "proposal:ready"
+        ]
+    );
+    world.gyrus(&["approve", "last"]).exits(0);
+    resume(&world).exits(0);
+    assert!(
+        world.file(&shape(7)).contains("Vertex {") && world.file(&shape(7)).contains("by hand")
+    );
+    let learned = &facts(&world, "changeset.reflection")[0];
+    assert_eq!(learned["outcome"], "applied");
+    assert_eq!(learned["goal"], GOAL);
+    replays(&world);
+}
+
+#[test]
+fn what_does_not_compile_is_taken_back_and_mended() {
+    let mended = propose(
+        &renames(&[]),
+        r"find = { why = '(E0432|unresolved import)' }",
+    );
+    let world = world(&[propose(&renames(&[4]), ""), mended]);
+    let before = tree(&world.work());
+    // The command leaves word of what it saw, outside of the tree that is compared.
+    let said = run(&world, &["--review", "none", "--verify", COMPILES]).exits(0);
+    assert!(
+        said.err.contains("the verify command failed"),
+        "{}",
+        said.err
+    );
+    assert_eq!(events(&world)[5], "failed");
+    let steps = facts(&world, "changeset.state");
+    let why = steps[5]["last_error"].as_str().unwrap();
+    assert!(why.contains("all files are as they were before"), "{why}");
+    assert!(world.file(&shape(4)).contains("Vertex {"));
+    replays(&world);
+    world.gyrus(&["undo", "last"]).exits(0);
+    assert_eq!(tree(&world.work()), before);
+}
+
+#[test]
+fn after_three_retries_it_fails_with_the_last_reason_and_the_tree_as_before() {
+    let again = || propose(&renames(&[]), "");
+    let world = world(&[again(), again(), again(), again()]);
+    let before = tree(&world.work());
+    let said = run(
+        &world,
+        &[
+            "--review",
+            "none",
+            "--verify",
+            "echo 'not on Mondays'; false",
+        ],
+    );
+    said.exits(1)
+        .says("4 changesets could not be applied")
+        .says("not on Mondays");
+    assert_eq!(tree(&world.work()), before);
+    assert_eq!(
+        events(&world)
+            .iter()
+            .filter(|event| *event == "failed")
+            .count(),
+        4
+    );
+    assert_eq!(
+        facts(&world, "changeset.reflection")[0]["outcome"],
+        "failed"
+    );
+    replays(&world);
+}
+
+#[test]
+fn a_no_with_words_goes_to_the_model() {
+    let first = [edit("src/lib.rs", "struct Point", "struct Corner")];
+    let second = propose(&renames(&[]), "find = { words = '(Vertex, not Corner)' }");
+    let world = world(&[
+        propose(&first, "find = { words = '(lunch matters)' }"),
+        second,
+    ]);
+    run(&world, &PARKED).exits(5);
+    world
+        .gyrus(&["deny", "last", "--reason", "lunch matters: soup"])
+        .exits(0);
+    resume(&world).exits(5);
+    assert!(
+        asked(&world).contains("notes/lunch.txt"),
+        "{}",
+        asked(&world)
+    );
+    world.gyrus(&["approve", "last"]).exits(0);
+    resume(&world).exits(5);
+    let words = ["deny", "last", "--reason", "Vertex, not Corner"];
+    world.gyrus(&words).exits(0);
+    resume(&world).exits(5);
+    world.gyrus(&["approve", "last"]).exits(0);
+    resume(&world).exits(0);
+    assert_eq!(
+        events(&world),
+        [
+            "start",
+            "context:ready",
+            "user:reject:context (tester)",
+            "context:ready",
+            "user:approve:context (tester)",
+            "proposal:ready",
+            "user:reject:proposal (tester)",
+            "proposal:ready",
+            "user:approve:proposal (tester)",
+            "applied"
+        ]
+    );
+    replays(&world);
+}
+
+/// The list of files is a text; what cannot be read comes back.
+#[test]
+fn a_person_adds_and_drops_files() {
+    let proposal = propose(
+        &renames(&[]),
+        r"find = { lunch = '(soup on Mondays)', guide = '(a guideline of this project, which the person approved)' }",
+    );
+    let world = world(&[proposal]);
+    run(&world, &PARKED).exits(5);
+    approve_as(&world, "AGENTS.md\nnotes/dinner.txt\n");
+    resume(&world)
+        .exits(5)
+        .says("your edit was not taken: `notes/dinner.txt` cannot be read");
+    approve_as(&world, "AGENTS.md  # yes\n# src/lib.rs\nnotes/lunch.txt\n");
+    resume(&world).exits(5);
+    let context = &facts(&world, "changeset.context")[0];
+    let paths: Vec<_> = context["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| &file["path"])
+        .collect();
+    assert_eq!(paths, ["AGENTS.md", "notes/lunch.txt"]);
+    world.gyrus(&["deny", "last"]).exits(0);
+    resume(&world).exits(1);
+    replays(&world);
+}
+
+#[test]
+fn guidelines_are_read_and_nothing_is_changed_while_planning() {
+    let write = json!({"path": "early", "content": "x"});
+    let shell = json!({"command": "touch early"});
+    let apply = json!({"changes": [{"path": "early", "content": "x"}]});
+    let refused = |name: &str| format!("when = '`{name}` cannot be used in this phase'");
+    let world = world(&[
+        turn(
+            "write",
+            &write,
+            r"find = { guide = '(a guideline of this project\. [\s\S]*Never touch `vendored/`)' }",
+        ),
+        turn("shell", &shell, &refused("write")),
+        turn("apply_changeset", &apply, &refused("shell")),
+        propose(&renames(&[]), &refused("apply_changeset")),
+    ]);
+    run(&world, &["--review", "none"]).exits(0);
+    assert!(!world.work().join("early").exists());
+}
+
+#[test]
+fn a_wrong_proposal_is_mended_by_the_model() {
+    let wrong = [
+        edit("src/lib.rs", "struct Pint", "struct Vertex"),
+        edit("src/nowhere.rs", "a", "b"),
+    ];
+    let mended = propose(&renames(&[]), r"when = 'src/lib\.rs[\s\S]*src/nowhere\.rs'");
+    let world = world(&[propose(&wrong, ""), mended]);
+    run(&world, &["--review", "none"]).exits(0);
+    assert_eq!(events(&world), UNASKED);
+}
+
+#[test]
+fn later_runs_hear_what_was_learned() {
+    let world = world(&[propose(&renames(&[]), "")]);
+    run(&world, &["--review", "none"])
+        .exits(0)
+        .says("what worked: Every shape names");
+    world.gyrus(&["undo", "last"]).exits(0);
+    let knows = r"find = { worked = '(what worked: Every shape names its corner type once)', not = '(what did not: The shape module)' }";
+    let script = format!("{}{LEARNED}", propose(&renames(&[]), knows));
+    fs::write(world.path("script.toml"), script).unwrap();
+    run(&world, &["--review", "none"]).exits(0);
+}
+
+#[test]
+fn a_model_may_say_that_there_is_nothing_to_propose() {
+    for (reached, code) in [(true, 0), (false, 1)] {
+        let says = turn(
+            "finish",
+            &json!({"reached": reached, "answer": "As it is."}),
+            "",
+        );
+        let world = world(&[says]);
+        let said = run(&world, &["--review", "none"]).exits(code);
+        assert!(format!("{said:?}").contains("As it is."), "{said:?}");
+        assert_eq!(events(&world)[3..], ["abort"]);
+        assert!(facts(&world, "changeset.reflection").is_empty());
+    }
+}
+
+#[test]
+fn with_nobody_to_ask_nothing_is_done() {
+    let world = world(&[propose(&renames(&[]), "")]);
+    let before = tree(&world.work());
+    run(&world, &[]).exits(4).says("nobody could be asked");
+    assert_eq!(events(&world), ["start", "context:ready", "abort"]);
+    run(&world, &["--review", "proposal"]).exits(4);
+    assert_eq!(events(&world)[3..], ["proposal:ready", "abort"]);
+    assert_eq!(tree(&world.work()), before);
+}
+
+/// What a check outside finds goes back, and another changeset is made.
+#[test]
+fn checks_stand_around_it() {
+    let news = json!({"path": "NEWS.md", "reason": "checked for", "content": "Vertex\n"});
+    let second = propose(&[news], "find = { why = '(These checks failed)' }");
+    let world = world(&[propose(&renames(&[]), ""), second]);
+    let arguments = ["--review", "none", "--check", "test -s NEWS.md"];
+    run(&world, &arguments).exits(0);
+    assert_eq!(
+        events(&world)
+            .iter()
+            .filter(|event| *event == "applied")
+            .count(),
+        2
+    );
+    // What was learned is said once, at the end.
+    assert_eq!(facts(&world, "changeset.reflection").len(), 1);
+    replays(&world);
+}
+
+#[test]
+fn a_flag_chooses_the_loop_and_contradictions_are_named() {
+    let auto = |world: &World, more: &[&str]| {
+        let arguments = ["run", GOAL, "--approve", "auto", "--workdir", "."];
+        world.gyrus(&[&arguments, more].concat())
+    };
+    for (flags, flag) in [
+        (["--review", "context"], "--review context"),
+        (["--review", "proposal"], "--review proposal"),
+        (["--verify", "true"], "--verify"),
+    ] {
+        let world = world(&[propose(&renames(&[]), "")]);
+        auto(&world, &[&flags[..], &PARKED].concat())
+            .exits(5)
+            .says(&format!(
+                "thinks as `changeset`, because {flag} asks for a changeset"
+            ));
+    }
+    let world = world(&[]);
+    for (flags, words) in [
+        (
+            &["--review", "proposal", "--loop", "react"][..],
+            "--review proposal is for changesets",
+        ),
+        (
+            &["--verify", "true", "--loop", "plan"],
+            "--verify is for changesets",
+        ),
+        (
+            &["--review", "plan", "--loop", "changeset"],
+            "--review plan needs a plan",
+        ),
+        (
+            &["--on-failure", "stop", "--loop", "changeset"],
+            "--on-failure needs a plan",
+        ),
+        (&["--review", "plan,proposal"], "leave one of the two out"),
+        (
+            &["--verify", "true", "--judge", "true"],
+            "leave one of the two out",
+        ),
+        (
+            &["--verify", "true", "--url", "https://example.com"],
+            "leave one of the two out",
+        ),
+        (&["--review", "none,context"], "--review none shows nothing"),
+        (
+            &["--docs", "docs", "--loop", "changeset"],
+            "--docs is for work that a judge",
+        ),
+    ] {
+        auto(&world, flags).exits(2).says(words);
+    }
+    assert!(world.runs().is_empty());
+}
+
+/// No other loop has these tools.
+#[test]
+fn other_loops_have_no_changesets() {
+    let calls = "[[reply]]\ntext = \"?\"\ncalls = [{ tool = \"apply_changeset\", arguments = { changes = [] } }]\n\
+                 [[reply]]\nwhen = 'no tool'\ntext = \"!\"\ncalls = [{ tool = \"finish\", arguments = { reached = false, answer = \"none\" } }]\n";
+    let world = World::new(calls);
+    world.run(&["--loop", "react"]).exits(1);
+}
