@@ -79,6 +79,24 @@ fn a_command_that_cannot_be_run_verifies_nothing() {
     assert_eq!(world.names(), ["a", "b"]);
 }
 
+/// A run that is stopped while a verify command runs leaves the files as they were.
+#[test]
+fn a_call_that_is_dropped_while_verifying_takes_everything_back() {
+    let mut world = world();
+    world.commands_hang = true;
+    world.call_and_drop(
+        &tool(),
+        json!({"changes": changes(), "verify": "sleep 9999"}),
+    );
+    assert_eq!(world.commands.lock().unwrap().len(), 1, "it was verifying");
+    assert_eq!(world.names(), ["a", "b"]);
+    assert_eq!(fs::read_to_string(world.path("a")).unwrap(), "old a\n");
+    // And whoever comes next is not hindered.
+    world.commands_hang = false;
+    let output = world.call(&tool(), json!({"changes": changes()}));
+    assert_eq!(output.verdict, ActionVerdict::Changed, "{}", output.text);
+}
+
 #[test]
 fn refuses_what_is_no_changeset() {
     let world = world();
@@ -102,6 +120,14 @@ fn refuses_what_is_no_changeset() {
         (json!([{"path": "a", "content": "x"}]), "`a` exists already"),
         (json!([{"path": "n", "content": "⟦secret:OTHER⟧"}]), "OTHER"),
         (json!([{"path": "n", "text": "x"}]), "unknown field `text`"),
+        (
+            json!([{"path": "n", "content": "x", "diff": ""}]),
+            "`n` has both `content` and `diff`",
+        ),
+        (
+            json!([{"path": "n", "diff": "x"}]),
+            "`n` does not fit its diff: `x` stands before the first hunk",
+        ),
     ] {
         let output = world.call(&tool(), json!({"changes": changes}));
         assert!(

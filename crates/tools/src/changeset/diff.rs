@@ -1,0 +1,500 @@
+//! The hunks of a unified diff: written for a person to read and to cut, and applied strictly.
+//!
+//! Nothing is searched for: a hunk belongs at the old line number that it names, and every line
+//! that it keeps or removes must stand there, byte for byte. So what a person read is what is
+//! applied, and leaving a hunk out changes nothing of the others. Numbers of the new side are
+//! written for readers, and ignored.
+
+use std::{fmt::Write as _, ops::Range, time::Instant};
+
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
+
+/// Unchanged lines around a change.
+const CONTEXT: usize = 3;
+
+/// Stands below a line that ends a file without a line break.
+const NO_NEWLINE: &str = "\\ No newline at end of file";
+
+/// Shown of a line in an error, in bytes.
+const SHOWN_BYTES: usize = 120;
+
+/// Why a diff cannot be applied to a file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum DiffError {
+    #[error("`{}` stands before the first hunk, which begins with @@", shown(.0))]
+    NoHunk(String),
+    #[error("`{}` is no head of a hunk like @@ -1,3 +1,4 @@", shown(.0))]
+    Head(String),
+    #[error("`{}` in a hunk begins with neither a space nor - nor + nor \\", shown(.0))]
+    Line(String),
+    #[error("the hunk `{head}` has {found} lines of the old file, not {said}")]
+    Length {
+        head: String,
+        said: usize,
+        found: usize,
+    },
+    #[error("the hunk `{0}` begins before the one above it ends")]
+    Order(String),
+    #[error("line {line} of the file is not what the hunk `{head}` says")]
+    Mismatch { head: String, line: usize },
+    #[error("a line that is said to have no newline would not be the last one of the file")]
+    Unended,
+}
+
+fn shown(line: &str) -> &str {
+    &line[..line.floor_char_boundary(SHOWN_BYTES)]
+}
+
+/// What becomes of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Both,
+    Old,
+    New,
+}
+
+#[derive(Debug)]
+struct Hunk<'a> {
+    head: &'a str,
+    /// Lines of the old file before it.
+    at: usize,
+    /// With their line breaks.
+    lines: Vec<(Side, Vec<u8>)>,
+}
+
+/// The hunks that make `new` of `old`; empty if they are the same. When time is up, what has not
+/// been compared is shown as replaced.
+pub(super) fn hunks(old: &str, new: &str, until: Instant) -> String {
+    let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<&str>>();
+    let (old, new) = (lines(old), lines(new));
+    let compared = compared(&old, &new, until);
+    let mut text = String::new();
+    for group in group_diff_ops(compared, CONTEXT) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else {
+            continue;
+        };
+        let olds = first.old_range().start..last.old_range().end;
+        let news = first.new_range().start..last.new_range().end;
+        let _ = writeln!(text, "@@ -{} +{} @@", numbers(&olds), numbers(&news));
+        for change in &group {
+            let (olds, news) = (&old[change.old_range()], &new[change.new_range()]);
+            if let DiffOp::Equal { .. } = change {
+                put(&mut text, ' ', olds);
+            } else {
+                put(&mut text, '-', olds);
+                put(&mut text, '+', news);
+            }
+        }
+    }
+    text
+}
+
+/// The lines that both have, and what is replaced between them.
+fn compared(old: &[&str], new: &[&str], until: Instant) -> Vec<DiffOp> {
+    let mut all = Vec::new();
+    let (mut next_old, mut next_new) = (0, 0);
+    let end = DiffOp::Equal {
+        old_index: old.len(),
+        new_index: new.len(),
+        len: 0,
+    };
+    let found = capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(until));
+    for step in found.into_iter().chain([end]) {
+        // Of other steps, the library does not always say rightly where they are.
+        let DiffOp::Equal {
+            old_index,
+            new_index,
+            len,
+        } = step
+        else {
+            continue;
+        };
+        let (old_len, new_len) = (old_index - next_old, new_index - next_new);
+        if old_len + new_len > 0 {
+            all.push(DiffOp::Replace {
+                old_index: next_old,
+                old_len,
+                new_index: next_new,
+                new_len,
+            });
+        }
+        if len > 0 {
+            all.push(step);
+        }
+        (next_old, next_new) = (old_index + len, new_index + len);
+    }
+    all
+}
+
+/// First line and count, as diffs write them: of no lines, the line before.
+fn numbers(lines: &Range<usize>) -> String {
+    let first = lines.start + usize::from(!lines.is_empty());
+    format!("{first},{}", lines.len())
+}
+
+fn put(text: &mut String, sign: char, lines: &[&str]) {
+    for line in lines {
+        text.push(sign);
+        text.push_str(line);
+        if !line.ends_with('\n') {
+            let _ = write!(text, "\n{NO_NEWLINE}\n");
+        }
+    }
+}
+
+/// What the hunks make of `old`.
+pub(super) fn patch(old: &[u8], diff: &str) -> Result<Vec<u8>, DiffError> {
+    applied(old, &read(diff)?)
+}
+
+/// What the hunks were made of, if they made `new`.
+pub(super) fn unpatch(new: &[u8], diff: &str) -> Option<Vec<u8>> {
+    let mut hunks = read(diff).ok()?;
+    let (mut longer, mut shorter) = (0, 0);
+    for hunk in &mut hunks {
+        hunk.at = (hunk.at + longer).checked_sub(shorter)?;
+        for (side, _) in &mut hunk.lines {
+            *side = match side {
+                Side::Both => Side::Both,
+                Side::Old => {
+                    shorter += 1;
+                    Side::New
+                }
+                Side::New => {
+                    longer += 1;
+                    Side::Old
+                }
+            };
+        }
+    }
+    applied(new, &hunks).ok()
+}
+
+fn applied(old: &[u8], hunks: &[Hunk<'_>]) -> Result<Vec<u8>, DiffError> {
+    let old: Vec<&[u8]> = old.split_inclusive(|byte| *byte == b'\n').collect();
+    let mut new: Vec<&[u8]> = Vec::with_capacity(old.len());
+    let mut next = 0;
+    for hunk in hunks {
+        let head = || hunk.head.to_owned();
+        let mismatch = |line| DiffError::Mismatch {
+            head: head(),
+            line: line + 1,
+        };
+        if hunk.at < next {
+            return Err(DiffError::Order(head()));
+        }
+        let before = old.get(next..hunk.at).ok_or_else(|| mismatch(old.len()))?;
+        new.extend(before);
+        next = hunk.at;
+        for (side, line) in &hunk.lines {
+            if *side != Side::New {
+                if old.get(next) != Some(&line.as_slice()) {
+                    return Err(mismatch(next));
+                }
+                next += 1;
+            }
+            if *side != Side::Old {
+                new.push(line);
+            }
+        }
+    }
+    new.extend(&old[next..]);
+    let last = new.len().saturating_sub(1);
+    match new[..last].iter().all(|line| line.ends_with(b"\n")) {
+        true => Ok(new.concat()),
+        false => Err(DiffError::Unended),
+    }
+}
+
+fn read(diff: &str) -> Result<Vec<Hunk<'_>>, DiffError> {
+    let mut hunks: Vec<Hunk<'_>> = Vec::new();
+    let mut said = 0;
+    for whole in diff.split_inclusive('\n') {
+        let line = whole.strip_suffix('\n').unwrap_or(whole);
+        if line.starts_with("@@") {
+            if let Some(hunk) = hunks.last() {
+                complete(hunk, said)?;
+            }
+            let (at, count) = head(line).ok_or_else(|| DiffError::Head(line.to_owned()))?;
+            said = count;
+            let lines = Vec::new();
+            let head = shown(line);
+            hunks.push(Hunk { head, at, lines });
+            continue;
+        }
+        let Some(hunk) = hunks.last_mut() else {
+            return Err(DiffError::NoHunk(line.to_owned()));
+        };
+        let side = match line.as_bytes().first() {
+            // What an editor that trims lines leaves of an empty one.
+            None | Some(b' ') => Side::Both,
+            Some(b'-') => Side::Old,
+            Some(b'+') => Side::New,
+            Some(b'\\') => {
+                let above = hunk.lines.last_mut();
+                above.and_then(|(_, above)| above.pop_if(|byte| *byte == b'\n'));
+                continue;
+            }
+            Some(_) => return Err(DiffError::Line(line.to_owned())),
+        };
+        let content = line.get(1..).unwrap_or_default();
+        hunk.lines
+            .push((side, [content.as_bytes(), b"\n"].concat()));
+    }
+    if let Some(hunk) = hunks.last() {
+        complete(hunk, said)?;
+    }
+    Ok(hunks)
+}
+
+/// A head counts the lines of the old file; whoever removes one of them by hand is told.
+fn complete(hunk: &Hunk<'_>, said: usize) -> Result<(), DiffError> {
+    let old = |line: &&(Side, Vec<u8>)| line.0 != Side::New;
+    let found = hunk.lines.iter().filter(old).count();
+    match found == said {
+        true => Ok(()),
+        false => Err(DiffError::Length {
+            head: hunk.head.to_owned(),
+            said,
+            found,
+        }),
+    }
+}
+
+/// How many old lines come before a hunk with this head, and how many are in it.
+fn head(line: &str) -> Option<(usize, usize)> {
+    let (old, rest) = line.strip_prefix("@@ -")?.split_once(' ')?;
+    rest.strip_prefix('+')?.split_once(" @@")?;
+    let (first, count) = match old.split_once(',') {
+        Some((first, count)) => (first.parse().ok()?, count.parse().ok()?),
+        None => (old.parse::<usize>().ok()?, 1),
+    };
+    match count {
+        0 => Some((first, 0)),
+        _ => Some((first.checked_sub(1)?, count)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, time::Duration};
+
+    use super::*;
+
+    fn diff(old: &str, new: &str) -> String {
+        hunks(old, new, Instant::now() + Duration::from_secs(600))
+    }
+
+    /// Small texts with everything that could be taken for a part of a diff.
+    struct Random(Cell<u64>);
+
+    impl Random {
+        fn below(&self, bound: u64) -> usize {
+            let mut next = self.0.get();
+            next ^= next << 13;
+            next ^= next >> 7;
+            next ^= next << 17;
+            self.0.set(next);
+            usize::try_from(next % bound).unwrap()
+        }
+
+        fn line(&self) -> String {
+            const LINES: [&str; 12] = [
+                "",
+                "a",
+                "a",
+                "b",
+                "-",
+                "+b",
+                " ",
+                "@@ -1,1 +1,1 @@",
+                NO_NEWLINE,
+                "é\u{2028}",
+                "\r",
+                "diff a new",
+            ];
+            let ends = ["\n", "\n", "\r\n"][self.below(3)];
+            format!("{}{ends}", LINES[self.below(12)])
+        }
+
+        fn text(&self) -> String {
+            let mut text: String = (0..self.below(30)).map(|_| self.line()).collect();
+            if self.below(3) == 0 {
+                text.pop();
+            }
+            text
+        }
+
+        /// Like the other text, but for some lines.
+        fn changed(&self, text: &str) -> String {
+            let mut changed = String::new();
+            for line in text.split_inclusive('\n') {
+                match self.below(12) {
+                    0 => changed.push_str(&self.line()),
+                    1 => {}
+                    2 => changed.extend([line.to_owned(), self.line()]),
+                    _ => changed.push_str(line),
+                }
+            }
+            if self.below(6) == 0 {
+                changed.pop();
+            }
+            changed
+        }
+    }
+
+    /// A diff's hunks, each with the lines of the old and the new text that it is about.
+    fn apart(diff: &str) -> Vec<(String, Range<usize>, Range<usize>)> {
+        let mut hunks: Vec<(String, Range<usize>, Range<usize>)> = Vec::new();
+        for line in diff.split_inclusive('\n') {
+            if line.starts_with("@@") {
+                let mut sides = line.split(' ').skip(1).map(|side| {
+                    let (first, count) = side[1..].split_once(',').unwrap();
+                    let (first, count): (usize, usize) =
+                        (first.parse().unwrap(), count.parse().unwrap());
+                    let start = first - usize::from(count > 0);
+                    start..start + count
+                });
+                let (olds, news) = (sides.next().unwrap(), sides.next().unwrap());
+                hunks.push((String::new(), olds, news));
+            }
+            hunks.last_mut().unwrap().0.push_str(line);
+        }
+        hunks
+    }
+
+    #[test]
+    fn any_text_becomes_any_other_and_any_hunk_can_be_left_out() {
+        let random = Random(Cell::new(0x2545_f491_4f6c_dd1d));
+        let (mut several, mut refused) = (0, 0);
+        for round in 0..4_000 {
+            let old = random.text();
+            let new = match random.below(4) {
+                0 => random.text(),
+                _ => random.changed(&old),
+            };
+            let diff = diff(&old, &new);
+            assert_eq!(diff.is_empty(), old == new);
+            let patched = patch(old.as_bytes(), &diff).unwrap();
+            assert_eq!(patched, new.as_bytes(), "round {round}: {diff}");
+            assert_eq!(
+                unpatch(new.as_bytes(), &diff).unwrap(),
+                old.as_bytes(),
+                "{diff}"
+            );
+
+            let mut hunks = apart(&diff);
+            hunks.retain(|_| random.below(2) == 0);
+            several += usize::from(hunks.len() > 1);
+            let olds: Vec<&str> = old.split_inclusive('\n').collect();
+            let news: Vec<&str> = new.split_inclusive('\n').collect();
+            let (mut expected, mut next): (Vec<&str>, _) = (Vec::new(), 0);
+            for (_, of_old, of_new) in &hunks {
+                expected.extend(&olds[next..of_old.start]);
+                expected.extend(&news[of_new.clone()]);
+                next = of_old.end;
+            }
+            expected.extend(&olds[next..]);
+            let kept: String = hunks.iter().map(|(text, ..)| text.as_str()).collect();
+            let patched = patch(old.as_bytes(), &kept).unwrap();
+            assert_eq!(
+                patched,
+                expected.concat().as_bytes(),
+                "round {round}: {kept}"
+            );
+            assert_eq!(unpatch(&patched, &kept).unwrap(), old.as_bytes(), "{kept}");
+
+            // Another line where a hunk looks.
+            if let Some((_, of_old, _)) = hunks.iter().find(|(_, of_old, _)| !of_old.is_empty()) {
+                let mut other: Vec<&str> = olds.clone();
+                other[of_old.start + random.below(of_old.len() as u64)] = "other\n";
+                let error = patch(other.concat().as_bytes(), &kept).unwrap_err();
+                assert!(matches!(error, DiffError::Mismatch { .. }), "{error}");
+                let gone = of_old.start + random.below(of_old.len() as u64);
+                other = olds.clone();
+                other.truncate(gone);
+                assert!(patch(other.concat().as_bytes(), &kept).is_err());
+                refused += 1;
+            }
+        }
+        assert!(several > 100 && refused > 1_000, "{several}, {refused}");
+    }
+
+    #[test]
+    fn hunks_look_as_everywhere() {
+        let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\nlast";
+        let new = "1\n2\n4\n5\n6\n7\n8\n9\n10\n11\n12\r\nlast\n";
+        let expected = "@@ -1,6 +1,5 @@\n 1\n 2\n-3\n 4\n 5\n 6\n@@ -9,5 +8,5 @@\n 9\n 10\n 11\n-12\n\
+                        -last\n\\ No newline at end of file\n+12\r\n+last\n";
+        assert_eq!(diff(old, new), expected);
+        assert_eq!(diff("", "a\n"), "@@ -0,0 +1,1 @@\n+a\n");
+        assert_eq!(diff("a\n", ""), "@@ -1,1 +0,0 @@\n-a\n");
+    }
+
+    #[test]
+    fn what_a_person_may_edit_and_what_not() {
+        let old = "a\nb\n\nc\nd";
+        let check = |diff: &str| match patch(old.as_bytes(), diff) {
+            Ok(new) => String::from_utf8(new).unwrap(),
+            Err(error) => error.to_string(),
+        };
+        for (diff, expected) in [
+            ("", old),
+            // The new side's numbers, a missing last line break, counts of one, trimmed lines.
+            ("@@ -2,2 +77,0 @@ fn main()\n b\n+x\n\n", "a\nb\nx\n\nc\nd"),
+            ("@@ -2 +2 @@\n-b\n+x", "a\nx\n\nc\nd"),
+            ("@@ -4,0 +9,1 @@\n+x\n", "a\nb\n\nc\nx\nd"),
+            (
+                "@@ -1,2 +1,1 @@\n a\n",
+                "the hunk `@@ -1,2 +1,1 @@` has 1 lines of the old file, not 2",
+            ),
+            (
+                "@@ -2,1 +2,1 @@\n-x\n",
+                "line 2 of the file is not what the hunk `@@ -2,1 +2,1 @@` says",
+            ),
+            (
+                "@@ -5,1 +5,1 @@\n-d\n",
+                "line 5 of the file is not what the hunk `@@ -5,1 +5,1 @@` says",
+            ),
+            (
+                "@@ -9,1 +9,1 @@\n-d\n",
+                "line 6 of the file is not what the hunk `@@ -9,1 +9,1 @@` says",
+            ),
+            (
+                "@@ -2,1 +2,1 @@\n-b\n@@ -1,1 +1,1 @@\n-a\n",
+                "the hunk `@@ -1,1 +1,1 @@` begins before the one above it ends",
+            ),
+            (
+                "@@ -5,0 +5,1 @@\n+e\n",
+                "a line that is said to have no newline would not be the last one of the file",
+            ),
+            (
+                "b\n",
+                "`b` stands before the first hunk, which begins with @@",
+            ),
+            (
+                "@@ -1,1 @@\n",
+                "`@@ -1,1 @@` is no head of a hunk like @@ -1,3 +1,4 @@",
+            ),
+            (
+                "@@ -0,1 +1,1 @@\n",
+                "`@@ -0,1 +1,1 @@` is no head of a hunk like @@ -1,3 +1,4 @@",
+            ),
+            (
+                "@@ -1,1 +1,1 @@\n a\nb\n",
+                "`b` in a hunk begins with neither a space nor - nor + nor \\",
+            ),
+        ] {
+            assert_eq!(check(diff), expected, "{diff}");
+        }
+    }
+
+    #[test]
+    fn large_files_take_no_time() {
+        let lines = |every: usize| (0..200_000).map(move |line| format!("{}\n", line / every));
+        let (old, new): (String, String) = (lines(1).collect(), lines(3).collect());
+        let started = Instant::now();
+        let diff = hunks(&old, &new, started);
+        assert_eq!(patch(old.as_bytes(), &diff).unwrap(), new.as_bytes());
+    }
+}
