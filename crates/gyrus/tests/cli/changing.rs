@@ -253,7 +253,7 @@ fn a_refactoring_of_many_files_is_applied_verified_and_undone() {
     assert_eq!(strength, Strength::Checked);
     assert!(claim.evidence[1].what.contains("rustc"), "{claim:?}");
     replays(&world);
-    world.gyrus(&["undo", "last"]).exits(0);
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
     assert_eq!(tree(&world.work()), before);
 }
 
@@ -429,7 +429,7 @@ fn what_does_not_compile_is_taken_back_and_mended() {
     assert!(why.contains("all files are as they were before"), "{why}");
     assert!(world.file(&shape(4)).contains("Vertex {"));
     replays(&world);
-    world.gyrus(&["undo", "last"]).exits(0);
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
     assert_eq!(tree(&world.work()), before);
 }
 
@@ -574,7 +574,7 @@ fn later_runs_hear_what_was_learned() {
     run(&world, &["--review", "none"])
         .exits(0)
         .says("what worked: Every shape names");
-    world.gyrus(&["undo", "last"]).exits(0);
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
     let knows = r"find = { worked = '(what worked: Every shape names its corner type once)', not = '(what did not: The shape module)' }";
     let script = format!("{}{LEARNED}", propose(&renames(&[]), knows));
     fs::write(world.path("script.toml"), script).unwrap();

@@ -51,9 +51,12 @@ impl Change {
         is_kept && self.executable.is_none() && self.hunks.is_empty()
     }
 
-    /// What both tools are told of it: `what` says how a file is deleted.
+    /// What both tools are told of it, beside `what`.
     fn arguments(&self, mut what: Value) -> Value {
         what["path"] = json!(self.path);
+        if let Some(before) = self.before {
+            what["before"] = json!(before);
+        }
         match (self.deleted, self.before) {
             (true, _) => {}
             // A new file without a line has no hunk.
@@ -83,13 +86,10 @@ impl Proposal {
 
     /// The call that applies it.
     pub(super) fn apply(&self, tool: &str, verify: Option<&str>) -> ToolCall {
-        let changes = self.changes.iter().map(|change| {
-            let mut what = json!({});
-            if let Some(before) = change.before {
-                what["before"] = json!(before);
-            }
-            change.arguments(what)
-        });
+        let changes = self
+            .changes
+            .iter()
+            .map(|change| change.arguments(json!({})));
         let mut arguments = json!({ "changes": changes.collect::<Vec<_>>() });
         if let Some(command) = verify {
             arguments["verify"] = json!(command);
@@ -303,9 +303,9 @@ mod tests {
         assert_eq!(
             read.check("propose").arguments["changes"],
             json!([
-                {"path": "src/a b.rs", "reason": "here", "executable": true, "diff": hunks},
+                {"path": "src/a b.rs", "reason": "here", "before": DIGEST, "executable": true, "diff": hunks},
                 {"path": "new.rs", "reason": "there", "diff": "@@ -0,0 +1 @@\n+diff x new\n"},
-                {"path": "gone.rs", "reason": "away", "delete": true},
+                {"path": "gone.rs", "reason": "away", "before": DIGEST, "delete": true},
             ])
         );
     }
