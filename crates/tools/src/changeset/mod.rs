@@ -8,6 +8,7 @@
 
 mod paths;
 mod diff;
+mod proposal;
 mod propose;
 mod wanted;
 mod root;
