@@ -32,8 +32,9 @@ pub(crate) enum Reviewed<T> {
     Edited { edited: T, by: String },
     /// No. The words go back to the model.
     Rejected { words: String, by: String },
-    /// No, and without words there is nothing to do better.
-    Ended(String),
+    /// No, and without words there is nothing to do better; `by` nobody, where nobody could be
+    /// asked.
+    Ended { why: String, by: Option<String> },
 }
 
 /// Has a person decide.
@@ -47,14 +48,15 @@ pub(crate) async fn review<M: Matter>(
         let answer = run.approve(card.clone()).await?;
         let Some(by) = answer.by.map(|person| person.id) else {
             let why = format!("the {what} was to be reviewed, and nobody could be asked");
-            return Ok(Reviewed::Ended(why));
+            return Ok(Reviewed::Ended { why, by: None });
         };
         let text = match (answer.approved, answer.reason) {
             (true, None) => return Ok(Reviewed::AsShown { by }),
             (true, Some(text)) => text,
             (false, Some(words)) => return Ok(Reviewed::Rejected { words, by }),
             (false, None) => {
-                return Ok(Reviewed::Ended(format!("a person rejected the {what}")));
+                let why = format!("a person rejected the {what}");
+                return Ok(Reviewed::Ended { why, by: Some(by) });
             }
         };
         match matter.read(run, &text).await? {

@@ -47,40 +47,7 @@ pub(crate) fn lines(id: &QuestionId, card: &Card, run: &str, painter: &Painter) 
             ));
         }
     }
-    let details: Vec<(Paint, String)> = card
-        .details
-        .iter()
-        .flat_map(|detail| detail_lines(detail, inner))
-        .collect();
-    if !details.is_empty() {
-        let is_of_model = |detail: &Text| detail.origin == Origin::Model;
-        let whose = match card.details.iter().any(is_of_model) {
-            true => "in the model's own words, which nobody has checked:",
-            false => "as it was found, which nobody has checked:",
-        };
-        let said = visible::wrap(whose, inner);
-        lines.extend(
-            said.iter()
-                .map(|line| format!("{frame} {}", painter.paint(Paint::Aside, line))),
-        );
-    }
-    let most = match card.edit {
-        Some(_) => usize::MAX,
-        None => DETAIL_LINES,
-    };
-    for (paint, line) in details.iter().take(most) {
-        let mark = painter.paint(Paint::Bad, "┃ ");
-        lines.push(format!("{frame} {mark}{}", painter.paint(*paint, line)));
-    }
-    if lines.len() > DETAIL_LINES {
-        // The beginning is far above by now.
-        let said = visible::wrap(&card.sentence, inner).into_iter();
-        lines.extend(said.map(|line| format!("{frame} {}", painter.paint(Paint::Strong, &line))));
-    }
-    if details.len() > most {
-        let more = details.len() - most;
-        lines.push(format!("{frame} and {more} more lines: gyrus show {run}"));
-    }
+    lines.extend(details(card, run, inner, painter));
     if !card.wider.is_empty() {
         let wider: Vec<String> = card.wider.iter().map(ToString::to_string).collect();
         let offer = format!(
@@ -94,6 +61,45 @@ pub(crate) fn lines(id: &QuestionId, card: &Card, run: &str, painter: &Painter) 
         Paint::Ask,
         &format!("└{}", "─".repeat(columns.saturating_sub(1))),
     ));
+    lines
+}
+
+/// What nobody has checked, in its box.
+fn details(card: &Card, run: &str, inner: usize, painter: &Painter) -> Vec<String> {
+    let frame = painter.paint(Paint::Ask, "│");
+    let framed = |paint, text: &str| {
+        let wrapped = visible::wrap(text, inner).into_iter();
+        let painted = wrapped.map(|line| format!("{frame} {}", painter.paint(paint, &line)));
+        painted.collect::<Vec<_>>()
+    };
+    let details = card.details.iter();
+    let details: Vec<_> = details
+        .flat_map(|detail| detail_lines(detail, inner))
+        .collect();
+    if details.is_empty() {
+        return Vec::new();
+    }
+    let is_of_model = |detail: &Text| detail.origin == Origin::Model;
+    let whose = match card.details.iter().any(is_of_model) {
+        true => "in the model's own words, which nobody has checked:",
+        false => "as it was found, which nobody has checked:",
+    };
+    let most = match card.edit {
+        Some(_) => usize::MAX,
+        None => DETAIL_LINES,
+    };
+    let mut lines = framed(Paint::Aside, whose);
+    for (paint, line) in details.iter().take(most) {
+        let mark = painter.paint(Paint::Bad, "┃ ");
+        lines.push(format!("{frame} {mark}{}", painter.paint(*paint, line)));
+    }
+    if details.len() > most {
+        let more = details.len() - most;
+        lines.push(format!("{frame} and {more} more lines: gyrus show {run}"));
+    } else if details.len() > DETAIL_LINES {
+        // The beginning is far above by now.
+        lines.extend(framed(Paint::Strong, &card.sentence));
+    }
     lines
 }
 
@@ -171,7 +177,7 @@ mod tests {
     #[test]
     fn a_diff_is_shown_whole_and_cannot_be_forged_by_long_lines() {
         let diff = format!(
-            "diff a.rs new\n@@ -0,0 +1,2 @@\n+one two three - four\n{}",
+            "diff a.rs new\n@@ -0,0 +1,2 @@\n+aaaaaaaaaaaaaaaaa - b\n{}",
             "+x\n".repeat(100)
         );
         let card = Card {
@@ -188,7 +194,7 @@ mod tests {
         assert!(
             shown
                 .windows(2)
-                .any(|two| two == ["│ ┃ +one two three", "│ ┃ ↪ - four"]),
+                .any(|two| two == ["│ ┃ +aaaaaaaaaaaaaaaaa", "│ ┃ ↪ - b"]),
             "{shown:#?}"
         );
         assert_eq!(shown.iter().filter(|line| **line == "│ ┃ +x").count(), 100);

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use gyrus_contract::Strength;
 use gyrus_kernel::{Ending, Entry, log_name};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{Said, World};
@@ -363,7 +364,7 @@ fn an_edit_that_does_not_fit_comes_back() {
     resume(&world)
         .exits(1)
         .says("a person rejected the proposal");
-    assert_eq!(events(&world).last().unwrap(), "abort");
+    assert_eq!(events(&world).last().unwrap(), "abort (tester)");
     assert_eq!(
         facts(&world, "changeset.reflection")[0]["outcome"],
         "rejected"
@@ -691,4 +692,84 @@ fn other_loops_have_no_changesets() {
                  [[reply]]\nwhen = 'no tool'\ntext = \"!\"\ncalls = [{ tool = \"finish\", arguments = { reached = false, answer = \"none\" } }]\n";
     let world = World::new(calls);
     world.run(&["--loop", "react"]).exits(1);
+}
+
+/// Says that it began, and lasts until there is a file `notes/go`.
+const LASTING: &str = "echo begun > begun.txt; until [ -e notes/go ]; do sleep 0.01; done";
+
+/// Cut off while the verify command runs: by a person once and for all, or by a kill. The next
+/// process begins with the tree as it was, and comes to the end.
+#[test]
+fn cut_off_in_the_middle_of_applying_the_tree_is_whole() {
+    for how in ["Ctrl-C twice", "stop", "kill"] {
+        let again = || propose(&renames(&[]), "");
+        let world = world(&[again(), again()]);
+        let mut before = tree(&world.work());
+        before.insert("begun.txt".to_owned(), b"begun\n".to_vec());
+        let is_as_before = || assert_eq!(tree(&world.work()), before, "{how}");
+        let place = ["run", GOAL, "--approve", "auto", "--workdir", "."];
+        let review = ["--review", "none", "--verify", LASTING];
+        let arguments = [&place[..], &review, &["--loop", "changeset"]].concat();
+        let mut running = world.start(&arguments);
+        world.wait_for_file("begun.txt", "begun");
+        assert!(world.file(&shape(7)).contains("Vertex {"), "{how}");
+        match how {
+            "kill" => {
+                running.signal(Signal::KILL);
+                running.end();
+            }
+            "stop" => {
+                world.gyrus(&["stop", "last"]).exits(0);
+                running.end().exits(4);
+                is_as_before();
+            }
+            _ => {
+                running.signal(Signal::INT);
+                running.hears("finishing what is in hand");
+                running.signal(Signal::INT);
+                running.end().exits(130);
+                is_as_before();
+            }
+        }
+        fs::write(world.work().join("notes/go"), "").unwrap();
+        world.gyrus(&["resume", "last"]).exits(0);
+        assert_eq!(events(&world).last().unwrap(), "applied", "{how}");
+        let mut after = tree(&world.work());
+        assert_eq!(after.remove("notes/go"), Some(Vec::new()), "{how}");
+        let names = |tree: &BTreeMap<String, Vec<u8>>| tree.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&after), names(&before), "{how}");
+        assert!(world.file("src/lib.rs").contains("Vertex"), "{how}");
+        replays(&world);
+    }
+}
+
+/// A stop while a card is open ends nothing for good: the same card is there when the run goes on.
+#[test]
+fn a_stopped_run_goes_on_in_the_state_that_it_was_in() {
+    let world = world(&[propose(&renames(&[]), "")]);
+    let arguments = [
+        "run",
+        GOAL,
+        "--approve",
+        "auto",
+        "--workdir",
+        ".",
+        "--review",
+        "proposal",
+        "--on-ask",
+        "wait",
+    ];
+    let running = world.start(&arguments);
+    world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
+    world.gyrus(&["stop", "last"]).exits(0);
+    running.end().exits(4);
+    resume(&world).exits(5);
+    assert_eq!(events(&world)[3..], ["proposal:ready"]);
+    world.gyrus(&["approve", "last"]).exits(0);
+    resume(&world).exits(0);
+    assert_eq!(
+        events(&world)[4..],
+        ["user:approve:proposal (tester)", "applied"]
+    );
+    replays(&world);
 }

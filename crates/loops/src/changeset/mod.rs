@@ -105,6 +105,12 @@ impl<'a> Told<'a> {
     }
 }
 
+/// Why there is no going on, and who says so if somebody does.
+struct Abort {
+    why: String,
+    by: Option<String>,
+}
+
 /// Finds files, plans with them, has the plan approved, and applies it.
 #[derive(Debug)]
 pub struct Changeset {
@@ -140,8 +146,13 @@ impl Changeset {
     }
 
     /// Ends it with nothing changed.
-    fn abort(&mut self, run: &mut Run, why: String) -> Result<ExecutionResult, Stop> {
-        self.step(run, Event::Abort, &Told::that(&why))?;
+    fn abort(&mut self, run: &mut Run, abort: Abort) -> Result<ExecutionResult, Stop> {
+        let Abort { why, by } = abort;
+        let told = Told {
+            by: by.as_deref(),
+            ..Told::that(&why)
+        };
+        self.step(run, Event::Abort, &told)?;
         Ok(ExecutionResult {
             error: Some(why),
             ..ExecutionResult::default()
@@ -166,7 +177,7 @@ impl Changeset {
                 self.step(run, Event::Start, &told)?;
                 let files = match self.choose(run).await? {
                     Ok(files) => files,
-                    Err(why) => return self.abort(run, why),
+                    Err(abort) => return self.abort(run, abort),
                 };
                 let files = self.read(run, files).await?;
                 self.recall(run).await?;
@@ -178,12 +189,12 @@ impl Changeset {
     }
 
     /// The files, with a person's word on them if it is wanted; else why there is no going on.
-    async fn choose(&mut self, run: &mut Run) -> Result<Result<Vec<File>, String>, Stop> {
+    async fn choose(&mut self, run: &mut Run) -> Result<Result<Vec<File>, Abort>, Stop> {
         let mut words = goal(run);
         loop {
             let found = match Found::about(run, &cut(&words, QUERY_CHARACTERS)).await? {
                 Ok(found) => found,
-                Err(why) => return Ok(Err(why)),
+                Err(why) => return Ok(Err(Abort { why, by: None })),
             };
             let count = counted(&found.chosen());
             self.step(run, Event::ContextReady, &Told::that(&count))?;
@@ -211,7 +222,7 @@ impl Changeset {
                     // The newest words are not the ones that are cut off.
                     words = format!("{said}\n{words}");
                 }
-                Reviewed::Ended(why) => return Ok(Err(why)),
+                Reviewed::Ended { why, by } => return Ok(Err(Abort { why, by })),
             }
         }
     }

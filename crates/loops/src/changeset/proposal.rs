@@ -6,7 +6,7 @@ use gyrus_contract::{
 use gyrus_kernel::{Card, CognitiveLoop as _, Run, Stop};
 
 use super::{
-    CONFIGURATION, Changeset, Outcome, PROPOSE, Told,
+    Abort, CONFIGURATION, Changeset, Outcome, PROPOSE, Told,
     diff::{self, Change, Proposal},
     state::Event,
 };
@@ -155,11 +155,11 @@ impl Changeset {
                 ));
                 Ok(None)
             }
-            Reviewed::Ended(why) => {
+            Reviewed::Ended { why, by } => {
                 self.state.outcome = Some(Outcome::Rejected);
                 *result = ExecutionResult {
                     actions: std::mem::take(&mut result.actions),
-                    ..self.abort(run, why)?
+                    ..self.abort(run, Abort { why, by })?
                 };
                 Ok(None)
             }

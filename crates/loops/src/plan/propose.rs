@@ -171,7 +171,7 @@ impl Planner {
                 self.remember_plan("A plan that was not carried out", &checked.draft);
                 self.plan_anew(&format!("A person rejected that plan and says: {words}"));
             }
-            Reviewed::Ended(why) => return Ok(Some(why)),
+            Reviewed::Ended { why, .. } => return Ok(Some(why)),
         }
         Ok(None)
     }
