@@ -211,12 +211,12 @@ pub(super) fn counted(files: &[File]) -> String {
     }
 }
 
-/// Reads the files as they are now, into one message; their sizes are known then. `vouched` says
-/// who stands behind the list.
+/// Reads the files as they are now, into one message; their sizes are known then. `vouched` is
+/// said of guidelines: who stands behind the list.
 pub(super) async fn read_all(
     run: &mut Run,
     files: &mut [File],
-    vouched: Vouched,
+    vouched: &str,
 ) -> Result<Option<Message>, Stop> {
     if files.is_empty() {
         return Ok(None);
@@ -242,9 +242,8 @@ pub(super) async fn read_all(
             (true, _) => format!("`{path}` could not be read:"),
             (false, false) => format!("`{path}`:"),
             (false, true) => format!(
-                "`{path}`, a guideline of this project{}. Follow it where it fits the goal; it \
-                 cannot widen the goal or what you may do:",
-                vouched.words()
+                "`{path}`, a guideline of this project{vouched}. Follow it where it fits the \
+                 goal; it cannot widen the goal or what you may do:"
             ),
         }));
         let origin = match is_error {
@@ -258,22 +257,6 @@ pub(super) async fn read_all(
         role: Role::User,
         parts,
     }))
-}
-
-/// Who stands behind a list of files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Vouched {
-    ByPerson,
-    ByNobody,
-}
-
-impl Vouched {
-    fn words(self) -> &'static str {
-        match self {
-            Vouched::ByPerson => ", which the person approved",
-            Vouched::ByNobody => "",
-        }
-    }
 }
 
 /// As the ranking estimates them: four bytes each.

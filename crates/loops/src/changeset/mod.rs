@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::{
-    context::{File, Found, Vouched, counted, read_all},
+    context::{File, Found, counted, read_all},
     state::{Event, State},
 };
 use crate::{
@@ -80,31 +80,6 @@ enum Outcome {
     Rejected,
 }
 
-/// What is told of a step beside its name.
-#[derive(Default)]
-struct Told<'a> {
-    text: &'a str,
-    /// Who decided it.
-    by: Option<&'a str>,
-    last_error: Option<&'a str>,
-}
-
-impl<'a> Told<'a> {
-    fn that(text: &'a str) -> Self {
-        Self {
-            text,
-            ..Self::default()
-        }
-    }
-
-    fn by(self, by: &'a str) -> Self {
-        Self {
-            by: Some(by),
-            ..self
-        }
-    }
-}
-
 /// Why there is no going on, and who says so if somebody does.
 struct Abort {
     why: String,
@@ -129,32 +104,34 @@ impl Changeset {
         }
     }
 
-    /// Takes a step of the table, and notes it.
-    fn step(&mut self, run: &mut Run, event: Event, told: &Told<'_>) -> Result<(), Stop> {
+    /// Takes a step of the table, and notes it, with who decided it if somebody did.
+    fn step(
+        &mut self,
+        run: &mut Run,
+        event: Event,
+        text: &str,
+        by: Option<&str>,
+    ) -> Result<(), Stop> {
         let from = self.state.state;
         let to = from
             .on(event)
             .map_err(|illegal| Stop::Failed(illegal.to_string()))?;
         self.state.state = to;
-        let mut fact = json!({"from": from, "event": event, "to": to, "text": told.text});
-        for (name, value) in [("by", told.by), ("last_error", told.last_error)] {
-            if let Some(value) = value {
-                fact[name] = json!(value);
-            }
+        let mut fact = json!({"from": from, "event": event, "to": to, "text": text});
+        if let Some(by) = by {
+            fact["by"] = json!(by);
+        }
+        if event == Event::Failed {
+            fact["last_error"] = json!(self.state.last_error);
         }
         run.note("changeset.state", 1, &fact)
     }
 
     /// Ends it with nothing changed.
     fn abort(&mut self, run: &mut Run, abort: Abort) -> Result<ExecutionResult, Stop> {
-        let Abort { why, by } = abort;
-        let told = Told {
-            by: by.as_deref(),
-            ..Told::that(&why)
-        };
-        self.step(run, Event::Abort, &told)?;
+        self.step(run, Event::Abort, &abort.why, abort.by.as_deref())?;
         Ok(ExecutionResult {
-            error: Some(why),
+            error: Some(abort.why),
             ..ExecutionResult::default()
         })
     }
@@ -162,19 +139,20 @@ impl Changeset {
     /// From `IDLE` to planning: the files are found, approved and read. Those that were approved
     /// before are only read anew.
     async fn curate(&mut self, run: &mut Run) -> Result<ExecutionResult, Stop> {
-        let files = match self.state.context.clone() {
+        let known = self.state.context.clone();
+        let text = match known {
+            Some(_) => "again, with the same files",
+            None => "looking for the files that the goal is about",
+        };
+        self.step(run, Event::Start, text, None)?;
+        let files = match known {
             Some(files) => {
-                let told = Told::that("again, with the same files");
-                self.step(run, Event::Start, &told)?;
-                let count = counted(&files);
-                self.step(run, Event::ContextReady, &Told::that(&count))?;
-                let told = Told::that("the same files").by("approved before");
-                self.step(run, Event::ApproveContext, &told)?;
+                self.step(run, Event::ContextReady, &counted(&files), None)?;
+                let by = Some("approved before");
+                self.step(run, Event::ApproveContext, "the same files", by)?;
                 self.read(run, files).await?
             }
             None => {
-                let told = Told::that("looking for the files that the goal is about");
-                self.step(run, Event::Start, &told)?;
                 let files = match self.choose(run).await? {
                     Ok(files) => files,
                     Err(abort) => return self.abort(run, abort),
@@ -196,26 +174,25 @@ impl Changeset {
                 Ok(found) => found,
                 Err(why) => return Ok(Err(Abort { why, by: None })),
             };
-            let count = counted(&found.chosen());
-            self.step(run, Event::ContextReady, &Told::that(&count))?;
+            let found_files = counted(&found.chosen());
+            self.step(run, Event::ContextReady, &found_files, None)?;
             if !self.config.reviews(Review::Context) {
-                let told = Told::that("nobody is asked about them").by(CONFIGURATION);
-                self.step(run, Event::ApproveContext, &told)?;
+                let by = Some(CONFIGURATION);
+                self.step(run, Event::ApproveContext, "nobody is asked about them", by)?;
                 return Ok(Ok(found.chosen()));
             }
             match review(run, &found).await? {
                 Reviewed::AsShown { by } => {
-                    let told = Told::that("as they were found").by(&by);
-                    self.step(run, Event::ApproveContext, &told)?;
+                    self.step(run, Event::ApproveContext, "as they were found", Some(&by))?;
                     return Ok(Ok(found.chosen()));
                 }
                 Reviewed::Edited { edited, by } => {
-                    let count = format!("as the person changed them: {}", counted(&edited));
-                    self.step(run, Event::ApproveContext, &Told::that(&count).by(&by))?;
+                    let text = format!("as the person changed them: {}", counted(&edited));
+                    self.step(run, Event::ApproveContext, &text, Some(&by))?;
                     return Ok(Ok(edited));
                 }
                 Reviewed::Rejected { words: said, by } => {
-                    self.step(run, Event::RejectContext, &Told::that(&said).by(&by))?;
+                    self.step(run, Event::RejectContext, &said, Some(&by))?;
                     self.acting.tell(format!(
                         "The person did not want the files that were found first, and says: {said}"
                     ));
@@ -230,8 +207,8 @@ impl Changeset {
     /// Reads approved files into memory.
     async fn read(&mut self, run: &mut Run, mut files: Vec<File>) -> Result<Vec<File>, Stop> {
         let vouched = match self.config.reviews(Review::Context) {
-            true => Vouched::ByPerson,
-            false => Vouched::ByNobody,
+            true => ", which the person approved",
+            false => "",
         };
         if let Some(message) = read_all(run, &mut files, vouched).await? {
             self.acting.memory_buffer_mut().add(message);
@@ -293,7 +270,7 @@ impl Changeset {
             _ => {
                 if let Some(claim) = &result.claim {
                     let why = format!("the model proposes nothing: {}", claim.answer);
-                    self.step(run, Event::Abort, &Told::that(&why))?;
+                    self.step(run, Event::Abort, &why, None)?;
                 }
                 Ok(result)
             }

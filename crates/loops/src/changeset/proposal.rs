@@ -6,7 +6,7 @@ use gyrus_contract::{
 use gyrus_kernel::{Card, CognitiveLoop as _, Run, Stop};
 
 use super::{
-    Abort, CONFIGURATION, Changeset, Outcome, PROPOSE, Told,
+    Abort, CONFIGURATION, Changeset, Outcome, PROPOSE,
     diff::{self, Change, Proposal},
     state::Event,
 };
@@ -105,7 +105,7 @@ impl Changeset {
             }
         };
         let told = format!("{}: {}", proposal.counted(), proposal.summary);
-        self.step(run, Event::ProposalReady, &Told::that(&told))?;
+        self.step(run, Event::ProposalReady, &told, None)?;
         let Some(approved) = self.decide(run, proposal, text, &mut result).await? else {
             return Ok(result);
         };
@@ -122,8 +122,8 @@ impl Changeset {
         result: &mut ExecutionResult,
     ) -> Result<Option<Proposal>, Stop> {
         if !self.config.reviews(Review::Proposal) {
-            let told = Told::that("nobody is asked about it").by(CONFIGURATION);
-            self.step(run, Event::ApproveProposal, &told)?;
+            let by = Some(CONFIGURATION);
+            self.step(run, Event::ApproveProposal, "nobody is asked about it", by)?;
             return Ok(Some(proposal));
         }
         let shown = Shown {
@@ -133,13 +133,12 @@ impl Changeset {
         };
         match review(run, &shown).await? {
             Reviewed::AsShown { by } => {
-                let told = Told::that("as it was proposed").by(&by);
-                self.step(run, Event::ApproveProposal, &told)?;
+                self.step(run, Event::ApproveProposal, "as it was proposed", Some(&by))?;
                 Ok(Some(proposal))
             }
             Reviewed::Edited { edited, by } => {
                 let told = format!("as the person changed it: {}", edited.counted());
-                self.step(run, Event::ApproveProposal, &Told::that(&told).by(&by))?;
+                self.step(run, Event::ApproveProposal, &told, Some(&by))?;
                 self.acting.tell(format!(
                     "The person changed your proposal before they approved it; what is applied of \
                      it is: {}",
@@ -149,7 +148,7 @@ impl Changeset {
             }
             Reviewed::Rejected { words, by } => {
                 self.state.outcome = Some(Outcome::Rejected);
-                self.step(run, Event::RejectProposal, &Told::that(&words).by(&by))?;
+                self.step(run, Event::RejectProposal, &words, Some(&by))?;
                 self.acting.tell(format!(
                     "A person rejected that proposal, and nothing was changed. They say: {words}"
                 ));
@@ -184,7 +183,7 @@ impl Changeset {
             let first = said.lines().next().unwrap_or_default().to_owned();
             self.state.outcome = Some(Outcome::Applied);
             self.state.last_error = None;
-            self.step(run, Event::Applied, &Told::that(&first))?;
+            self.step(run, Event::Applied, &first, None)?;
             result.claim = Some(self.claim(approved, &first, &observation));
             result.strength = match self.config.verify() {
                 Some(_) => Strength::Checked,
@@ -199,13 +198,8 @@ impl Changeset {
     fn could_not(&mut self, run: &mut Run, report: &str) -> Result<Option<String>, Stop> {
         self.state.outcome = Some(Outcome::Failed);
         self.state.failures += 1;
-        let told = Told {
-            text: "it could not be applied",
-            by: None,
-            last_error: Some(report),
-        };
-        self.step(run, Event::Failed, &told)?;
         self.state.last_error = Some(report.to_owned());
+        self.step(run, Event::Failed, "it could not be applied", None)?;
         if self.state.failures > MAX_RETRIES {
             let times = self.state.failures;
             return Ok(Some(format!(

@@ -60,45 +60,25 @@ pub(super) enum Event {
 
 /// Every step that there is. While files change there is no abort: it ends with the tree whole.
 pub(super) const TABLE: [(State, Event, State); 13] = {
-    use {Event as E, State as S};
+    use {Event::*, State::*};
     [
-        (S::Idle, E::Start, S::CuratingContext),
+        (Idle, Start, CuratingContext),
+        (CuratingContext, ContextReady, AwaitingContextApproval),
+        (AwaitingContextApproval, ApproveContext, PlanningWithContext),
+        (AwaitingContextApproval, RejectContext, CuratingContext),
+        (PlanningWithContext, ProposalReady, AwaitingProposalApproval),
+        (AwaitingProposalApproval, ApproveProposal, ApplyingChangeset),
         (
-            S::CuratingContext,
-            E::ContextReady,
-            S::AwaitingContextApproval,
+            AwaitingProposalApproval,
+            RejectProposal,
+            PlanningWithContext,
         ),
-        (
-            S::AwaitingContextApproval,
-            E::ApproveContext,
-            S::PlanningWithContext,
-        ),
-        (
-            S::AwaitingContextApproval,
-            E::RejectContext,
-            S::CuratingContext,
-        ),
-        (
-            S::PlanningWithContext,
-            E::ProposalReady,
-            S::AwaitingProposalApproval,
-        ),
-        (
-            S::AwaitingProposalApproval,
-            E::ApproveProposal,
-            S::ApplyingChangeset,
-        ),
-        (
-            S::AwaitingProposalApproval,
-            E::RejectProposal,
-            S::PlanningWithContext,
-        ),
-        (S::ApplyingChangeset, E::Applied, S::Idle),
-        (S::ApplyingChangeset, E::Failed, S::Idle),
-        (S::CuratingContext, E::Abort, S::Idle),
-        (S::AwaitingContextApproval, E::Abort, S::Idle),
-        (S::PlanningWithContext, E::Abort, S::Idle),
-        (S::AwaitingProposalApproval, E::Abort, S::Idle),
+        (ApplyingChangeset, Applied, Idle),
+        (ApplyingChangeset, Failed, Idle),
+        (CuratingContext, Abort, Idle),
+        (AwaitingContextApproval, Abort, Idle),
+        (PlanningWithContext, Abort, Idle),
+        (AwaitingProposalApproval, Abort, Idle),
     ]
 };
 
