@@ -18,18 +18,15 @@ const CONTEXT: usize = 3;
 /// Stands below a line that ends a file without a line break.
 const NO_NEWLINE: &str = "\\ No newline at end of file";
 
-/// Shown of a line in an error, in bytes.
-const SHOWN_BYTES: usize = 120;
-
-/// Why a diff cannot be applied to a file.
+/// Why a diff cannot be applied to a file. Its lines, which may have secrets in them, are not named.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DiffError {
-    #[error("`{}` stands before the first hunk, which begins with @@", shown(.0))]
-    NoHunk(String),
-    #[error("`{}` is no head of a hunk like @@ -1,3 +1,4 @@", shown(.0))]
-    Head(String),
-    #[error("`{}` in a hunk begins with neither a space nor - nor + nor \\", shown(.0))]
-    Line(String),
+    #[error("line {0} of the diff stands before the first hunk, which begins with @@")]
+    NoHunk(usize),
+    #[error("line {0} of the diff is no head of a hunk like @@ -1,3 +1,4 @@")]
+    Head(usize),
+    #[error("line {0} of the diff, in a hunk, begins with neither a space nor - nor + nor \\")]
+    Line(usize),
     #[error("the hunk `{head}` has {found} lines of the old file, not {said}")]
     Length {
         head: String,
@@ -42,10 +39,6 @@ pub(super) enum DiffError {
     Mismatch { head: String, line: usize },
     #[error("a line that is said to have no newline would not be the last one of the file")]
     Unended,
-}
-
-fn shown(line: &str) -> &str {
-    &line[..line.floor_char_boundary(SHOWN_BYTES)]
 }
 
 /// What becomes of a line.
@@ -212,21 +205,20 @@ fn applied(old: &[u8], hunks: &[Hunk<'_>]) -> Result<Vec<u8>, DiffError> {
 fn read(diff: &str) -> Result<Vec<Hunk<'_>>, DiffError> {
     let mut hunks: Vec<Hunk<'_>> = Vec::new();
     let mut said = 0;
-    for whole in diff.split_inclusive('\n') {
+    for (number, whole) in (1..).zip(diff.split_inclusive('\n')) {
         let line = whole.strip_suffix('\n').unwrap_or(whole);
         if line.starts_with("@@") {
             if let Some(hunk) = hunks.last() {
                 complete(hunk, said)?;
             }
-            let (at, count) = head(line).ok_or_else(|| DiffError::Head(line.to_owned()))?;
+            let (head, at, count) = head(line).ok_or(DiffError::Head(number))?;
             said = count;
             let lines = Vec::new();
-            let head = shown(line);
             hunks.push(Hunk { head, at, lines });
             continue;
         }
         let Some(hunk) = hunks.last_mut() else {
-            return Err(DiffError::NoHunk(line.to_owned()));
+            return Err(DiffError::NoHunk(number));
         };
         let side = match line.as_bytes().first() {
             // What an editor that trims lines leaves of an empty one.
@@ -238,7 +230,7 @@ fn read(diff: &str) -> Result<Vec<Hunk<'_>>, DiffError> {
                 above.and_then(|(_, above)| above.pop_if(|byte| *byte == b'\n'));
                 continue;
             }
-            Some(_) => return Err(DiffError::Line(line.to_owned())),
+            Some(_) => return Err(DiffError::Line(number)),
         };
         let content = line.get(1..).unwrap_or_default();
         hunk.lines
@@ -264,16 +256,23 @@ fn complete(hunk: &Hunk<'_>, said: usize) -> Result<(), DiffError> {
     }
 }
 
-/// How many old lines come before a hunk with this head, and how many are in it.
-fn head(line: &str) -> Option<(usize, usize)> {
-    let (old, rest) = line.strip_prefix("@@ -")?.split_once(' ')?;
-    rest.strip_prefix('+')?.split_once(" @@")?;
-    let (first, count) = match old.split_once(',') {
-        Some((first, count)) => (first.parse().ok()?, count.parse().ok()?),
-        None => (old.parse::<usize>().ok()?, 1),
-    };
+/// A head without what may stand behind it, how many old lines come before its hunk, and how many
+/// are in it.
+fn head(line: &str) -> Option<(&str, usize, usize)> {
+    let (numbers, _) = line.strip_prefix("@@ -")?.split_once(" @@")?;
+    let (old, new) = numbers.split_once(" +")?;
+    let head = &line[.."@@ -".len() + numbers.len() + " @@".len()];
+    let (first, count) = range(old)?;
+    range(new)?;
     match count {
-        0 => Some((first, 0)),
-        _ => Some((first.checked_sub(1)?, count)),
+        0 => Some((head, first, 0)),
+        _ => Some((head, first.checked_sub(1)?, count)),
+    }
+}
+
+fn range(numbers: &str) -> Option<(usize, usize)> {
+    match numbers.split_once(',') {
+        Some((first, count)) => Some((first.parse().ok()?, count.parse().ok()?)),
+        None => Some((numbers.parse().ok()?, 1)),
     }
 }

@@ -8,6 +8,7 @@
 
 mod paths;
 mod diff;
+mod secrets;
 mod proposal;
 mod propose;
 mod wanted;

@@ -17,10 +17,7 @@ use super::{
     prepare::{ancestors, parents},
     root::Root,
 };
-use crate::{
-    exact::{ExactError, MAX_FILE_BYTES, Replacement},
-    failure::Failure,
-};
+use crate::exact::{ExactError, MAX_FILE_BYTES, Replacement};
 
 /// A person reads the whole diff, so it is never shortened; a larger one is refused.
 const MAX_DIFF_BYTES: usize = 1 << 20;
@@ -60,7 +57,7 @@ pub(super) fn diff(
     files: &[File],
     mut wrong: Vec<String>,
     until: Instant,
-) -> Result<String, Failure> {
+) -> Result<String, String> {
     let mut text = String::new();
     comment(&mut text, summary);
     let nothing = text.len();
@@ -78,17 +75,16 @@ pub(super) fn diff(
         if text.len() > MAX_DIFF_BYTES {
             let words =
                 "the diff is larger than 1 MiB, too much for a review; propose less at once";
-            return Err(Failure::new(words));
+            return Err(words.to_owned());
         }
     }
     first_of(&mut wrong);
     if !wrong.is_empty() {
-        let words = format!("the proposal cannot be made: {}", wrong.join("\n"));
-        return Err(Failure::new(words));
+        return Err(format!("the proposal cannot be made: {}", wrong.join("\n")));
     }
     if text.len() == nothing {
         let words = "the proposal changes nothing: all files are like this already";
-        return Err(Failure::new(words));
+        return Err(words.to_owned());
     }
     Ok(text)
 }

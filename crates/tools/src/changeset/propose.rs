@@ -20,6 +20,7 @@ use super::{
     paths::Paths,
     proposal::{self, Becomes, File},
     root::Root,
+    secrets::Secrets,
 };
 use crate::{
     arguments, background,
@@ -71,11 +72,11 @@ struct Edit {
 
 impl Proposed {
     /// With secrets in their places; or what is wrong with it.
-    fn read(self, path: PathBuf, site: &dyn Site) -> Result<File, String> {
+    fn read(self, path: PathBuf, secrets: &mut Secrets, site: &dyn Site) -> Result<File, String> {
         let wrong = |what: &str| format!("`{}` {what}", path.display());
-        let reveal = |text: &str| {
-            let revealed = site.reveal(text);
-            revealed.map_err(|error| wrong(&format!("needs a secret, but {error}")))
+        let mut reveal = |text: &str| {
+            let revealed = secrets.reveal(text, site);
+            revealed.map_err(|error| wrong(&error.to_string()))
         };
         if path.to_string_lossy().contains(char::is_control) {
             return Err(format!("{path:?} has a control character in its name"));
@@ -206,8 +207,11 @@ async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure
     }
     let (mut files, mut wrong) = (Vec::with_capacity(changes.len()), Vec::new());
     let mut paths = Paths::of(call);
+    let mut secrets = Secrets::default();
     for (index, change) in changes.into_iter().enumerate() {
-        let file = paths.take(index).and_then(|path| change.read(path, site));
+        let file = paths
+            .take(index)
+            .and_then(|path| change.read(path, &mut secrets, site));
         match file {
             Ok(file) => files.push(file),
             Err(why) => wrong.push(why),
@@ -218,5 +222,8 @@ async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure
     let diff = background::work(TIME_LIMIT, move |_| {
         proposal::diff(&root, &summary, &files, wrong, until)
     });
-    Ok(ToolOutput::read(diff.await?))
+    match diff.await {
+        Ok(diff) => Ok(ToolOutput::read(secrets.hide(&diff))),
+        Err(wrong) => Err(Failure::new(secrets.hide(&wrong))),
+    }
 }

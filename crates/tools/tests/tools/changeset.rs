@@ -144,7 +144,7 @@ fn refuses_what_is_no_changeset() {
         ),
         (
             json!([{"path": "n", "diff": "x"}]),
-            "`n` does not fit its diff: `x` stands before the first hunk",
+            "`n` does not fit its diff: line 1 of the diff stands before the first hunk",
         ),
     ] {
         let output = world.call(&tool(), json!({"changes": changes}));

@@ -353,6 +353,37 @@ fn secrets_stay_in_their_places() {
     assert_eq!(config, "a = 1\nkey = hunter2 # ours\nb = 2\nc = hunter2\n");
 }
 
+/// A model that only has a secret's marker learns nothing of the secret by proposing it.
+#[test]
+fn a_proposal_shows_no_secret() {
+    let world = world();
+    let edits = json!([{"path": "lines", "reason": "", "edits": [
+        {"old": "3\n", "new": "say ⟦secret:FOUND⟧\n"}]},
+        {"path": "new", "reason": "", "content": "⟦secret:FOUND⟧⟦secret:KEY⟧\n⟦secret:FOUND⟧"}]);
+    let diff = propose(&world, edits).unwrap();
+    assert!(diff.contains("+say ⟦secret:FOUND⟧\n"), "{diff}");
+    assert!(!diff.contains("s3sam"), "{diff}");
+    let output = world.call(&apply_tool(), json!({"changes": changes(&diff)}));
+    assert!(!output.is_error, "{}", output.text);
+    let new = fs::read_to_string(world.path("new")).unwrap();
+    assert_eq!(new, "s3samhunter2\ns3sam");
+
+    let wrong = json!([
+        {"path": "lines", "reason": "", "edits": [{"old": "⟦secret:FOUND⟧ x", "new": ""}]},
+        {"path": "run.sh", "reason": "", "diff": "@@ -1,1 +1,1 @@\n-⟦secret:FOUND⟧\n"},
+        {"path": "plain.sh", "reason": "", "diff": "⟦secret:FOUND⟧\n"},
+        {"path": "config", "reason": "", "content": "⟦secret:LINES⟧"},
+        {"path": "dos.txt", "reason": "", "diff": "@@ -1,1 +1,1 @@\n+⟦secret:LINES⟧"}
+    ]);
+    let error = propose(&world, wrong).unwrap_err();
+    let lines = "has ⟦secret:LINES⟧ in it, a secret of several lines, which a diff would show";
+    assert_eq!(error.matches(lines).count(), 2, "{error}");
+    assert!(
+        !error.contains("s3sam") && !error.contains("two"),
+        "{error}"
+    );
+}
+
 #[test]
 fn ten_thousand_files() {
     const FILES: usize = 10_000;

@@ -140,9 +140,10 @@ impl World {
         assert!(ended.is_err(), "it ended by itself");
     }
 
-    /// What a model sees of an output.
+    /// What a model sees of an output: what was found in text is recognised beside its name only.
     pub(crate) fn redacted(&self, output: &ToolOutput) -> String {
-        output.text.replace("hunter2", "⟦secret:KEY⟧")
+        let text = output.text.replace("hunter2", "⟦secret:KEY⟧");
+        text.replace("password: s3sam", "password: ⟦secret:FOUND⟧")
     }
 
     pub(crate) fn probe(&self, tool: &dyn Tool, call: &ResolvedCall) -> Probe {
@@ -187,7 +188,10 @@ impl Site for World {
     }
 
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
-        let text = text.replace("⟦secret:KEY⟧", "hunter2");
+        let text = text
+            .replace("⟦secret:KEY⟧", "hunter2")
+            .replace("⟦secret:FOUND⟧", "s3sam")
+            .replace("⟦secret:LINES⟧", "one\ntwo");
         match text.contains("⟦secret:") {
             true => Err(UnknownSecret {
                 name: "OTHER".to_owned(),

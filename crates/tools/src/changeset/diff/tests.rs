@@ -193,19 +193,19 @@ fn what_a_person_may_edit_and_what_not() {
         ),
         (
             "b\n",
-            "`b` stands before the first hunk, which begins with @@",
+            "line 1 of the diff stands before the first hunk, which begins with @@",
         ),
         (
             "@@ -1,1 @@\n",
-            "`@@ -1,1 @@` is no head of a hunk like @@ -1,3 +1,4 @@",
+            "line 1 of the diff is no head of a hunk like @@ -1,3 +1,4 @@",
         ),
         (
             "@@ -0,1 +1,1 @@\n",
-            "`@@ -0,1 +1,1 @@` is no head of a hunk like @@ -1,3 +1,4 @@",
+            "line 1 of the diff is no head of a hunk like @@ -1,3 +1,4 @@",
         ),
         (
             "@@ -1,1 +1,1 @@\n a\nb\n",
-            "`b` in a hunk begins with neither a space nor - nor + nor \\",
+            "line 3 of the diff, in a hunk, begins with neither a space nor - nor + nor \\",
         ),
     ] {
         assert_eq!(check(diff), expected, "{diff}");
