@@ -64,8 +64,8 @@ pub(crate) struct ReviewFlags {
     /// none
     ///
     /// plan: what is planned, before anything is done. context: the files that a changeset is
-    /// planned with. proposal: the changeset. Where --loop changeset stands alone, context and
-    /// proposal; with none, nothing.
+    /// planned with. proposal: the changeset. Without this, --loop changeset shows context and
+    /// proposal; none shows nothing.
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     review: Vec<ReviewWord>,
 }

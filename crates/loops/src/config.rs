@@ -194,10 +194,13 @@ impl CognitiveConfig {
         }
     }
 
-    /// Files, then a changeset from them, applied all or not at all. Nobody reviews anything, if
-    /// nobody says otherwise.
+    /// Files, then a changeset from them, applied all or not at all; 100 cycles and nobody who
+    /// reviews, if nobody says otherwise.
     pub fn changeset() -> Self {
-        Self::new(Strategy::Changeset)
+        Self {
+            max_iterations: Some(100),
+            ..Self::new(Strategy::Changeset)
+        }
     }
 
     /// Instructions of your own, put before the loop's.

@@ -225,6 +225,9 @@ fn mind(entry: &Entry) -> Line {
                     Line::main(paint, '■', words)
                 }
                 ("changeset.state", Some(words)) => changeset(&fact.fact, words),
+                ("changeset.context", Some(words)) => {
+                    Line::main(Paint::Aside, '·', format!("read {words}"))
+                }
                 (REFLECTION, None) => learned(&fact.fact),
                 (WENT_RIGHT, Some(words)) => {
                     Line::main(Paint::Thought, '•', format!("what went right: {words}"))

@@ -514,7 +514,7 @@ fn a_no_with_words_goes_to_the_model() {
 fn a_person_adds_and_drops_files() {
     let proposal = propose(
         &renames(&[]),
-        r"find = { lunch = '(soup on Mondays)', guide = '(a guideline of this project, which the person approved)' }",
+        r"find = { lunch = '(soup on Mondays)', guide = '(a guideline of this project, which the person approved)', cut = '(of 30000)' }",
     );
     let world = world(&[proposal]);
     run(&world, &PARKED).exits(5);
@@ -522,8 +522,15 @@ fn a_person_adds_and_drops_files() {
     resume(&world)
         .exits(5)
         .says("your edit was not taken: `notes/dinner.txt` cannot be read");
-    approve_as(&world, "AGENTS.md  # yes\n# src/lib.rs\nnotes/lunch.txt\n");
-    resume(&world).exits(5);
+    for name in ["notes/long.txt", "notes/longer.txt"] {
+        fs::write(world.work().join(name), "a long line\n".repeat(30_000)).unwrap();
+    }
+    let list =
+        "AGENTS.md  # yes\n# src/lib.rs\nnotes/lunch.txt\nnotes/long.txt\nnotes/longer.txt\n";
+    approve_as(&world, list);
+    resume(&world)
+        .exits(5)
+        .says("more than the 16000 tokens that were meant for them");
     let context = &facts(&world, "changeset.context")[0];
     let paths: Vec<_> = context["files"]
         .as_array()
@@ -531,7 +538,9 @@ fn a_person_adds_and_drops_files() {
         .iter()
         .map(|file| &file["path"])
         .collect();
-    assert_eq!(paths, ["AGENTS.md", "notes/lunch.txt"]);
+    let names = ["lunch.txt", "long.txt", "longer.txt"].map(|name| format!("notes/{name}"));
+    assert_eq!(paths[0], "AGENTS.md");
+    assert_eq!(paths[1..], names.each_ref());
     world.gyrus(&["deny", "last"]).exits(0);
     resume(&world).exits(1);
     replays(&world);

@@ -72,8 +72,7 @@ pub(super) struct Found {
 impl Found {
     /// The files that are most about these words; in words why there are none.
     pub(super) async fn about(run: &mut Run, words: &str) -> Result<Result<Self, String>, Stop> {
-        let budget = run.window().map_or(USUAL_TOKENS, |window| window / 4);
-        let budget = budget.min(MOST_TOKENS);
+        let budget = budget(run);
         let arguments = json!({"query": words, "path": ".", "max_tokens": budget});
         let seen = run.call(&ToolCall::new(RANK, arguments)).await?;
         let said = &seen.text.text;
@@ -199,6 +198,22 @@ fn read(path: &str, lines: Option<u32>) -> ToolCall {
         arguments["limit_lines"] = json!(lines);
     }
     ToolCall::new(READ, arguments)
+}
+
+/// How many tokens are meant for files.
+fn budget(run: &Run) -> u64 {
+    let budget = run.window().map_or(USUAL_TOKENS, |window| window / 4);
+    budget.min(MOST_TOKENS)
+}
+
+/// Files that were read, in words; a person may have asked for more than was meant.
+pub(super) fn measured(run: &Run, files: &[File]) -> String {
+    let tokens: u64 = files.iter().map(|file| file.tokens).sum();
+    let (count, meant) = (counted(files), budget(run));
+    match tokens > meant {
+        true => format!("{count}, more than the {meant} tokens that were meant for them"),
+        false => count,
+    }
 }
 
 /// Files and their size in words.

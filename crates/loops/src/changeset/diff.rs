@@ -330,6 +330,18 @@ mod tests {
     }
 
     #[test]
+    fn no_cut_of_a_diff_is_more_than_wrong() {
+        let text = whole();
+        for at in 0..=text.len() {
+            for part in [&text[..at], &text[at..]] {
+                if let Ok(proposal) = read(part) {
+                    assert!(!proposal.changes.is_empty(), "{part}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn an_editor_may_take_the_last_blank() {
         let text = whole().replace("\n \n", "\n\n");
         assert_eq!(read(&text), read(&whole()));

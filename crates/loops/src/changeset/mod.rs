@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::{
-    context::{File, Found, counted, read_all},
+    context::{File, Found, counted, measured, read_all},
     state::{Event, State},
 };
 use crate::{
@@ -213,7 +213,7 @@ impl Changeset {
         if let Some(message) = read_all(run, &mut files, vouched).await? {
             self.acting.memory_buffer_mut().add(message);
         }
-        let fact = json!({"text": counted(&files), "files": files});
+        let fact = json!({"text": measured(run, &files), "files": files});
         run.note("changeset.context", 1, &fact)?;
         Ok(files)
     }
