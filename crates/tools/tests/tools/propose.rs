@@ -89,7 +89,7 @@ fn everything() -> Value {
         {"path": "program", "reason": "not text", "executable": true},
         {"path": "old/a", "reason": "moved", "delete": true},
         {"path": "new/deep a", "reason": "moved", "content": "the old a", "executable": true},
-        {"path": "empty", "reason": "a mark", "content": ""},
+        {"path": "empty", "reason": "a mark", "content": "", "edits": null, "delete": null},
         {"path": "config", "reason": "more", "edits": [{"old": "a = 1", "new": "a = 2"}]}
     ])
 }
