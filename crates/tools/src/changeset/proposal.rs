@@ -152,9 +152,11 @@ impl Section {
             None => None,
             Some(stat) => {
                 ordinary(&stat)?;
-                let most = match file.becomes {
-                    Becomes::Deleted => MAX_GONE_BYTES,
-                    _ => MAX_FILE_BYTES,
+                let is_deleted = matches!(file.becomes, Becomes::Deleted);
+                let most = if is_deleted {
+                    MAX_GONE_BYTES
+                } else {
+                    MAX_FILE_BYTES
                 };
                 if stat.st_size.unsigned_abs() > most {
                     let most = most >> 20;
@@ -244,8 +246,11 @@ fn ordinary(stat: &Stat) -> Result<(), String> {
 /// The hunks for a file whose content becomes another.
 fn hunks(file: &File, old: Vec<u8>, until: Instant) -> Result<String, String> {
     let no_text = || "is not UTF-8 text, so it can only be deleted".to_owned();
-    let old = String::from_utf8(old).map_err(|_| no_text())?;
     let File { path, becomes, .. } = file;
+    if matches!(becomes, Becomes::Patched(diff) if diff.is_empty()) {
+        return Ok(String::new());
+    }
+    let old = String::from_utf8(old).map_err(|_| no_text())?;
     let new = match becomes {
         Becomes::Content(content) => return Ok(diff::hunks(&old, content, until)),
         Becomes::Edited(edits) => edited(path, old.clone().into_bytes(), edits)?,
@@ -275,7 +280,10 @@ fn edited(
         let made = replacement.made_in(&name, &content).map_err(|error| {
             let more = match &error {
                 ExactError::Empty => ", or give the whole `content`",
-                _ => "",
+                ExactError::Same
+                | ExactError::Missing { .. }
+                | ExactError::Several { .. }
+                | ExactError::TooLarge { .. } => "",
             };
             format!("cannot be edited (edit {number}): {error}{more}")
         })?;

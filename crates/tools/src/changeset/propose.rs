@@ -55,8 +55,7 @@ struct Proposed {
     before: Option<Digest>,
     content: Option<String>,
     edits: Option<Vec<Edit>>,
-    #[serde(default)]
-    delete: bool,
+    delete: Option<bool>,
     /// Of a proposal that a person has cut. Models write hunks that do not fit, so it is not
     /// described to them.
     diff: Option<String>,
@@ -82,7 +81,8 @@ impl Proposed {
             return Err(format!("{path:?} has a control character in its name"));
         }
         let edits = self.edits.unwrap_or_default();
-        let becomes = match (self.content, &edits[..], self.delete, self.diff) {
+        let delete = self.delete == Some(true);
+        let becomes = match (self.content, &edits[..], delete, self.diff) {
             (Some(content), [], false, None) => Becomes::Content(reveal(&content)?),
             (None, [], false, Some(diff)) => Becomes::Patched(reveal(&diff)?),
             (None, [], true, None) => Becomes::Deleted,

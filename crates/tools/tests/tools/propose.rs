@@ -70,6 +70,7 @@ fn world() -> World {
     write("run.sh", b"#!/bin/sh\n");
     write("plain.sh", b"#!/bin/sh\n");
     write("picture", &[0, 159, 146, 150, 255]);
+    write("program", &[0x7f, b'E', b'L', b'F', 0xff]);
     write("old/a", b"the old a\n");
     write("config", b"a = 1\nkey = hunter2\nb = 2\nc = 3\n");
     let executable = fs::Permissions::from_mode(0o755);
@@ -85,9 +86,10 @@ fn everything() -> Value {
         {"path": "run.sh", "reason": "another\nshell", "content": "#!/bin/bash\n"},
         {"path": "plain.sh", "reason": "it is started", "executable": true},
         {"path": "picture", "reason": "", "delete": true},
+        {"path": "program", "reason": "not text", "executable": true},
         {"path": "old/a", "reason": "moved", "delete": true},
         {"path": "new/deep a", "reason": "moved", "content": "the old a", "executable": true},
-        {"path": "empty", "reason": "a mark", "content": ""},
+        {"path": "empty", "reason": "a mark", "content": "", "edits": null, "delete": null},
         {"path": "config", "reason": "more", "edits": [{"old": "a = 1", "new": "a = 2"}]}
     ])
 }
@@ -136,6 +138,9 @@ fn the_diff_is_what_a_person_reads() {
     executable
     diff picture d772fdc2de1483b57f1ce63a85e26bbb
     deleted
+    diff program 3df463629d49bc902472d3cb7906fe32
+    # not text
+    executable
     diff old/a def009eead394f409a1cca1ca41c2002
     # moved
     deleted
@@ -181,7 +186,7 @@ fn what_was_approved_is_what_is_applied() {
     let resolved = world.resolved(&apply_tool(), call.clone());
     assert_eq!(world.probe(&apply_tool(), &resolved), Probe::DidNotHappen);
     let output = world.call(&apply_tool(), call.clone());
-    assert_eq!(output.text, "applied: 2 created, 5 replaced, 2 deleted");
+    assert_eq!(output.text, "applied: 2 created, 6 replaced, 2 deleted");
     let read = |name: &str| fs::read_to_string(world.path(name)).unwrap();
     let mode = |name: &str| fs::metadata(world.path(name)).unwrap().permissions().mode() & 0o111;
     assert_eq!(read("lines"), "1\n2\nnew\n3\n4\n5\n6\n7\n8\n9\n10\n12\n");
@@ -191,6 +196,7 @@ fn what_was_approved_is_what_is_applied() {
     assert_eq!(read("empty"), "");
     assert_eq!(read("config"), "a = 2\nkey = hunter2\nb = 2\nc = 3\n");
     assert_eq!((mode("run.sh"), mode("plain.sh")), (0o111, 0o111));
+    assert_eq!(mode("program"), 0o111);
     assert!(mode("new/deep a") != 0 && !world.path("old").exists());
 
     // The same call again finds it done, though no diff fits any more.
@@ -233,7 +239,7 @@ fn a_diff_for_another_file_is_a_conflict() {
     let before = world.names();
     // As the gate resolved it before the link was there.
     let mut call = world.resolved(&apply_tool(), json!({"changes": approved}));
-    call.paths.get_mut("changes/8").unwrap().in_workspace = Some("config".into());
+    call.paths.get_mut("changes/9").unwrap().in_workspace = Some("config".into());
     let output = world.call_resolved(&apply_tool(), call);
     assert_eq!(
         output.text,
