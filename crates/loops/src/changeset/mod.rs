@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::{
-    context::{File, Found, counted, measured, read_all},
+    context::{File, Found, counted, is_files, measured, read_all},
     state::{Event, State},
 };
 use crate::{
@@ -204,14 +204,20 @@ impl Changeset {
         }
     }
 
-    /// Reads approved files into memory.
+    /// Reads approved files into memory, in place of what was read of them before.
     async fn read(&mut self, run: &mut Run, mut files: Vec<File>) -> Result<Vec<File>, Stop> {
         let vouched = match self.config.reviews(Review::Context) {
             true => ", which the person approved",
             false => "",
         };
         if let Some(message) = read_all(run, &mut files, vouched).await? {
-            self.acting.memory_buffer_mut().add(message);
+            let memory = self.acting.memory_buffer_mut();
+            if memory.recent(usize::MAX).any(|past| is_files(past)) {
+                let past = memory.recent(usize::MAX).filter(|past| !is_files(past));
+                let past: Vec<_> = past.cloned().collect();
+                memory.rewrite(past);
+            }
+            memory.add(message);
         }
         let fact = json!({"text": measured(run, &files), "files": files});
         run.note("changeset.context", 1, &fact)?;
