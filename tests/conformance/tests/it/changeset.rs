@@ -6,13 +6,27 @@ use gyrus_conformance::{
     matrix::crash_everywhere,
     scenario::Scenario,
     script::{Script, Turn, too_fast},
-    world::{CONFLICT, LOOK, PROPOSE, PUT, World, value},
+    world::{APPLY, CONFLICT, LOOK, PROPOSE, PUT, RANK, World, value},
 };
 use gyrus_contract::{OnAsk, Purpose};
 use gyrus_kernel::{Ending, Entry};
 use serde_json::{Value, json};
 
 use crate::plan::{cut, later, yes};
+
+const NO_RANKING: &str = r#"
+    [[rule]]
+    decide = "deny"
+    why = "nobody looks around here"
+    tool = ["rank_files"]
+"#;
+
+const NO_APPLYING: &str = r#"
+    [[rule]]
+    decide = "deny"
+    why = "nothing changes here"
+    tool = ["apply_changeset"]
+"#;
 
 fn propose(summary: &str, colour: &str) -> Turn {
     let changes = json!([
@@ -210,4 +224,33 @@ async fn what_the_model_is_told() {
     `notes`:
          1	green is good
     "#);
+}
+
+/// What a part of it cannot do ends the run, back where it began.
+#[tokio::test]
+async fn an_error_of_any_part_leads_back_to_idle() {
+    for (tool, ends) in [
+        (RANK, "no files could be looked for"),
+        (APPLY, "4 changesets"),
+    ] {
+        let turns = (0..4).map(|_| propose("this can", "green"));
+        let mut scenario = scenario(turns, &json!([]));
+        scenario.policy = match tool {
+            RANK => NO_RANKING,
+            _ => NO_APPLYING,
+        };
+        let bench = scenario.bench();
+        let ended = bench.start().await.unwrap();
+        let Ending::Failed { reason, .. } = ended.ending else {
+            panic!("{tool}: {ended:?}");
+        };
+        assert!(reason.contains(ends), "{tool}: {reason}");
+        let recording = bench.recording();
+        let last = recording.entries().rev().find_map(|entry| match entry {
+            Entry::Noted { kind, fact, .. } if kind == "changeset.state" => Some(&fact.fact),
+            _ => None,
+        });
+        assert_eq!(last.unwrap()["to"], "IDLE", "{tool}");
+        assert!(bench.world.state().values.is_empty(), "{tool}");
+    }
 }
