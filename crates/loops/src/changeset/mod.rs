@@ -16,8 +16,8 @@ mod diff;
 mod proposal;
 
 use gyrus_contract::{
-    ExecutionResult, MemoryBuffer, Message, Origin, Part, Perception, Plan, Purpose, Role, Text,
-    ToolCall,
+    Action, ExecutionResult, MemoryBuffer, Message, Origin, Part, Perception, Plan, Purpose, Role,
+    Text, ToolCall,
 };
 use gyrus_kernel::{CognitiveLoop, Run, Stop};
 use serde::{Deserialize, Serialize};
@@ -263,9 +263,8 @@ impl Changeset {
     /// A turn of planning, and all that follows from a proposal if there is one.
     async fn plan(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
         let result = self.acting.act(run, plan).await?;
-        let proposes = |action: &&gyrus_contract::Action| {
-            action.call.tool == PROPOSE && !action.observation.is_error
-        };
+        let proposes =
+            |action: &&Action| action.call.tool == PROPOSE && !action.observation.is_error;
         let gives_up = result.claim.as_ref().is_some_and(|claim| !claim.reached);
         // Of two proposals in one turn the later is meant, and a claim beside one is about it.
         match result.actions.iter().rfind(proposes) {

@@ -194,7 +194,7 @@ impl Changeset {
         Ok(())
     }
 
-    /// Nothing was changed. Why the run is over, if it is.
+    /// It was not applied, for this reason. Why the run is over, if it is.
     fn could_not(&mut self, run: &mut Run, report: &str) -> Result<Option<String>, Stop> {
         self.state.outcome = Some(Outcome::Failed);
         self.state.failures += 1;
@@ -207,8 +207,8 @@ impl Changeset {
             )));
         }
         self.acting.tell(
-            "The changeset was approved and could not be applied, and no file is changed. Find out \
-             why, and propose all of it anew, for the files as they are now.",
+            "The changeset was approved and could not be applied. Find out why, and propose all of \
+             it anew, for the files as they are now.",
         );
         Ok(None)
     }
