@@ -67,9 +67,10 @@ fn a_crate(work: &Path) {
     let point = "\n#[derive(Debug)]\npub struct Point {\n    pub x: f64,\n}\n";
     write("src/lib.rs", &format!("{modules}{point}"));
     for number in 0..SHAPES {
+        let between = "// Far from what stands above.\n".repeat(8);
         let body = format!(
-            "//! A shape with a corner.\n\nuse crate::Point;\n\n/// Its corner.\npub fn corner() \
-             -> f64 {{\n    let first = Point {{ x: {number}.0 }};\n    first.x\n}}\n"
+            "//! A shape with a corner.\n\nuse crate::Point;\n\n{between}/// Its corner.\npub fn \
+             corner() -> f64 {{\n    let first = Point {{ x: {number}.0 }};\n    first.x\n}}\n"
         );
         write(&shape(number), &body);
     }
@@ -305,15 +306,17 @@ fn the_cards_show_what_is_read_and_what_is_changed() {
 }
 
 #[test]
-fn a_person_takes_a_file_out_of_the_changeset() {
+fn a_person_takes_files_and_hunks_out_of_the_changeset() {
     let world = world(&[propose(&renames(&[]), "")]);
     run(&world, &[&PARKED[..], &["--review", "proposal"]].concat()).exits(5);
     let before = tree(&world.work());
     let whole = asked(&world);
     let files = by_file(&whole);
     assert_eq!(files.len(), 1 + SHAPES);
-    // One file goes, and of another the first of its two hunks or lines.
+    // One file goes, of another its second hunk, and in a third lines are changed.
     let left = whole.replace(files[3].trim_end_matches('\n'), "");
+    let (first_hunk, _) = files[5].rsplit_once("@@ -").unwrap();
+    let left = left.replace(files[5].trim_end(), first_hunk.trim_end());
     let left = left.replacen(
         "+    let first = Vertex {",
         "+    let the_first = Vertex {",
@@ -325,8 +328,14 @@ fn a_person_takes_a_file_out_of_the_changeset() {
     let after = tree(&world.work());
     let same = after.iter().filter(|(name, text)| before[*name] == **text);
     let same: Vec<_> = same.map(|(name, _)| name.as_str()).collect();
-    let taken_out = files[3].split(' ').nth(1).unwrap();
-    assert_eq!(same, ["AGENTS.md", "notes/lunch.txt", taken_out]);
+    let name = |file: &str| file.split(' ').nth(1).unwrap().to_owned();
+    let taken_out = name(&files[3]);
+    assert_eq!(same, ["AGENTS.md", "notes/lunch.txt", &taken_out]);
+    let half = world.file(&name(&files[5]));
+    assert!(
+        half.contains("use crate::Vertex;") && half.contains("first = Point {"),
+        "{half}"
+    );
     let changed = (0..SHAPES).map(|number| world.file(&shape(number)));
     assert_eq!(
         changed.filter(|text| text.contains("the_first.x")).count(),
