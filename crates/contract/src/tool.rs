@@ -35,9 +35,12 @@ pub enum Touch {
     /// Creates or changes the file at the path in this argument.
     Writes(String),
     /// Creates, changes or deletes files: this argument is a list of objects, each with a `path`,
-    /// and with a `content` unless the file is deleted. In [`ResolvedCall::paths`] they are named
-    /// by [`path_in_list`].
+    /// and with a `content` or a `diff` unless the file is deleted. In [`ResolvedCall::paths`] they
+    /// are named by [`path_in_list`].
     Changes(String),
+    /// Reads the files of the workspace that a list as in [`Touch::Changes`] would change, and
+    /// changes none.
+    Compares(String),
     /// Starts processes; this argument is the command line. Nothing is started when it is missing
     /// and the schema does not require it.
     Starts(String),
@@ -62,7 +65,7 @@ pub enum Touch {
     Serves(Service),
 }
 
-/// The name of a path of [`Touch::Changes`] in [`ResolvedCall::paths`].
+/// The name of a path of [`Touch::Changes`] or [`Touch::Compares`] in [`ResolvedCall::paths`].
 pub fn path_in_list(argument: &str, index: usize) -> String {
     format!("{argument}/{index}")
 }

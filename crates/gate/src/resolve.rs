@@ -53,10 +53,17 @@ pub(crate) fn call(
                 let resolved = path(house, given, argument, &workspace, writes)?;
                 paths.insert(argument.clone(), resolved);
             }
-            Touch::Changes(argument) => {
+            Touch::Changes(argument) | Touch::Compares(argument) => {
+                let writes = matches!(touch, Touch::Changes(_));
                 for (index, given) in listed(&arguments, argument)?.into_iter().enumerate() {
                     let name = path_in_list(argument, index);
-                    let resolved = path(house, given, &name, &workspace, true)?;
+                    let resolved = path(house, given, &name, &workspace, writes)?;
+                    // Nobody need be asked about what could not be changed later.
+                    if !writes && resolved.in_workspace.is_none() {
+                        return Err(Unresolvable {
+                            reason: format!("`{name}`: `{given}` is outside the workspace"),
+                        });
+                    }
                     paths.insert(name, resolved);
                 }
             }

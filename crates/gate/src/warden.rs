@@ -224,20 +224,16 @@ impl Warden {
             used,
         };
         for touch in &spec.touches {
-            if let Touch::Changes(argument) = touch {
-                let of_list = format!("{argument}/");
-                let listed = call.paths.iter();
-                let listed = listed.filter(|(name, _)| name.starts_with(&of_list));
-                paths.extend(listed.map(|(_, path)| subject_path(&path.real, PathUse::Changes)));
-            }
             let (argument, used) = match touch {
-                Touch::Reads(argument) => (argument, PathUse::Reads),
-                Touch::Writes(argument) => (argument, PathUse::Changes),
+                Touch::Reads(argument) | Touch::Compares(argument) => (argument, PathUse::Reads),
+                Touch::Writes(argument) | Touch::Changes(argument) => (argument, PathUse::Changes),
                 _ => continue,
             };
-            if let Some(path) = call.paths.get(argument) {
-                paths.push(subject_path(&path.real, used));
-            }
+            // The argument is a path, or a list of objects with paths.
+            let of_list = format!("{argument}/");
+            let named = call.paths.iter();
+            let named = named.filter(|(name, _)| *name == argument || name.starts_with(&of_list));
+            paths.extend(named.map(|(_, path)| subject_path(&path.real, used)));
         }
         let mut unread = false;
         let mut commands = &[][..];

@@ -276,7 +276,13 @@ fn each_file_of_a_changeset_is_judged() {
         Ok::<_, String>((verdict.risk, verdict.decision))
     };
     let change = |path: &str| json!({"path": path, "content": "x"});
-    let plain = || vec![change("src/a.rs"), json!({"path": "inner"}), change("new")];
+    let plain = || {
+        vec![
+            change("src/a.rs"),
+            json!({"path": "inner"}),
+            json!({"path": "new", "diff": ""}),
+        ]
+    };
     let with = |more: Value| {
         let mut changes = plain();
         changes.push(more);
@@ -293,6 +299,8 @@ fn each_file_of_a_changeset_is_judged() {
         with(json!({"path": "../elsewhere/notes"})),
         Ok((Risk::Critical, Ask))
     );
+    let rewritten = json!({"path": "../elsewhere/notes", "diff": "@@ -1 +1 @@"});
+    assert_eq!(with(rewritten), Ok((Risk::High, Ask)), "it is not deleted");
     assert_eq!(with(change("sly/new")), Ok((Risk::Critical, Deny)));
     let verified = judged(json!({"changes": plain(), "verify": "make"}));
     assert_eq!(verified, Ok((Risk::Critical, Ask)));
@@ -304,6 +312,39 @@ fn each_file_of_a_changeset_is_judged() {
     ] {
         let refused = judged(json!({"changes": changes})).unwrap_err();
         assert!(refused.contains(words), "{refused}");
+    }
+}
+
+#[test]
+fn proposing_a_changeset_reads_its_files() {
+    let world = World::new();
+    fs::write(world.at("work/.env"), "x").unwrap();
+    let spec = spec(vec![Touch::Compares("changes".into())]);
+    let workspace = world.at("work");
+    let judged = |last: &str| {
+        let change = |path: &str| json!({"path": path, "content": "x"});
+        let changes = json!({"changes": [change("src/a.rs"), change("new"), change(last)]});
+        let call = world.resolve(&spec, changes)?;
+        let under = under(&workspace, Mode::Ask, false);
+        let verdict = world.gate.judge(&call, &spec, &under);
+        Ok::<_, String>((verdict.risk, verdict.decision))
+    };
+    for (path, expected) in [
+        ("inner", (Risk::Safe, Allow)),
+        // The rules of a folder may be proposed to be others; applying that is another matter.
+        (".git/hooks/x", (Risk::Safe, Allow)),
+        // Said to the model by the tool, with all else that is wrong.
+        ("src", (Risk::Safe, Allow)),
+        ("twin", (Risk::Safe, Allow)),
+        (".env", world.risk(&reads(), ".env")),
+    ] {
+        assert_eq!(judged(path), Ok(expected), "{path}");
+    }
+    assert_eq!(judged(".env"), Ok((Risk::High, Ask)));
+    for path in ["out/notes", "dangling", "sly/new", "../elsewhere/x"] {
+        let refused = judged(path).unwrap_err();
+        let words = format!("`changes/2`: `{path}` is outside the workspace");
+        assert_eq!(refused, words);
     }
 }
 

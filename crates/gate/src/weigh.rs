@@ -117,6 +117,7 @@ impl Scales<'_> {
             }
             Touch::Starts(_) => return self.command(),
             Touch::Changes(argument) => return self.changes(argument),
+            Touch::Compares(argument) => return self.compares(argument),
             Touch::Connects(argument) => {
                 self.address(call.arguments[argument].as_str().unwrap_or_default())
             }
@@ -168,9 +169,12 @@ impl Scales<'_> {
                 weights.push(not_looked_up(&name));
                 continue;
             };
-            let weight = match change.get("content") {
-                None | Some(Value::Null) => self.removes(&path.real),
-                Some(_) => self.writes(&path.real),
+            let stays = ["content", "diff"]
+                .iter()
+                .any(|after| change.get(after).is_some_and(|after| !after.is_null()));
+            let weight = match stays {
+                true => self.writes(&path.real),
+                false => self.removes(&path.real),
             };
             match weight.risk == Risk::Moderate && weight.contained {
                 true => plain += 1,
@@ -185,6 +189,22 @@ impl Scales<'_> {
             let what = "writes a secret, which is kept from the model, into a file";
             weights.push(Weight::new(Risk::High, what).within().changes().each_time());
         }
+        weights
+    }
+
+    /// Each file is read; plain readings are one, however many they are.
+    fn compares(&self, argument: &str) -> Vec<Weight> {
+        let changes = self.call.arguments[argument].as_array();
+        let weights = (0..changes.map_or(0, Vec::len)).map(|index| {
+            let name = path_in_list(argument, index);
+            match self.call.paths.get(&name) {
+                Some(path) => self.reads(&path.real),
+                None => not_looked_up(&name),
+            }
+        });
+        let (plain, mut weights): (Vec<_>, Vec<_>) =
+            weights.partition(|weight| weight.risk == Risk::Safe);
+        weights.extend(plain.into_iter().next());
         weights
     }
 

@@ -47,6 +47,8 @@ pub(crate) struct Console {
     status: Option<Status>,
     /// What its models are saying.
     speech: Speech,
+    /// The run reads files for itself, and says in one line which.
+    gathering: bool,
 }
 
 impl Console {
@@ -68,6 +70,7 @@ impl Console {
             asking: false,
             status: None,
             speech: Speech::default(),
+            gathering: false,
         }
     }
 
@@ -110,6 +113,12 @@ impl Console {
         {
             return Ok(());
         }
+        if let Ok(parsed) = &parsed
+            && run == self.run
+            && self.is_gathered(parsed)
+        {
+            return Ok(());
+        }
         match parsed {
             Ok(gyrus_kernel::Entry::ApprovalAsked(asked)) => self.asked(Open::new(run, asked)),
             Ok(gyrus_kernel::Entry::ApprovalAnswered(answered)) => {
@@ -119,6 +128,32 @@ impl Console {
                 self.ask()
             }
             _ => self.show(run, &line::of(entry, reader)),
+        }
+    }
+
+    /// Whether an entry is one of the many by which a changeset's files are found and read.
+    fn is_gathered(&mut self, entry: &gyrus_kernel::Entry) -> bool {
+        use gyrus_kernel::Entry as E;
+        match entry {
+            E::Noted { kind, fact, .. } if kind == "changeset.state" => {
+                let step = (fact.fact["from"].as_str(), fact.fact["to"].as_str());
+                self.gathering = matches!(
+                    step,
+                    (_, Some("CURATING_CONTEXT" | "AWAITING_CONTEXT_APPROVAL"))
+                        | (
+                            Some("AWAITING_CONTEXT_APPROVAL"),
+                            Some("PLANNING_WITH_CONTEXT")
+                        )
+                );
+                false
+            }
+            E::Noted { kind, .. } if kind == "changeset.context" => {
+                self.gathering = false;
+                false
+            }
+            E::ToolCalled(_) => self.gathering,
+            E::ToolResulted(result) => self.gathering && !result.is_error,
+            _ => false,
         }
     }
 

@@ -20,7 +20,10 @@ const DEFAULT_EDITOR: &str = "vi";
 /// The text of a card that a person may change.
 fn text(card: &Card) -> Result<&str, Failure> {
     card.edit.as_deref().ok_or_else(|| {
-        Failure::usage("there is nothing to edit: only a plan can be changed before a yes")
+        Failure::usage(
+            "there is nothing to edit: only a plan, a list of files or a changeset can be changed \
+             before a yes",
+        )
     })
 }
 
@@ -31,8 +34,8 @@ pub(crate) fn in_editor(card: &Card, editor: Option<&str>) -> Result<Answer, Fai
     let failed =
         |error: &std::io::Error| Failure::failed("the text cannot be edited").because(error);
     let mut file = tempfile::Builder::new()
-        .prefix("gyrus-plan-")
-        .suffix(".json")
+        .prefix("gyrus-edit-")
+        .suffix(suffix(before))
         .tempfile()
         .map_err(|error| failed(&error))?;
     file.write_all(before.as_bytes())
@@ -55,6 +58,17 @@ pub(crate) fn in_editor(card: &Card, editor: Option<&str>) -> Result<Answer, Fai
     }
     let after = fs::read_to_string(file.path()).map_err(|error| failed(&error))?;
     answer(before, after)
+}
+
+/// By which an editor knows what it is.
+fn suffix(text: &str) -> &'static str {
+    if text.starts_with('{') {
+        ".json"
+    } else if text.lines().any(|line| line.starts_with("diff ")) {
+        ".diff"
+    } else {
+        ".txt"
+    }
 }
 
 /// As it stands in a file.

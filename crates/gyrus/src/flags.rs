@@ -5,7 +5,7 @@ use std::{path::PathBuf, str::FromStr};
 use clap::{Args, ValueEnum};
 use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength};
 use gyrus_kernel::Changes;
-use gyrus_loops::{Check, CognitiveConfig, Judge, Strategy};
+use gyrus_loops::{Check, CognitiveConfig, Judge, Review, Strategy};
 use gyrus_screen::{Endpoint, LaunchError, has_display};
 
 use crate::{
@@ -23,11 +23,13 @@ pub(crate) struct RunFlags {
     /// script:FILE for replies from a file; several are alternatives, best first
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Vec<String>,
-    /// How it thinks: auto, react, chain-of-thought, single-shot, plan, engineer or reactive
+    /// How it thinks: auto, react, chain-of-thought, single-shot, plan, engineer, changeset or
+    /// reactive
     ///
-    /// auto: reactive, if --url, --screen or --attach names a page to work on; plan, if --review or
-    /// --on-failure asks for one; engineer, if --judge names a judge; else react, which has all tools and sends work on pages to a
-    /// child run.
+    /// auto: reactive, if --url, --screen or --attach names a page to work on; plan, if --review
+    /// plan or --on-failure asks for one; engineer, if --judge names a judge; changeset, if --review
+    /// context, --review proposal or --verify asks for one; else react, which has all tools and
+    /// sends work on pages to a child run.
     #[arg(long = "loop", value_name = "LOOP")]
     pub(crate) cognitive_loop: Option<String>,
     /// Under whose trust it works: an agent of your policy (default: `default`)
@@ -37,7 +39,11 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) workdir: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) review: ReviewFlags,
+    #[command(flatten)]
     pub(crate) plan: PlanFlags,
+    #[command(flatten)]
+    pub(crate) changeset: ChangesetFlags,
     #[command(flatten)]
     pub(crate) judging: JudgingFlags,
     #[command(flatten)]
@@ -50,22 +56,77 @@ pub(crate) struct RunFlags {
     pub(crate) limits: LimitFlags,
 }
 
-/// What becomes of a plan.
+/// What a person reviews.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Planning")]
-pub(crate) struct PlanFlags {
-    /// Show what is planned before anything is done, to approve, edit or reject it
+#[command(next_help_heading = "Reviewing")]
+pub(crate) struct ReviewFlags {
+    /// Show these before they count, to approve, edit or reject them: plan, context, proposal or
+    /// none
+    ///
+    /// plan: what is planned, before anything is done. context: the files that a changeset is
+    /// planned with. proposal: the changeset. Without this, --loop changeset shows context and
+    /// proposal; none shows nothing.
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     review: Vec<ReviewWord>,
-    /// When a step of the plan fails: stop, or replan the rest with what is known (default: stop)
-    #[arg(long, value_name = "WHAT")]
-    on_failure: Option<OnFailureWord>,
 }
 
 /// What a person reviews.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ReviewWord {
     Plan,
+    Context,
+    Proposal,
+    None,
+}
+
+impl ReviewFlags {
+    /// That what is named goes together.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let has = |word| self.review.contains(&word);
+        match has(ReviewWord::None) && self.review.iter().any(|word| *word != ReviewWord::None) {
+            true => Err(Failure::usage(
+                "--review none shows nothing, and something is named beside",
+            )
+            .hint("leave `none` out, or everything else")),
+            false => Ok(()),
+        }
+    }
+
+    fn asks_for_a_plan(&self) -> Option<&'static str> {
+        let asks = self.review.contains(&ReviewWord::Plan);
+        asks.then_some("--review plan")
+    }
+
+    fn asks_for_a_changeset(&self) -> Option<&'static str> {
+        self.review.iter().find_map(|word| match word {
+            ReviewWord::Context => Some("--review context"),
+            ReviewWord::Proposal => Some("--review proposal"),
+            ReviewWord::Plan | ReviewWord::None => None,
+        })
+    }
+
+    /// Adds it to how the loop thinks.
+    fn apply(&self, config: CognitiveConfig) -> CognitiveConfig {
+        let of_changeset = [Review::Context, Review::Proposal];
+        match (self.review.is_empty(), config.strategy()) {
+            (true, Strategy::Changeset) => config.with_reviews(of_changeset),
+            (_, _) => config.with_reviews(self.review.iter().filter_map(|word| match word {
+                ReviewWord::Plan => Some(Review::Plan),
+                ReviewWord::Context => Some(Review::Context),
+                ReviewWord::Proposal => Some(Review::Proposal),
+                ReviewWord::None => None,
+            })),
+        }
+    }
+}
+
+/// What becomes of a plan.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Planning")]
+pub(crate) struct PlanFlags {
+    /// When a step of the plan fails: stop, or replan the rest with what is known (default: stop)
+    #[arg(long, value_name = "WHAT")]
+    on_failure: Option<OnFailureWord>,
 }
 
 /// What a failing step does to its plan.
@@ -76,24 +137,43 @@ enum OnFailureWord {
 }
 
 impl PlanFlags {
-    /// The flag that asks for a plan, if one does.
-    pub(crate) fn asks_for_a_plan(&self) -> Option<&'static str> {
-        match (self.review.is_empty(), self.on_failure) {
-            (false, _) => Some("--review"),
-            (true, Some(_)) => Some("--on-failure"),
-            (true, None) => None,
-        }
-    }
-
     /// Adds it to how the loop thinks.
-    pub(crate) fn apply(&self, config: CognitiveConfig) -> CognitiveConfig {
-        let config = match self.review.contains(&ReviewWord::Plan) {
-            true => config.with_plan_review(),
-            false => config,
-        };
+    fn apply(&self, config: CognitiveConfig) -> CognitiveConfig {
         match self.on_failure {
             Some(OnFailureWord::Replan) => config.with_replanning(),
             Some(OnFailureWord::Stop) | None => config,
+        }
+    }
+}
+
+/// What becomes of a changeset.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Changesets")]
+pub(crate) struct ChangesetFlags {
+    /// A command that must succeed once a changeset is applied; if it fails, every file is put back
+    #[arg(long, value_name = "COMMAND")]
+    verify: Option<String>,
+}
+
+impl RunFlags {
+    /// The flag that asks for a plan, if one does.
+    pub(crate) fn asks_for_a_plan(&self) -> Option<&'static str> {
+        let on_failure = self.plan.on_failure.map(|_| "--on-failure");
+        self.review.asks_for_a_plan().or(on_failure)
+    }
+
+    /// The flag that asks for a changeset, if one does.
+    pub(crate) fn asks_for_a_changeset(&self) -> Option<&'static str> {
+        let verify = self.changeset.verify.as_ref().map(|_| "--verify");
+        self.review.asks_for_a_changeset().or(verify)
+    }
+
+    /// Adds to a chosen loop what the flags say of it.
+    pub(crate) fn apply(&self, config: CognitiveConfig) -> CognitiveConfig {
+        let config = self.review.apply(self.plan.apply(config));
+        match &self.changeset.verify {
+            Some(command) => config.with_verify(command),
+            None => config,
         }
     }
 }
@@ -194,7 +274,11 @@ impl VerificationFlags {
         let (config, looks) = match self.require {
             None => (config, on_screen),
             Some(StrengthWord::Claimed) => (config, false),
-            Some(StrengthWord::Checked) if self.check.is_empty() && config.judge().is_none() => {
+            Some(StrengthWord::Checked)
+                if self.check.is_empty()
+                    && config.judge().is_none()
+                    && config.verify().is_none() =>
+            {
                 return Err(Failure::usage("--require checked needs something to check")
                     .hint("say what must hold: --check CHECK"));
             }

@@ -5,34 +5,34 @@ use std::{
     sync::Arc,
 };
 
-use gyrus_contract::{Gate, Screen, Tool};
+use gyrus_contract::{Gate, RunId, Screen, Tool};
 use gyrus_gate::{House, Warden};
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, Live, Only, Organs, Pins};
+use gyrus_loops::Strategy;
 use gyrus_screen::Browser;
 use gyrus_tools::Registry;
 
 use crate::{
+    before::Before,
     browser,
     config::Config,
     failure::Failure,
     flags::SandboxWord,
     grants,
     home::Home,
-    laid_down,
+    laid_down, mcp,
     past_runs::ReadJournal,
     sandbox,
     todays_policy::TodaysPolicy,
     whom::{NoModel, Ready},
 };
 
-/// A kernel over the home's journals that asks nobody: for reading and replaying.
-/// `served` are the tools of servers that its runs had.
-pub(crate) fn silent_kernel(
-    home: &Home,
-    store: Store,
-    served: &[Arc<dyn Tool>],
-) -> Result<Kernel, Failure> {
+/// A kernel over the home's journals that asks nobody, with the tools that `run` had: for replaying
+/// it.
+pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Kernel, Failure> {
+    let mut tools = own_tools(&Before::read(&store, run)?.started.cognitive_loop);
+    tools.extend(mcp::recorded(&store, run)?);
     let nobody = Ready {
         router: Arc::new(Only(Arc::new(NoModel))),
         assessor: None,
@@ -41,7 +41,7 @@ pub(crate) fn silent_kernel(
     let gate = Arc::new(Warden::new(house(home)));
     // It is never looked at: what was seen stands in the journals.
     let screen = browser::Wish::default().browser(home);
-    let organs = organs(home, &store, nobody, gate, Some(&screen), served)?;
+    let organs = organs(home, &store, nobody, gate, Some(&screen), tools)?;
     Ok(Kernel::new(store, organs))
 }
 
@@ -54,6 +54,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) sandbox: SandboxWord,
     /// Under whose trust they work.
     pub(crate) agent: &'a str,
+    /// How they think, by the name of the loop.
+    pub(crate) cognitive_loop: &'a str,
     /// What they look at.
     pub(crate) screen: Option<&'a Arc<Browser>>,
     /// The tools of servers that they have.
@@ -72,7 +74,9 @@ pub(crate) fn kernel(
     let workspace = ground.workspace;
     let gate = TodaysPolicy::over(home, workspace, || warden(home, &store, ground))?;
     let gate = Arc::new(gate);
-    let mut organs = organs(home, &store, whom, gate, ground.screen, ground.served)?;
+    let mut tools = own_tools(ground.cognitive_loop);
+    tools.extend(ground.served.iter().cloned());
+    let mut organs = organs(home, &store, whom, gate, ground.screen, tools)?;
     organs.live = Some(live);
     organs.questions_last = Config::read(&home.config)?.approvals.expires();
     Ok(Kernel::new(store, organs))
@@ -102,26 +106,35 @@ fn house(home: &Home) -> House {
     }
 }
 
+/// The tools that come with gyrus. Those that make a changeset are of no use to other loops.
+fn own_tools(cognitive_loop: &str) -> Vec<Arc<dyn Tool>> {
+    let registry = Registry::builtin();
+    let registry = match cognitive_loop == Strategy::Changeset.loop_name() {
+        true => registry
+            .with_changesets()
+            .expect("their names differ from those of the others"),
+        false => registry,
+    };
+    registry
+        .specs()
+        .iter()
+        .filter_map(|spec| registry.get(&spec.name).cloned())
+        .collect()
+}
+
 fn organs(
     home: &Home,
     store: &Store,
     whom: Ready,
     gate: Arc<dyn Gate>,
     screen: Option<&Arc<Browser>>,
-    served: &[Arc<dyn Tool>],
+    mut tools: Vec<Arc<dyn Tool>>,
 ) -> Result<Organs, Failure> {
-    let registry = Registry::builtin();
-    let mut tools: Vec<_> = registry
-        .specs()
-        .iter()
-        .filter_map(|spec| registry.get(&spec.name).cloned())
-        .collect();
     tools.extend(
         screen
             .into_iter()
             .flat_map(|browser| gyrus_screen::tools(browser)),
     );
-    tools.extend(served.iter().cloned());
     tools.push(Arc::new(ReadJournal::new(store.clone())));
     let redactor = Arc::new(home.redactor(whom.secrets)?);
     let mut organs = Organs::new(whom.router, tools, gate, redactor, gyrus_loops::factory());

@@ -8,7 +8,7 @@ use gyrus_contract::{
 };
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Ending, Entry, Stop, log_name, summary};
-use gyrus_loops::WENT_RIGHT;
+use gyrus_loops::{REFLECTION, WENT_RIGHT};
 use gyrus_tools::Ranking;
 use serde_json::json;
 
@@ -20,8 +20,15 @@ const MAX_RUNS: usize = 500;
 /// Runs that are told of.
 const SHOWN: usize = 5;
 
-/// Of a goal, an outcome or what went right, in characters.
+/// Of a goal, an outcome or what was learned, in characters.
 const CHARACTERS: usize = 1_500;
+
+/// What runs write down for later ones: the kind of the note, its field, and what that is.
+const LEARNED: [(&str, &str, &str); 3] = [
+    (WENT_RIGHT, "text", "what went right"),
+    (REFLECTION, "worked", "what worked"),
+    (REFLECTION, "did_not", "what did not"),
+];
 
 /// Reads the journals of past runs.
 pub(crate) struct ReadJournal {
@@ -35,8 +42,8 @@ impl ReadJournal {
         let spec = ToolSpec {
             name: "read_journal".to_owned(),
             description: format!(
-                "Tells of earlier runs in this folder: their goals, how they ended, and what went \
-                 right in them. At most {SHOWN}, those most about the query first; without a \
+                "Tells of earlier runs in this folder: their goals, how they ended, and what was \
+                 learned in them. At most {SHOWN}, those most about the query first; without a \
                  query the newest."
             ),
             parameters: json!({
@@ -139,8 +146,10 @@ fn of(store: &Store, run: RunId, workspace: &Path) -> Result<Option<String>, Fai
     );
     let _ = writeln!(text, "goal: {}", cut(&goal));
     let _ = writeln!(text, "outcome: {}", cut(&outcome(&ended.ending)));
-    if let Some(words) = went_right(&reader)? {
-        let _ = writeln!(text, "what went right: {}", cut(&words));
+    for (kind, field, what) in LEARNED {
+        if let Some(words) = noted(&reader, kind, field)? {
+            let _ = writeln!(text, "{what}: {}", cut(&words));
+        }
     }
     Ok(Some(text))
 }
@@ -153,11 +162,14 @@ fn outcome(ending: &Ending) -> String {
     }
 }
 
-/// The note stands in the last cycle.
-fn went_right(reader: &Reader) -> Result<Option<String>, Failure> {
-    let note = reader.last(WENT_RIGHT)?;
+/// The last words of this kind.
+fn noted(reader: &Reader, kind: &str, field: &str) -> Result<Option<String>, Failure> {
+    let note = reader.last(kind)?;
     Ok(match note.map(|note| gyrus_kernel::parse(&note)) {
-        Some(Ok(Entry::Noted { fact, .. })) => fact.fact["text"].as_str().map(str::to_owned),
+        Some(Ok(Entry::Noted { fact, .. })) => {
+            let words = fact.fact[field].as_str();
+            words.filter(|words| !words.is_empty()).map(str::to_owned)
+        }
         _ => None,
     })
 }

@@ -10,6 +10,7 @@ const AUTO: &str = "auto";
 /// The loop that the flags name, else the configuration, else the rules. What the rules choose says
 /// why.
 pub(crate) fn choose(flags: &RunFlags, config: &Config) -> Result<CognitiveConfig, Failure> {
+    flags.review.check()?;
     let named = match (&flags.cognitive_loop, &config.cognitive_loop) {
         (None, None) => AUTO,
         (Some(name), _) | (None, Some(name)) => name,
@@ -19,19 +20,22 @@ pub(crate) fn choose(flags: &RunFlags, config: &Config) -> Result<CognitiveConfi
         name => by_name(name, flags)?,
     };
     let strategy = chosen.strategy();
-    if let Some(flag) = flags.plan.asks_for_a_plan()
+    let name = strategy.loop_name();
+    if let Some(flag) = flags.asks_for_a_plan()
         && strategy != Strategy::Plan
     {
-        let what = format!(
-            "{flag} needs a plan, and the loop `{}` makes none",
-            strategy.loop_name()
-        );
+        let what = format!("{flag} needs a plan, and the loop `{name}` makes none");
         return Err(Failure::usage(what).hint("use --loop plan, or leave the flag out"));
+    }
+    if let Some(flag) = flags.asks_for_a_changeset()
+        && strategy != Strategy::Changeset
+    {
+        let what = format!("{flag} is for changesets, and the loop `{name}` makes none");
+        return Err(Failure::usage(what).hint("use --loop changeset, or leave the flag out"));
     }
     if let Some(flag) = flags.judging.asks_for_a_judge()
         && strategy != Strategy::Engineer
     {
-        let name = strategy.loop_name();
         let what = format!(
             "{flag} is for work that a judge decides about, and the loop `{name}` asks none"
         );
@@ -39,33 +43,56 @@ pub(crate) fn choose(flags: &RunFlags, config: &Config) -> Result<CognitiveConfi
             .hint("use --loop engineer with --judge JUDGE, or leave the flag out"));
     }
     let chosen = flags.judging.apply(chosen, config.engineer.docs.as_deref());
-    Ok(flags.plan.apply(chosen))
+    Ok(flags.apply(chosen))
 }
 
-/// The rules, in this order.
+/// What a flag asks for.
+struct Wanted<'a> {
+    flag: &'a str,
+    /// What it does, after the flag.
+    does: &'static str,
+    thinks: CognitiveConfig,
+}
+
+/// The rules: a flag that asks for a way to think chooses it, and two that ask for two are refused.
 fn by_rule(flags: &RunFlags) -> Result<CognitiveConfig, Failure> {
-    let judge = flags.judging.judge.as_ref();
-    match (flags.plan.asks_for_a_plan(), flags.screen.leads(), judge) {
-        (Some(flag), Some(page), _) => Err(Failure::usage(format!(
-            "{flag} asks for a plan, and {page} for work on the page itself"
-        ))
-        .hint("say which you want: --loop plan or --loop reactive")),
-        (None, Some(page), None) => {
-            Ok(CognitiveConfig::reactive()
-                .with_reason(format!("{page} names what to work on itself")))
-        }
-        (Some(flag), None, None) => {
-            Ok(CognitiveConfig::plan().with_reason(format!("{flag} asks for a plan")))
-        }
-        (None, None, Some(judge)) => {
-            Ok(CognitiveConfig::engineer(judge.clone()).with_reason("--judge names a judge"))
-        }
-        (Some(flag), None, Some(_)) | (None, Some(flag), Some(_)) => Err(Failure::usage(format!(
-            "--judge has a judge decide, and {flag} asks for another way to work"
-        ))
-        .hint("leave one of the two out")),
-        (None, None, None) => {
+    let wanted = |flag, does, thinks| Wanted { flag, does, thinks };
+    let judge = flags.judging.judge.clone();
+    let all = [
+        flags.screen.leads().map(|flag| {
+            let does = "names what to work on itself";
+            wanted(flag, does, CognitiveConfig::reactive())
+        }),
+        flags
+            .asks_for_a_plan()
+            .map(|flag| wanted(flag, "asks for a plan", CognitiveConfig::plan())),
+        judge.map(|judge| {
+            let thinks = CognitiveConfig::engineer(judge);
+            wanted("--judge", "names a judge", thinks)
+        }),
+        flags
+            .asks_for_a_changeset()
+            .map(|flag| wanted(flag, "asks for a changeset", CognitiveConfig::changeset())),
+    ];
+    let mut all = all.into_iter().flatten();
+    match (all.next(), all.next()) {
+        (None, _) => {
             Ok(CognitiveConfig::react().with_reason("neither a page nor a plan is asked for"))
+        }
+        (Some(one), None) => {
+            let why = format!("{} {}", one.flag, one.does);
+            Ok(one.thinks.with_reason(why))
+        }
+        (Some(one), Some(other)) => {
+            let name = |wanted: &Wanted<'_>| wanted.thinks.strategy().loop_name();
+            let (first, second) = (name(&one), name(&other));
+            Err(Failure::usage(format!(
+                "{} {}, and {} {}",
+                one.flag, one.does, other.flag, other.does
+            ))
+            .hint(format!(
+                "leave one of the two out: they ask for --loop {first} and --loop {second}"
+            )))
         }
     }
 }
@@ -84,6 +111,7 @@ fn by_name(name: &str, flags: &RunFlags) -> Result<CognitiveConfig, Failure> {
                 ));
             }
         },
+        "changeset" => CognitiveConfig::changeset(),
         "reactive" => CognitiveConfig::reactive(),
         given => {
             let names = [&[AUTO], NAMES].concat();

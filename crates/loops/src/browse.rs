@@ -17,8 +17,25 @@ pub(crate) const BROWSE: &str = "browse";
 /// A child has so many turns, if its parent has.
 const TURNS: u64 = 60;
 
-/// What searches before a plan; only the loop that has such a phase offers it.
-pub(crate) const SEARCHES: [&str; 2] = ["search_docs", "read_journal"];
+/// What searches before a plan; only a loop that has such a phase offers it.
+pub(crate) const SEARCHES: [&str; 2] = ["search_docs", READ_JOURNAL];
+
+/// How earlier runs in the same folder went.
+pub(crate) const READ_JOURNAL: &str = "read_journal";
+
+/// What a phase before every change may use beside that.
+const READS: [&str; 4] = ["read", "list", "glob", "search"];
+
+/// The tools of such a phase, and those that are named beside.
+pub(crate) fn only_reads(run: &Run, beside: &[&str]) -> Vec<Arc<ToolSpec>> {
+    let wanted = |spec: &&Arc<ToolSpec>| {
+        let name = spec.name.as_str();
+        [&READS[..], &SEARCHES, beside]
+            .iter()
+            .any(|names| names.contains(&name))
+    };
+    run.tools().iter().filter(wanted).cloned().collect()
+}
 
 /// Whether the run has a screen.
 fn has_screen(run: &Run) -> bool {

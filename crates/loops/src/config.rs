@@ -1,5 +1,7 @@
 //! How a loop thinks, chosen by whoever starts a run.
 
+use std::collections::BTreeSet;
+
 use gyrus_contract::Strength;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +23,21 @@ pub enum Strategy {
     Plan,
     /// Searching and planning, then as [`React`](Strategy::React) until a judge accepts.
     Engineer,
+    /// Files, then a changeset, which a person may both read; then all of it is applied, or
+    /// nothing.
+    Changeset,
+}
+
+/// What a person decides about before it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Review {
+    /// Each plan, before its first step.
+    Plan,
+    /// The files that a changeset is planned with.
+    Context,
+    /// The changeset.
+    Proposal,
 }
 
 /// How a screen is shown to a model.
@@ -46,6 +63,7 @@ impl Strategy {
             Strategy::Reactive => "reactive",
             Strategy::Plan => "plan",
             Strategy::Engineer => "engineer",
+            Strategy::Changeset => "changeset",
         }
     }
 }
@@ -86,8 +104,8 @@ pub struct CognitiveConfig {
     required: Option<Strength>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     looks_again: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    plan_review: bool,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    reviews: BTreeSet<Review>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     replanning: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,6 +114,8 @@ pub struct CognitiveConfig {
     judge_images: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     docs: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    verify: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     because: Option<String>,
 }
@@ -126,11 +146,12 @@ impl CognitiveConfig {
             checks: Vec::new(),
             required: None,
             looks_again: false,
-            plan_review: false,
+            reviews: BTreeSet::new(),
             replanning: false,
             judge: None,
             judge_images: None,
             docs: None,
+            verify: None,
             because: None,
         }
     }
@@ -170,6 +191,15 @@ impl CognitiveConfig {
             judge: Some(judge),
             max_iterations: Some(100),
             ..Self::new(Strategy::Engineer)
+        }
+    }
+
+    /// Files, then a changeset from them, applied all or not at all; 100 cycles and nobody who
+    /// reviews, if nobody says otherwise.
+    pub fn changeset() -> Self {
+        Self {
+            max_iterations: Some(100),
+            ..Self::new(Strategy::Changeset)
         }
     }
 
@@ -244,10 +274,17 @@ impl CognitiveConfig {
         self
     }
 
-    /// Has a person approve, edit or reject each plan before its first step.
+    /// Has a person approve, edit or reject these before they count.
     #[must_use]
-    pub fn with_plan_review(mut self) -> Self {
-        self.plan_review = true;
+    pub fn with_reviews(mut self, reviews: impl IntoIterator<Item = Review>) -> Self {
+        self.reviews.extend(reviews);
+        self
+    }
+
+    /// A command that must succeed once a changeset is in place; else all of it is taken back.
+    #[must_use]
+    pub fn with_verify(mut self, command: impl Into<String>) -> Self {
+        self.verify = Some(command.into());
         self
     }
 
@@ -329,9 +366,14 @@ impl CognitiveConfig {
         self.looks_again
     }
 
-    /// Whether a person approves plans.
-    pub fn reviews_plans(&self) -> bool {
-        self.plan_review
+    /// Whether a person decides about this.
+    pub fn reviews(&self, what: Review) -> bool {
+        self.reviews.contains(&what)
+    }
+
+    /// The command that must succeed once a changeset is in place, if there is one.
+    pub fn verify(&self) -> Option<&str> {
+        self.verify.as_deref()
     }
 
     /// Whether the rest is planned anew when a step fails.

@@ -6,7 +6,9 @@
 //!
 //! Start with `react`, the one that most runs use; `chain_of_thought` thinks before it acts,
 //! `single_shot` only answers, `plan` makes a whole plan that a person may read before anything
-//! happens, `engineer` works until an outside judge accepts, and `reactive` works on a screen, to which `browse` sends the others.
+//! happens, `engineer` works until an outside judge accepts, `changeset` has a person approve what
+//! it reads and what it changes, and `reactive` works on a screen, to which `browse` sends the
+//! others. `review` is how a person decides about what they may also change.
 //! `repetition` tells work from going round in circles, and `compaction` keeps a long conversation
 //! within its model. `verification` stands around each of them and looks into what they claim.
 
@@ -14,8 +16,10 @@ mod config;
 mod react;
 mod chain_of_thought;
 mod single_shot;
+mod review;
 mod plan;
 mod engineer;
+mod changeset;
 mod reactive;
 mod browse;
 mod repetition;
@@ -30,7 +34,8 @@ use gyrus_contract::Digest;
 use gyrus_kernel::{ErasedLoop, LoopFactory};
 
 pub use chain_of_thought::ChainOfThought;
-pub use config::{CognitiveConfig, PerceptionMode, Strategy};
+pub use changeset::{Changeset, ChangesetState, REFLECTION};
+pub use config::{CognitiveConfig, PerceptionMode, Review, Strategy};
 pub use engineer::{BadJudge, Engineer, EngineerState, Judge, WENT_RIGHT};
 pub use plan::{PlanState, Planner};
 pub use react::{React, ReactState};
@@ -53,6 +58,7 @@ pub fn factory() -> LoopFactory {
             "single-shot" => Box::new(SingleShot::new(config)),
             "plan" => Box::new(Planner::new(config)),
             "engineer" => Box::new(Engineer::new(config)?),
+            "changeset" => Box::new(Changeset::new(config)),
             "reactive" => Box::new(Reactive::new(config)),
             _ => {
                 return Err(format!(
@@ -78,6 +84,8 @@ pub fn prompts() -> Digest {
         prompt::ENGINEER_PLAN,
         prompt::ENGINEER,
         prompt::WENT_RIGHT,
+        prompt::CHANGESET,
+        prompt::CHANGESET_REFLECTION,
         prompt::REACTIVE,
         prompt::VERIFY,
     ])
@@ -90,5 +98,6 @@ pub const NAMES: &[&str] = &[
     "single-shot",
     "plan",
     "engineer",
+    "changeset",
     "reactive",
 ];

@@ -1,7 +1,8 @@
 //! The parts of a prompt that loops share. The words are in `prompts/`.
 
 use gyrus_contract::{MemoryBuffer, Message, Origin, Part, Perception, Purpose, SystemPart, Text};
-use gyrus_kernel::{Ask, Tools};
+use gyrus_kernel::{Ask, Run, Stop, Tools};
+use serde_json::Value;
 
 use crate::CognitiveConfig;
 
@@ -13,6 +14,8 @@ pub(crate) const PLAN_SUMMARY: &str = include_str!("prompts/plan_summary.md");
 pub(crate) const ENGINEER_PLAN: &str = include_str!("prompts/engineer_plan.md");
 pub(crate) const ENGINEER: &str = include_str!("prompts/engineer.md");
 pub(crate) const WENT_RIGHT: &str = include_str!("prompts/went_right.md");
+pub(crate) const CHANGESET: &str = include_str!("prompts/changeset.md");
+pub(crate) const CHANGESET_REFLECTION: &str = include_str!("prompts/changeset_reflection.md");
 pub(crate) const REACTIVE: &str = include_str!("prompts/reactive.md");
 pub(crate) const REFLECT: &str = include_str!("prompts/reflect.md");
 pub(crate) const VERIFY: &str = include_str!("prompts/verify.md");
@@ -48,6 +51,35 @@ pub(crate) fn question<'a>(
         tools: Tools::Withheld,
         output_schema: None,
         max_output_tokens: config.max_output_tokens(),
+    }
+}
+
+/// What a loop asks when its work is over.
+pub(crate) struct LastWords<'a> {
+    /// The instructions.
+    pub(crate) words: &'a str,
+    /// What is to be written now.
+    pub(crate) now: &'a str,
+    /// What the answer must fit.
+    pub(crate) schema: Option<Value>,
+}
+
+impl LastWords<'_> {
+    /// The answer. What cannot be asked any more is not worth the result: then it is empty.
+    pub(crate) async fn ask(
+        self,
+        run: &mut Run,
+        config: &CognitiveConfig,
+        memory: &MemoryBuffer,
+    ) -> Result<String, Stop> {
+        let perception = run.perception();
+        let question = Ask {
+            tail: vec![Message::user(Text::new(self.now, Origin::Kernel))],
+            output_schema: self.schema,
+            ..question(config, self.words, Purpose::Reflect, &perception, memory)
+        };
+        let reply = run.ask_if_it_fits(question).await?;
+        Ok(reply.map(|reply| reply.text()).unwrap_or_default())
     }
 }
 

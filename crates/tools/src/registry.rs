@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use gyrus_contract::{Tool, ToolSpec};
 
 use crate::{
-    AskPerson, Clipboard, Edit, Fetch, Finish, Glob, Judge, List, Read, Search, SearchDocs, Shell,
-    Write,
+    ApplyChangeset, AskPerson, Clipboard, Edit, Fetch, Finish, Glob, Judge, List, ProposeChangeset,
+    RankFiles, Read, Search, SearchDocs, Shell, Write,
 };
 
 /// Of a name that a model made up, so many characters are compared. A longer one is no near miss.
@@ -53,6 +53,13 @@ impl Registry {
             .into_iter()
             .try_fold(Self::new(), Self::with)
             .expect("their names are different")
+    }
+
+    /// With the tools of a loop that changes a project by changesets.
+    pub fn with_changesets(self) -> Result<Self, DuplicateTool> {
+        self.with(Arc::new(RankFiles::new()))?
+            .with(Arc::new(ProposeChangeset::new()))?
+            .with(Arc::new(ApplyChangeset::new(Shell::new())))
     }
 
     /// With one more.
@@ -144,7 +151,9 @@ mod tests {
 
     #[test]
     fn every_schema_is_closed_and_names_what_is_touched() {
-        for spec in Registry::builtin().specs() {
+        let registry = Registry::builtin().with_changesets().unwrap();
+        assert_eq!(registry.specs().len(), 16);
+        for spec in registry.specs() {
             assert_eq!(spec.parameters["type"], "object", "{}", spec.name);
             assert_eq!(
                 spec.parameters["additionalProperties"], false,
@@ -152,9 +161,11 @@ mod tests {
                 spec.name
             );
             for touch in &spec.touches {
-                use gyrus_contract::Touch::{Asks, Connects, Reads, Starts, Writes};
+                use gyrus_contract::Touch::{
+                    Asks, Changes, Compares, Connects, Reads, Starts, Writes,
+                };
                 let (Reads(argument) | Writes(argument) | Starts(argument) | Connects(argument)
-                | Asks(argument)) = touch
+                | Asks(argument) | Changes(argument) | Compares(argument)) = touch
                 else {
                     continue;
                 };

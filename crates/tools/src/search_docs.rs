@@ -3,29 +3,23 @@
 //! Nothing is indexed beforehand: a folder of documents is read within a second, and an index could
 //! only be out of date.
 
-use std::{fmt::Write as _, fs::File, io::Read as _, time::Duration};
+use std::{fmt::Write as _, time::Duration};
 
 use gyrus_contract::{
     Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
 };
-use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
     arguments,
     background::{self, Patience},
+    documents::Documents,
     failure::{self, Failure},
     place::Place,
     rank::Ranking,
-    walk::{Reach, Walk, shown},
+    walk::shown,
 };
-
-/// Of one document, in bytes.
-const MAX_FILE_BYTES: u64 = 2 << 20;
-
-/// Of all of them together, in bytes.
-const MAX_BYTES: usize = 64 << 20;
 
 /// A passage ends with the paragraph in which it reaches this length, in bytes.
 const PASSAGE_BYTES: usize = 800;
@@ -124,27 +118,18 @@ async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure
         return Err(Failure::new(words));
     }
     let place = Place::of(call, site.workspace())?;
-    let (opened, stat) = place.open()?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        let words = format!("`{}` is a file; name the folder above", place.given());
-        return Err(Failure::new(words));
-    }
-    let walk =
-        Walk::new(&place, opened, Reach::everywhere(false)).map_err(|error| place.error(error))?;
+    let documents = Documents::below(&place)?;
     let given = place.given().to_owned();
     let text = background::work(TIME_LIMIT, move |patience| {
-        in_folder(walk, &given, found, most, patience)
+        in_folder(documents, &given, found, most, patience)
     });
     Ok(ToolOutput::read(text.await))
 }
 
-/// Passages with their places, and what was left out.
+/// Passages with their places.
 struct Found {
     ranking: Ranking,
     passages: Vec<(String, String)>,
-    documents: usize,
-    bytes: usize,
-    left_out: usize,
 }
 
 impl Found {
@@ -152,15 +137,10 @@ impl Found {
         Self {
             ranking: Ranking::new(query),
             passages: Vec::new(),
-            documents: 0,
-            bytes: 0,
-            left_out: 0,
         }
     }
 
     fn add(&mut self, name: &str, text: &str) {
-        self.documents += 1;
-        self.bytes += text.len();
         for (line, passage) in passages(text) {
             // The name of a document says what it is about, too.
             self.ranking.add(&format!("{name} {passage}"));
@@ -182,47 +162,21 @@ impl Found {
         } else if best.len() > most {
             let _ = writeln!(text, "[{most} of {} passages]", best.len());
         }
-        let (documents, left_out) = (self.documents, self.left_out);
-        let _ = writeln!(text, "[{documents} documents were searched]");
-        if left_out > 0 {
-            let _ = writeln!(
-                text,
-                "[{left_out} files were left out: no text, unreadable or too large]"
-            );
-        }
         text
     }
 }
 
 fn in_folder(
-    mut walk: Walk,
+    mut documents: Documents,
     given: &str,
     mut found: Found,
     most: usize,
     patience: &Patience,
 ) -> String {
-    while let Some(next) = walk.next(patience) {
-        if next.kind != FileType::RegularFile {
-            continue;
-        }
-        let file = walk.open(&next).ok();
-        match file.and_then(document) {
-            Some(text) if found.bytes + text.len() <= MAX_BYTES => {
-                found.add(&shown(given, &next.path), &text);
-            }
-            Some(_) | None => found.left_out += 1,
-        }
+    while let Some(document) = documents.next(patience) {
+        found.add(&shown(given, &document.path), &document.text);
     }
-    found.text(most) + &walk.note()
-}
-
-/// What a file says, if it is text.
-fn document(file: File) -> Option<String> {
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).ok()?;
-    let is_whole = bytes.len() as u64 <= MAX_FILE_BYTES;
-    let text = String::from_utf8(bytes).ok().filter(|_| is_whole)?;
-    (!text.contains('\0')).then_some(text)
+    found.text(most) + &documents.note()
 }
 
 /// The passages of a text, each with the number of its first line: paragraphs, and those that are

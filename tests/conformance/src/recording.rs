@@ -7,7 +7,7 @@ use gyrus_journal::{NewEntry, Payload, Reader, Store};
 use gyrus_kernel::{Came, Entry, Settled, log_name, parse};
 use serde_json::value::RawValue;
 
-use crate::world::{APPEND, Deed, HOLD, PUT};
+use crate::world::{APPEND, APPLY, Deed, HOLD, PUT};
 
 /// One line of a journal.
 #[derive(Debug, Clone)]
@@ -281,7 +281,7 @@ impl Recording {
 pub fn repeat_of(tool: &str) -> Repeat {
     match tool {
         APPEND | HOLD => Repeat::Never,
-        PUT => Repeat::Probe,
+        PUT | APPLY => Repeat::Probe,
         _ => Repeat::Freely,
     }
 }

@@ -7,7 +7,9 @@ use std::{
 };
 
 use gyrus_contract::{CommandReading, DEFAULT_AGENT, MessageBody};
-use gyrus_contract::{Limits, Mode, OnAsk, Origin, Price, Principal, RunId, SurfaceMessage, Text};
+use gyrus_contract::{
+    Limits, Mode, OnAsk, Origin, Price, Principal, RunId, SurfaceMessage, Text, Tool,
+};
 use gyrus_gate::{
     House, Warden,
     policy::{self, LineReader, Policy},
@@ -53,6 +55,8 @@ pub struct Scenario {
     pub policy: &'static str,
     /// What keeps secrets out.
     redactor: Arc<Redactor>,
+    /// What its runs can do in the world.
+    pub tools: fn(&World) -> Vec<Arc<dyn Tool>>,
     /// How runs think.
     pub loops: LoopFactory,
     #[expect(dead_code, reason = "the folder lives as long as the last clone")]
@@ -92,6 +96,7 @@ impl Scenario {
             questions_last: QUESTIONS_LAST,
             policy: "",
             redactor: without_secrets(),
+            tools: World::tools,
             loops: workflow::factory(),
             workspace: Arc::new(workspace),
         }
@@ -216,7 +221,7 @@ impl Bench {
         ));
         let mut organs = Organs::new(
             Arc::new(Only(model.clone())),
-            world.tools(),
+            (scenario.tools)(&world),
             Arc::new(warden(&scenario, home.path())),
             scenario.redactor.clone(),
             scenario.loops.clone(),

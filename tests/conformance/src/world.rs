@@ -27,6 +27,17 @@ pub const PUT: &str = "put";
 pub const HOLD: &str = "hold";
 /// Claims that the goal is reached.
 pub const FINISH: &str = "finish";
+/// Finds the one file that there is; repeated freely.
+pub const RANK: &str = "rank_files";
+/// Reads it; repeated freely.
+pub const READ: &str = "read";
+/// Makes a diff of a value for each path; repeated freely.
+pub const PROPOSE: &str = "propose_changeset";
+/// Sets the values of such a diff; can tell whether it did. The value [`CONFLICT`] is refused, and
+/// leaves a mark.
+pub const APPLY: &str = "apply_changeset";
+/// What cannot be applied.
+pub const CONFLICT: &str = "conflict";
 
 /// What can be changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -123,28 +134,44 @@ impl World {
     /// The tools that act on it.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let writes = || vec![Touch::Writes("file".to_owned())];
-        [
+        self.made([
             (LOOK, Vec::new(), Repeat::Freely),
             (APPEND, writes(), Repeat::Never),
             (PUT, writes(), Repeat::Probe),
             (HOLD, writes(), Repeat::Never),
             (FINISH, Vec::new(), Repeat::Freely),
-        ]
-        .into_iter()
-        .map(|(name, touches, repeat)| -> Arc<dyn Tool> {
-            let spec = ToolSpec {
-                name: name.to_owned(),
-                description: format!("the world's `{name}`"),
-                parameters: json!({"type": "object"}),
-                touches,
-                repeat,
-            };
-            Arc::new(WorldTool {
-                world: self.clone(),
-                spec,
+        ])
+    }
+
+    /// The same, with those that make changesets.
+    pub fn tools_for_changesets(&self) -> Vec<Arc<dyn Tool>> {
+        let changes = vec![Touch::Changes("changes".to_owned())];
+        let more = self.made([
+            (RANK, Vec::new(), Repeat::Freely),
+            (READ, Vec::new(), Repeat::Freely),
+            (PROPOSE, Vec::new(), Repeat::Freely),
+            (APPLY, changes, Repeat::Probe),
+        ]);
+        self.tools().into_iter().chain(more).collect()
+    }
+
+    fn made<const N: usize>(&self, tools: [(&str, Vec<Touch>, Repeat); N]) -> Vec<Arc<dyn Tool>> {
+        tools
+            .into_iter()
+            .map(|(name, touches, repeat)| -> Arc<dyn Tool> {
+                let spec = ToolSpec {
+                    name: name.to_owned(),
+                    description: format!("the world's `{name}`"),
+                    parameters: json!({"type": "object"}),
+                    touches,
+                    repeat,
+                };
+                Arc::new(WorldTool {
+                    world: self.clone(),
+                    spec,
+                })
             })
-        })
-        .collect()
+            .collect()
     }
 }
 
@@ -175,8 +202,40 @@ fn apply(state: &mut State, tool: &str, arguments: &Value) {
                 .values
                 .insert(text(arguments, "file"), text(arguments, "value"));
         }
+        APPLY => state.values.extend(changed(arguments)),
         _ => {}
     }
+}
+
+/// The values that a changeset sets: the added lines of each diff.
+fn changed(arguments: &Value) -> Vec<(String, String)> {
+    let changes = arguments["changes"].as_array().into_iter().flatten();
+    let values = changes.map(|change| {
+        let diff = text(change, "diff");
+        let added = diff.lines().filter_map(|line| line.strip_prefix('+'));
+        let value = added.collect::<Vec<_>>().join("\n");
+        match value == CONFLICT {
+            true => ("tried".to_owned(), value),
+            false => (text(change, "path"), value),
+        }
+    });
+    values.collect()
+}
+
+/// What is proposed, as a diff; one whose summary says so is wrong.
+fn proposed(arguments: &Value) -> ToolOutput {
+    let summary = text(arguments, "summary");
+    if summary.contains("wrong") {
+        return ToolOutput::error("colour: the old text is not there");
+    }
+    let mut diff = format!("# {summary}\n");
+    for change in arguments["changes"].as_array().into_iter().flatten() {
+        let (path, value) = (text(change, "path"), text(change, "content"));
+        diff.push_str(&format!(
+            "diff {path} new\n# why\n@@ -0,0 +1 @@\n+{value}\n"
+        ));
+    }
+    ToolOutput::read(diff)
 }
 
 struct WorldTool {
@@ -203,6 +262,18 @@ impl WorldTool {
 fn output(tool: &str, arguments: &Value, state: &State) -> ToolOutput {
     match tool {
         LOOK => ToolOutput::read(show(state)),
+        RANK => ToolOutput::read(
+            r#"{"files": [{"path": "notes", "bytes": 8, "tokens": 2, "why": "about the goal", "chosen": true}], "considered": 1}"#,
+        ),
+        READ => ToolOutput::read("     1\tgreen is good"),
+        PROPOSE => proposed(arguments),
+        APPLY
+            if changed(arguments)
+                .iter()
+                .any(|(_, value)| value == CONFLICT) =>
+        {
+            ToolOutput::error("nothing was changed: `colour` was changed meanwhile")
+        }
         FINISH => ToolOutput {
             claim: Some(Claim {
                 reached: arguments["reached"].as_bool().unwrap_or_default(),
@@ -260,14 +331,19 @@ impl Tool for WorldTool {
     fn probe<'a>(&'a self, call: &'a ResolvedCall, _site: &'a dyn Site) -> Boxed<'a, Probe> {
         Box::pin(async move {
             let mut inner = self.world.inner();
-            let (name, value) = (
-                text(&call.arguments, "file"),
-                text(&call.arguments, "value"),
-            );
-            let happened = inner.state.values.get(&name) == Some(&value);
+            let wanted = match self.spec.name == APPLY {
+                true => changed(&call.arguments),
+                false => vec![(
+                    text(&call.arguments, "file"),
+                    text(&call.arguments, "value"),
+                )],
+            };
+            let is_set =
+                |(name, value): &(String, String)| inner.state.values.get(name) == Some(value);
+            let happened = wanted.iter().all(is_set);
             inner.probes += 1;
             if happened {
-                Probe::Happened(output(PUT, &call.arguments, &inner.state))
+                Probe::Happened(output(&self.spec.name, &call.arguments, &inner.state))
             } else {
                 Probe::DidNotHappen
             }

@@ -39,10 +39,11 @@ pub(crate) struct Approve {
     /// The same in this folder for good; `gyrus approvals` lists it and takes it back
     #[arg(long, conflicts_with = "answer")]
     always: bool,
-    /// Change the plan in your editor (VISUAL or EDITOR) first; it is checked again
+    /// Change what is asked about (a plan, a list of files, a changeset) in your editor (VISUAL or
+    /// EDITOR) first; it is checked again
     #[arg(long, conflicts_with_all = ["answer", "session", "always"])]
     edit: bool,
-    /// Approve the plan as you have changed it in this file; it is checked again
+    /// Approve the same as you have changed it in this file; it is checked again
     #[arg(long, value_name = "FILE", conflicts_with_all = ["answer", "session", "always", "edit"])]
     edited: Option<PathBuf>,
 }
@@ -60,7 +61,7 @@ impl Approve {
             Some(path) => edit::from_file(card, &path),
             None if edit => edit::in_editor(card, gyrus.environment.editor.as_deref()),
             None if words.is_some() && card.edit.is_some() => Err(Failure::usage(
-                "a plan is approved, changed or denied; it takes no answer",
+                "this is approved, changed or denied; it takes no answer",
             )
             .hint("to change it: gyrus approve RUN --edit; to say why not: gyrus deny")),
             None => Ok(Answer::Yes { words, reach }),

@@ -67,13 +67,14 @@ impl Fork {
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;
         let before = Before::read(&store, run)?;
+        let started = &before.started;
         let model = Whom::again(&self.changes.model, &before.pins)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
         let on_ask = changes.on_ask.unwrap_or(before.on_ask);
         let trace = drive::open_trace(self.output.trace.as_deref(), For::NewRun)?;
-        let wish = browser::Wish::of(before.started.screen.as_ref());
+        let wish = browser::Wish::of(started.screen.as_ref());
         wish.as_ref().map_or(Ok(()), browser::Wish::warn)?;
         let runtime = drive::runtime()?;
         let code = runtime.block_on(async {
@@ -83,13 +84,14 @@ impl Fork {
             };
             let workspace = match &into {
                 ForkInto::Folder(folder) => folder,
-                ForkInto::InPlace => &before.started.workspace,
+                ForkInto::InPlace => &started.workspace,
             };
+            let sandbox = self.changes.approvals.sandbox();
             let around = Around {
                 home: &home,
                 config: &config,
                 workspace,
-                sandbox: self.changes.approvals.sandbox(),
+                sandbox,
             };
             let model = model.start(gyrus, &config, &store);
             let (connected, ready, served) = Connected::beside(&around, model).await?;
@@ -97,18 +99,16 @@ impl Fork {
             let screen = wish.map(|wish| wish.browser(&home));
             let ground = Ground {
                 workspace,
-                sandbox: self.changes.approvals.sandbox(),
-                agent: &before.started.agent,
+                sandbox,
+                agent: &started.agent,
+                cognitive_loop: &started.cognitive_loop,
                 screen: screen.as_ref(),
                 served: &served,
             };
             let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
             let forked = kernel.fork(run, self.at, into, changes)?;
-            put(&format!(
-                "forked from run {} after step {}\n",
-                short(&run.to_string()),
-                self.at
-            ))?;
+            let from = short(&run.to_string()).to_owned();
+            put(&format!("forked from run {from} after step {}\n", self.at))?;
             if self.in_place {
                 put(&said(forked.differences.as_deref()))?;
             }

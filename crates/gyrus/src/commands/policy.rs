@@ -131,6 +131,8 @@ impl Explain {
             workspace: &workspace,
             sandbox: self.sandbox.unwrap_or(self.approve.sandbox()),
             agent: &self.agent,
+            // A call is judged by what it is, whoever makes it.
+            cognitive_loop: "",
             screen: None,
         };
         let warden = organs::warden(&home, &store, ground)?;

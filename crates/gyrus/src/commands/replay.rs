@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 
-use crate::{Gyrus, drive, exit::Code, failure::Failure, mcp, names::short, organs, select};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, names::short, organs, select};
 
 /// Run a run again from its journal alone
 ///
@@ -24,8 +24,7 @@ impl Replay {
         let home = gyrus.home()?;
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;
-        let served = mcp::recorded(&store, run)?;
-        let kernel = organs::silent_kernel(&home, store, &served)?;
+        let kernel = organs::silent_kernel(&home, store, run)?;
         let began = Instant::now();
         let runtime = drive::runtime()?;
         let replayed = runtime.block_on(kernel.replay(run))?;

@@ -76,6 +76,7 @@ impl Resume {
                 workspace: &before.started.workspace,
                 sandbox: self.changes.approvals.sandbox(),
                 agent: &before.started.agent,
+                cognitive_loop: &before.started.cognitive_loop,
                 screen: screen.as_ref(),
                 served: &served,
             };

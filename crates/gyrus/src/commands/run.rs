@@ -138,6 +138,7 @@ impl Run {
             workspace: &new.workspace,
             sandbox: self.flags.approvals.sandbox(),
             agent: &new.agent,
+            cognitive_loop: &new.cognitive_loop,
             screen: screen.as_ref(),
             served: &served,
         };

@@ -48,6 +48,7 @@ impl Tools {
                     Touch::Reads(_) => "reads files",
                     Touch::Writes(_) => "writes files",
                     Touch::Changes(_) => "changes files, all or none",
+                    Touch::Compares(_) => "reads the files that it would change",
                     Touch::Starts(_) => "starts processes",
                     Touch::Connects(_) => "connects to a host",
                     Touch::Clipboard => "uses the clipboard",

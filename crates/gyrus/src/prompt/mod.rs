@@ -161,7 +161,7 @@ impl Prompt<'_> {
         }
         .new_run()?;
         let on_ask = new.on_ask;
-        let (kernel, ears) = self.kernel(&whom, &new.agent, None)?;
+        let (kernel, ears) = self.kernel(&whom, (&new.agent, &new.cognitive_loop), None)?;
         let ready = kernel.create(new)?;
         // From here on the run has what came with its goal.
         self.context.clear();
@@ -176,7 +176,9 @@ impl Prompt<'_> {
         };
         let before = crate::before::Before::read(&self.store, run)?;
         let whom = self.whom()?;
-        let (kernel, ears) = self.kernel(&whom, &before.started.agent, Some(run))?;
+        let started = &before.started;
+        let thinks = (&*started.agent, &*started.cognitive_loop);
+        let (kernel, ears) = self.kernel(&whom, thinks, Some(run))?;
         let changes = Changes {
             limits: self.flags.limits.limits(),
             mode: self.flags.approvals.mode(),
@@ -199,10 +201,11 @@ impl Prompt<'_> {
         Ok(found)
     }
 
+    /// For a run under the trust of this agent that thinks like this.
     fn kernel(
         &mut self,
         whom: &Whom,
-        agent: &str,
+        (agent, cognitive_loop): (&str, &str),
         goes_on: Option<RunId>,
     ) -> Result<(Kernel, Ears), Failure> {
         let workspace = new_run::workspace(&self.home, self.flags.workdir.as_deref())?;
@@ -234,6 +237,7 @@ impl Prompt<'_> {
                 workspace: &workspace,
                 sandbox: self.flags.approvals.sandbox(),
                 agent,
+                cognitive_loop,
                 screen: self.screen.as_ref(),
                 served: &served,
             },

@@ -1,5 +1,6 @@
 //! An approval card in a terminal: our own sentence first, the model's words in a marked box.
 
+use gyrus_contract::{Origin, Text};
 use gyrus_kernel::Card;
 
 use super::{
@@ -8,11 +9,12 @@ use super::{
 };
 use crate::names::QuestionId;
 
-/// Lines of details on one card. Who wants to see more looks at the run.
+/// Lines of details on one card. Who wants to see more looks at the run. A card whose text can be
+/// edited is shown whole: what is approved as it stands was there to be read.
 const DETAIL_LINES: usize = 60;
 
-/// Of a card whose text can be edited: a plan is read before it is approved.
-const PLAN_LINES: usize = 1_000;
+/// Before what a line of a diff goes on with.
+const CONTINUED: &str = "↪ ";
 
 /// Columns of the rules above and below a card, in a wide terminal.
 const RULE: usize = 72;
@@ -45,29 +47,7 @@ pub(crate) fn lines(id: &QuestionId, card: &Card, run: &str, painter: &Painter) 
             ));
         }
     }
-    let details: Vec<String> = card
-        .details
-        .iter()
-        .flat_map(|detail| visible::wrap(&detail.text, inner))
-        .collect();
-    if !details.is_empty() {
-        let said = visible::wrap("in the model's own words, which nobody has checked:", inner);
-        lines.extend(
-            said.iter()
-                .map(|line| format!("{frame} {}", painter.paint(Paint::Aside, line))),
-        );
-    }
-    let most = match card.edit {
-        Some(_) => PLAN_LINES,
-        None => DETAIL_LINES,
-    };
-    for line in details.iter().take(most) {
-        lines.push(format!("{frame} {}{line}", painter.paint(Paint::Bad, "┃ ")));
-    }
-    if details.len() > most {
-        let more = details.len() - most;
-        lines.push(format!("{frame} and {more} more lines: gyrus show {run}"));
-    }
+    lines.extend(details(card, run, inner, painter));
     if !card.wider.is_empty() {
         let wider: Vec<String> = card.wider.iter().map(ToString::to_string).collect();
         let offer = format!(
@@ -82,6 +62,73 @@ pub(crate) fn lines(id: &QuestionId, card: &Card, run: &str, painter: &Painter) 
         &format!("└{}", "─".repeat(columns.saturating_sub(1))),
     ));
     lines
+}
+
+/// What nobody has checked, in its box.
+fn details(card: &Card, run: &str, inner: usize, painter: &Painter) -> Vec<String> {
+    let frame = painter.paint(Paint::Ask, "│");
+    let framed = |paint, text: &str| {
+        let wrapped = visible::wrap(text, inner).into_iter();
+        let painted = wrapped.map(|line| format!("{frame} {}", painter.paint(paint, &line)));
+        painted.collect::<Vec<_>>()
+    };
+    let details = card.details.iter();
+    let details: Vec<_> = details
+        .flat_map(|detail| detail_lines(detail, inner))
+        .collect();
+    if details.is_empty() {
+        return Vec::new();
+    }
+    let is_of_model = |detail: &Text| detail.origin == Origin::Model;
+    let whose = match card.details.iter().any(is_of_model) {
+        true => "in the model's own words, which nobody has checked:",
+        false => "as it was found, which nobody has checked:",
+    };
+    let most = match card.edit {
+        Some(_) => usize::MAX,
+        None => DETAIL_LINES,
+    };
+    let mut lines = framed(Paint::Aside, whose);
+    for (paint, line) in details.iter().take(most) {
+        let mark = painter.paint(Paint::Bad, "┃ ");
+        lines.push(format!("{frame} {mark}{}", painter.paint(*paint, line)));
+    }
+    if details.len() > most {
+        let more = details.len() - most;
+        lines.push(format!("{frame} and {more} more lines: gyrus show {run}"));
+    } else if details.len() > DETAIL_LINES {
+        // The beginning is far above by now.
+        lines.extend(framed(Paint::Strong, &card.sentence));
+    }
+    lines
+}
+
+/// The lines of a detail. Those of a diff are coloured by what they do.
+fn detail_lines(detail: &Text, columns: usize) -> Vec<(Paint, String)> {
+    let is_diff = detail.text.starts_with("diff ");
+    let room = if is_diff {
+        visible::width(CONTINUED)
+    } else {
+        0
+    };
+    let lines = detail.text.trim_end_matches('\n').split('\n');
+    let painted = lines.flat_map(|line| {
+        let paint = match line.chars().next() {
+            Some('+') if is_diff => Paint::Call,
+            Some('-') if is_diff => Paint::Bad,
+            Some('@') if is_diff => Paint::Aside,
+            Some('d') if is_diff => Paint::Strong,
+            _ => Paint::Plain,
+        };
+        let wrapped = visible::wrap(line, columns.saturating_sub(room));
+        let wrapped = wrapped.into_iter().enumerate();
+        wrapped.map(move |(number, part)| match is_diff && number > 0 {
+            // It must not look like a line of the diff.
+            true => (paint, format!("{CONTINUED}{part}")),
+            false => (paint, part),
+        })
+    });
+    painted.collect()
 }
 
 #[cfg(test)]
@@ -125,6 +172,34 @@ mod tests {
                 assert!(visible::width(&line) <= columns, "{columns}: {line}");
             }
         }
+    }
+
+    #[test]
+    fn a_diff_is_shown_whole_and_cannot_be_forged_by_long_lines() {
+        let diff = format!(
+            "diff a.rs new\n@@ -0,0 +1,2 @@\n+aaaaaaaaaaaaaaaaa - b\n{}",
+            "+x\n".repeat(100)
+        );
+        let card = Card {
+            question: false,
+            sentence: "change a.rs".to_owned(),
+            reasons: Vec::new(),
+            details: vec![Text::new(diff, Origin::Model)],
+            wider: Vec::new(),
+            edit: Some(String::new()),
+        };
+        let id = "1.1".parse().unwrap();
+        let shown = lines(&id, &card, "1a2b", &Painter::plain(24));
+        let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
+        assert!(
+            shown
+                .windows(2)
+                .any(|two| two == ["│ ┃ +aaaaaaaaaaaaaaaaa", "│ ┃ ↪ - b"]),
+            "{shown:#?}"
+        );
+        assert_eq!(shown.iter().filter(|line| **line == "│ ┃ +x").count(), 100);
+        // Whoever reads its end sees what it is about.
+        assert_eq!(shown[shown.len() - 2], "│ change a.rs");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use gyrus_kernel::{
     APPROVAL_REFUSED, Came, Ending, Entry, Inline, ScreenViewed, Settled, Stop, ToolResulted,
     summary,
 };
-use gyrus_loops::WENT_RIGHT;
+use gyrus_loops::{REFLECTION, WENT_RIGHT};
 use serde_json::Value;
 
 use super::paint::Paint;
@@ -224,6 +224,11 @@ fn mind(entry: &Entry) -> Line {
                     };
                     Line::main(paint, '■', words)
                 }
+                ("changeset.state", Some(words)) => changeset(&fact.fact, words),
+                ("changeset.context", Some(words)) => {
+                    Line::main(Paint::Aside, '·', format!("read {words}"))
+                }
+                (REFLECTION, None) => learned(&fact.fact),
                 (WENT_RIGHT, Some(words)) => {
                     Line::main(Paint::Thought, '•', format!("what went right: {words}"))
                 }
@@ -237,6 +242,31 @@ fn mind(entry: &Entry) -> Line {
         }
         _ => other(entry),
     }
+}
+
+/// A step of a changeset.
+fn changeset(fact: &Value, words: &str) -> Line {
+    let word = |name: &str| fact[name].as_str();
+    let first = words.lines().next().unwrap_or_default();
+    let mut text = format!("{}: {first}", word("to").unwrap_or_default());
+    if let Some(by) = word("by") {
+        text.push_str(&format!(" ({by})"));
+    }
+    match word("last_error") {
+        None => Line::main(Paint::Aside, '·', text),
+        Some(why) => Line::main(Paint::Bad, '!', format!("{text}: {why}")),
+    }
+}
+
+/// What was learned of a changeset.
+fn learned(fact: &Value) -> Line {
+    let said = [("worked", "what worked"), ("did_not", "what did not")];
+    let said = said.iter().filter_map(|(name, what)| {
+        let words = fact[name].as_str().filter(|words| !words.is_empty());
+        words.map(|words| format!("{what}: {words}"))
+    });
+    let said: Vec<_> = said.collect();
+    Line::main(Paint::Thought, '•', said.join("\n"))
 }
 
 /// An answer that did not count.

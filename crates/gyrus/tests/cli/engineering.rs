@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     http::{self, Message},
-    journal::{self, facts},
+    journal::{self, ending, facts},
     support::{Said, World},
 };
 
@@ -56,16 +56,6 @@ fn verdicts(world: &World) -> Vec<bool> {
     said.collect()
 }
 
-fn ending(world: &World) -> Ending {
-    let ended = journal::entries(world)
-        .into_iter()
-        .find_map(|entry| match entry {
-            Entry::RunEnded(ended) => Some(ended.ending),
-            _ => None,
-        });
-    ended.expect("the run ended")
-}
-
 /// The state that the last cycle left.
 fn state(world: &World) -> Value {
     let ended = journal::entries(world)
@@ -78,11 +68,6 @@ fn state(world: &World) -> Value {
     let state = ended.expect("a cycle ended");
     // Checks stand around it.
     state.get("loop").cloned().unwrap_or(state)
-}
-
-fn replays(world: &World) {
-    let replayed = world.gyrus(&["replay", "last"]).exits(0).out;
-    assert!(replayed.contains("0 differences"), "{replayed}");
 }
 
 /// A crate whose first fault everybody sees, and whose second one only shows when the first is
@@ -138,9 +123,6 @@ text = "1. mend double 2. run the tests 3. submit"
     ];
     let world = World::new(&format!("{search}{}{RIGHT}", mends.concat()));
     broken_crate(&world.work());
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let tools = Path::new(&cargo).parent().unwrap_or(Path::new("/usr/bin"));
-    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
     let arguments = [
         "--loop",
         "engineer",
@@ -151,8 +133,9 @@ text = "1. mend double 2. run the tests 3. submit"
         "--require",
         "checked",
     ];
-    let mut command = world.command(&world.run_arguments(&arguments));
-    let said = crate::support::said(command.env("PATH", path).output().unwrap()).exits(0);
+    let said = world
+        .with_compiler(&world.run_arguments(&arguments))
+        .exits(0);
     assert_eq!(said.out, "It holds now.\n");
     assert!(
         said.err.contains("the judge rejected the work")
@@ -183,7 +166,7 @@ text = "1. mend double 2. run the tests 3. submit"
         "{state}"
     );
     assert_eq!(state["plan"], "1. mend double 2. run the tests 3. submit");
-    replays(&world);
+    world.replays();
 }
 
 #[test]
@@ -328,7 +311,7 @@ fn three_retries_and_an_honest_end() {
             .contains("net 7 is open")
     );
     assert!(facts(&world, "engineer.went_right").is_empty());
-    replays(&world);
+    world.replays();
 }
 
 #[test]
@@ -403,7 +386,7 @@ fn checks_stand_around_the_judge() {
     assert_eq!(verdicts(&world), [true, true]);
     // What went right is said once, at the end.
     assert_eq!(facts(&world, "engineer.went_right").len(), 1);
-    replays(&world);
+    world.replays();
 }
 
 #[test]
@@ -426,7 +409,7 @@ fn a_command_shows_the_pictures_that_it_makes() {
         (&seen[0]["images"], &seen[0]["accepted"]),
         (&json!(1), &json!(false))
     );
-    replays(&world);
+    world.replays();
 }
 
 #[test]
@@ -500,7 +483,7 @@ fn a_service_judges_what_it_is_sent() {
     let heard: Vec<Value> = heard.lock().unwrap().clone();
     assert_eq!(heard.len(), 2);
     assert_eq!(heard[0]["goal"], "say hello");
-    replays(&world);
+    world.replays();
 }
 
 /// The address of a judge is the person's: a model sends nothing to another one.
@@ -567,7 +550,7 @@ fn a_servers_tool_judges_a_layout_and_shows_a_picture() {
         facts(&world, "engineer.went_right")[0]["text"],
         "The rounding mattered: look at tolerance.rs first."
     );
-    replays(&world);
+    world.replays();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the journal of the newest run says.
 
-use gyrus_kernel::{Entry, log_name};
+use gyrus_kernel::{Ending, Entry, log_name};
 use serde_json::Value;
 
 use crate::support::World;
@@ -22,6 +22,15 @@ pub(crate) fn facts(world: &World, wanted: &str) -> Vec<Value> {
         _ => None,
     });
     noted.collect()
+}
+
+/// How it came out.
+pub(crate) fn ending(world: &World) -> Ending {
+    let ended = entries(world).into_iter().find_map(|entry| match entry {
+        Entry::RunEnded(ended) => Some(ended.ending),
+        _ => None,
+    });
+    ended.expect("the run ended")
 }
 
 /// Every entry as a line: the effect, the kind, and what it says.

@@ -31,6 +31,8 @@ mod models;
 mod verifying;
 mod wrong;
 mod browsing;
+mod changing;
+mod change_review;
 mod attaching;
 mod evaluating;
 mod taking_over;

@@ -64,8 +64,7 @@ fn a_parked_plan_is_approved_and_carried_out_by_another_process() {
     world.gyrus(&["resume", "last"]).exits(0);
     assert_eq!(world.file("a.txt"), "a\n");
     timeline(&world);
-    let replayed = world.gyrus(&["replay", "last"]).exits(0).out;
-    assert!(replayed.contains("0 differences"), "{replayed}");
+    world.replays();
 }
 
 /// An editor that replaces the first text by the second in the file that it is given.
@@ -96,8 +95,7 @@ fn a_plan_is_edited_before_the_yes() {
     let in_force = &facts(&world, "task.plan")[0]["steps"][0]["input"]["path"];
     assert_eq!(in_force, "mine.txt");
     timeline(&world);
-    let replayed = world.gyrus(&["replay", "last"]).exits(0).out;
-    assert!(replayed.contains("0 differences"), "{replayed}");
+    world.replays();
 }
 
 /// What a person writes is checked as what a model writes, and asked about again if it is wrong.
@@ -220,8 +218,7 @@ fn steps_ask_for_themselves() {
     let asked = world.entries().into_iter();
     let asked = asked.filter(|entry| matches!(entry, Entry::ApprovalAsked(_)));
     assert_eq!(asked.count(), 2);
-    let replayed = world.gyrus(&["replay", "last"]).exits(0).out;
-    assert!(replayed.contains("0 differences"), "{replayed}");
+    world.replays();
 }
 
 #[test]
@@ -256,24 +253,26 @@ fn the_loop_is_chosen_by_rules_that_say_why() {
         &["--loop", "react"],
     );
     assert!(!named.err.contains("thinks as"), "{}", named.err);
-    for flags in [["--review", "plan"], ["--on-failure", "stop"]] {
+    for (flags, flag) in [
+        (["--review", "plan"], "--review plan"),
+        (["--on-failure", "stop"], "--on-failure"),
+    ] {
         let world = planned(&[step("1", "list", json!({"path": "."}), &[])]);
-        let why = format!("thinks as `plan`, because {} asks for a plan", flags[0]);
+        let why = format!("thinks as `plan`, because {flag} asks for a plan");
         auto(&world, &[&flags[..], &["--on-ask", "park"]].concat()).says(&why);
         auto(&world, &[&flags[..], &["--loop", "react"]].concat())
             .exits(2)
             .says(&format!(
-                "{} needs a plan, and the loop `react` makes none",
-                flags[0]
+                "{flag} needs a plan, and the loop `react` makes none"
             ));
         auto(
             &world,
             &[&flags[..], &["--url", "https://example.com"]].concat(),
         )
         .exits(2)
-        .says("--loop plan or --loop reactive");
+        .says("--loop reactive and --loop plan");
     }
-    auto(&world, &["--review", "proposal"]).exits(2);
+    auto(&world, &["--review", "everything"]).exits(2);
     auto(&world, &["--loop", "plna"])
         .exits(2)
         .says("did you mean `plan`?");

@@ -163,8 +163,7 @@ fn the_journal_of_a_small_plan() {
         facts(&world, "task.result")[0]["artifacts"],
         json!(["notes/index.md"])
     );
-    let replayed = world.gyrus(&["replay", "last"]).exits(0).out;
-    assert!(replayed.contains("0 differences"), "{replayed}");
+    world.replays();
 }
 
 /// The events of `--json` are the same entries in the same order.
@@ -298,8 +297,7 @@ fn steps_that_do_not_depend_on_each_other_run_at_once() {
         _ => None,
     });
     assert_eq!(forms.collect::<Vec<_>>(), [2]);
-    let replayed = world.gyrus(&["replay", "last"]).exits(0).out;
-    assert!(replayed.contains("0 differences"), "{replayed}");
+    world.replays();
 }
 
 #[test]
@@ -587,6 +585,5 @@ fn a_plan_is_forked_after_its_first_steps() {
     ];
     world.gyrus(&arguments).exits(0);
     assert_eq!(fs::read_to_string(fork.join("b.txt")).unwrap(), "two\n");
-    let replayed = world.gyrus(&["replay", "last"]).exits(0).out;
-    assert!(replayed.contains("0 differences"), "{replayed}");
+    world.replays();
 }

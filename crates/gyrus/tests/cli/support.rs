@@ -146,6 +146,21 @@ impl World {
         }
     }
 
+    /// Runs gyrus where rustc and cargo are on the path.
+    pub(crate) fn with_compiler(&self, arguments: &[&str]) -> Said {
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let tools = Path::new(&cargo).parent().unwrap_or(Path::new("/usr/bin"));
+        let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+        said(self.command(arguments).env("PATH", path).output().unwrap())
+    }
+
+    /// The last run is the same from its journal alone.
+    #[track_caller]
+    pub(crate) fn replays(&self) {
+        let replayed = self.gyrus(&["replay", "last"]).exits(0).out;
+        assert!(replayed.contains("0 differences"), "{replayed}");
+    }
+
     pub(crate) fn store(&self) -> Store {
         Store::open(&self.path("home/journal")).unwrap()
     }

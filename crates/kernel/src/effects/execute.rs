@@ -24,8 +24,9 @@ use crate::{
 /// How long resume waits for the process tree of a dead gyrus to be gone.
 const TREE_GONE_WITHIN: Duration = Duration::from_secs(30);
 
-/// A tool's text beyond this, in bytes, is cut by the kernel if the tool did not do it itself.
-const OUTPUT_LIMIT: usize = 256 * 1024;
+/// A tool's text beyond this, in bytes, is cut by the kernel if the tool did not do it itself. A
+/// diff that a person reviews is never cut: it fits, with markers in the place of secrets.
+const OUTPUT_LIMIT: usize = 2 << 20;
 
 /// Refused hosts that a result names.
 const MAX_REFUSED: usize = 10;

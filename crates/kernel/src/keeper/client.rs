@@ -30,8 +30,8 @@ pub struct Sandbox<'a> {
     pub refused: &'a (dyn Fn(&str) + Send + Sync),
 }
 
-/// A keeper that waits for its one command. Dropping it, or the future of [`Keeper::run`], kills
-/// the command's whole process tree, shortly after; [`super::wait_until_gone`] waits for that.
+/// A keeper that waits for its one command. Dropping it ends it shortly after;
+/// [`super::wait_until_gone`] waits for that.
 #[derive(Debug)]
 pub struct Keeper {
     identity: ProcessIdentity,
@@ -72,7 +72,8 @@ impl Keeper {
     }
 
     /// Runs the command and waits until its whole tree is gone, also on an error. Needs a tokio
-    /// runtime with IO. Dropping the future kills the tree.
+    /// runtime with IO. Dropping the future kills the tree, and blocks for the milliseconds that
+    /// takes.
     pub async fn run(self, command: CommandSpec) -> Result<CommandOutcome, KeeperError> {
         self.run_in(command, None).await
     }
@@ -86,6 +87,7 @@ impl Keeper {
         let Self {
             identity, control, ..
         } = self;
+        let _gone = GoneOnDrop(&identity);
         let order = Order {
             command,
             containment: sandbox.as_ref().map(|sandbox| sandbox.containment.clone()),
@@ -131,6 +133,17 @@ impl Keeper {
             return Err(KeeperError::Keeper { reason });
         }
         serde_json::from_slice::<Reply>(&reply).map_err(failed("reading its answer"))?
+    }
+}
+
+/// Whoever gave a command up goes on when its processes are gone: what they still write would else
+/// come after what is put back then. Dropped after the socket, which is what kills them.
+struct GoneOnDrop<'a>(&'a ProcessIdentity);
+
+impl Drop for GoneOnDrop<'_> {
+    fn drop(&mut self) {
+        // If that cannot be told, waiting longer would not help.
+        let _ = self.0.wait_gone(KILL_LIMIT);
     }
 }
 

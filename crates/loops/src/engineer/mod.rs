@@ -13,10 +13,9 @@ mod judge;
 use std::sync::Arc;
 
 use gyrus_contract::{
-    Action, Claim, Evidence, ExecutionResult, MemoryBuffer, Message, Origin, Perception, Plan,
-    Purpose, Strength, Text, ToolSpec,
+    Action, Claim, Evidence, ExecutionResult, MemoryBuffer, Perception, Plan, Purpose, Strength,
 };
-use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop};
+use gyrus_kernel::{CognitiveLoop, Run, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -24,7 +23,7 @@ use self::judge::Verdict;
 pub use self::judge::{BadJudge, Judge};
 use crate::{
     CognitiveConfig, React, ReactState, browse,
-    prompt::{self, ENGINEER, ENGINEER_PLAN},
+    prompt::{self, ENGINEER, ENGINEER_PLAN, LastWords},
     react::Manner,
     reactive::words::cut,
 };
@@ -49,9 +48,6 @@ const PLAN_CHARACTERS: usize = 12_000;
 
 /// Of the last report that is kept in state and in reasons, in characters. Memory has all of it.
 const REPORT_CHARACTERS: usize = 4_000;
-
-/// What phase 0 may use: nothing that changes anything.
-const READS: [&str; 4] = ["read", "list", "glob", "search"];
 
 /// What is kept between cycles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -125,10 +121,6 @@ impl Engineer {
     fn manner(&self, run: &Run) -> Manner {
         match self.state.phase {
             Phase::Planning => {
-                let wanted = |spec: &&Arc<ToolSpec>| {
-                    let name = spec.name.as_str();
-                    READS.contains(&name) || browse::SEARCHES.contains(&name)
-                };
                 let docs = match self.config.docs() {
                     Some(folder) => format!("The documents are in the folder `{folder}`."),
                     None => "No folder with documents was named.".to_owned(),
@@ -137,7 +129,7 @@ impl Engineer {
                 Manner {
                     words: format!("{ENGINEER_PLAN}\n{docs} {judge}"),
                     purpose: Purpose::Plan,
-                    tools: Some(run.tools().iter().filter(wanted).cloned().collect()),
+                    tools: Some(browse::only_reads(run, &[])),
                     ..Manner::default()
                 }
             }
@@ -371,21 +363,13 @@ impl CognitiveLoop for Engineer {
         if !reached || result.error.is_some() {
             return Ok(());
         }
-        let now = "The judge accepted the work. Write down what went right.";
-        let perception = run.perception();
-        let question = Ask {
-            tail: vec![Message::user(Text::new(now, Origin::Kernel))],
-            ..prompt::question(
-                &self.config,
-                prompt::WENT_RIGHT,
-                Purpose::Reflect,
-                &perception,
-                self.acting.memory_buffer(),
-            )
+        let memory = self.acting.memory_buffer();
+        let words = LastWords {
+            words: prompt::WENT_RIGHT,
+            now: "The judge accepted the work. Write down what went right.",
+            schema: None,
         };
-        // What cannot be asked any more is not worth the result.
-        let words = run.ask_if_it_fits(question).await?;
-        let words = words.map(|reply| reply.text()).unwrap_or_default();
+        let words = words.ask(run, &self.config, memory).await?;
         match words.trim() {
             "" => Ok(()),
             words => run.note(WENT_RIGHT, 1, &json!({ "text": words })),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gyrus_contract::{Message, Origin, Purpose, Role, StopReason, SystemPart, Text, ToolSpec};
-use gyrus_kernel::{Ask, Run, Stop};
+use gyrus_kernel::{Ask, Card, Run, Stop};
 use serde_json::json;
 
 use super::{
@@ -12,18 +12,42 @@ use super::{
     draft::{self, Draft},
     kernel_says, tools, words,
 };
-use crate::prompt;
+use crate::{
+    Review, prompt,
+    review::{Matter, Reviewed, review},
+};
 
 /// A model may repair a plan so often.
 const MAX_REPAIRS: u32 = 3;
 
-/// What became of a plan that a person was shown.
-enum Reviewed {
-    Approved(Checked),
-    /// The words go back to the model.
-    Rejected(String),
-    /// Without words there is nothing to plan.
-    Ended(String),
+/// A plan as a person is shown it.
+struct Shown<'a> {
+    planner: &'a Planner,
+    proposed: &'a Checked,
+    tools: Vec<Arc<ToolSpec>>,
+}
+
+impl Matter for Shown<'_> {
+    type Edited = Checked;
+
+    fn what(&self) -> &'static str {
+        "plan"
+    }
+
+    fn card(&self, wrong: &[String]) -> Card {
+        words::card(self.proposed, &self.tools, wrong)
+    }
+
+    async fn read(
+        &self,
+        run: &mut Run,
+        edited: &str,
+    ) -> Result<Result<Checked, Vec<String>>, Stop> {
+        match draft::read(edited) {
+            Ok(draft) => self.planner.check(run, draft, &self.tools),
+            Err(wrong) => Ok(Err(wrong)),
+        }
+    }
 }
 
 impl Planner {
@@ -97,45 +121,6 @@ impl Planner {
         check::check(run, draft, &against)
     }
 
-    /// Shows a plan to a person, as often as they change it into something that cannot be done.
-    async fn review(&self, run: &mut Run, proposed: Checked) -> Result<Reviewed, Stop> {
-        let tools = tools(run);
-        let mut card = words::card(&proposed, &tools, &[]);
-        loop {
-            let answer = run.approve(card.clone()).await?;
-            let edited = match (answer.approved, answer.reason) {
-                (true, None) => return Ok(Reviewed::Approved(proposed)),
-                (true, Some(edited)) => edited,
-                (false, Some(words)) => return Ok(Reviewed::Rejected(words)),
-                (false, None) if answer.by.is_some() => {
-                    return Ok(Reviewed::Ended("a person rejected the plan".to_owned()));
-                }
-                (false, None) => {
-                    let why = "the plan was to be reviewed, and nobody could be asked";
-                    return Ok(Reviewed::Ended(why.to_owned()));
-                }
-            };
-            let checked = match draft::read(&edited) {
-                Ok(draft) => self.check(run, draft, &tools)?,
-                Err(wrong) => Err(wrong),
-            };
-            match checked {
-                Ok(checked) => {
-                    run.note(
-                        "plan.edited",
-                        1,
-                        &json!({"text": words::listed(&checked.draft)}),
-                    )?;
-                    return Ok(Reviewed::Approved(checked));
-                }
-                Err(wrong) => {
-                    card = words::card(&proposed, &tools, &wrong);
-                    card.edit = Some(edited);
-                }
-            }
-        }
-    }
-
     /// From here on the plan is in force.
     fn adopt(&mut self, run: &mut Run, checked: Checked) -> Result<(), Stop> {
         self.state.revision += 1;
@@ -166,18 +151,27 @@ impl Planner {
         run: &mut Run,
         checked: Checked,
     ) -> Result<Option<String>, Stop> {
-        if !self.config.reviews_plans() {
+        if !self.config.reviews(Review::Plan) {
             self.adopt(run, checked)?;
             return Ok(None);
         }
-        let proposed = checked.draft.clone();
-        match self.review(run, checked).await? {
-            Reviewed::Approved(checked) => self.adopt(run, checked)?,
-            Reviewed::Rejected(words) => {
-                self.remember_plan("A plan that was not carried out", &proposed);
+        let shown = Shown {
+            planner: self,
+            proposed: &checked,
+            tools: tools(run),
+        };
+        match review(run, &shown).await? {
+            Reviewed::AsShown { .. } => self.adopt(run, checked)?,
+            Reviewed::Edited { edited, .. } => {
+                let fact = json!({"text": words::listed(&edited.draft)});
+                run.note("plan.edited", 1, &fact)?;
+                self.adopt(run, edited)?;
+            }
+            Reviewed::Rejected { words, .. } => {
+                self.remember_plan("A plan that was not carried out", &checked.draft);
                 self.plan_anew(&format!("A person rejected that plan and says: {words}"));
             }
-            Reviewed::Ended(why) => return Ok(Some(why)),
+            Reviewed::Ended { why, .. } => return Ok(Some(why)),
         }
         Ok(None)
     }

@@ -11,6 +11,7 @@ use super::{
     check::Checked,
     draft::{Draft, Step},
 };
+use crate::review::not_taken;
 
 /// Lines of one argument on a card; a command line is shown whole.
 const ARGUMENT_LINES: usize = 12;
@@ -86,9 +87,6 @@ pub(super) fn card(checked: &Checked, tools: &[Arc<ToolSpec>], wrong: &[String])
         1 => "; 1 of them asks again when it runs".to_owned(),
         _ => format!("; {asking} of them ask again when they run"),
     };
-    let refused = wrong
-        .iter()
-        .map(|why| format!("your edit was not taken: {why}"));
     let judged = draft.steps.iter().zip(verdicts).map(|(step, verdict)| {
         let marked = if step.requires_permission {
             ", marked as risky"
@@ -104,7 +102,7 @@ pub(super) fn card(checked: &Checked, tools: &[Arc<ToolSpec>], wrong: &[String])
     });
     Card {
         sentence: format!("The agent wants to carry out a plan of {steps}{again}"),
-        reasons: refused.chain(judged).collect(),
+        reasons: not_taken(wrong).chain(judged).collect(),
         details: draft.steps.iter().map(|step| detail(step, tools)).collect(),
         question: false,
         wider: Vec::new(),

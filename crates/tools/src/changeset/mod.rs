@@ -1,29 +1,39 @@
-//! The tool `apply_changeset`: several files become what they should be together, or none does.
+//! Changesets: what becomes of several files, proposed as one diff and applied together.
 //!
-//! What was reviewed is what is applied: each change names the digest of the file that it was made
-//! for, and a file that is another by now is a conflict. A verify command runs while everything can
-//! still be taken back, and is if it fails. See `docs/changeset.md` for what a crash leaves.
+//! What was reviewed is what is applied: the diff of `propose_changeset` names the digest of each
+//! file that it was made for, and for `apply_changeset`, below, a file that is another by now is a
+//! conflict. All files become what they should be, or none does. A verify command runs while
+//! everything can still be taken back, and is if it fails. See `docs/changeset.md` for what a crash
+//! leaves.
 
+mod paths;
+mod diff;
+mod secrets;
+mod proposal;
+mod propose;
+mod wanted;
 mod root;
 mod intent;
+mod prepare;
 mod apply;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, path::Path};
+pub use propose::ProposeChangeset;
 
 use gyrus_contract::{
     ActionVerdict, Artifact, Boxed, Cleared, Digest, Exit, Probe, Repeat, ResolvedCall, Site, Tool,
-    ToolOutput, ToolSpec, Touch, path_in_list,
+    ToolOutput, ToolSpec, Touch,
 };
 use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::json;
 
 use self::{
-    apply::{After, Applied, ApplyError, Change, already, apply, recover},
+    apply::{Applied, ApplyError, Change, already, apply, recover},
     intent::HOME,
     root::{Pace, Root},
+    wanted::{Wanted, wanted},
 };
 use crate::{
     Shell, arguments,
@@ -34,7 +44,7 @@ use crate::{
 /// Files in one changeset.
 const MAX_CHANGES: usize = 20_000;
 
-/// Conflicts that are named.
+/// Conflicts, or faults of a proposal, that are named.
 const MAX_NAMED: usize = 20;
 
 /// The verify command is killed after so long, in seconds.
@@ -58,16 +68,6 @@ pub struct ApplyChangeset {
 struct Arguments {
     changes: Vec<Wanted>,
     verify: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Wanted {
-    /// Used as it was resolved only.
-    path: String,
-    before: Option<Digest>,
-    content: Option<String>,
-    executable: Option<bool>,
 }
 
 impl ApplyChangeset {
@@ -106,17 +106,21 @@ impl ApplyChangeset {
     }
 
     async fn run(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-        let (changes, verify) = wanted(call, site)?;
+        let Arguments { changes, verify } = arguments::parse(call, EXAMPLE)?;
         // Before anything moves: a command that cannot be started verifies nothing.
         let verify = match &verify {
             Some(line) => Some(self.shell.line(line, VERIFY_SECONDS, site)?),
             None => None,
         };
-        let root = || Root::open(site.workspace(), AT_ONCE);
-        let nothing_to_do = already(&root()?, &changes)? && !unfinished(&root()?)?;
+        let root = Root::open(site.workspace(), AT_ONCE)?;
+        // Else a file that was half applied would be taken for the one that a diff is made for.
+        if let Err(error) = recover(&root) {
+            return told(error);
+        }
+        let changes = wanted(call, changes, &root, site)?;
         let mut applied = None;
-        if !nothing_to_do {
-            applied = match apply(root()?, &changes) {
+        if !already(&root, &changes)? {
+            applied = match apply(root, &changes) {
                 Ok(applied) => Some(applied),
                 Err(error) => return told(error),
             };
@@ -161,7 +165,10 @@ impl Tool for ApplyChangeset {
                 return Probe::Unknown;
             }
             // What could not be applied then was not.
-            let Ok((changes, _)) = wanted(call, site) else {
+            let Ok(Arguments { changes, .. }) = arguments::parse(call, EXAMPLE) else {
+                return Probe::DidNotHappen;
+            };
+            let Ok(changes) = wanted(call, changes, &root, site) else {
                 return Probe::DidNotHappen;
             };
             let found = already(&root, &changes);
@@ -186,70 +193,19 @@ fn change() -> serde_json::Value {
         },
         "content": {
             "type": "string",
-            "description": "The whole new content, left out to delete the file. A marker like \
-                            ⟦secret:NAME⟧ becomes the secret."
+            "description": "The whole new content. A marker like ⟦secret:NAME⟧ becomes the \
+                            secret. With neither `content` nor `diff` the file is deleted."
+        },
+        "diff": {
+            "type": "string",
+            "description": "In place of `content`: hunks of a unified diff, from the first @@ \
+                            line on, for the file as `before` says. Each must fit exactly."
         },
         "executable": {
             "type": "boolean",
             "description": "Left out: as the file was, and a new one is not."
         }
     })
-}
-
-/// Whether an earlier attempt was cut off before it was settled.
-fn unfinished(root: &Root<'_>) -> Result<bool, root::Failed> {
-    Ok(root.stat(&intent::record())?.is_some())
-}
-
-/// The changes as they will be made, and the verify command.
-fn wanted(call: &ResolvedCall, site: &dyn Site) -> Result<(Vec<Change>, Option<String>), Failure> {
-    let Arguments { changes, verify } = arguments::parse(call, EXAMPLE)?;
-    let refused = |what: &str| Failure::new(format!("{what}; nothing was changed"));
-    if changes.is_empty() || changes.len() > MAX_CHANGES {
-        return Err(refused(&format!(
-            "a changeset has 1 to {MAX_CHANGES} files, not {}",
-            changes.len()
-        )));
-    }
-    let mut names = BTreeSet::new();
-    let mut read = Vec::with_capacity(changes.len());
-    for (index, change) in changes.into_iter().enumerate() {
-        let Wanted { path: given, .. } = &change;
-        let resolved = call.paths.get(&path_in_list(CHANGES, index));
-        let resolved = resolved.ok_or_else(|| refused("a path was not looked up"))?;
-        let Some(path) = &resolved.in_workspace else {
-            return Err(refused(&format!("`{given}` is outside the workspace")));
-        };
-        let wrong = if path.as_os_str().is_empty() {
-            Some("is the workspace itself, not a file")
-        } else if path.to_str().is_none() {
-            Some("has a name that is not UTF-8")
-        } else if path.starts_with(Path::new(HOME)) {
-            Some("lies where changesets are made ready")
-        } else if change.before.is_none() && change.content.is_none() {
-            Some("is deleted, so `before` must say which file was meant")
-        } else if !names.insert(path.clone()) {
-            Some("is named twice")
-        } else {
-            None
-        };
-        if let Some(wrong) = wrong {
-            return Err(refused(&format!("`{given}` {wrong}")));
-        }
-        let after = match &change.content {
-            Some(content) => Some(After {
-                content: site.reveal(content)?.into_bytes(),
-                executable: change.executable,
-            }),
-            None => None,
-        };
-        read.push(Change {
-            path: path.clone(),
-            before: change.before,
-            after,
-        });
-    }
-    Ok((read, verify))
 }
 
 fn settle(
@@ -287,24 +243,36 @@ fn given_back(applied: Option<Applied<'_>>, words: &str) -> ToolOutput {
     }
 }
 
-/// A changeset of ten thousand files may have as many conflicts.
 fn told(error: ApplyError) -> Result<ToolOutput, Failure> {
-    let mut files = match error {
-        ApplyError::Conflicts(files) => files,
-        ApplyError::Stranded { .. } => {
-            return Ok(ToolOutput {
-                verdict: ActionVerdict::CannotTell,
-                ..ToolOutput::error(error.to_string())
-            });
-        }
-        ApplyError::Busy | ApplyError::Failed(_) => return Err(error.into()),
-    };
-    let more = files.len().saturating_sub(MAX_NAMED);
-    files.truncate(MAX_NAMED);
-    if more > 0 {
-        files.push(format!("and {more} more"));
+    match error {
+        ApplyError::Stranded { .. } => Ok(ToolOutput {
+            verdict: ActionVerdict::CannotTell,
+            ..ToolOutput::error(error.to_string())
+        }),
+        ApplyError::Conflicts(_) | ApplyError::Busy | ApplyError::Failed(_) => Err(error.named()),
     }
-    Err(ApplyError::Conflicts(files).into())
+}
+
+impl ApplyError {
+    /// A changeset of ten thousand files may have as many conflicts: the first are named.
+    fn named(self) -> Failure {
+        match self {
+            Self::Conflicts(mut files) => {
+                first_of(&mut files);
+                Self::Conflicts(files).into()
+            }
+            Self::Busy | Self::Failed(_) | Self::Stranded { .. } => self.into(),
+        }
+    }
+}
+
+/// Leaves the first ones, and says how many there are beside.
+fn first_of(named: &mut Vec<String>) {
+    let more = named.len().saturating_sub(MAX_NAMED);
+    named.truncate(MAX_NAMED);
+    if more > 0 {
+        named.push(format!("and {more} more"));
+    }
 }
 
 fn output(changes: &[Change], verdict: ActionVerdict, words: &str) -> ToolOutput {

@@ -207,7 +207,7 @@ impl<'a> Root<'a> {
     }
 }
 
-fn failed(path: &Path, error: Errno) -> Failed {
+pub(super) fn failed(path: &Path, error: Errno) -> Failed {
     Failed {
         path: path.to_owned(),
         error,

@@ -19,9 +19,8 @@ use rustix::io::Errno;
 use super::{
     AT_ONCE,
     apply::{After, ApplyError, Change, already, apply},
-    intent::HOME,
-    root::{Pace, Root},
-    unfinished,
+    intent::{self, HOME},
+    root::{Failed, Pace, Root},
 };
 
 /// Everything below a folder, with modes; without the slots that nobody needs any more.
@@ -170,6 +169,11 @@ fn straight(world: fn() -> World) -> (Tree, Tree, usize) {
     .unwrap();
     assert!(!world.path(HOME).exists(), "nothing is left behind");
     (before, world.tree(), calls.into_inner())
+}
+
+/// Whether an attempt was cut off before it was settled.
+fn unfinished(root: &Root<'_>) -> Result<bool, Failed> {
+    Ok(intent::unfinished(root)?.is_some())
 }
 
 /// From its nth call on, a disk that does nothing: what a crash leaves.

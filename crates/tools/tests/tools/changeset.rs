@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use gyrus_contract::{ActionVerdict, Digest, Exit, Probe};
+use gyrus_contract::{ActionVerdict, Digest, KeeperError, Probe};
 use gyrus_tools::{ApplyChangeset, Shell};
 use serde_json::{Value, json};
 
@@ -67,16 +67,52 @@ fn a_failing_verify_command_takes_everything_back() {
 #[test]
 fn a_command_that_cannot_be_run_verifies_nothing() {
     let world = world();
-    world.outcome.lock().unwrap().as_mut().unwrap().exit = Exit::TimedOut;
-    let output = world.call(
-        &tool(),
-        json!({"changes": changes(), "verify": "sleep 9999"}),
-    );
-    assert!(output.is_error && output.text.contains("timed out"));
-    assert_eq!(world.names(), ["a", "b"]);
     let output = world.call(&tool(), json!({"changes": changes(), "verify": " "}));
     assert!(output.is_error && output.text.contains("`command` is empty"));
     assert_eq!(world.names(), ["a", "b"]);
+    *world.outcome.lock().unwrap() = Err(KeeperError::Start {
+        program: "bash".to_owned(),
+        reason: "there is none".to_owned(),
+    });
+    let output = world.call(&tool(), json!({"changes": changes(), "verify": "true"}));
+    assert!(output.is_error && output.text.contains("there is none"));
+    assert_eq!(world.names(), ["a", "b"]);
+}
+
+/// What it did until then is taken back as well, and what it wrote over a changed file is kept.
+#[test]
+fn a_verify_command_that_is_killed_at_its_limit_takes_everything_back() {
+    let mut world = world();
+    world.runs_commands = true;
+    let line = "echo formatted > a; rm c/d; kill -9 $$";
+    let output = world.call(&tool(), json!({"changes": changes(), "verify": line}));
+    assert!(output.is_error && output.text.contains("timed out"));
+    assert_eq!(output.verdict, ActionVerdict::CannotTell);
+    let said = "all files are as they were before; what was written over them meanwhile is in \
+                `.gyrus-kept-1`";
+    assert!(output.text.contains(said), "{}", output.text);
+    assert_eq!(world.names(), [".gyrus-kept-1", "a", "b"]);
+    assert_eq!(fs::read_to_string(world.path("a")).unwrap(), "old a\n");
+    let kept = fs::read_to_string(world.path(".gyrus-kept-1/0")).unwrap();
+    assert_eq!(kept, "formatted\n");
+}
+
+/// A run that is stopped while a verify command runs leaves the files as they were.
+#[test]
+fn a_call_that_is_dropped_while_verifying_takes_everything_back() {
+    let mut world = world();
+    world.commands_hang = true;
+    world.call_and_drop(
+        &tool(),
+        json!({"changes": changes(), "verify": "sleep 9999"}),
+    );
+    assert_eq!(world.commands.lock().unwrap().len(), 1, "it was verifying");
+    assert_eq!(world.names(), ["a", "b"]);
+    assert_eq!(fs::read_to_string(world.path("a")).unwrap(), "old a\n");
+    // And whoever comes next is not hindered.
+    world.commands_hang = false;
+    let output = world.call(&tool(), json!({"changes": changes()}));
+    assert_eq!(output.verdict, ActionVerdict::Changed, "{}", output.text);
 }
 
 #[test]
@@ -102,6 +138,14 @@ fn refuses_what_is_no_changeset() {
         (json!([{"path": "a", "content": "x"}]), "`a` exists already"),
         (json!([{"path": "n", "content": "⟦secret:OTHER⟧"}]), "OTHER"),
         (json!([{"path": "n", "text": "x"}]), "unknown field `text`"),
+        (
+            json!([{"path": "n", "content": "x", "diff": ""}]),
+            "`n` has both `content` and `diff`",
+        ),
+        (
+            json!([{"path": "n", "diff": "x"}]),
+            "`n` does not fit its diff: line 1 of the diff stands before the first hunk",
+        ),
     ] {
         let output = world.call(&tool(), json!({"changes": changes}));
         assert!(

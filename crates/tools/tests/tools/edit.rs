@@ -154,7 +154,7 @@ fn a_text_that_is_not_there_is_looked_for() {
     insta::assert_snapshot!(
         refused(content, wrong("    let limit = 10;\n    print(limit);"), ""),
         @"
-    `old_text` does not occur in `f`; nothing was changed. It differs only in white space from:
+    the old text does not occur in `f`; nothing was changed. It differs only in white space from:
          2	\tlet limit = 10;
          3	\tprint(limit);
     Quote it exactly as it stands there
@@ -163,7 +163,7 @@ fn a_text_that_is_not_there_is_looked_for() {
     insta::assert_snapshot!(
         refused(content, wrong("let limits = 100;"), ""),
         @"
-    `old_text` does not occur in `f`; nothing was changed. Most like it is:
+    the old text does not occur in `f`; nothing was changed. Most like it is:
          2	\tlet limit = 10;
     Quote it exactly as it stands there
     "
@@ -190,7 +190,7 @@ fn a_text_that_is_not_there_is_looked_for() {
 #[test]
 fn wrong_calls_change_nothing() {
     let call = |old: &str, new: &str| json!({"path": "f", "old_text": old, "new_text": new});
-    refused("a", call("", "x"), "`old_text` is empty");
+    refused("a", call("", "x"), "the old text is empty");
     refused("a", call("a", "a"), "are the same");
     refused("a", call("a", "⟦secret:OTHER⟧"), "`OTHER` is not known");
     refused(

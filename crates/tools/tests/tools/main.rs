@@ -8,6 +8,8 @@ mod fetch;
 mod glob;
 mod judge;
 mod list;
+mod propose;
+mod rank_files;
 mod read;
 mod search;
 mod search_docs;

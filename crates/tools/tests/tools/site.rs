@@ -5,6 +5,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Mutex,
+    time::Duration,
 };
 
 use gyrus_contract::{
@@ -24,6 +25,8 @@ pub(crate) struct World {
     pub(crate) kept: Mutex<Vec<Vec<u8>>>,
     /// Commands are really run, and what they leave behind is killed.
     pub(crate) runs_commands: bool,
+    /// Commands never end.
+    pub(crate) commands_hang: bool,
 }
 
 impl World {
@@ -43,6 +46,7 @@ impl World {
             answer: None,
             kept: Mutex::default(),
             runs_commands: false,
+            commands_hang: false,
         }
     }
 
@@ -122,6 +126,26 @@ impl World {
             .block_on(tool.call(cleared, self))
     }
 
+    /// As `call`, but nobody waits for it any more once it waits itself.
+    pub(crate) fn call_and_drop(&self, tool: &dyn Tool, arguments: Value) {
+        let call = self.resolved(tool, arguments);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the test stands in for the kernel"
+        )]
+        let cleared = Cleared::mint(call, EffectId::cycle(1).then(1));
+        let ended = block_on(Box::pin(async {
+            tokio::time::timeout(Duration::ZERO, tool.call(cleared, self)).await
+        }));
+        assert!(ended.is_err(), "it ended by itself");
+    }
+
+    /// What a model sees of an output: what was found in text is recognised beside its name only.
+    pub(crate) fn redacted(&self, output: &ToolOutput) -> String {
+        let text = output.text.replace("hunter2", "⟦secret:KEY⟧");
+        text.replace("password: s3sam", "password: ⟦secret:FOUND⟧")
+    }
+
     pub(crate) fn probe(&self, tool: &dyn Tool, call: &ResolvedCall) -> Probe {
         block_on(tool.probe(call, self))
     }
@@ -164,7 +188,10 @@ impl Site for World {
     }
 
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
-        let text = text.replace("⟦secret:KEY⟧", "hunter2");
+        let text = text
+            .replace("⟦secret:KEY⟧", "hunter2")
+            .replace("⟦secret:FOUND⟧", "s3sam")
+            .replace("⟦secret:LINES⟧", "one\ntwo");
         match text.contains("⟦secret:") {
             true => Err(UnknownSecret {
                 name: "OTHER".to_owned(),
@@ -179,6 +206,9 @@ impl Site for World {
             return Box::pin(async { Ok(outcome) });
         }
         self.commands.lock().unwrap().push(command);
+        if self.commands_hang {
+            return Box::pin(std::future::pending());
+        }
         let outcome = self.outcome.lock().unwrap().clone();
         Box::pin(async { outcome })
     }
@@ -209,7 +239,8 @@ fn really_run(spec: &CommandSpec) -> CommandOutcome {
     let mut printed = Vec::new();
     output.read_to_end(&mut printed).unwrap();
     CommandOutcome {
-        exit: Exit::Code(status.code().unwrap()),
+        // No test waits for a time limit: a command that kills itself was killed at one.
+        exit: status.code().map_or(Exit::TimedOut, Exit::Code),
         output: Captured {
             head: String::from_utf8_lossy(&printed).into_owned(),
             ..Captured::default()

@@ -6,6 +6,7 @@ mod smoke;
 mod matrix;
 mod plan;
 mod engineer;
+mod changeset;
 mod determinism;
 mod prompts;
 mod approvals;

@@ -151,13 +151,13 @@ async fn what_a_crash_interrupted_stops_the_plan() {
 }
 
 fn reviewed() -> Scenario {
-    let mut scenario = scenario([working()], json!({"plan_review": true}));
+    let mut scenario = scenario([working()], json!({"reviews": ["plan"]}));
     scenario.new.on_ask = OnAsk::Park;
     scenario.questions_last = Duration::from_secs(48 * 60 * 60);
     scenario
 }
 
-fn yes(bench: &Bench) -> MessageBody {
+pub(crate) fn yes(bench: &Bench) -> MessageBody {
     let recording = bench.recording();
     let asked = recording.entries().rev().find_map(|entry| match entry {
         Entry::ApprovalAsked(asked) => Some(asked.clone()),
@@ -172,7 +172,7 @@ fn yes(bench: &Bench) -> MessageBody {
     }
 }
 
-fn cut(whole: &Recording, entries: usize) -> Recording {
+pub(crate) fn cut(whole: &Recording, entries: usize) -> Recording {
     whole.cut(Cut {
         entries,
         of_child: None,
@@ -219,7 +219,7 @@ async fn crashed_everywhere_around_the_persons_yes() {
 }
 
 /// A parked run as it is found so much later: the wall clock went on, the journal did not.
-fn later(bench: &Bench, hours: i64) -> Bench {
+pub(crate) fn later(bench: &Bench, hours: i64) -> Bench {
     let mut recording = bench.recording();
     for line in &mut recording.lines {
         if let Entry::ApprovalAsked(asked) = &mut line.entry {

@@ -161,7 +161,7 @@ impl Demo<'_> {
     async fn replay(&mut self, run: RunId) -> Result<(), Failure> {
         self.report
             .part(&format!("4. gyrus replay {}", short(&run.to_string())))?;
-        let kernel = organs::silent_kernel(&self.stage.home, self.stage.store.clone(), &[])?;
+        let kernel = organs::silent_kernel(&self.stage.home, self.stage.store.clone(), run)?;
         let began = Instant::now();
         let replayed = kernel.replay(run).await?;
         let seconds = began.elapsed().as_secs_f64().max(f64::EPSILON);

@@ -289,7 +289,7 @@ impl Demo<'_> {
 
     /// Everything once more, from the journal alone.
     async fn replay(&mut self, run: RunId) -> Result<(), Failure> {
-        let kernel = organs::silent_kernel(&self.stage.home, self.stage.store.clone(), &[])?;
+        let kernel = organs::silent_kernel(&self.stage.home, self.stage.store.clone(), run)?;
         let replayed = kernel.replay(run).await?;
         self.report.found(
             "the_replay_agrees",

@@ -1,0 +1,415 @@
+//! Many files at once, under a person's eyes.
+//!
+//! The files that the goal is about are looked for, and a person takes, drops and adds some. The
+//! model reads on and proposes one changeset, with nothing in its hands that changes anything. A
+//! person takes it, changes it or sends it back. Then all of it is applied, or nothing, and what
+//! was learned is written down for later runs. `state` is the table that all of it goes by; see
+//! `docs/changeset.md`.
+//!
+//! One cycle finds the files, with the person's word on them. Planning is [`React`] in another
+//! manner, a turn a cycle. The turn that proposes goes on to the person's word and to the end of
+//! applying, so between two cycles the work stands in `IDLE` or `PLANNING_WITH_CONTEXT`.
+
+mod state;
+mod context;
+mod diff;
+mod proposal;
+
+use gyrus_contract::{
+    Action, ExecutionResult, MemoryBuffer, Message, Origin, Part, Perception, Plan, Purpose, Role,
+    Text, ToolCall,
+};
+use gyrus_kernel::{CognitiveLoop, Run, Stop};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use self::{
+    context::{File, Found, counted, is_files, measured, read_all},
+    state::{Event, State},
+};
+use crate::{
+    CognitiveConfig, React, ReactState, Review,
+    browse::{self, READ_JOURNAL},
+    json::the_object,
+    prompt::{self, CHANGESET, CHANGESET_REFLECTION, LastWords},
+    react::Manner,
+    reactive::words::cut,
+    review::{Reviewed, review},
+};
+
+/// The fact that holds what was learned of a changeset.
+pub const REFLECTION: &str = "changeset.reflection";
+
+/// The tool with which planning ends.
+const PROPOSE: &str = "propose_changeset";
+
+/// The tool that says that there is nothing to propose.
+const FINISH: &str = "finish";
+
+/// Of goals and of words that files are looked for by, in characters.
+const QUERY_CHARACTERS: usize = 4_000;
+
+/// Who says yes where nobody is asked.
+const CONFIGURATION: &str = "configuration";
+
+/// What is kept between cycles.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChangesetState {
+    state: State,
+    /// The files that were approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    context: Option<Vec<File>>,
+    /// What became of the last proposal, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
+    /// Proposals that could not be applied.
+    failures: u32,
+    /// Why the last of them could not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+    /// Of the planning part.
+    acting: ReactState,
+}
+
+/// What became of a proposal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Applied,
+    Failed,
+    Rejected,
+}
+
+/// Why there is no going on, and who says so if somebody does.
+struct Abort {
+    why: String,
+    by: Option<String>,
+}
+
+/// Finds files, plans with them, has the plan approved, and applies it.
+#[derive(Debug)]
+pub struct Changeset {
+    acting: React,
+    config: CognitiveConfig,
+    state: ChangesetState,
+}
+
+impl Changeset {
+    /// A loop that thinks as `config` says.
+    pub fn new(config: CognitiveConfig) -> Self {
+        Self {
+            acting: React::new(config.clone()),
+            config,
+            state: ChangesetState::default(),
+        }
+    }
+
+    /// Takes a step of the table, and notes it, with who decided it if somebody did.
+    fn step(
+        &mut self,
+        run: &mut Run,
+        event: Event,
+        text: &str,
+        by: Option<&str>,
+    ) -> Result<(), Stop> {
+        let from = self.state.state;
+        let to = from
+            .on(event)
+            .map_err(|illegal| Stop::Failed(illegal.to_string()))?;
+        self.state.state = to;
+        let mut fact = json!({"from": from, "event": event, "to": to, "text": text});
+        if let Some(by) = by {
+            fact["by"] = json!(by);
+        }
+        if event == Event::Failed {
+            fact["last_error"] = json!(self.state.last_error);
+        }
+        run.note("changeset.state", 1, &fact)
+    }
+
+    /// Ends it with nothing changed.
+    fn abort(&mut self, run: &mut Run, abort: Abort) -> Result<ExecutionResult, Stop> {
+        self.step(run, Event::Abort, &abort.why, abort.by.as_deref())?;
+        Ok(ExecutionResult {
+            error: Some(abort.why),
+            ..ExecutionResult::default()
+        })
+    }
+
+    /// From `IDLE` to planning: the files are found, approved and read. Those that were approved
+    /// before are only read anew.
+    async fn curate(&mut self, run: &mut Run) -> Result<ExecutionResult, Stop> {
+        let known = self.state.context.clone();
+        let text = match known {
+            Some(_) => "again, with the same files",
+            None => "looking for the files that the goal is about",
+        };
+        self.step(run, Event::Start, text, None)?;
+        let files = match known {
+            Some(files) => {
+                self.step(run, Event::ContextReady, &counted(&files), None)?;
+                let by = Some("approved before");
+                self.step(run, Event::ApproveContext, "the same files", by)?;
+                self.read(run, files).await?
+            }
+            None => {
+                let files = match self.choose(run).await? {
+                    Ok(files) => files,
+                    Err(abort) => return self.abort(run, abort),
+                };
+                let files = self.read(run, files).await?;
+                self.recall(run).await?;
+                files
+            }
+        };
+        self.state.context = Some(files);
+        Ok(ExecutionResult::default())
+    }
+
+    /// The files, with a person's word on them if it is wanted; else why there is no going on.
+    async fn choose(&mut self, run: &mut Run) -> Result<Result<Vec<File>, Abort>, Stop> {
+        let mut words = goal(run);
+        loop {
+            let found = match Found::about(run, &cut(&words, QUERY_CHARACTERS)).await? {
+                Ok(found) => found,
+                Err(why) => return Ok(Err(Abort { why, by: None })),
+            };
+            let found_files = counted(&found.chosen());
+            self.step(run, Event::ContextReady, &found_files, None)?;
+            if !self.config.reviews(Review::Context) {
+                let by = Some(CONFIGURATION);
+                self.step(run, Event::ApproveContext, "nobody is asked about them", by)?;
+                return Ok(Ok(found.chosen()));
+            }
+            match review(run, &found).await? {
+                Reviewed::AsShown { by } => {
+                    self.step(run, Event::ApproveContext, "as they were found", Some(&by))?;
+                    return Ok(Ok(found.chosen()));
+                }
+                Reviewed::Edited { edited, by } => {
+                    let text = format!("as the person changed them: {}", counted(&edited));
+                    self.step(run, Event::ApproveContext, &text, Some(&by))?;
+                    return Ok(Ok(edited));
+                }
+                Reviewed::Rejected { words: said, by } => {
+                    self.step(run, Event::RejectContext, &said, Some(&by))?;
+                    self.acting.tell(format!(
+                        "The person did not want the files that were found first, and says: {said}"
+                    ));
+                    // The newest words are not the ones that are cut off.
+                    words = format!("{said}\n{words}");
+                }
+                Reviewed::Ended { why, by } => return Ok(Err(Abort { why, by })),
+            }
+        }
+    }
+
+    /// Reads approved files into memory, in place of what was read of them before.
+    async fn read(&mut self, run: &mut Run, mut files: Vec<File>) -> Result<Vec<File>, Stop> {
+        let vouched = match self.config.reviews(Review::Context) {
+            true => ", which the person approved",
+            false => "",
+        };
+        if let Some(message) = read_all(run, &mut files, vouched).await? {
+            let memory = self.acting.memory_buffer_mut();
+            if memory.recent(usize::MAX).any(|past| is_files(past)) {
+                let past = memory.recent(usize::MAX).filter(|past| !is_files(past));
+                let past: Vec<_> = past.cloned().collect();
+                memory.rewrite(past);
+            }
+            memory.add(message);
+        }
+        let fact = json!({"text": measured(run, &files), "files": files});
+        run.note("changeset.context", 1, &fact)?;
+        Ok(files)
+    }
+
+    /// What earlier runs in this folder say of such a goal.
+    async fn recall(&mut self, run: &mut Run) -> Result<(), Stop> {
+        let is_there = run.tools().iter().any(|spec| spec.name == READ_JOURNAL);
+        if !is_there {
+            return Ok(());
+        }
+        let query = json!({"query": cut(&goal(run), QUERY_CHARACTERS)});
+        let seen = run.call(&ToolCall::new(READ_JOURNAL, query)).await?;
+        let lead = "How earlier runs in this folder went, as far as they were about the same:";
+        let parts = [Text::new(lead, Origin::Kernel), seen.text].map(Part::Text);
+        let told = Message {
+            role: Role::User,
+            parts: parts.into(),
+        };
+        if !seen.is_error {
+            self.acting.memory_buffer_mut().add(told);
+        }
+        Ok(())
+    }
+
+    fn manner(&self, run: &Run) -> Manner {
+        let mut words = CHANGESET.to_owned();
+        if let Some(command) = self.config.verify() {
+            words.push_str(&format!(
+                "\nOnce the files are in place, the command `{command}` is run. If it fails, all \
+                 of them are put back, and you are told what it said."
+            ));
+        }
+        Manner {
+            words,
+            purpose: Purpose::Plan,
+            tools: Some(browse::only_reads(run, &[PROPOSE, FINISH])),
+            ..Manner::default()
+        }
+    }
+
+    /// A turn of planning, and all that follows from a proposal if there is one.
+    async fn plan(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
+        let result = self.acting.act(run, plan).await?;
+        let proposes =
+            |action: &&Action| action.call.tool == PROPOSE && !action.observation.is_error;
+        let gives_up = result.claim.as_ref().is_some_and(|claim| !claim.reached);
+        // Of two proposals in one turn the later is meant, and a claim beside one is about it.
+        match result.actions.iter().rfind(proposes) {
+            Some(action) if !gives_up => {
+                let text = action.observation.text.text.clone();
+                self.proposed(run, result, &text).await
+            }
+            _ => {
+                if let Some(claim) = &result.claim {
+                    let why = format!("the model proposes nothing: {}", claim.answer);
+                    self.step(run, Event::Abort, &why, None)?;
+                }
+                Ok(result)
+            }
+        }
+    }
+}
+
+/// What the person wants, in their words.
+fn goal(run: &Run) -> String {
+    let goal = run.goal();
+    let words: Vec<_> = goal.iter().map(|text| text.text.as_str()).collect();
+    words.join("\n\n")
+}
+
+fn reflection_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"worked": {"type": "string"}, "did_not": {"type": "string"}},
+        "required": ["worked", "did_not"],
+        "additionalProperties": false,
+    })
+}
+
+impl CognitiveLoop for Changeset {
+    type State = ChangesetState;
+
+    fn name(&self) -> &'static str {
+        "changeset"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn state(&self) -> &ChangesetState {
+        &self.state
+    }
+
+    fn restore(&mut self, state: ChangesetState) {
+        self.acting.restore(state.acting.clone());
+        self.state = state;
+    }
+
+    fn memory_buffer(&self) -> &MemoryBuffer {
+        self.acting.memory_buffer()
+    }
+
+    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
+        self.acting.memory_buffer_mut()
+    }
+
+    async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
+        self.acting.manner = self.manner(run);
+        self.acting.perceive(run).await
+    }
+
+    async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
+        match self.state.state {
+            State::PlanningWithContext => self.acting.think(run, perception).await,
+            _ => Ok(Plan::with_goal(prompt::first_goal(perception))),
+        }
+    }
+
+    async fn act(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
+        let result = match self.state.state {
+            State::PlanningWithContext => self.plan(run, plan).await,
+            _ => self.curate(run).await,
+        };
+        self.state.acting = self.acting.state().clone();
+        result
+    }
+
+    async fn reflect(
+        &mut self,
+        run: &mut Run,
+        perception: &Perception,
+        plan: &Plan,
+        result: &ExecutionResult,
+    ) -> Result<Option<String>, Stop> {
+        self.acting.reflect(run, perception, plan, result).await
+    }
+
+    /// What was learned, for later runs.
+    async fn conclude(&mut self, run: &mut Run, result: &ExecutionResult) -> Result<(), Stop> {
+        let Some(outcome) = self.state.outcome else {
+            return Ok(());
+        };
+        let ended = match (&result.error, outcome) {
+            (Some(why), _) => format!("It ended like this: {}", cut(why, QUERY_CHARACTERS)),
+            (None, Outcome::Applied) => "It was applied.".to_owned(),
+            (None, Outcome::Failed | Outcome::Rejected) => "It was given up.".to_owned(),
+        };
+        let words = LastWords {
+            words: CHANGESET_REFLECTION,
+            now: &format!("{ended} Write down what worked and what did not."),
+            schema: Some(reflection_schema()),
+        };
+        let said = words
+            .ask(run, &self.config, self.acting.memory_buffer())
+            .await?;
+        let [worked, did_not] = lessons(&said, outcome);
+        if worked.is_empty() && did_not.is_empty() {
+            return Ok(());
+        }
+        let fact = json!({
+            "outcome": outcome,
+            "goal": prompt::first_goal(&run.perception()),
+            "worked": worked,
+            "did_not": did_not,
+        });
+        run.note(REFLECTION, 1, &fact)
+    }
+
+    fn sent_back(&mut self, why: &str) {
+        let memory = self.acting.memory_buffer_mut();
+        memory.add_observation("verification", why);
+        self.acting
+            .tell("Propose another changeset that mends what was found.");
+    }
+}
+
+/// What worked and what did not, also where a model says it in words alone.
+fn lessons(said: &str, outcome: Outcome) -> [String; 2] {
+    match the_object(said, "worked") {
+        Ok(object) => ["worked", "did_not"].map(|name| {
+            let words = object.get(name).and_then(Value::as_str);
+            words.unwrap_or_default().trim().to_owned()
+        }),
+        Err(_) => {
+            let (words, none) = (said.trim().to_owned(), String::new());
+            match outcome {
+                Outcome::Applied => [words, none],
+                Outcome::Failed | Outcome::Rejected => [none, words],
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! A proposal: a person's word on it, and what becomes of it in the files.
+
+use gyrus_contract::{
+    Action, Claim, Evidence, ExecutionResult, Observation, Origin, Strength, Text,
+};
+use gyrus_kernel::{Card, CognitiveLoop as _, Run, Stop};
+
+use super::{
+    Abort, CONFIGURATION, Changeset, Outcome, PROPOSE,
+    diff::{self, Change, Proposal},
+    state::Event,
+};
+use crate::{
+    Review,
+    reactive::words::cut,
+    review::{Matter, Reviewed, not_taken, review},
+};
+
+/// The tool that changes files.
+const APPLY: &str = "apply_changeset";
+
+/// After a proposal that could not be applied, another is made so often.
+const MAX_RETRIES: u32 = 3;
+
+/// Of what applying said, that is kept in state and in reasons, in characters. Memory has all.
+const REPORT_CHARACTERS: usize = 4_000;
+
+/// A proposal as a person is shown it.
+struct Shown<'a> {
+    proposal: &'a Proposal,
+    /// All of it, as it may be changed.
+    text: &'a str,
+    verify: Option<&'a str>,
+}
+
+impl Matter for Shown<'_> {
+    type Edited = Proposal;
+
+    fn what(&self) -> &'static str {
+        "proposal"
+    }
+
+    fn card(&self, wrong: &[String]) -> Card {
+        let Proposal { summary, changes } = self.proposal;
+        let mut reasons: Vec<_> = not_taken(wrong).collect();
+        reasons
+            .push("all of it is applied, or nothing, and only to files as they are now".to_owned());
+        reasons.push(match self.verify {
+            Some(command) => {
+                format!("then `{command}` runs; if it fails, every file is put back")
+            }
+            None => "no command says afterwards whether it works (--verify)".to_owned(),
+        });
+        let whole = Text::new(format!("why: {summary}"), Origin::Model);
+        let files = changes.iter().map(|change| {
+            let Change { text, .. } = change;
+            Text::new(text.clone(), Origin::Model)
+        });
+        Card {
+            sentence: format!("The agent wants to change {}", self.proposal.counted()),
+            reasons,
+            details: [whole].into_iter().chain(files).collect(),
+            question: false,
+            wider: Vec::new(),
+            edit: Some(self.text.to_owned()),
+        }
+    }
+
+    /// What a person leaves of it, or writes into it, is checked as what the model proposed. It is
+    /// applied as they wrote it, to the files that they saw.
+    async fn read(
+        &self,
+        run: &mut Run,
+        edited: &str,
+    ) -> Result<Result<Proposal, Vec<String>>, Stop> {
+        let proposal = match diff::read(edited) {
+            Ok(proposal) => proposal,
+            Err(wrong) => return Ok(Err(wrong)),
+        };
+        let seen = run.call(&proposal.check(PROPOSE)).await?;
+        Ok(match seen.is_error {
+            false => Ok(proposal),
+            true => Err(seen.text.text.lines().map(str::to_owned).collect()),
+        })
+    }
+}
+
+impl Changeset {
+    /// The model proposed this.
+    pub(super) async fn proposed(
+        &mut self,
+        run: &mut Run,
+        mut result: ExecutionResult,
+        text: &str,
+    ) -> Result<ExecutionResult, Stop> {
+        result.claim = None;
+        let proposal = match diff::read(text) {
+            Ok(proposal) => proposal,
+            Err(wrong) => {
+                self.acting.tell(format!(
+                    "The proposal cannot be shown to a person: {}. Propose less at once.",
+                    wrong.join("; ")
+                ));
+                return Ok(result);
+            }
+        };
+        let told = format!("{}: {}", proposal.counted(), proposal.summary);
+        self.step(run, Event::ProposalReady, &told, None)?;
+        let Some(approved) = self.decide(run, proposal, text, &mut result).await? else {
+            return Ok(result);
+        };
+        self.apply(run, &approved, &mut result).await?;
+        Ok(result)
+    }
+
+    /// The proposal as it was approved, if it was; `result` says how it ends otherwise.
+    async fn decide(
+        &mut self,
+        run: &mut Run,
+        proposal: Proposal,
+        text: &str,
+        result: &mut ExecutionResult,
+    ) -> Result<Option<Proposal>, Stop> {
+        if !self.config.reviews(Review::Proposal) {
+            let by = Some(CONFIGURATION);
+            self.step(run, Event::ApproveProposal, "nobody is asked about it", by)?;
+            return Ok(Some(proposal));
+        }
+        let shown = Shown {
+            proposal: &proposal,
+            text,
+            verify: self.config.verify(),
+        };
+        match review(run, &shown).await? {
+            Reviewed::AsShown { by } => {
+                self.step(run, Event::ApproveProposal, "as it was proposed", Some(&by))?;
+                Ok(Some(proposal))
+            }
+            Reviewed::Edited { edited, by } => {
+                let told = format!("as the person changed it: {}", edited.counted());
+                self.step(run, Event::ApproveProposal, &told, Some(&by))?;
+                self.acting.tell(format!(
+                    "The person changed your proposal before they approved it; what is applied of \
+                     it is: {}",
+                    edited.counted()
+                ));
+                Ok(Some(edited))
+            }
+            Reviewed::Rejected { words, by } => {
+                self.state.outcome = Some(Outcome::Rejected);
+                self.step(run, Event::RejectProposal, &words, Some(&by))?;
+                self.acting.tell(format!(
+                    "A person rejected that proposal, and nothing was changed. They say: {words}"
+                ));
+                Ok(None)
+            }
+            Reviewed::Ended { why, by } => {
+                self.state.outcome = Some(Outcome::Rejected);
+                *result = ExecutionResult {
+                    actions: std::mem::take(&mut result.actions),
+                    ..self.abort(run, Abort { why, by })?
+                };
+                Ok(None)
+            }
+        }
+    }
+
+    /// Changes the files, all or none.
+    async fn apply(
+        &mut self,
+        run: &mut Run,
+        approved: &Proposal,
+        result: &mut ExecutionResult,
+    ) -> Result<(), Stop> {
+        let call = approved.apply(APPLY, self.config.verify());
+        let observation = run.call(&call).await?;
+        let said = &observation.text.text;
+        self.acting.memory_buffer_mut().add_observation(APPLY, said);
+        if observation.is_error {
+            let report = cut(said, REPORT_CHARACTERS);
+            result.error = self.could_not(run, &report)?;
+        } else {
+            let first = said.lines().next().unwrap_or_default().to_owned();
+            self.state.outcome = Some(Outcome::Applied);
+            self.state.last_error = None;
+            self.step(run, Event::Applied, &first, None)?;
+            result.claim = Some(self.claim(approved, &first, &observation));
+            result.strength = match self.config.verify() {
+                Some(_) => Strength::Checked,
+                None => Strength::default(),
+            };
+        }
+        result.actions.push(Action { call, observation });
+        Ok(())
+    }
+
+    /// It was not applied, for this reason. Why the run is over, if it is.
+    fn could_not(&mut self, run: &mut Run, report: &str) -> Result<Option<String>, Stop> {
+        self.state.outcome = Some(Outcome::Failed);
+        self.state.failures += 1;
+        self.state.last_error = Some(report.to_owned());
+        self.step(run, Event::Failed, "it could not be applied", None)?;
+        if self.state.failures > MAX_RETRIES {
+            let times = self.state.failures;
+            return Ok(Some(format!(
+                "{times} changesets could not be applied; the last one because: {report}"
+            )));
+        }
+        self.acting.tell(
+            "The changeset was approved and could not be applied. Find out why, and propose all of \
+             it anew, for the files as they are now.",
+        );
+        Ok(None)
+    }
+
+    fn claim(&self, approved: &Proposal, first: &str, seen: &Observation) -> Claim {
+        let at = seen.effect.to_string();
+        let applied = Evidence {
+            what: first.to_owned(),
+            at: at.clone(),
+        };
+        let verified = self.config.verify().map(|command| Evidence {
+            what: format!("`{command}` succeeded afterwards"),
+            at,
+        });
+        Claim {
+            reached: true,
+            answer: format!("{}\n\n{first}", approved.summary).trim().to_owned(),
+            evidence: [applied].into_iter().chain(verified).collect(),
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The hunks of a unified diff: written for a person to read and to cut, and applied strictly.
+//!
+//! Nothing is searched for: a hunk belongs at the old line number that it names, and every line
+//! that it keeps or removes must stand there, byte for byte. So what a person read is what is
+//! applied, and leaving a hunk out changes nothing of the others. Numbers of the new side are
+//! written for readers, and ignored.
+
+#[cfg(test)]
+mod tests;
+
+use std::{fmt::Write as _, ops::Range, time::Instant};
+
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
+
+/// Unchanged lines around a change.
+const CONTEXT: usize = 3;
+
+/// Stands below a line that ends a file without a line break.
+const NO_NEWLINE: &str = "\\ No newline at end of file";
+
+/// Why a diff cannot be applied to a file. Its lines, which may have secrets in them, are not named.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum DiffError {
+    #[error("line {0} of the diff stands before the first hunk, which begins with @@")]
+    NoHunk(usize),
+    #[error("line {0} of the diff is no head of a hunk like @@ -1,3 +1,4 @@")]
+    Head(usize),
+    #[error("line {0} of the diff, in a hunk, begins with neither a space nor - nor + nor \\")]
+    Line(usize),
+    #[error("the hunk `{head}` has {found} lines of the old file, not {said}")]
+    Length {
+        head: String,
+        said: usize,
+        found: usize,
+    },
+    #[error("the hunk `{0}` begins before the one above it ends")]
+    Order(String),
+    #[error("line {line} of the file is not what the hunk `{head}` says")]
+    Mismatch { head: String, line: usize },
+    #[error("a line that is said to have no newline would not be the last one of the file")]
+    Unended,
+}
+
+/// What becomes of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Both,
+    Old,
+    New,
+}
+
+#[derive(Debug)]
+struct Hunk<'a> {
+    head: &'a str,
+    /// Lines of the old file before it.
+    at: usize,
+    /// With their line breaks.
+    lines: Vec<(Side, Vec<u8>)>,
+}
+
+/// The hunks that make `new` of `old`; empty if they are the same. When time is up, what has not
+/// been compared is shown as replaced.
+pub(super) fn hunks(old: &str, new: &str, until: Instant) -> String {
+    let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<&str>>();
+    let (old, new) = (lines(old), lines(new));
+    let compared = compared(&old, &new, until);
+    let mut text = String::new();
+    for group in group_diff_ops(compared, CONTEXT) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else {
+            continue;
+        };
+        let olds = first.old_range().start..last.old_range().end;
+        let news = first.new_range().start..last.new_range().end;
+        let _ = writeln!(text, "@@ -{} +{} @@", numbers(&olds), numbers(&news));
+        for change in &group {
+            let (olds, news) = (&old[change.old_range()], &new[change.new_range()]);
+            if let DiffOp::Equal { .. } = change {
+                put(&mut text, ' ', olds);
+            } else {
+                put(&mut text, '-', olds);
+                put(&mut text, '+', news);
+            }
+        }
+    }
+    text
+}
+
+/// The lines that both have, and what is replaced between them.
+fn compared(old: &[&str], new: &[&str], until: Instant) -> Vec<DiffOp> {
+    let mut all = Vec::new();
+    let (mut next_old, mut next_new) = (0, 0);
+    let end = DiffOp::Equal {
+        old_index: old.len(),
+        new_index: new.len(),
+        len: 0,
+    };
+    let found = capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(until));
+    for step in found.into_iter().chain([end]) {
+        // Of other steps, the library does not always say rightly where they are.
+        let DiffOp::Equal {
+            old_index,
+            new_index,
+            len,
+        } = step
+        else {
+            continue;
+        };
+        let (old_len, new_len) = (old_index - next_old, new_index - next_new);
+        if old_len + new_len > 0 {
+            all.push(DiffOp::Replace {
+                old_index: next_old,
+                old_len,
+                new_index: next_new,
+                new_len,
+            });
+        }
+        if len > 0 {
+            all.push(step);
+        }
+        (next_old, next_new) = (old_index + len, new_index + len);
+    }
+    all
+}
+
+/// First line and count, as diffs write them: of no lines, the line before.
+fn numbers(lines: &Range<usize>) -> String {
+    let first = lines.start + usize::from(!lines.is_empty());
+    format!("{first},{}", lines.len())
+}
+
+fn put(text: &mut String, sign: char, lines: &[&str]) {
+    for line in lines {
+        text.push(sign);
+        text.push_str(line);
+        if !line.ends_with('\n') {
+            let _ = write!(text, "\n{NO_NEWLINE}\n");
+        }
+    }
+}
+
+/// What the hunks make of `old`.
+pub(super) fn patch(old: &[u8], diff: &str) -> Result<Vec<u8>, DiffError> {
+    applied(old, &read(diff)?)
+}
+
+/// What the hunks were made of, if they made `new`.
+pub(super) fn unpatch(new: &[u8], diff: &str) -> Option<Vec<u8>> {
+    let mut hunks = read(diff).ok()?;
+    let (mut longer, mut shorter) = (0, 0);
+    for hunk in &mut hunks {
+        hunk.at = (hunk.at + longer).checked_sub(shorter)?;
+        for (side, _) in &mut hunk.lines {
+            *side = match side {
+                Side::Both => Side::Both,
+                Side::Old => {
+                    shorter += 1;
+                    Side::New
+                }
+                Side::New => {
+                    longer += 1;
+                    Side::Old
+                }
+            };
+        }
+    }
+    applied(new, &hunks).ok()
+}
+
+fn applied(old: &[u8], hunks: &[Hunk<'_>]) -> Result<Vec<u8>, DiffError> {
+    let old: Vec<&[u8]> = old.split_inclusive(|byte| *byte == b'\n').collect();
+    let mut new: Vec<&[u8]> = Vec::with_capacity(old.len());
+    let mut next = 0;
+    for hunk in hunks {
+        let head = || hunk.head.to_owned();
+        let mismatch = |line| DiffError::Mismatch {
+            head: head(),
+            line: line + 1,
+        };
+        if hunk.at < next {
+            return Err(DiffError::Order(head()));
+        }
+        let before = old.get(next..hunk.at).ok_or_else(|| mismatch(old.len()))?;
+        new.extend(before);
+        next = hunk.at;
+        for (side, line) in &hunk.lines {
+            if *side != Side::New {
+                if old.get(next) != Some(&line.as_slice()) {
+                    return Err(mismatch(next));
+                }
+                next += 1;
+            }
+            if *side != Side::Old {
+                new.push(line);
+            }
+        }
+    }
+    new.extend(&old[next..]);
+    let last = new.len().saturating_sub(1);
+    match new[..last].iter().all(|line| line.ends_with(b"\n")) {
+        true => Ok(new.concat()),
+        false => Err(DiffError::Unended),
+    }
+}
+
+fn read(diff: &str) -> Result<Vec<Hunk<'_>>, DiffError> {
+    let mut hunks: Vec<Hunk<'_>> = Vec::new();
+    let mut said = 0;
+    for (number, whole) in (1..).zip(diff.split_inclusive('\n')) {
+        let line = whole.strip_suffix('\n').unwrap_or(whole);
+        if line.starts_with("@@") {
+            if let Some(hunk) = hunks.last() {
+                complete(hunk, said)?;
+            }
+            let (head, at, count) = head(line).ok_or(DiffError::Head(number))?;
+            said = count;
+            let lines = Vec::new();
+            hunks.push(Hunk { head, at, lines });
+            continue;
+        }
+        let Some(hunk) = hunks.last_mut() else {
+            return Err(DiffError::NoHunk(number));
+        };
+        let side = match line.as_bytes().first() {
+            // What an editor that trims lines leaves of an empty one.
+            None | Some(b' ') => Side::Both,
+            Some(b'-') => Side::Old,
+            Some(b'+') => Side::New,
+            Some(b'\\') => {
+                let above = hunk.lines.last_mut();
+                above.and_then(|(_, above)| above.pop_if(|byte| *byte == b'\n'));
+                continue;
+            }
+            Some(_) => return Err(DiffError::Line(number)),
+        };
+        let content = line.get(1..).unwrap_or_default();
+        hunk.lines
+            .push((side, [content.as_bytes(), b"\n"].concat()));
+    }
+    if let Some(hunk) = hunks.last() {
+        complete(hunk, said)?;
+    }
+    Ok(hunks)
+}
+
+/// A head counts the lines of the old file; whoever removes one of them by hand is told.
+fn complete(hunk: &Hunk<'_>, said: usize) -> Result<(), DiffError> {
+    let old = |line: &&(Side, Vec<u8>)| line.0 != Side::New;
+    let found = hunk.lines.iter().filter(old).count();
+    match found == said {
+        true => Ok(()),
+        false => Err(DiffError::Length {
+            head: hunk.head.to_owned(),
+            said,
+            found,
+        }),
+    }
+}
+
+/// A head without what may stand behind it, how many old lines come before its hunk, and how many
+/// are in it.
+fn head(line: &str) -> Option<(&str, usize, usize)> {
+    let (numbers, _) = line.strip_prefix("@@ -")?.split_once(" @@")?;
+    let (old, new) = numbers.split_once(" +")?;
+    let head = &line[.."@@ -".len() + numbers.len() + " @@".len()];
+    let (first, count) = range(old)?;
+    range(new)?;
+    match count {
+        0 => Some((head, first, 0)),
+        _ => Some((head, first.checked_sub(1)?, count)),
+    }
+}
+
+fn range(numbers: &str) -> Option<(usize, usize)> {
+    match numbers.split_once(',') {
+        Some((first, count)) => Some((first.parse().ok()?, count.parse().ok()?)),
+        None => Some((numbers.parse().ok()?, 1)),
+    }
+}

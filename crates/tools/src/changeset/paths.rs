@@ -1,0 +1,48 @@
+//! The files that a list of changes names: each once, and each one that a changeset may change.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::{ResolvedCall, path_in_list};
+
+use super::{CHANGES, intent::HOME};
+
+/// Takes the paths of a call one after the other.
+pub(super) struct Paths<'a> {
+    call: &'a ResolvedCall,
+    taken: BTreeSet<PathBuf>,
+}
+
+impl<'a> Paths<'a> {
+    pub(super) fn of(call: &'a ResolvedCall) -> Self {
+        Self {
+            call,
+            taken: BTreeSet::new(),
+        }
+    }
+
+    /// The path of the change with this number, below the workspace; or what is wrong with it.
+    pub(super) fn take(&mut self, index: usize) -> Result<PathBuf, String> {
+        let Some(resolved) = self.call.paths.get(&path_in_list(CHANGES, index)) else {
+            return Err(format!("the path of change {index} was not looked up"));
+        };
+        let given = &resolved.given;
+        let Some(path) = &resolved.in_workspace else {
+            return Err(format!("`{given}` is outside the workspace"));
+        };
+        let wrong = if path.as_os_str().is_empty() {
+            "is the workspace itself, not a file"
+        } else if path.to_str().is_none() {
+            "has a name that is not UTF-8"
+        } else if path.starts_with(Path::new(HOME)) {
+            "lies where changesets are made ready"
+        } else if !self.taken.insert(path.clone()) {
+            "is named twice"
+        } else {
+            return Ok(path.clone());
+        };
+        Err(format!("`{given}` {wrong}"))
+    }
+}

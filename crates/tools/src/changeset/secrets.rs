@@ -1,0 +1,106 @@
+//! Secrets in a proposal: put in their places to compare, and taken out of what is said.
+//!
+//! A marker can stand anywhere in what a model proposes, also where nobody would recognise its
+//! value. So what was put in for a marker becomes that marker again, wherever it stands.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::{Site, UnknownSecret};
+
+/// A marker is what [`Site::reveal`] knows: `⟦secret:NAME⟧`.
+const START: &str = "⟦secret:";
+const END: char = '⟧';
+
+/// Why a text cannot be proposed.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum SecretError {
+    #[error("needs a secret, but {0}")]
+    Unknown(#[from] UnknownSecret),
+    #[error("has {0} in it, a secret of several lines, which a diff would show")]
+    Lines(String),
+}
+
+/// The secrets of one proposal.
+#[derive(Default)]
+pub(super) struct Secrets {
+    /// Markers by their values.
+    used: BTreeMap<String, String>,
+}
+
+impl Secrets {
+    /// The text with secrets in the place of markers.
+    pub(super) fn reveal(&mut self, text: &str, site: &dyn Site) -> Result<String, SecretError> {
+        for (at, _) in text.match_indices(START) {
+            let Some(end) = text[at..].find(END) else {
+                break;
+            };
+            let marker = &text[at..at + end + END.len_utf8()];
+            let value = site.reveal(marker)?;
+            if value.contains('\n') {
+                return Err(SecretError::Lines(marker.to_owned()));
+            }
+            if !value.is_empty() && value != marker {
+                self.used.insert(value, marker.to_owned());
+            }
+        }
+        Ok(site.reveal(text)?)
+    }
+
+    /// The text with markers in the place of all that was revealed.
+    pub(super) fn hide(&self, text: &str) -> String {
+        let mut hidden = String::with_capacity(text.len());
+        let mut at = 0;
+        // Where each value stands next; of two at one place, the longer is meant.
+        let mut next: Vec<_> = self
+            .used
+            .iter()
+            .map(|(value, marker)| (text.find(value), value, marker))
+            .collect();
+        while let Some((start, value, marker)) = next
+            .iter()
+            .filter_map(|(start, value, marker)| Some(((*start)?, *value, *marker)))
+            .min_by_key(|(start, value, _)| (*start, usize::MAX - value.len()))
+        {
+            hidden.push_str(&text[at..start]);
+            hidden.push_str(marker);
+            at = start + value.len();
+            for (start, value, _) in &mut next {
+                if start.is_some_and(|start| start < at) {
+                    *start = text[at..].find(*value).map(|further| at + further);
+                }
+            }
+        }
+        hidden.push_str(&text[at..]);
+        hidden
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_revealed_is_hidden_wherever_it_stands() {
+        let secrets = |used: &[(&str, &str)]| Secrets {
+            used: used
+                .iter()
+                .map(|(value, marker)| ((*value).to_owned(), (*marker).to_owned()))
+                .collect(),
+        };
+        let some = secrets(&[
+            ("secret", "⟦secret:A⟧"),
+            ("secrets", "⟦secret:B⟧"),
+            ("aa", "⟦secret:C⟧"),
+        ]);
+        for (text, hidden) in [
+            ("", ""),
+            ("no such thing", "no such thing"),
+            ("secret", "⟦secret:A⟧"),
+            ("xsecretsxsecretx", "x⟦secret:B⟧x⟦secret:A⟧x"),
+            ("aaa secret secrets", "⟦secret:C⟧a ⟦secret:A⟧ ⟦secret:B⟧"),
+        ] {
+            assert_eq!(some.hide(text), hidden, "{text}");
+        }
+        assert_eq!(secrets(&[]).hide("secret"), "secret");
+    }
+}

@@ -1,0 +1,116 @@
+//! From the arguments of `apply_changeset` to the changes as they will be made.
+
+use std::path::Path;
+
+use gyrus_contract::{Digest, ResolvedCall, Site};
+use serde::Deserialize;
+
+use super::{
+    MAX_CHANGES,
+    apply::{After, Change},
+    diff::{self, DiffError},
+    paths::Paths,
+    prepare::look,
+    root::Root,
+};
+use crate::failure::Failure;
+
+/// One file of the arguments.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    /// As the model wrote it, for its errors only.
+    path: String,
+    before: Option<Digest>,
+    content: Option<String>,
+    diff: Option<String>,
+    executable: Option<bool>,
+}
+
+/// The changes, secrets in their places. Nothing may lie here that a crash left half done.
+///
+/// # Errors
+/// Also with the conflicts, if a diff was made for another file than there is.
+pub(super) fn wanted(
+    call: &ResolvedCall,
+    changes: Vec<Wanted>,
+    root: &Root<'_>,
+    site: &dyn Site,
+) -> Result<Vec<Change>, Failure> {
+    if changes.is_empty() || changes.len() > MAX_CHANGES {
+        let count = changes.len();
+        return Err(refused(&format!(
+            "a changeset has 1 to {MAX_CHANGES} files, not {count}"
+        )));
+    }
+    let mut paths = Paths::of(call);
+    let mut read = Vec::with_capacity(changes.len());
+    let mut is_stale = false;
+    for (index, change) in changes.into_iter().enumerate() {
+        let path = paths.take(index).map_err(|wrong| refused(&wrong))?;
+        let about = |wrong: &str| refused(&format!("`{}` {wrong}", change.path));
+        let content = match (&change.content, &change.diff) {
+            (Some(_), Some(_)) => return Err(about("has both `content` and `diff`")),
+            (None, None) if change.before.is_none() => {
+                return Err(about(
+                    "is deleted, so `before` must say which file was meant",
+                ));
+            }
+            (None, None) => None,
+            (Some(content), None) => Some(site.reveal(content)?.into_bytes()),
+            (None, Some(diff)) => {
+                let made = patched(root, &path, change.before, &site.reveal(diff)?);
+                let made =
+                    made.map_err(|error| about(&format!("does not fit its diff: {error}")))?;
+                is_stale |= made.is_none();
+                // Without content it is never applied: what is wrong with the file is said below.
+                Some(made.unwrap_or_default())
+            }
+        };
+        read.push(Change {
+            path,
+            before: change.before,
+            after: content.map(|content| After {
+                content,
+                executable: change.executable,
+            }),
+        });
+    }
+    if is_stale {
+        return Err(match look(root, &read) {
+            Err(conflicts) => conflicts.named(),
+            Ok(_) => refused("a file was changed while it was read; try again"),
+        });
+    }
+    Ok(read)
+}
+
+fn refused(what: &str) -> Failure {
+    Failure::new(format!("{what}; nothing was changed"))
+}
+
+/// What the diff makes of the file, also if it has done so already; `None` if it was made for
+/// another file.
+fn patched(
+    root: &Root<'_>,
+    path: &Path,
+    before: Option<Digest>,
+    diff: &str,
+) -> Result<Option<Vec<u8>>, DiffError> {
+    let now = match root.stat(path) {
+        Ok(None) if before.is_none() => return diff::patch(b"", diff).map(Some),
+        Ok(Some(_)) => root.read(path),
+        Ok(None) | Err(_) => return Ok(None),
+    };
+    let Ok((now, _)) = now else {
+        return Ok(None);
+    };
+    if before == Some(Digest::of(&now)) {
+        return diff::patch(&now, diff).map(Some);
+    }
+    let is_done = diff::unpatch(&now, diff).is_some_and(|old| match before {
+        Some(before) => Digest::of(&old) == before,
+        None => old.is_empty(),
+    });
+    Ok(is_done.then_some(now))
+}

@@ -1,0 +1,98 @@
+//! The documents of a folder: what a walk finds and is text, within bounds.
+
+use std::{fmt::Write as _, fs::File, io::Read as _, path::PathBuf};
+
+use rustix::fs::FileType;
+
+use crate::{
+    background::Patience,
+    failure::Failure,
+    place::Place,
+    walk::{Reach, Walk},
+};
+
+/// Of one document, in bytes.
+const MAX_FILE_BYTES: u64 = 2 << 20;
+
+/// Of all of them together, in bytes.
+const MAX_BYTES: usize = 64 << 20;
+
+/// A file that is text.
+pub(crate) struct Document {
+    /// Below the folder.
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+}
+
+/// The documents below a folder, in the order of a walk that leaves out what is hidden or ignored.
+pub(crate) struct Documents {
+    walk: Walk,
+    bytes: usize,
+    found: usize,
+    left_out: usize,
+}
+
+impl Documents {
+    /// Of the folder at this place.
+    pub(crate) fn below(place: &Place<'_>) -> Result<Self, Failure> {
+        let (opened, stat) = place.open()?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            let words = format!("`{}` is a file; name the folder above", place.given());
+            return Err(Failure::new(words));
+        }
+        let walk = Walk::new(place, opened, Reach::everywhere(false))
+            .map_err(|error| place.error(error))?;
+        Ok(Self {
+            walk,
+            bytes: 0,
+            found: 0,
+            left_out: 0,
+        })
+    }
+
+    /// The next one; `None` at the end, or when the walk broke off.
+    pub(crate) fn next(&mut self, patience: &Patience) -> Option<Document> {
+        loop {
+            let next = self.walk.next(patience)?;
+            if next.kind != FileType::RegularFile {
+                continue;
+            }
+            match self.walk.open(&next).ok().and_then(text) {
+                Some(text) if self.bytes + text.len() <= MAX_BYTES => {
+                    self.found += 1;
+                    self.bytes += text.len();
+                    let path = next.path;
+                    return Some(Document { path, text });
+                }
+                Some(_) | None => self.left_out += 1,
+            }
+        }
+    }
+
+    /// How many there were.
+    pub(crate) fn found(&self) -> usize {
+        self.found
+    }
+
+    /// How many there were, and what was left out, as notes in brackets.
+    pub(crate) fn note(&self) -> String {
+        let (found, left_out) = (self.found, self.left_out);
+        let mut note = format!("[{found} documents were searched]\n");
+        if left_out > 0 {
+            let _ = writeln!(
+                note,
+                "[{left_out} files were left out: no text, unreadable or too large]"
+            );
+        }
+        note + &self.walk.note()
+    }
+}
+
+/// What a file says, if it is text.
+fn text(file: File) -> Option<String> {
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    let is_whole = bytes.len() as u64 <= MAX_FILE_BYTES;
+    let text = String::from_utf8(bytes).ok().filter(|_| is_whole)?;
+    (!text.contains('\0')).then_some(text)
+}

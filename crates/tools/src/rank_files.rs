@@ -1,0 +1,235 @@
+//! The tool `rank_files`: which files of a project somebody should read before working on a goal.
+//!
+//! Guidelines come first, because they hold whatever the goal is. Nothing of the files themselves
+//! is returned: whoever wants one reads it, and is judged for it.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use gyrus_contract::{
+    Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{
+    Ranking, arguments,
+    background::{self, Patience},
+    documents::Documents,
+    failure::{self, Failure},
+    place::Place,
+};
+
+/// Files that are listed.
+const MAX_LISTED: usize = 200;
+
+/// What is chosen without a wish of the caller's, in tokens.
+const DEFAULT_TOKENS: u64 = 20_000;
+
+/// A token of text or code, in bytes. Tokenisers differ; four is the usual estimate.
+const BYTES_A_TOKEN: u64 = 4;
+
+/// How often the words of a path count beside those of the content: a file is named for what it
+/// is about.
+const WORTH_OF_PATH: usize = 4;
+
+/// The file with a project's guidelines for agents, wherever it lies.
+const GUIDELINE: &str = "AGENTS.md";
+
+/// A folder whose documents are guidelines.
+const GUIDELINES: &str = "blueprints";
+
+/// For one call.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+const EXAMPLE: &str = r#"{"query": "retry failed uploads", "path": ".", "max_tokens": 20000}"#;
+
+/// Ranks files for a goal.
+pub struct RankFiles {
+    spec: ToolSpec,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    query: String,
+    /// Used as it was resolved only.
+    #[serde(rename = "path")]
+    _path: String,
+    max_tokens: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+enum Why {
+    #[serde(rename = "guideline")]
+    Guideline,
+    #[serde(rename = "about the goal")]
+    AboutTheGoal,
+}
+
+#[derive(Serialize)]
+struct Ranked {
+    path: String,
+    bytes: u64,
+    tokens: u64,
+    why: Why,
+    chosen: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    files: Vec<Ranked>,
+    considered: usize,
+}
+
+impl RankFiles {
+    /// The tool.
+    #[expect(clippy::new_without_default, reason = "tools are made in one way")]
+    pub fn new() -> Self {
+        let spec = ToolSpec {
+            name: "rank_files".to_owned(),
+            description: format!(
+                "Lists the text files of a folder that are most about a goal, by its words, \
+                 guidelines (`{GUIDELINE}`, `{GUIDELINES}/`) first, as JSON with their sizes. \
+                 `chosen` are those that fit together into `max_tokens`."
+            ),
+            parameters: arguments::schema(
+                json!({
+                    "query": {
+                        "type": "string",
+                        "description": "The goal, or words that the files would have."
+                    },
+                    "path": {
+                        "type": "string",
+                        "description": "The folder, relative to the workspace; `.` for all of it."
+                    },
+                    "max_tokens": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": format!("Default: {DEFAULT_TOKENS}.")
+                    }
+                }),
+                &["query", "path"],
+            ),
+            touches: vec![Touch::Reads("path".to_owned())],
+            repeat: Repeat::Freely,
+        };
+        Self { spec }
+    }
+}
+
+impl Tool for RankFiles {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move { failure::output(run(&call, site).await) })
+    }
+}
+
+async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
+    let Arguments {
+        query, max_tokens, ..
+    } = arguments::parse(call, EXAMPLE)?;
+    let ranking = Ranking::new(&query);
+    if ranking.asks_nothing() {
+        let words = "`query` has no word in it; give the goal, or words that the files would have";
+        return Err(Failure::new(words));
+    }
+    let place = Place::of(call, site.workspace())?;
+    let documents = Documents::below(&place)?;
+    let Some(start) = place.in_workspace().map(Path::to_owned) else {
+        let words = format!("`{}` is outside the workspace", place.given());
+        return Err(Failure::new(words));
+    };
+    let most = max_tokens.unwrap_or(DEFAULT_TOKENS);
+    let answer = background::work(TIME_LIMIT, move |patience| {
+        Candidates::of(ranking, documents, &start, patience).within(most)
+    });
+    Ok(ToolOutput::read(serde_json::to_string(&answer.await)?))
+}
+
+/// All documents of the folder.
+struct Candidates {
+    ranking: Ranking,
+    files: Vec<(PathBuf, u64)>,
+    considered: usize,
+}
+
+impl Candidates {
+    fn of(
+        mut ranking: Ranking,
+        mut documents: Documents,
+        start: &Path,
+        patience: &Patience,
+    ) -> Self {
+        let mut files = Vec::new();
+        while let Some(document) = documents.next(patience) {
+            let path = start.join(&document.path);
+            let mut text = format!("{} ", path.display()).repeat(WORTH_OF_PATH);
+            text.push_str(&document.text);
+            ranking.add(&text);
+            files.push((path, document.text.len() as u64));
+        }
+        Self {
+            ranking,
+            files,
+            considered: documents.found(),
+        }
+    }
+
+    /// Guidelines first, then the best, as long as they fit; then those that do not.
+    fn within(&self, most: u64) -> Answer {
+        let best = self.ranking.best();
+        let always = (0..self.files.len()).filter(|number| {
+            let path = &self.files[*number].0;
+            path.file_name().is_some_and(|name| name == GUIDELINE)
+        });
+        let mut always: Vec<_> = always.collect();
+        // Those that hold for more of the project first.
+        always.sort_by_key(|number| self.files[*number].0.components().count());
+        let ranked = best.into_iter().filter(|number| !always.contains(number));
+        let in_order = always.iter().copied().chain(ranked);
+        let mut left = most;
+        let files = in_order.filter_map(|number| {
+            let (path, bytes) = &self.files[number];
+            let is_guideline = always.contains(&number)
+                || path
+                    .parent()
+                    .is_some_and(|above| above.iter().any(|folder| folder == GUIDELINES));
+            Some(Ranked {
+                // Another name could not be said in arguments.
+                path: path.to_str()?.to_owned(),
+                bytes: *bytes,
+                tokens: bytes.div_ceil(BYTES_A_TOKEN),
+                why: match is_guideline {
+                    true => Why::Guideline,
+                    false => Why::AboutTheGoal,
+                },
+                chosen: false,
+            })
+        });
+        let mut files: Vec<_> = files.collect();
+        // The order of equals is kept.
+        files.sort_by_key(|file| file.why);
+        for file in &mut files {
+            if file.tokens <= left {
+                left -= file.tokens;
+                file.chosen = true;
+            }
+        }
+        files.sort_by_key(|file| !file.chosen);
+        files.truncate(MAX_LISTED);
+        Answer {
+            files,
+            considered: self.considered,
+        }
+    }
+}
