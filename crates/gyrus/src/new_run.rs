@@ -25,12 +25,10 @@ pub(crate) struct Wish<'a> {
     pub(crate) continues: Option<RunId>,
     /// A person can answer at this process's terminal.
     pub(crate) at_terminal: bool,
-    /// Whom it asks.
-    pub(crate) pins: Pins,
 }
 
 impl Wish<'_> {
-    /// The run, once everything about it is known to be possible.
+    /// The run, once everything about it is known to be possible. Whom it asks is not said yet.
     pub(crate) fn new_run(self) -> Result<NewRun, Failure> {
         let (flags, config) = (self.flags, self.config);
         let config_of_loop = which_loop::choose(flags, config)?;
@@ -83,7 +81,7 @@ impl Wish<'_> {
             throwaway,
             on_ask: on_ask.unwrap_or(by_place),
             limits,
-            pins: self.pins,
+            pins: Pins::new(),
             parent: None,
             exposed: false,
             grants: Vec::new(),

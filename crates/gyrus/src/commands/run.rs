@@ -78,10 +78,7 @@ impl Run {
         if self.context.clipboard {
             context.push(runtime.block_on(given::clipboard(&workspace))?);
         }
-        let whom = setup::whom(&runtime, gyrus, &config, &self.flags.model)?;
-        // It may have been set up just now.
-        let config = gyrus.config()?;
-        let new = Wish {
+        let mut new = Wish {
             home: &home,
             config: &config,
             flags: &self.flags,
@@ -89,9 +86,12 @@ impl Run {
             context,
             continues,
             at_terminal: terminal::can_ask() && !self.output.json(),
-            pins: whom.pins(),
         }
         .new_run()?;
+        let whom = setup::whom(&runtime, gyrus, &config, &self.flags.model)?;
+        new.pins = whom.pins();
+        // It may have been set up just now.
+        let config = gyrus.config()?;
         let trace = drive::open_trace(self.output.trace.as_deref(), For::NewRun)?;
         let (home, _guard) = if self.ephemeral {
             let (home, guard) = home.ephemeral()?;

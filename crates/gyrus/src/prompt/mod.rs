@@ -148,8 +148,7 @@ impl Prompt<'_> {
     }
 
     fn run(&mut self, goal: &str) -> Result<(), Failure> {
-        let whom = self.whom()?;
-        let new = Wish {
+        let mut new = Wish {
             home: &self.home,
             config: &self.config,
             flags: &self.flags,
@@ -157,9 +156,10 @@ impl Prompt<'_> {
             context: self.context.clone(),
             continues: self.last,
             at_terminal: true,
-            pins: whom.pins(),
         }
         .new_run()?;
+        let whom = self.whom()?;
+        new.pins = whom.pins();
         let on_ask = new.on_ask;
         let (kernel, ears) = self.kernel(&whom, (&new.agent, &new.cognitive_loop), None)?;
         let ready = kernel.create(new)?;

@@ -62,6 +62,7 @@ async fn crashed_everywhere_on_the_way_to_a_yes() {
 #[tokio::test]
 async fn crashed_everywhere_on_the_way_to_the_last_no() {
     let turns = [
+        Turn::call(PUT, value("verdict", r#"{"accepted": false}"#)),
         submit(),
         Turn::call(APPEND, line("one")),
         submit(),
