@@ -205,18 +205,22 @@ impl Run {
         self.end(done)
     }
 
-    /// Calls several tools at once; observations come in the order of the calls.
+    /// Calls several tools, as many at once as branches are allowed; observations come in the order
+    /// of the calls.
     ///
     /// # Errors
     /// [`Stop`], to be passed on.
     pub async fn call_all(&mut self, calls: Vec<ToolCall>) -> Result<Vec<Observation>, Stop> {
-        let branches = calls
-            .into_iter()
-            .map(|call| -> Branch<'static, Observation> {
+        let mut seen = Vec::with_capacity(calls.len());
+        for some in calls.chunks(effects::branches::MAX_BRANCHES) {
+            let branches = some.iter().cloned();
+            let branches = branches.map(|call| -> Branch<'static, Observation> {
                 Box::new(move |run| Box::pin(async move { run.call(&call).await }))
-            })
-            .collect();
-        self.branches(branches).await
+            });
+            let branches = branches.collect();
+            seen.extend(self.branches(branches).await?);
+        }
+        Ok(seen)
     }
 
     /// Runs branches at once and waits for all of them.

@@ -186,6 +186,24 @@ const UNASKED: [&str; 6] = [
     "applied",
 ];
 
+/// More files than are read at once.
+#[test]
+fn a_hundred_files_are_read_and_changed() {
+    let file = |number: usize| format!("notes/{number}.txt");
+    let changes = (0..100).map(|number| edit(&file(number), "Point", "Vertex"));
+    let changes: Vec<_> = changes.collect();
+    let world = World::new(&format!("{}{LEARNED}", propose(&changes, "")));
+    fs::create_dir(world.work().join("notes")).unwrap();
+    for number in 0..100 {
+        fs::write(world.work().join(file(number)), "a Point\n").unwrap();
+    }
+    run(&world, &["--review", "none"])
+        .exits(0)
+        .says("read 100 files");
+    assert_eq!(world.file("notes/99.txt"), "a Vertex\n");
+    world.replays();
+}
+
 #[test]
 fn the_journal_of_a_small_changeset() {
     let changes = [
