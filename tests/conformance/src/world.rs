@@ -38,6 +38,8 @@ pub const PROPOSE: &str = "propose_changeset";
 pub const APPLY: &str = "apply_changeset";
 /// What cannot be applied.
 pub const CONFLICT: &str = "conflict";
+/// What leaves the world half changed the first time that it is applied.
+pub const STRANDED: &str = "stranded";
 
 /// What can be changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -202,7 +204,17 @@ fn apply(state: &mut State, tool: &str, arguments: &Value) {
                 .values
                 .insert(text(arguments, "file"), text(arguments, "value"));
         }
-        APPLY => state.values.extend(changed(arguments)),
+        APPLY => {
+            let values = changed(arguments);
+            let strands = values.iter().any(|(_, value)| value == STRANDED);
+            let first = !state.values.contains_key("half");
+            match strands && first {
+                true => state
+                    .values
+                    .extend([("half".to_owned(), "changed".to_owned())]),
+                false => state.values.extend(values),
+            }
+        }
         _ => {}
     }
 }
@@ -273,6 +285,12 @@ fn output(tool: &str, arguments: &Value, state: &State) -> ToolOutput {
                 .any(|(_, value)| value == CONFLICT) =>
         {
             ToolOutput::error("nothing was changed: `colour` was changed meanwhile")
+        }
+        APPLY if state.values.contains_key("half") && !state.values.contains_key("colour") => {
+            ToolOutput {
+                verdict: ActionVerdict::Changed,
+                ..ToolOutput::error("what was done so far could not be taken back")
+            }
         }
         FINISH => ToolOutput {
             claim: Some(Claim {

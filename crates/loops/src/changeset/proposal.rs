@@ -1,7 +1,7 @@
 //! A proposal: a person's word on it, and what becomes of it in the files.
 
 use gyrus_contract::{
-    Action, Claim, Evidence, ExecutionResult, Observation, Origin, Strength, Text,
+    Action, ActionVerdict, Claim, Evidence, ExecutionResult, Observation, Origin, Strength, Text,
 };
 use gyrus_kernel::{Card, CognitiveLoop as _, Run, Stop};
 
@@ -173,7 +173,16 @@ impl Changeset {
         result: &mut ExecutionResult,
     ) -> Result<(), Stop> {
         let call = approved.apply(APPLY, self.config.verify());
-        let observation = run.call(&call).await?;
+        let mut observation = run.call(&call).await?;
+        // It failed, and the files are neither as before nor as approved: nothing goes on before
+        // they are. Calling it again begins with taking back what is there.
+        while observation.is_error && observation.verdict == ActionVerdict::Changed {
+            run.stuck(format!(
+                "the files are left half changed: {}",
+                cut(&observation.text.text, REPORT_CHARACTERS)
+            ))?;
+            observation = run.call(&call).await?;
+        }
         let said = &observation.text.text;
         self.acting.memory_buffer_mut().add_observation(APPLY, said);
         if observation.is_error {

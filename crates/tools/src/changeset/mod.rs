@@ -224,6 +224,8 @@ fn settle(
 
 /// The verify command failed, or could not be run.
 fn given_back(applied: Option<Applied<'_>>, words: &str) -> ToolOutput {
+    // What the command itself did is not known.
+    let mut verdict = ActionVerdict::CannotTell;
     let outcome = match applied.map(Applied::give_back) {
         None => "the files were like this before, and nothing was changed".to_owned(),
         Some(Ok(None)) => "all files are as they were before".to_owned(),
@@ -231,14 +233,16 @@ fn given_back(applied: Option<Applied<'_>>, words: &str) -> ToolOutput {
             "all files are as they were before; what was written over them meanwhile is in `{}`",
             kept.display()
         ),
-        Some(Err(error)) => format!(
-            "the files could not be put back: {error}. The old ones are in `{HOME}`; the next \
-             changeset takes them back before it begins"
-        ),
+        Some(Err(error)) => {
+            verdict = ActionVerdict::Changed;
+            format!(
+                "the files could not be put back: {error}. The old ones are in `{HOME}`; the next \
+                 changeset takes them back before it begins"
+            )
+        }
     };
     ToolOutput {
-        // What the command itself did is not known.
-        verdict: ActionVerdict::CannotTell,
+        verdict,
         ..ToolOutput::error(format!("the verify command failed; {outcome}\n{words}"))
     }
 }
@@ -246,7 +250,7 @@ fn given_back(applied: Option<Applied<'_>>, words: &str) -> ToolOutput {
 fn told(error: ApplyError) -> Result<ToolOutput, Failure> {
     match error {
         ApplyError::Stranded { .. } => Ok(ToolOutput {
-            verdict: ActionVerdict::CannotTell,
+            verdict: ActionVerdict::Changed,
             ..ToolOutput::error(error.to_string())
         }),
         ApplyError::Conflicts(_) | ApplyError::Busy | ApplyError::Failed(_) => Err(error.named()),

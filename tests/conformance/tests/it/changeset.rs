@@ -6,7 +6,7 @@ use gyrus_conformance::{
     matrix::crash_everywhere,
     scenario::Scenario,
     script::{Script, Turn, too_fast},
-    world::{APPLY, CONFLICT, LOOK, PROPOSE, PUT, RANK, World, value},
+    world::{APPLY, CONFLICT, LOOK, PROPOSE, PUT, RANK, STRANDED, World, value},
 };
 use gyrus_contract::{OnAsk, Purpose};
 use gyrus_kernel::{Ending, Entry};
@@ -144,6 +144,22 @@ async fn both_questions_are_answered_a_day_later_by_other_processes() {
         .entries()
         .filter(|entry| matches!(entry, Entry::ApprovalAsked(_)));
     assert_eq!(asked.count(), 2);
+}
+
+/// The work stays where it is until the files are whole: here until somebody resumes it.
+#[tokio::test]
+async fn half_changed_files_hold_it_up() {
+    let scenario = scenario([propose("this can, later", STRANDED)], &json!([]));
+    let bench = scenario.bench();
+    let ended = bench.start().await.unwrap();
+    let Ending::Stuck { what } = &ended.ending else {
+        panic!("{ended:?}");
+    };
+    assert!(what.contains("half changed"), "{what}");
+    let bench = bench.again();
+    let ended = bench.resume().await.unwrap();
+    assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
+    assert_eq!(bench.recording().count("changeset.reflection"), 1);
 }
 
 /// A state in which no cycle can begin: the run ends and says so, and nothing is done.
