@@ -224,3 +224,45 @@ fn with_nobody_to_ask_nothing_is_done() {
     assert_eq!(events(&world)[3..], ["proposal:ready", "abort"]);
     assert_eq!(tree(&world.work()), before);
 }
+
+/// What the gate would say of applying is known before a person reads, and no line of a summary
+/// can pose as a diff.
+#[test]
+fn the_card_says_what_is_asked_again() {
+    let hook = json!({"path": ".git/hooks/post-merge", "reason": "r", "content": "#!/bin/sh\n"});
+    let script = propose(&[hook], "").replace("Point is called", "x\\ndiff fine new\\n@@ Point is");
+    let world = world(&[script]);
+    std::fs::create_dir_all(world.work().join(".git/hooks")).unwrap();
+    run(&world, &PARKED).exits(5);
+    world.gyrus(&["approve", "last"]).exits(0);
+    let said = resume(&world).exits(5).err;
+    for words in [
+        "you are asked again before it is applied: writes .git/hooks/post-merge",
+        "┃ # diff fine new\n",
+        "┃ diff .git/hooks/post-merge new\n",
+    ] {
+        assert!(said.contains(words), "`{words}`: {said}");
+    }
+    world.gyrus(&["approve", "last"]).exits(0);
+    resume(&world)
+        .exits(5)
+        .says("git runs programs that such files name");
+    assert!(!world.work().join(".git/hooks/post-merge").exists());
+}
+
+#[test]
+fn what_would_be_denied_is_shown_to_nobody() {
+    let proposed = propose(&renames(&[]), "");
+    let again = propose(&renames(&[]), "when = 'nobody was shown it'");
+    let world = world(&[proposed, again.repeat(3)]);
+    std::fs::create_dir(world.path("home")).unwrap();
+    let rule = "[[rule]]\ndecide = \"deny\"\nwhy = \"not in this folder\"\n\
+                tool = \"apply_changeset\"\n";
+    std::fs::write(world.path("home/policy.toml"), rule).unwrap();
+    let more = [&PARKED[..], &["--review", "proposal"]].concat();
+    run(&world, &more)
+        .exits(1)
+        .says("no changeset could be proposed that is allowed; the last: ")
+        .says("not in this folder");
+    assert!(!events(&world).contains(&"proposal:ready".to_owned()));
+}

@@ -1,9 +1,10 @@
 //! A proposal: a person's word on it, and what becomes of it in the files.
 
 use gyrus_contract::{
-    Action, ActionVerdict, Claim, Evidence, ExecutionResult, Observation, Origin, Strength, Text,
+    Action, ActionVerdict, Claim, Decision, Evidence, ExecutionResult, Observation, Origin,
+    Strength, Text,
 };
-use gyrus_kernel::{Card, CognitiveLoop as _, Run, Stop};
+use gyrus_kernel::{Card, CognitiveLoop as _, Foreseen, Run, Stop};
 
 use super::{
     Abort, CONFIGURATION, Changeset, Outcome, PROPOSE,
@@ -31,6 +32,8 @@ struct Shown<'a> {
     /// All of it, as it may be changed.
     text: &'a str,
     verify: Option<&'a str>,
+    /// Why the gate will ask about applying it, if it will.
+    asks: Vec<String>,
 }
 
 impl Matter for Shown<'_> {
@@ -51,7 +54,13 @@ impl Matter for Shown<'_> {
             }
             None => "no command says afterwards whether it works (--verify)".to_owned(),
         });
-        let whole = Text::new(format!("why: {summary}"), Origin::Model);
+        if !self.asks.is_empty() {
+            let why = self.asks.join("; ");
+            reasons.push(format!("you are asked again before it is applied: {why}"));
+        }
+        // Each line marked, so that none can pose as one of the diff.
+        let lines: Vec<_> = summary.lines().map(|line| format!("# {line}")).collect();
+        let whole = Text::new(lines.join("\n"), Origin::Model);
         let files = changes.iter().map(|change| {
             let Change { text, .. } = change;
             Text::new(text.clone(), Origin::Model)
@@ -104,13 +113,60 @@ impl Changeset {
                 return Ok(result);
             }
         };
+        // A person is not shown what could not be applied anyway.
+        let asks = match self.config.reviews(Review::Proposal) {
+            true => self.foreseen(run, &proposal)?,
+            false => Ok(Vec::new()),
+        };
+        let asks = match asks {
+            Ok(asks) => asks,
+            Err(why) => {
+                result.error = self.refused(run, &why)?;
+                return Ok(result);
+            }
+        };
         let told = format!("{}: {}", proposal.counted(), proposal.summary);
         self.step(run, Event::ProposalReady, &told, None)?;
-        let Some(approved) = self.decide(run, proposal, text, &mut result).await? else {
+        let Some(approved) = self
+            .decide(run, proposal, (text, asks), &mut result)
+            .await?
+        else {
             return Ok(result);
         };
         self.apply(run, &approved, &mut result).await?;
         Ok(result)
+    }
+
+    /// Why the gate would ask about applying it, as things stand; else why it would not allow it.
+    fn foreseen(
+        &self,
+        run: &mut Run,
+        proposal: &Proposal,
+    ) -> Result<Result<Vec<String>, String>, Stop> {
+        let call = proposal.apply(APPLY, self.config.verify());
+        Ok(match run.foresee(&[call])?.pop() {
+            Some(Foreseen::Unresolvable(why)) => Err(why),
+            Some(Foreseen::Judged(verdict)) => match verdict.decision {
+                Decision::Allow => Ok(Vec::new()),
+                Decision::Ask => Ok(verdict.reasons),
+                Decision::Deny => Err(verdict.reasons.join("; ")),
+            },
+            None => Ok(Vec::new()),
+        })
+    }
+
+    /// The gate would not allow a proposal. Why the run is over, if it is.
+    fn refused(&mut self, run: &mut Run, why: &str) -> Result<Option<String>, Stop> {
+        self.state.failures += 1;
+        if self.state.failures > MAX_RETRIES {
+            let why = format!("no changeset could be proposed that is allowed; the last: {why}");
+            return Ok(self.abort(run, Abort { why, by: None })?.error);
+        }
+        self.acting.tell(format!(
+            "The proposal would not be allowed, so nobody was shown it: {why}. Propose another, or \
+             call `finish` with `reached` false."
+        ));
+        Ok(None)
     }
 
     /// The proposal as it was approved, if it was; `result` says how it ends otherwise.
@@ -118,7 +174,7 @@ impl Changeset {
         &mut self,
         run: &mut Run,
         proposal: Proposal,
-        text: &str,
+        (text, asks): (&str, Vec<String>),
         result: &mut ExecutionResult,
     ) -> Result<Option<Proposal>, Stop> {
         if !self.config.reviews(Review::Proposal) {
@@ -130,6 +186,7 @@ impl Changeset {
             proposal: &proposal,
             text,
             verify: self.config.verify(),
+            asks,
         };
         match review(run, &shown).await? {
             Reviewed::AsShown { by } => {
