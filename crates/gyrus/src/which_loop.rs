@@ -77,7 +77,8 @@ fn by_rule(flags: &RunFlags) -> Result<CognitiveConfig, Failure> {
     let mut all = all.into_iter().flatten();
     match (all.next(), all.next()) {
         (None, _) => {
-            Ok(CognitiveConfig::react().with_reason("neither a page nor a plan is asked for"))
+            Ok(CognitiveConfig::react()
+                .with_reason("no page, plan, judge or changeset is asked for"))
         }
         (Some(one), None) => {
             let why = format!("{} {}", one.flag, one.does);

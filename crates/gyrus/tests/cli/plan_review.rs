@@ -247,7 +247,7 @@ fn the_loop_is_chosen_by_rules_that_say_why() {
     let world = World::new(crate::support::THREE_STEPS);
     auto(&world, &["--approve", "auto", "--workdir", "."])
         .exits(0)
-        .says("thinks as `react`, because neither a page nor a plan is asked for (--loop auto)");
+        .says("thinks as `react`, because no page, plan, judge or changeset is asked for (--loop auto)");
     let named = auto(
         &World::new(crate::support::THREE_STEPS),
         &["--loop", "react"],
