@@ -13,7 +13,7 @@ use serde::{
     de::{DeserializeOwned, Error},
 };
 
-use crate::{failure::Failure, keys::Source, mcp::ServerSection, time::parse_duration};
+use crate::{failure::Failure, keys::Source, mcp::section::ServerSection, time::milliseconds};
 
 /// `config.toml`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -177,13 +177,6 @@ fn mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Mode>, D::E
         ));
     }
     Ok(Some(mode))
-}
-
-pub(crate) fn milliseconds<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<u64>, D::Error> {
-    let duration = parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)?;
-    Ok(u64::try_from(duration.as_millis()).ok())
 }
 
 fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Microdollars>, D::Error> {

@@ -22,7 +22,9 @@ pub(crate) struct Found {
 /// The first who could be asked.
 pub(crate) async fn first(gyrus: &Gyrus, config: &Config) -> Result<Option<String>, Failure> {
     let catalogue = whom::catalogue(gyrus)?;
-    let with_key = with_keys(&catalogue, &Keys::new(config)).into_iter().next();
+    let with_key = with_keys(&catalogue, &Keys::new(&config.keys))
+        .into_iter()
+        .next();
     if let Some(found) = with_key {
         return Ok(Some(found.name));
     }

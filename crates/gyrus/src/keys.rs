@@ -16,7 +16,7 @@ use std::{
 use gyrus_kernel::redact::Secret;
 use serde::Deserialize;
 
-use crate::{config::Config, failure::Failure};
+use crate::failure::Failure;
 
 /// Where the value of one variable comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -35,9 +35,10 @@ pub(crate) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    pub(crate) fn new(config: &'a Config) -> Self {
+    /// Those that the configuration names.
+    pub(crate) fn new(sources: &'a BTreeMap<String, Source>) -> Self {
         Self {
-            sources: &config.keys,
+            sources,
             read: RefCell::default(),
         }
     }

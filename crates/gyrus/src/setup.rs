@@ -114,7 +114,7 @@ impl Setup {
             }
             None => {
                 let config = gyrus.config()?;
-                let mut found = discover::with_keys(&catalogue, &Keys::new(&config));
+                let mut found = discover::with_keys(&catalogue, &Keys::new(&config.keys));
                 found.extend(runtime.block_on(discover::local(&catalogue)));
                 for one in &found {
                     put(&format!("found {}: {}\n", one.name, one.how))?;
@@ -374,7 +374,7 @@ async fn prove_model(
     name: &str,
     painter: &Painter,
 ) -> Result<bool, Failure> {
-    let keys = Keys::new(config);
+    let keys = Keys::new(&config.keys);
     let blobs: Arc<dyn Blobs> = Arc::new(NoBlobs);
     let candidates = match whom::connected(name, &keys, catalogue, &blobs).await {
         Ok(candidates) => candidates,
@@ -462,7 +462,7 @@ mod tests {
         assert!(!text.contains("a-key"));
         let config = Config::read(&home.config).unwrap();
         assert_eq!(
-            Keys::new(&config).get("SOMEONE_API_KEY").as_deref(),
+            Keys::new(&config.keys).get("SOMEONE_API_KEY").as_deref(),
             Some("a-key")
         );
         assert!(write_key(&home, "someone", "two words").is_err());

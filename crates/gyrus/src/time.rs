@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, de::Error};
 
 /// A UTC time like `2026-03-01T12:00:00.123Z`, from milliseconds since 1970.
 pub(crate) fn utc(at_ms: i64) -> String {
@@ -67,6 +68,14 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         rest = &after[letters..];
     }
     Ok(Duration::from_millis(total))
+}
+
+/// A duration in a file, in milliseconds.
+pub(crate) fn milliseconds<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<u64>, D::Error> {
+    let duration = parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)?;
+    Ok(u64::try_from(duration.as_millis()).ok())
 }
 
 #[cfg(test)]

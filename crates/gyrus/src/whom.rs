@@ -148,7 +148,7 @@ impl Whom {
             });
         }
         let catalogue = catalogue(gyrus)?;
-        let keys = Keys::new(config);
+        let keys = Keys::new(&config.keys);
         let measured = measured::read(gyrus)?;
         let mut candidates: Vec<Candidate> = Vec::new();
         for name in &self.names {

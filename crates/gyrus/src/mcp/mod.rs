@@ -4,7 +4,7 @@
 //! `section` is what a person configures, `project` the project's own file, `start` how a server is
 //! kept and confined.
 
-mod section;
+pub(crate) mod section;
 mod project;
 mod start;
 
@@ -121,7 +121,7 @@ impl Connected {
         wanted: &[Wanted],
         mut notes: Vec<String>,
     ) -> Result<Self, Failure> {
-        let keys = Keys::new(around.config);
+        let keys = Keys::new(&around.config.keys);
         let (mut setups, mut secrets, mut folders) = (Vec::new(), Vec::new(), Vec::new());
         for server in wanted {
             match start::setup(around, server, &keys, &mut secrets) {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::Deserialize;
 
-use crate::config::milliseconds;
+use crate::time::milliseconds;
 
 /// How long a server may say nothing about a call, unless it was configured.
 const SILENCE: Duration = Duration::from_secs(120);

@@ -47,7 +47,7 @@ impl Check {
         let config = gyrus.config()?;
         let code = runtime.block_on(async {
             let catalogue = whom::catalogue(gyrus)?;
-            let keys = Keys::new(&config);
+            let keys = Keys::new(&config.keys);
             let pictures: Arc<dyn Blobs> = Arc::new(Pictures::new());
             let mut code = Code::Reached;
             let mut done: Vec<String> = Vec::new();

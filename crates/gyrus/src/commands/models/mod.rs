@@ -51,7 +51,7 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
     let config = gyrus.config()?;
     let runtime = drive::runtime()?;
     let catalogue = whom::catalogue(gyrus)?;
-    let keys = Keys::new(&config);
+    let keys = Keys::new(&config.keys);
     let measured = measured::read(gyrus)?;
     let found = runtime.block_on(async {
         let mut names = Vec::new();
