@@ -11,6 +11,7 @@
 mod warden;
 mod resolve;
 mod guard;
+mod house;
 mod paths;
 mod workspace;
 pub mod shell;
@@ -29,6 +30,7 @@ const SECRETS: &str = include_str!("secrets.txt");
 
 pub use self::{
     guard::protect_from_code,
-    warden::{Contain, House, Warden},
+    house::House,
+    warden::{Contain, Warden},
     workspace::{WorkspaceError, check_workspace, is_throwaway},
 };

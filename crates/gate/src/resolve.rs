@@ -13,8 +13,8 @@ use gyrus_contract::{
 use serde_json::{Map, Value};
 
 use crate::{
+    house::House,
     paths::{self, FileKind, real_path},
-    warden::House,
 };
 
 /// Paths of one command line that are looked up; a line that names more is not understood.

@@ -18,65 +18,14 @@ use gyrus_contract::{
 
 use crate::{
     doubt, guard,
+    house::House,
     modes::{Bounds, decide},
     page,
-    paths::{below_same_folder, real_path},
     policy::{PathUse, Policy, Ruling, Subject, SubjectPath, Trust},
     resolve, shell,
     sinks::PACKAGE_REGISTRIES,
     weigh::{Scales, Weight, is_scratch},
 };
-
-/// Whose machine this is.
-#[derive(Debug, Clone)]
-pub struct House {
-    /// The folders of gyrus's own: its state, and its configuration if that is elsewhere. They
-    /// need not exist yet.
-    pub own: Vec<PathBuf>,
-    /// The person's home folder.
-    pub person: Option<PathBuf>,
-}
-
-impl House {
-    /// The same, by real paths.
-    fn real(self) -> Self {
-        let real = |path: PathBuf| real_path(&path).unwrap_or(path);
-        Self {
-            own: self.own.into_iter().map(real).collect(),
-            person: self.person.map(real),
-        }
-    }
-
-    /// A path into gyrus's own state that goes by another name (a bind mount, another letter
-    /// case), by its own name.
-    pub(crate) fn by_its_own_name(&self, path: PathBuf) -> PathBuf {
-        for own in &self.own {
-            if let Some(below) = below_same_folder(&path, own) {
-                return match below.as_os_str().is_empty() {
-                    true => own.clone(),
-                    false => own.join(below),
-                };
-            }
-        }
-        path
-    }
-
-    /// Whether the person's home lies in this folder, or is it.
-    fn is_in(&self, folder: &Path) -> bool {
-        let mut homes = self.person.iter();
-        homes.any(|person| person.starts_with(folder))
-    }
-
-    /// Whether it is gyrus's own, or lies there.
-    pub(crate) fn is_own(&self, path: &Path) -> bool {
-        self.own.iter().any(|own| path.starts_with(own))
-    }
-
-    /// Whether something of gyrus's own lies in this folder.
-    pub(crate) fn holds_own(&self, folder: &Path) -> bool {
-        self.own.iter().any(|own| own.starts_with(folder))
-    }
-}
 
 /// What commands of a run in this folder would be confined to; in words why nothing confines them.
 /// Asked once for each run.

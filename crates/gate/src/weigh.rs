@@ -9,7 +9,7 @@ use gyrus_contract::{
 
 use serde_json::Value;
 
-use crate::{shell, sinks, warden::House};
+use crate::{house::House, shell, sinks};
 
 /// What one touch adds to a verdict.
 #[derive(Debug)]
