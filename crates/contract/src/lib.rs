@@ -1,8 +1,9 @@
 //! The words of gyrus: the data that its parts exchange and the traits that its organs fulfil.
 //!
 //! The one idea: a kernel that knows nobody, and organs (models, tools, gate, …) that know only
-//! this crate, can be joined by a binary in any combination. So nothing here does anything: no
-//! file, no clock, no task, no network. Everything that enters a journal is `serde` data.
+//! this crate, can be joined by a binary in any combination. So nothing here does anything but
+//! compare data: no file, no clock, no task, no network. Everything that enters a journal is
+//! `serde` data.
 //!
 //! Reading order: who said something ([`Text`]), what a model is asked ([`Prompt`]), what a tool
 //! is ([`Tool`]), who allows it ([`Gate`]), and what a loop thinks in ([`Plan`]).
