@@ -140,3 +140,10 @@ pub(crate) fn first_goal(perception: &Perception) -> String {
         .map(|text| text.text.clone())
         .unwrap_or_default()
 }
+
+/// The goal and what was added to it, as one text.
+pub(crate) fn goal_in_words(run: &Run) -> String {
+    let goal = run.goal();
+    let words: Vec<_> = goal.iter().map(|text| text.text.as_str()).collect();
+    words.join("\n\n")
+}

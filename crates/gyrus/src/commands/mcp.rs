@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 use gyrus_contract::Touch;
-use gyrus_mcp::State;
+use gyrus_mcp::{LeftOut, State};
 
 use crate::{
     Gyrus,
@@ -115,12 +115,7 @@ fn list(gyrus: &Gyrus, here: &Here) -> Result<Code, Failure> {
                         writeln!(out, "  {}", painter.paint(Paint::Call, &tool.name))?;
                     }
                     for left in left_out {
-                        let line = format!("left out: {}: {}", left.tool, left.why);
-                        writeln!(
-                            out,
-                            "  {}",
-                            painter.paint(Paint::Bad, &visible::visible(&line))
-                        )?;
+                        not_taken(&mut out, &painter, left)?;
                     }
                 }
                 Some(State::Missing(why)) => bad(&mut out, &painter, why)?,
@@ -161,6 +156,13 @@ fn head(out: &mut impl Write, painter: &Painter, server: &Wanted) -> Result<(), 
 fn bad(out: &mut impl Write, painter: &Painter, why: &str) -> Result<(), Failure> {
     let why = format!("not there: {}", visible::visible(why));
     writeln!(out, "  {}", painter.paint(Paint::Bad, &why))?;
+    Ok(())
+}
+
+fn not_taken(out: &mut impl Write, painter: &Painter, left: &LeftOut) -> Result<(), Failure> {
+    let line = format!("left out: {}: {}", left.tool, left.why);
+    let line = painter.paint(Paint::Bad, &visible::visible(&line));
+    writeln!(out, "  {line}")?;
     Ok(())
 }
 
@@ -246,12 +248,7 @@ fn tell(out: &mut impl Write, painter: &Painter, state: &State) -> Result<Code, 
         }
     }
     for left in left_out {
-        let line = format!("left out: {}: {}", left.tool, left.why);
-        writeln!(
-            out,
-            "  {}",
-            painter.paint(Paint::Bad, &visible::visible(&line))
-        )?;
+        not_taken(out, painter, left)?;
     }
     Ok(Code::Reached)
 }

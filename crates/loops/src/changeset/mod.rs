@@ -168,7 +168,7 @@ impl Changeset {
 
     /// The files, with a person's word on them if it is wanted; else why there is no going on.
     async fn choose(&mut self, run: &mut Run) -> Result<Result<Vec<File>, Abort>, Stop> {
-        let mut words = goal(run);
+        let mut words = prompt::goal_in_words(run);
         loop {
             let found = match Found::about(run, &cut(&words, QUERY_CHARACTERS)).await? {
                 Ok(found) => found,
@@ -230,7 +230,7 @@ impl Changeset {
         if !is_there {
             return Ok(());
         }
-        let query = json!({"query": cut(&goal(run), QUERY_CHARACTERS)});
+        let query = json!({"query": cut(&prompt::goal_in_words(run), QUERY_CHARACTERS)});
         let seen = run.call(&ToolCall::new(READ_JOURNAL, query)).await?;
         let lead = "How earlier runs in this folder went, as far as they were about the same:";
         let parts = [Text::new(lead, Origin::Kernel), seen.text].map(Part::Text);
@@ -281,13 +281,6 @@ impl Changeset {
             }
         }
     }
-}
-
-/// What the person wants, in their words.
-fn goal(run: &Run) -> String {
-    let goal = run.goal();
-    let words: Vec<_> = goal.iter().map(|text| text.text.as_str()).collect();
-    words.join("\n\n")
 }
 
 fn reflection_schema() -> Value {

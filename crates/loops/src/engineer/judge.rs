@@ -8,7 +8,7 @@ use gyrus_kernel::{Run, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{json::the_object, react::refused};
+use crate::{json::the_object, prompt, react::refused};
 
 /// What a model calls to submit, unless the judge is itself a tool.
 const SUBMIT: &str = "submit";
@@ -210,10 +210,8 @@ impl Judge {
                     let words = format!("`{SUBMIT}` needs a `submission`, as text");
                     return Ok(refused(run, call, words));
                 };
-                let goal = run.goal();
-                let goal: Vec<_> = goal.iter().map(|text| text.text.as_str()).collect();
                 let submission = json!({
-                    "goal": goal.join("\n\n"),
+                    "goal": prompt::goal_in_words(run),
                     "summary": call.arguments["summary"],
                     "submission": submission,
                 });
