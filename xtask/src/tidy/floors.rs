@@ -5,14 +5,32 @@ use crate::repository::{Dependency, Package};
 
 /// Each crate with the crates of this workspace that it may depend on, also for its tests and its
 /// build. A crate that is not here has no floor yet.
-const FLOORS: [(&str, &[&str]); 16] = [
+const FLOORS: [(&str, &[&str]); 19] = [
     ("gyrus-contract", &[]),
-    ("gyrus-journal", &["gyrus-contract"]),
-    ("gyrus-kernel", &["gyrus-contract", "gyrus-journal"]),
-    ("gyrus-loops", &["gyrus-contract", "gyrus-kernel"]),
+    ("gyrus-text", &[]),
+    ("gyrus-process", &["gyrus-contract", "gyrus-text"]),
+    (
+        "gyrus-journal",
+        &["gyrus-contract", "gyrus-text", "gyrus-process"],
+    ),
+    ("gyrus-workspace", &["gyrus-contract", "gyrus-text"]),
+    (
+        "gyrus-kernel",
+        &[
+            "gyrus-contract",
+            "gyrus-text",
+            "gyrus-journal",
+            "gyrus-process",
+            "gyrus-workspace",
+        ],
+    ),
+    (
+        "gyrus-loops",
+        &["gyrus-contract", "gyrus-text", "gyrus-kernel"],
+    ),
     ("gyrus-models", ORGAN),
-    ("gyrus-tools", ORGAN),
-    ("gyrus-gate", ORGAN),
+    ("gyrus-tools", ORGAN_OF_FILES),
+    ("gyrus-gate", ORGAN_OF_FILES),
     ("gyrus-screen", ORGAN),
     ("gyrus-mcp", ORGAN),
     ("gyrus-sites", &[]),
@@ -27,7 +45,14 @@ const FLOORS: [(&str, &[&str]); 16] = [
     ("gyrus-fleet", ABOVE_RUNTIME),
 ];
 /// Organs never see each other, nor what is above them.
-const ORGAN: &[&str] = &["gyrus-contract"];
+const ORGAN: &[&str] = &["gyrus-contract", "gyrus-text"];
+/// These also change files and start processes.
+const ORGAN_OF_FILES: &[&str] = &[
+    "gyrus-contract",
+    "gyrus-text",
+    "gyrus-process",
+    "gyrus-workspace",
+];
 const ABOVE_RUNTIME: &[&str] = &[
     "gyrus-contract",
     "gyrus-journal",
