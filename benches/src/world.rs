@@ -3,10 +3,10 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
-    Boxed, Claim, Cleared, DEFAULT_AGENT, Decision, Delta, Gate, Judgement, Limits, Mode, Model,
-    ModelError, OnAsk, Origin, Part, Place, Price, Prompt, Repeat, Reply, ResolvedCall, Risk,
-    RunId, Site, StopReason, Text, Tool, ToolCall, ToolOutput, ToolSpec, Touch, Unresolvable,
-    Usage, Verdict,
+    Boxed, ChangedPath, Claim, Cleared, DEFAULT_AGENT, Decision, Delta, Gate, Judgement, Limits,
+    Mode, Model, ModelError, OnAsk, Origin, Part, Place, Price, Prompt, Repeat, Reply,
+    ResolvedCall, Risk, RunId, Site, StopReason, Text, Tool, ToolCall, ToolOutput, ToolSpec, Touch,
+    Unresolvable, Usage, Verdict, WithheldChange,
 };
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, NewRun, Only, Organs, redact::Redactor};
@@ -203,6 +203,10 @@ impl Gate for Open {
             command: None,
             aim: None,
         })
+    }
+
+    fn withhold(&self, _: &[ChangedPath], _: &Judgement<'_>) -> Vec<WithheldChange> {
+        Vec::new()
     }
 
     fn sends_to(&self, _call: &ResolvedCall, _risk: Risk, _under: &Judgement<'_>) -> Vec<String> {

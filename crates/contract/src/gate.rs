@@ -284,6 +284,36 @@ impl Verdict {
     }
 }
 
+/// One path below the workspace at which a call changed something.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ChangedPath {
+    /// Relative to the workspace.
+    pub path: PathBuf,
+    /// What happened to it.
+    pub change: PathChange,
+}
+
+/// What happened to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathChange {
+    /// Nothing was there before.
+    Created,
+    /// Its content, kind or mode is another.
+    Changed,
+    /// It is gone.
+    Deleted,
+}
+
+/// A change that may not stay in the workspace without a person's yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WithheldChange {
+    /// Which of the changes that were shown.
+    pub index: usize,
+    /// Why, in words that follow the path.
+    pub reason: String,
+}
+
 /// Judges calls. `resolve` looks at the world and is recorded; `judge` is pure and total, so a
 /// recorded call can be judged again under today's policy.
 pub trait Gate: Send + Sync {
@@ -297,6 +327,10 @@ pub trait Gate: Send + Sync {
 
     /// The verdict on a resolved call.
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict;
+
+    /// Which of the changes that a command made in the workspace may not stay there without a
+    /// person's yes. They are all of one call, sorted by path; the workspace holds them still.
+    fn withhold(&self, changes: &[ChangedPath], under: &Judgement<'_>) -> Vec<WithheldChange>;
 
     /// The origins to which a page may send without another question because of a call that was
     /// let through with this risk.

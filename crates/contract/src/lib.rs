@@ -32,8 +32,9 @@ pub use budget::{Limits, Microdollars, Price, Spent};
 pub use command::{CommandFact, CommandReading, CommandWord, Does, SimpleCommand};
 pub use containment::{Containment, Layer, Network, ResourceLimits};
 pub use gate::{
-    DEFAULT_AGENT, Decision, Gate, Grant, Judgement, Mode, ModeError, Place, ResolvedCall,
-    ResolvedCommand, ResolvedPath, Risk, Unresolvable, Verdict,
+    ChangedPath, DEFAULT_AGENT, Decision, Gate, Grant, Judgement, Mode, ModeError, PathChange,
+    Place, ResolvedCall, ResolvedCommand, ResolvedPath, Risk, Unresolvable, Verdict,
+    WithheldChange,
 };
 pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId};
 pub use inbox::{MessageBody, OnAsk, Principal, Scope, SurfaceMessage};

@@ -10,6 +10,7 @@
 
 mod warden;
 mod resolve;
+mod control;
 mod guard;
 mod house;
 mod paths;

@@ -12,12 +12,13 @@ use std::{
 };
 
 use gyrus_contract::{
-    CommandWord, Containment, Decision, Does, Gate, Grant, Judgement, Mode, Network, Place,
-    ResolvedCall, ResolvedCommand, Risk, RunId, ToolCall, ToolSpec, Touch, Unresolvable, Verdict,
+    ChangedPath, CommandWord, Containment, Decision, Does, Gate, Grant, Judgement, Mode, Network,
+    Place, ResolvedCall, ResolvedCommand, Risk, RunId, ToolCall, ToolSpec, Touch, Unresolvable,
+    Verdict, WithheldChange,
 };
 
 use crate::{
-    doubt, guard,
+    control, doubt, guard,
     house::House,
     modes::{Bounds, decide},
     page,
@@ -37,6 +38,8 @@ pub struct Warden {
     house: House,
     policy: Policy,
     standing: Vec<Grant>,
+    /// The folders in which the person's shell looks for programs, real.
+    programs: Vec<PathBuf>,
     contain: Arc<Contain>,
     /// Why nothing contains what could be contained, if nothing does.
     why_bare: &'static str,
@@ -60,6 +63,7 @@ impl Warden {
             house: house.real(),
             policy: Policy::default(),
             standing: Vec::new(),
+            programs: Vec::new(),
             contain: Arc::new(|_, _| Err("no sandbox was asked for".to_owned())),
             why_bare: "the sandbox is turned off",
             contained: Arc::default(),
@@ -76,6 +80,13 @@ impl Warden {
     #[must_use]
     pub fn with_grants(self, standing: Vec<Grant>) -> Self {
         Self { standing, ..self }
+    }
+
+    /// With the folders in which the person's shell looks for programs: what a command leaves in
+    /// one of them is withheld. Real paths.
+    #[must_use]
+    pub fn finding_programs_in(self, programs: Vec<PathBuf>) -> Self {
+        Self { programs, ..self }
     }
 
     /// With commands confined as `contain` says.
@@ -294,6 +305,10 @@ impl Gate for Warden {
             verdict.if_doubted = doubt::is_due(call).then(|| when_doubted(mode));
         }
         verdict
+    }
+
+    fn withhold(&self, changes: &[ChangedPath], under: &Judgement<'_>) -> Vec<WithheldChange> {
+        control::withheld(changes, under.workspace, &self.programs)
     }
 
     fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String> {

@@ -9,7 +9,7 @@ use gyrus_contract::{
 
 use serde_json::Value;
 
-use crate::{house::House, shell, sinks};
+use crate::{control, house::House, shell, sinks};
 
 /// What one touch adds to a verdict.
 #[derive(Debug)]
@@ -287,7 +287,7 @@ impl Scales<'_> {
         let Ok(below) = path.strip_prefix(self.workspace) else {
             let weight =
                 Weight::new(Risk::High, format!("writes outside the workspace: {shown}")).changes();
-            return match shell::runs_by_itself(path) {
+            return match control::obeyed_by(path).is_some() {
                 true => weight.each_time(),
                 false => weight.unless(Grant::Writes {
                     path: path.to_owned(),
@@ -304,8 +304,8 @@ impl Scales<'_> {
             let what = format!("writes {shown}, and git runs programs that such files name");
             return Weight::new(Risk::High, what).changes().each_time();
         }
-        if shell::runs_by_itself(path) {
-            let what = format!("writes {shown}, which other programs run by themselves");
+        if let Some(program) = control::obeyed_by(below) {
+            let what = format!("writes {shown}, which is obeyed by {program}");
             return Weight::new(Risk::High, what).within().changes().each_time();
         }
         let what = match below.as_os_str().is_empty() {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use gyrus_contract::{CommandReading, Does};
-use gyrus_gate::shell::{Place, is_system_path, read, runs_by_itself};
+use gyrus_gate::shell::{Place, is_system_path, read};
 
 fn place(folder: &Path) -> Place {
     Place {
@@ -453,16 +453,6 @@ fn paths_that_matter() {
     assert!(is_system_path(Path::new("/usr/bin/ls")));
     assert!(!is_system_path(Path::new("/usr/../home")));
     assert!(!is_system_path(Path::new("/etc/shadow")));
-    for path in [
-        "/h/.bashrc",
-        "/w/.git/hooks/x",
-        "/w/.Git/config",
-        "/h/.ssh/authorized_keys",
-        "/w/.envrc",
-    ] {
-        assert!(runs_by_itself(Path::new(path)), "{path}");
-    }
-    assert!(!runs_by_itself(Path::new("/w/src/main.rs")));
 }
 
 /// Whatever the text is, there is a reading, and soon.

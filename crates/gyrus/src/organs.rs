@@ -1,6 +1,7 @@
 //! Wiring: which tools, loops and gate the kernel of this program has.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -87,7 +88,9 @@ pub(crate) fn warden(home: &Home, store: &Store, ground: Ground<'_>) -> Result<W
     let standing = grants::in_folder(store, ground.workspace)?;
     let policy = laid_down::policy(home, ground.workspace)?;
     laid_down::knows(&policy, ground.agent)?;
-    let warden = Warden::new(house(home)).under(policy).with_grants(
+    let warden = Warden::new(house(home)).under(policy);
+    let warden = warden.finding_programs_in(program_folders(ground.workspace));
+    let warden = warden.with_grants(
         standing
             .into_iter()
             .map(|standing| standing.grant)
@@ -97,6 +100,16 @@ pub(crate) fn warden(home: &Home, store: &Store, ground: Ground<'_>) -> Result<W
         SandboxWord::On => warden.confining(sandbox::contain(home)),
         SandboxWord::Off => warden,
     })
+}
+
+/// The folders in which the person's shell looks for programs when it stands in the workspace.
+fn program_folders(workspace: &Path) -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Relative entries, and the empty one, which means the folder itself, move with the shell.
+    let folders = std::env::split_paths(&path).map(|folder| workspace.join(folder));
+    folders
+        .filter_map(|folder| fs::canonicalize(&folder).ok().or(Some(folder)))
+        .collect()
 }
 
 fn house(home: &Home) -> House {

@@ -12,7 +12,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    Decision, Gate, Judgement, Place, ResolvedCall, Risk, ToolCall, ToolSpec, Unresolvable, Verdict,
+    ChangedPath, Decision, Gate, Judgement, Place, ResolvedCall, Risk, ToolCall, ToolSpec,
+    Unresolvable, Verdict, WithheldChange,
 };
 use gyrus_gate::Warden;
 
@@ -109,6 +110,10 @@ impl Gate for TodaysPolicy {
             }
             Err(_) => verdict,
         }
+    }
+
+    fn withhold(&self, changes: &[ChangedPath], under: &Judgement<'_>) -> Vec<WithheldChange> {
+        self.warden.withhold(changes, under)
     }
 
     fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String> {

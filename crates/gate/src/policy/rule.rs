@@ -12,7 +12,7 @@ use super::{
     path::{Names, PathPattern},
     text::TextPattern,
 };
-use crate::{shell::runs_by_itself, weigh::has_git_part};
+use crate::{control, weigh::has_git_part};
 
 /// How values of arguments are looked into: this many levels.
 const MAX_DEPTH: usize = 16;
@@ -145,7 +145,7 @@ impl Rule {
             let path = &call.subject.paths[index];
             self.paths.is_empty()
                 && path.used == PathUse::Changes
-                && (has_git_part(&path.real) || runs_by_itself(&path.real))
+                && (has_git_part(&path.real) || control::obeyed_by(&path.real).is_some())
         };
         let outside = |(index, path): (usize, &Names)| {
             !patterns.iter().any(|pattern| pattern.matches(path)) || unsaid(index)

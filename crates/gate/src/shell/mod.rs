@@ -69,12 +69,6 @@ pub fn is_system_path(path: &Path) -> bool {
     paths::is_system(path)
 }
 
-/// Whether what is written there is later executed by itself: by a shell that starts, by version
-/// control, by a login.
-pub fn runs_by_itself(path: &Path) -> bool {
-    paths::runs_by_itself(path)
-}
-
 /// Whether keys, passwords or tokens are usually kept there. `home` is the person's.
 pub fn is_secret(path: &Path, home: Option<&Path>) -> bool {
     paths::is_secret(path, home)

@@ -75,106 +75,11 @@ const SECRET_NAMES: &[&str] = &[
     ".vault-token",
 ];
 
-/// Names of files that something runs by itself, wherever they lie.
-const RUNS_ANYWHERE: &[&str] = &[
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".kshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".envrc",
-    ".xinitrc",
-    ".xsession",
-    ".xprofile",
-    ".vimrc",
-    ".exrc",
-    ".gdbinit",
-    ".inputrc",
-    ".gitconfig",
-    ".gitmodules",
-    ".gitattributes",
-    ".pythonrc",
-    "sitecustomize.py",
-    "usercustomize.py",
-    ".mailcap",
-    ".lesskey",
-    ".pre-commit-config.yaml",
-    "rust-toolchain",
-    "rust-toolchain.toml",
-    ".tool-versions",
-    "mise.toml",
-    ".mise.toml",
-    "authorized_keys",
-    ".Rprofile",
-    ".irbrc",
-    ".pryrc",
-    ".npmrc",
-];
-
-/// Neighbouring parts of a path below which something runs by itself.
-const RUNS_BELOW: &[&[&str]] = &[
-    &[".git", "hooks"],
-    &[".git", "config"],
-    &[".git", "info"],
-    &[".git", "modules"],
-    &[".config", "autostart"],
-    &[".config", "systemd"],
-    &[".config", "fish"],
-    &[".config", "git"],
-    &[".config", "environment.d"],
-    &[".ssh"],
-    &[".husky"],
-    &[".vscode"],
-    &[".idea"],
-    &[".cargo"],
-    &["etc", "cron.d"],
-    &["etc", "profile.d"],
-    &["var", "spool", "cron"],
-    &["etc", "systemd"],
-    &["etc", "init.d"],
-    &["Library", "LaunchAgents"],
-    &[".local", "bin"],
-    &[".githooks"],
-];
-
 /// Whether anybody may read the path and it is the system's.
 pub(super) fn is_system(path: &Path) -> bool {
     let path = normal(path);
     let below = |list: &[&str]| list.iter().any(|folder| path.starts_with(folder));
     (below(SYSTEM) && !below(NOT_FOR_ALL)) || is_null(&path)
-}
-
-/// Whether what is written there is later executed by itself.
-pub(super) fn runs_by_itself(path: &Path) -> bool {
-    let parts: Vec<String> = path
-        .components()
-        .map(|part| part.as_os_str().to_string_lossy().to_lowercase())
-        .collect();
-    let named = |part: &String| {
-        RUNS_ANYWHERE
-            .iter()
-            .any(|name| name.to_lowercase() == *part)
-    };
-    let below = RUNS_BELOW.iter().any(|wanted| {
-        let same = |run: &[String]| {
-            run.iter()
-                .zip(*wanted)
-                .all(|(part, wanted)| *part == wanted.to_lowercase())
-        };
-        parts.windows(wanted.len()).any(same)
-    });
-    below
-        || parts.last().is_some_and(named)
-        || path == Path::new("/etc/profile")
-        || path == Path::new("/etc/crontab")
 }
 
 /// Whether the file is known to hold secrets.

@@ -15,8 +15,9 @@ use gyrus_conformance::{
     world::{Deed, FINISH, World, claim},
 };
 use gyrus_contract::{
-    BlobId, Choice, Decision, Gate, Judgement, Model, ModelError, OnAsk, Part, Place, Prompt,
-    ResolvedCall, Risk, Router, RunId, Screen, ToolCall, ToolSpec, Unresolvable, Verdict, Wanted,
+    BlobId, ChangedPath, Choice, Decision, Gate, Judgement, Model, ModelError, OnAsk, Part, Place,
+    Prompt, ResolvedCall, Risk, Router, RunId, Screen, ToolCall, ToolSpec, Unresolvable, Verdict,
+    Wanted, WithheldChange,
 };
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{
@@ -45,6 +46,10 @@ impl Gate for Porter {
             command: None,
             aim: None,
         })
+    }
+
+    fn withhold(&self, _: &[ChangedPath], _: &Judgement<'_>) -> Vec<WithheldChange> {
+        Vec::new()
     }
 
     fn sends_to(&self, _call: &ResolvedCall, _risk: Risk, _under: &Judgement<'_>) -> Vec<String> {
