@@ -20,6 +20,9 @@ pub struct Containment {
     pub hidden: Vec<PathBuf>,
     /// Folders that look writable, while the changes go elsewhere.
     pub layered: Vec<Layer>,
+    /// Files and folders that stand over others, put there in this order after all of the above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub binds: Vec<Bind>,
     /// Variables that make programs keep a folder of theirs below the temporary one, under the
     /// name given here, because its usual place is neither there nor can be made.
     pub moved: BTreeMap<String, String>,
@@ -27,6 +30,18 @@ pub struct Containment {
     pub network: Network,
     /// How much it may use.
     pub limits: ResourceLimits,
+}
+
+/// A file or folder that a command meets in the place of another one, which it can neither reach
+/// there nor bring back. Both exist, are of the same kind, and have no links in their paths.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Bind {
+    /// Where it stands. May lie in what an earlier bind put there.
+    pub place: PathBuf,
+    /// Stands there, with all below. May lie in a hidden folder.
+    pub source: PathBuf,
+    /// Whether the command may change it.
+    pub writable: bool,
 }
 
 /// A folder shared by all, with changes that stay private.

@@ -30,7 +30,7 @@ use std::{future::Future, pin::Pin};
 
 pub use budget::{Limits, Microdollars, Price, Spent};
 pub use command::{CommandFact, CommandReading, CommandWord, Does, SimpleCommand};
-pub use containment::{Containment, Layer, Network, ResourceLimits};
+pub use containment::{Bind, Containment, Layer, Network, ResourceLimits};
 pub use gate::{
     ChangedPath, DEFAULT_AGENT, Decision, Gate, Grant, Judgement, Mode, ModeError, PathChange,
     Place, ResolvedCall, ResolvedCommand, ResolvedPath, Risk, Unresolvable, Verdict,

@@ -107,6 +107,7 @@ fn holds(workspace: &Path) -> Containment {
         temporary: PathBuf::from("/tmp/run"),
         hidden: Vec::new(),
         layered: Vec::new(),
+        binds: Vec::new(),
         moved: BTreeMap::new(),
         network: Network::None,
         limits: ResourceLimits {

@@ -56,7 +56,10 @@ pub(super) fn within_mounts(containment: &Containment) -> Result<Walls, RulesetE
             .layered
             .iter()
             .map(|layer| layer.lower.as_path());
-        restrict(allow(rules, always.chain(folders).chain(layers), writes)?)?;
+        let binds = containment.binds.iter().filter(|bind| bind.writable);
+        let binds = binds.map(|bind| bind.place.as_path());
+        let places = always.chain(folders).chain(layers).chain(binds);
+        restrict(allow(rules, places, writes)?)?;
         return Ok(walls);
     }
     Ok(Walls::NoScopes)

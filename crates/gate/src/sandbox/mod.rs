@@ -282,6 +282,11 @@ fn without_namespaces(
         let gap = "there is no way to the granted hosts: namespaces are forbidden here";
         confined.gap(Promise::Network, format!("{gap} ({reason})"));
     }
+    for bind in &containment.binds {
+        let place = bind.place.display();
+        let gap = format!("nothing can stand over `{place}`: namespaces are forbidden here");
+        confined.gap(Promise::Writes, format!("{gap} ({reason})"));
+    }
     confined
         .unlayered
         .extend(containment.layered.iter().map(|layer| layer.lower.clone()));

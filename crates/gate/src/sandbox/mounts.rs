@@ -2,7 +2,8 @@
 //!
 //! First everything that will be changed or laid elsewhere is taken as a detached tree, as it is
 //! outside; then the whole file system becomes read-only; then the trees are put in their places,
-//! outer ones first. A place that a command could have replaced by a link is never followed.
+//! outer ones first, and binds over all of it. A place that a command could have replaced by a
+//! link is never followed.
 
 use std::{
     fs, io,
@@ -72,8 +73,12 @@ pub(super) fn check(containment: &Containment) -> Result<(), ConfineError> {
         .layered
         .iter()
         .flat_map(|layer| [&layer.lower, &layer.upper, &layer.work]);
+    let binds = containment
+        .binds
+        .iter()
+        .flat_map(|bind| [&bind.place, &bind.source]);
     let seen = containment.writable.iter().chain(&containment.read_only);
-    let seen = seen.chain([&containment.temporary]);
+    let seen = seen.chain([&containment.temporary]).chain(binds);
     for path in seen.chain(&containment.hidden).chain(layers) {
         let plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
         let reason = if !path.is_absolute() {
@@ -99,6 +104,7 @@ pub(super) fn arrange(
 ) -> Result<(), ConfineError> {
     let mut stands = trees(containment, confined)?;
     stands.extend(hidden(containment, sockets));
+    let binds = bound(containment)?;
     let devices = devices::take(&containment.temporary)?;
     let proc = fresh_proc(&containment.limits, confined)?;
     let everything = Attributes {
@@ -148,7 +154,22 @@ pub(super) fn arrange(
     for tree in own {
         read_only(&tree)?;
     }
+    for (place, tree) in binds {
+        attach(&tree, place, Links::Refused)?;
+    }
     Ok(())
+}
+
+/// What stands over other things in the end, with its place.
+fn bound(containment: &Containment) -> Result<Vec<(&Path, OwnedFd)>, ConfineError> {
+    let bound = containment.binds.iter().map(|bind| {
+        let attributes = Attributes {
+            read_only: !bind.writable,
+            ..Attributes::default()
+        };
+        Ok((bind.place.as_path(), take_with(&bind.source, attributes)?))
+    });
+    bound.collect()
 }
 
 /// All that is writable, as it is outside, with its place.
@@ -191,7 +212,7 @@ fn trees(
     Ok(trees)
 }
 
-/// A folder with all that is mounted below, attached nowhere.
+/// A file, or a folder with all that is mounted below, attached nowhere.
 pub(super) fn take(folder: &Path) -> Result<OwnedFd, ConfineError> {
     take_with(folder, Attributes::default())
 }
@@ -207,7 +228,7 @@ fn take_with(folder: &Path, attributes: Attributes) -> Result<OwnedFd, ConfineEr
         set_attributes(tree.as_fd(), c"", Reach::Below, attributes)?;
         io::Result::Ok(tree)
     })();
-    taken.map_err(at("taking the folder", folder))
+    taken.map_err(at("taking", folder))
 }
 
 /// Opens a path that has no links in it. A command may have put one there.

@@ -144,6 +144,7 @@ pub fn plan(around: &Surroundings<'_>) -> Result<Containment, PlanError> {
         temporary,
         hidden,
         layered,
+        binds: Vec::new(),
         moved: moved(around, &home),
         network: around.network,
         limits: around.limits,

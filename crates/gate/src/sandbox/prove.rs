@@ -180,6 +180,7 @@ impl Layout {
                 temporary,
                 hidden: vec![hidden],
                 layered: Vec::new(),
+                binds: Vec::new(),
                 moved: BTreeMap::new(),
                 network,
                 limits: LIMITS,

@@ -7,6 +7,7 @@
 )]
 
 mod attacks;
+mod binds;
 mod everyday;
 mod process;
 mod proven;
@@ -29,6 +30,8 @@ const TESTS: &[(&str, Test)] = &[
     ("open_network", attacks::open_network_opens_no_more),
     ("everyday", everyday::works_as_outside),
     ("layers", everyday::layers_keep_changes),
+    ("binds", binds::stand_over_everything),
+    ("binds_refused", binds::need_a_place_without_links),
     ("proof", proven::holds),
     ("proxy", proxy::opens_what_was_granted),
 ];
@@ -37,6 +40,7 @@ const TESTS: &[(&str, Test)] = &[
 const ALONE: &[(&str, Test)] = &[
     ("attacks", attacks::all_fail),
     ("races", attacks::races_lead_nowhere),
+    ("binds", binds::are_missed_without_namespaces),
     ("proof", proven::holds),
 ];
 

@@ -113,6 +113,22 @@ impl World {
         self.folder.path().join(name)
     }
 
+    /// Makes what a test has put into a folder that of the user who runs the commands.
+    pub(crate) fn give(&self, name: &str) {
+        let owner = match self.user {
+            User::Current => return,
+            User::Other => OTHER,
+        };
+        let mut folders = vec![self.path(name)];
+        while let Some(path) = folders.pop() {
+            chown(&path, Some(owner), Some(owner)).unwrap();
+            if path.is_dir() {
+                let entries = fs::read_dir(path).unwrap();
+                folders.extend(entries.map(|entry| entry.unwrap().path()));
+            }
+        }
+    }
+
     pub(crate) fn containment(&self) -> Containment {
         Containment {
             writable: vec![self.path("workspace")],
@@ -124,6 +140,7 @@ impl World {
                 upper: self.path("changes/upper"),
                 work: self.path("changes/work"),
             }],
+            binds: Vec::new(),
             moved: [("npm_config_cache".to_owned(), "npm".to_owned())].into(),
             network: self.network,
             limits: self.limits,
