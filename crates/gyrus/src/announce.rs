@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 use gyrus_contract::{CommandSpec, EffectId, Exit, OnAsk, Risk, RunId};
 use gyrus_journal::Reader;
-use gyrus_kernel::{Ending, Entry, keeper::Keeper};
+use gyrus_kernel::{Ending, Entry};
+use gyrus_process::keeper::Keeper;
 use serde::Serialize;
 use tokio::task::JoinSet;
 

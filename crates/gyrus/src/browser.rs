@@ -9,7 +9,7 @@ use std::{
 };
 
 use gyrus_contract::{CommandSpec, Digest, KeeperError, Look, Screen};
-use gyrus_kernel::keeper::Keeper;
+use gyrus_process::keeper::Keeper;
 use gyrus_screen::{
     Browser, Endpoint, Launch, LaunchError, ProfileChoice, RunCommand, find_program,
 };

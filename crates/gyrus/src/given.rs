@@ -8,7 +8,8 @@ use std::{
 };
 
 use gyrus_contract::{Origin, Text};
-use gyrus_kernel::{Given, keeper::Keeper};
+use gyrus_kernel::Given;
+use gyrus_process::keeper::Keeper;
 use gyrus_tools::Clipboard;
 use rustix::fs::FileType;
 

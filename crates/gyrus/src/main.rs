@@ -118,7 +118,7 @@ fn first_steps() -> Result<Code, Failure> {
 
 fn main() -> ExitCode {
     gyrus_gate::sandbox::probe_if_asked();
-    gyrus_kernel::keeper::serve_if_asked(sandbox::confine);
+    gyrus_process::keeper::serve_if_asked(sandbox::confine);
     let gyrus = Gyrus {
         environment: Environment::read(),
     };

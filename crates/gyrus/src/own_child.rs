@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use gyrus_kernel::keeper;
+use gyrus_process::keeper;
 
 use crate::failure::Failure;
 

@@ -16,8 +16,10 @@ use gyrus_gate::{
     Contain,
     sandbox::{self, ProbeCommand, Promise, Proof, Surroundings, proxy::Denials},
 };
-use gyrus_journal::os::process::ProcessIdentity;
-use gyrus_kernel::keeper::{Keeper, Sandbox};
+use gyrus_process::{
+    ProcessIdentity,
+    keeper::{Keeper, Sandbox},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::home::Home;

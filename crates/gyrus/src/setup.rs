@@ -9,8 +9,8 @@ use std::{
 };
 
 use clap::{ArgGroup, Args};
-use gyrus_kernel::keeper::{self, Level};
 use gyrus_models::{Blobs, Catalogue, Effort, Finding, NoBlobs, check};
+use gyrus_process::keeper::{self, Level};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use tokio::runtime::Runtime;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, value};

@@ -16,13 +16,14 @@ use std::{
 };
 
 use gyrus_contract::{BlobId, Digest};
+use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::{
     Disk, Error, Inbox, LogName, Reader, Writer, blobs, lock,
-    os::{disk::OsDisk, mounts, process::ProcessIdentity},
+    os::{disk::OsDisk, mounts},
     scan::{Scan, Walk},
     segment::{FORMAT, Files, SEGMENT_BYTES, write_all},
     take,

@@ -102,7 +102,7 @@ fn whoever_is_written_in_a_free_lock_is_never_killed() {
     // A bystander stands in the lock of a log that nobody holds.
     let mut bystander = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
     let text = String::from_utf8(record).unwrap();
-    let identity = gyrus_journal::os::process::ProcessIdentity::of(bystander.id());
+    let identity = gyrus_process::ProcessIdentity::of(bystander.id());
     let mut record: serde_json::Value = serde_json::from_str(&text).unwrap();
     record["process"] = serde_json::to_value(identity.unwrap().unwrap()).unwrap();
     std::fs::write(store.folder(&name()).join("lock"), record.to_string()).unwrap();

@@ -11,7 +11,8 @@ use gyrus_contract::{
     Gate, Grant, Image, KeeperError, Limits, Mode, OnAsk, Outlet, Part, Router, RunId, Screen,
     Text, Tool, ToolSpec, Touch,
 };
-use gyrus_journal::{LogName, Store, Take, os::process::ProcessIdentity};
+use gyrus_journal::{LogName, Store, Take};
+use gyrus_process::{ProcessIdentity, keeper::Keeper};
 use serde_json::Value;
 
 use crate::{
@@ -19,7 +20,6 @@ use crate::{
     RunResumed, RunStarted, Settings, Stop,
     before::Before,
     driver,
-    keeper::Keeper,
     latch::{Latch, Latched},
     log::Log,
     position::Position,

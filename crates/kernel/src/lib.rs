@@ -37,7 +37,6 @@ mod live;
 mod log;
 mod only;
 
-pub mod keeper;
 pub mod latch;
 pub mod redact;
 pub mod snapshot;

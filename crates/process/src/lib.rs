@@ -1,5 +1,15 @@
-//! Child processes of a run: the keeper that kills a command's whole process tree, the nursery
-//! that keepers are forked from, and identities of processes that survive the reuse of numbers.
+//! Child processes of a run: which process is which, and the keeper that a command's whole process
+//! tree dies with.
 //!
-//! This crate knows nothing of sandboxes: whoever builds one hands the keeper a function that
-//! confines it.
+//! The one idea: a process is named by its number, its start time and the boot ([`ProcessIdentity`]),
+//! so it can be written down and killed later without ever hitting another that got its number; and
+//! a command runs below a process that watches a socket of the run's process, so that no tree
+//! outlives its run however either of them dies ([`keeper`]).
+//!
+//! This crate knows nothing of journals, of what may be run, or of sandboxes: whoever builds one
+//! hands the keeper a function that confines it.
+
+mod identity;
+pub mod keeper;
+
+pub use identity::ProcessIdentity;

@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 use gyrus_contract::Limits;
-use gyrus_kernel::keeper::{self, Level};
+use gyrus_process::keeper::{self, Level};
 
 use crate::{
     Gyrus, browser, discover, drive,

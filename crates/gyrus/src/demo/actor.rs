@@ -9,11 +9,9 @@ use std::{
 };
 
 use gyrus_contract::{EffectId, RunId};
-use gyrus_journal::{
-    Store,
-    os::{process::ProcessIdentity, watch},
-};
+use gyrus_journal::{Store, os::watch};
 use gyrus_kernel::{Entry, RUNS, log_name};
+use gyrus_process::ProcessIdentity;
 
 use crate::{env, failure::Failure, select};
 

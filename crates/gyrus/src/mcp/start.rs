@@ -8,11 +8,9 @@ use std::{
 };
 
 use gyrus_contract::{CommandSpec, Containment, KeeperError, Network, Reach};
-use gyrus_kernel::{
-    keeper::{Keeper, Sandbox},
-    redact::Secret,
-};
+use gyrus_kernel::redact::Secret;
 use gyrus_mcp::{Picture, RunServer, Setup, Way};
+use gyrus_process::keeper::{Keeper, Sandbox};
 use gyrus_tools::PictureHeader;
 use tempfile::TempDir;
 

@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, os::unix::process::ExitStatusExt};
 
 use gyrus_contract::EffectId;
-use gyrus_journal::os::process::ProcessIdentity;
 use gyrus_kernel::{Entry, Settled};
+use gyrus_process::ProcessIdentity;
 use rustix::process::Signal;
 
 use crate::support::{THREE_STEPS, World};

@@ -13,10 +13,9 @@ use std::{
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
-use crate::{
-    Disk, DiskFile, Holder, LockMode, Metadata, Now,
-    os::{process::ProcessIdentity, watch::Watch},
-};
+use gyrus_process::ProcessIdentity;
+
+use crate::{Disk, DiskFile, Holder, LockMode, Metadata, Now, os::watch::Watch};
 
 /// Files synced at the same time.
 const SYNCS_AT_ONCE: usize = 8;

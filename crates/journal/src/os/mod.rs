@@ -1,7 +1,6 @@
-//! The only place that knows the operating system: process identity, files and locks, watching,
-//! mounts. Linux today; another system is another set of these files.
+//! The only place that knows the operating system: files and locks, watching, mounts. Linux today;
+//! another system is another set of these files.
 
 pub mod disk;
 pub mod mounts;
-pub mod process;
 pub mod watch;

@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use gyrus_process::ProcessIdentity;
 use tokio::sync::watch;
 
 use super::{
@@ -14,7 +15,7 @@ use super::{
     file::SimFile,
     tree::{Node, Tree},
 };
-use crate::{Disk, DiskFile, Holder, LockMode, Metadata, Now, Watch, os::process::ProcessIdentity};
+use crate::{Disk, DiskFile, Holder, LockMode, Metadata, Now, Watch};
 
 /// Something that goes wrong with one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

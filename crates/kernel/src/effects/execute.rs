@@ -13,12 +13,13 @@ use gyrus_contract::{
     Outlet, Probe, Purpose, Reach, Repeat, ResolvedCall, ResolvedCommand, Site, Tool, ToolOutput,
     Touch, UnknownSecret,
 };
-use gyrus_journal::os::process::ProcessIdentity;
+use gyrus_process::{
+    ProcessIdentity,
+    keeper::{Keeper, Sandbox, wait_until_gone},
+};
 
 use crate::{
-    Ending, Inline, LiveEvent, Said, Settled, Stop, ToolResulted, ToolStarted,
-    core::Core,
-    keeper::{Keeper, Sandbox, wait_until_gone},
+    Ending, Inline, LiveEvent, Said, Settled, Stop, ToolResulted, ToolStarted, core::Core,
 };
 
 /// How long resume waits for the process tree of a dead gyrus to be gone.

@@ -6,7 +6,7 @@ use gyrus_contract::{
     ActionVerdict, Aim, Artifact, BlobId, Claim, Digest, EffectId, Grant, Image, Principal,
     ResolvedCall, ResolvedPath, Text, ToolCall, Verdict,
 };
-use gyrus_journal::os::process::ProcessIdentity;
+use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

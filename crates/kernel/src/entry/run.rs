@@ -6,7 +6,8 @@ use gyrus_contract::{
     BlobId, Claim, DEFAULT_AGENT, Digest, EffectId, Grant, Item, Limits, MessageBody, Mode,
     ModelError, OnAsk, Part, Principal, RunId, Spent, Strength, SurfaceMessage, Text, ToolSpec,
 };
-use gyrus_journal::{Reader, os::process::ProcessIdentity};
+use gyrus_journal::Reader;
+use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -17,9 +17,10 @@ use std::{
 };
 
 use gyrus_contract::{EffectId, RunId};
-use gyrus_journal::{Error, Holder, LogName, Reader, Store, os::process::ProcessIdentity};
+use gyrus_journal::{Error, Holder, LogName, Reader, Store};
+use gyrus_process::{ProcessIdentity, keeper};
 
-use crate::{Entry, RUNS, keeper, log};
+use crate::{Entry, RUNS, log};
 
 /// Who is found by then is killed, whether everybody was looked for or not.
 const WAVE: Duration = Duration::from_millis(50);

@@ -1,15 +1,15 @@
 //! Keepers: every command of a run lives under a process that outlives nobody.
 //!
-//! A keeper is forked from this program started again (the *nursery*). It runs one command, holds the other end of a socket,
-//! and kills the command's whole process tree when the socket closes (which the death of the
+//! A keeper is forked from this program started again (the *nursery*). It runs one command, holds
+//! the other end of a socket, and kills the command's whole process tree when the socket closes (which the death of the
 //! run's process does, however it dies), at the time limit, and once the command itself has
 //! ended, so that nothing daemonised stays behind. Two processes share the work and watch each
 //! other: the *guard*, which the nursery forks, and below it the *server*, which runs the
 //! command. Where the system allows it ([`Level::Namespace`]) the server is the init process of
 //! a PID namespace, and its death is the death of the tree, by the operating system's own rule.
 //!
-//! What travels over the socket, one JSON line each: from the guard a [`Hello`], from the kernel
-//! an [`Order`], from the server a [`Reply`], before which a single byte with a listening socket
+//! What travels over the socket, one JSON line each: from the guard a [`Hello`], from the run's
+//! process an [`Order`], from the server a [`Reply`], before which a single byte with a listening socket
 //! attached may come, for the proxy of a sandbox. The socket closes when both have ended.
 //!
 //! Not here: what may be run, and how it is contained: the program gives [`serve_if_asked`] the
@@ -27,8 +27,9 @@ mod tree;
 use std::{fs, io, time::Duration};
 
 use gyrus_contract::{CommandOutcome, CommandSpec, Containment, KeeperError};
-use gyrus_journal::os::process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
+
+use crate::ProcessIdentity;
 
 pub use client::{Keeper, Sandbox};
 pub use nursery::{ARGUMENT, serve_if_asked};
@@ -101,7 +102,7 @@ pub async fn wait_until_gone(identity: &ProcessIdentity, limit: Duration) -> boo
 
 /// Kills a recorded keeper, and with it its tree, if that is sure: one that is not in a namespace
 /// is left to end its tree, for only it knows it. Does not wait.
-pub(crate) fn kill_init(identity: &ProcessIdentity) -> io::Result<()> {
+pub fn kill_init(identity: &ProcessIdentity) -> io::Result<()> {
     match is_namespace_init(identity) {
         true => identity.kill(),
         false => Ok(()),

@@ -8,7 +8,6 @@ use std::{
 };
 
 use gyrus_contract::Confine;
-use gyrus_journal::os::process::ProcessIdentity;
 use rustix::{
     io::Errno,
     process::{
@@ -19,6 +18,7 @@ use rustix::{
 };
 
 use super::{Hello, Level, linux, server, tree};
+use crate::ProcessIdentity;
 
 /// Serves one command over `control`, as a process of its own with one thread.
 pub(super) fn guard(level: Level, mut control: UnixStream, confine: Confine) -> io::Result<()> {
@@ -36,7 +36,7 @@ pub(super) fn guard(level: Level, mut control: UnixStream, confine: Confine) -> 
             .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?,
         Level::Subreaper => ProcessIdentity::current()?,
     };
-    // If the kernel is gone already, the server will see it too, and we still have to wait.
+    // If the run's process is gone already, the server will see it too, and we still have to wait.
     let _ = say(&mut control, &Ok(identity));
     wait_for(child)?;
     match level {

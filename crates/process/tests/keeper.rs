@@ -16,8 +16,10 @@ use std::{
 };
 
 use gyrus_contract::{CommandOutcome, CommandSpec, Exit, KeeperError};
-use gyrus_journal::os::process::ProcessIdentity;
-use gyrus_kernel::keeper::{self, Keeper, Level};
+use gyrus_process::{
+    ProcessIdentity,
+    keeper::{self, Keeper, Level},
+};
 use libtest_mimic::{Arguments, Trial};
 
 /// A busy machine may take this long; nothing here waits so long when it works.

@@ -2,13 +2,13 @@
 
 use std::{collections::HashMap, fs, io, time::Duration};
 
-use gyrus_journal::os::process::ProcessIdentity;
 use rustix::{
     io::Errno,
     process::{Pid, Signal, WaitOptions, getpid, kill_process_group, wait},
 };
 
 use super::Level;
+use crate::ProcessIdentity;
 
 /// How long to wait for one killed process before looking again at the whole tree.
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! The kernel's side of a keeper.
+//! A keeper, as the run's process sees it.
 
 use std::{
     fmt,
@@ -9,10 +9,10 @@ use std::{
 };
 
 use gyrus_contract::{CommandOutcome, CommandSpec, Containment, KeeperError, Outlet};
-use gyrus_journal::os::process::ProcessIdentity;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 
 use super::{Hello, KILL_LIMIT, LISTENER, Level, Order, Reply, attached, nursery, wait_until_gone};
+use crate::ProcessIdentity;
 
 /// How long a keeper may take to say hello. It takes milliseconds; a program that is no keeper
 /// may never do it.
