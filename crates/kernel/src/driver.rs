@@ -6,6 +6,7 @@ use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{EffectId, ExecutionResult, MemoryBuffer, RunId, Spent};
 use gyrus_journal::{Recovery, Writer};
+use gyrus_workspace::snapshot::{SnapshotError, Snapshots, Taken};
 
 use crate::{
     Controls, CycleEnded, Ending, Entry, ErasedLoop, Kernel, KernelError, Run, RunEnded, RunParked,
@@ -17,7 +18,6 @@ use crate::{
     log::Log,
     position::Position,
     recorded::Recorded,
-    snapshot::{SnapshotError, Snapshots, Taken},
     takeover::Takeovers,
 };
 

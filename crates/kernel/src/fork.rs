@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use gyrus_contract::{Digest, Item, RunId, Spent, Strength};
 use gyrus_journal::Reader;
+use gyrus_workspace::snapshot::{Difference, differences, materialise};
 
 use crate::{
     Appended, CycleEnded, Entry, ForkedFrom, Inline, Kernel, KernelError, KernelState, Ready,
@@ -12,7 +13,6 @@ use crate::{
     kernel::log_name,
     log::{Log, parse},
     position::{Position, memory_at},
-    snapshot::{Difference, differences, materialise},
 };
 
 /// Where a fork works.

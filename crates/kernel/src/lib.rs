@@ -39,7 +39,6 @@ mod only;
 
 pub mod latch;
 pub mod redact;
-pub mod snapshot;
 pub mod undo;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;

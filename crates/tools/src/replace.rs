@@ -6,6 +6,7 @@ use std::{
     io::{self, Write as _},
 };
 
+use gyrus_workspace::Parent;
 use rustix::{
     fs::{
         Access, AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, accessat, fchmod, fchown, fsync,
@@ -14,7 +15,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::place::{Parent, Place, PlaceError, special};
+use crate::place::{Place, PlaceError, special};
 
 /// Attempts at a name for the temporary file that nobody else has.
 const MAX_NAME_ATTEMPTS: u32 = 8;

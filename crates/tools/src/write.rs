@@ -9,6 +9,7 @@ use gyrus_contract::{
     ActionVerdict, Artifact, Boxed, Cleared, Digest, Probe, Repeat, ResolvedCall, Site, Tool,
     ToolOutput, ToolSpec, Touch,
 };
+use gyrus_workspace::Parent;
 use rustix::fs::{Mode, OFlags, Stat, openat};
 use serde::Deserialize;
 use serde_json::json;
@@ -16,7 +17,7 @@ use serde_json::json;
 use crate::{
     arguments,
     failure::{self, Failure},
-    place::{Parent, Place, PlaceError},
+    place::{Place, PlaceError},
     replace,
 };
 

@@ -1,5 +1,17 @@
-//! The content of a workspace and how it changes: paths that no symbolic link can lead astray,
-//! snapshots, change sets, applying them all or nothing, and taking them back.
+//! The content of a workspace and how it changes: snapshots of it, several files changed together,
+//! and taking back what lies between two snapshots.
 //!
-//! This crate knows nothing of runs, journals or approvals: contents go to and come from whatever
-//! store the caller hands it.
+//! The one idea: everything goes through a [`Root`], a folder held open below which no symbolic link
+//! is ever followed, so that whatever is swapped meanwhile leads nowhere else; and every change is
+//! one call of the system between two states that both make sense, so that a crash leaves something
+//! that the next process can finish or take back.
+//!
+//! This crate knows nothing of runs, journals, tools or approvals: blobs go to and come from
+//! functions that the caller hands it.
+
+mod root;
+pub mod snapshot;
+pub mod changeset;
+pub mod undo;
+
+pub use root::{Failed, Pace, Parent, Root};

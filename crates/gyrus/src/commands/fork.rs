@@ -6,10 +6,8 @@ use std::{
 };
 
 use clap::Args;
-use gyrus_kernel::{
-    ForkInto,
-    snapshot::{Change, Difference},
-};
+use gyrus_kernel::ForkInto;
+use gyrus_workspace::snapshot::{Change, Difference};
 
 use crate::{
     Gyrus,

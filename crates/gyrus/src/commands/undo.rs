@@ -10,8 +10,9 @@ use gyrus_contract::RunId;
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{
     log_name,
-    undo::{self, Action, Change, Kind, Plan, Refused, UndoError},
+    undo::{self, RunUndo, RunUndoError},
 };
+use gyrus_workspace::undo::{Action, Change, Done, Kind, Refused, UndoError};
 use serde_json::json;
 
 use crate::{
@@ -47,20 +48,20 @@ impl Undo {
         let store = home.store()?;
         let run = select::find(&store, &self.run)?;
         must_be_free(&store, run)?;
-        let plan = undo::plan(&store, run, self.to).map_err(|error| failure(error, run))?;
+        let found = undo::plan(&store, run, self.to).map_err(|error| failure(error, run))?;
         if !self.json {
-            put(&preview(&plan))?;
+            put(&preview(&found))?;
         }
-        if plan.changes.is_empty() {
+        if found.plan.changes.is_empty() {
             if self.yes {
-                plan.clean().map_err(|error| failure(error, run))?;
+                found.clean().map_err(|error| failure(error, run))?;
             }
             if self.json {
-                print(&plan, None)?;
+                print(&found, None)?;
             } else {
                 put("there is nothing to take back\n")?;
             }
-            return Ok(if plan.refused.is_empty() {
+            return Ok(if found.plan.refused.is_empty() {
                 Code::Reached
             } else {
                 Code::Failed
@@ -68,7 +69,7 @@ impl Undo {
         }
         if !self.yes && !self.may()? {
             if self.json {
-                print(&plan, None)?;
+                print(&found, None)?;
             } else {
                 put(&format!(
                     "nothing was changed; to do it: {} --yes\n",
@@ -77,7 +78,7 @@ impl Undo {
             }
             return Ok(Code::Reached);
         }
-        self.carry_out(gyrus, &store, &plan, &home.state.join("trash"))
+        self.carry_out(gyrus, &store, &found, &home.state.join("trash"))
     }
 
     fn itself(&self, run: RunId) -> String {
@@ -104,23 +105,23 @@ impl Undo {
         &self,
         gyrus: &Gyrus,
         store: &Store,
-        plan: &Plan,
+        found: &RunUndo,
         trash: &Path,
     ) -> Result<Code, Failure> {
         // Held meanwhile, so that nobody resumes it. A run that is over cannot be resumed.
-        let _held = if plan.is_over {
+        let _held = if found.is_over {
             None
         } else {
-            Some(store.take(&log_name(plan.run), Take::IfFree)?)
+            Some(store.take(&log_name(found.run), Take::IfFree)?)
         };
         let mut crash = crash_after(gyrus.environment.crash_after.as_deref())?;
-        let (done, trash) = plan
+        let (done, trash) = found
             .carry_out(store, trash, &mut crash)
-            .map_err(|error| failure(error, plan.run))?;
+            .map_err(|error| failure(error, found.run))?;
         if self.json {
-            print(plan, Some((&done, &trash)))?;
+            print(found, Some((&done, &trash)))?;
         } else {
-            put(&said(plan, &done, &trash))?;
+            put(&said(found, &done, &trash))?;
         }
         Ok(if done.refused.is_empty() {
             Code::Reached
@@ -170,20 +171,23 @@ fn must_be_free(store: &Store, run: RunId) -> Result<(), Failure> {
     Ok(())
 }
 
-fn failure(error: UndoError, run: RunId) -> Failure {
+fn failure(error: RunUndoError, run: RunId) -> Failure {
     let name = short(&run.to_string()).to_owned();
     match error {
-        UndoError::Journal(error) => error.into(),
-        UndoError::Stop(stop) => (*stop).into(),
-        UndoError::NoStep { .. } => {
+        RunUndoError::Journal(error) => error.into(),
+        RunUndoError::Stop(stop) => (*stop).into(),
+        RunUndoError::NoStep { .. } => {
             Failure::usage(error).hint(format!("see its steps: gyrus show {name}"))
         }
-        UndoError::NotKept { .. } => Failure::usage(error).hint(format!(
+        RunUndoError::NotKept { .. } => Failure::usage(error).hint(format!(
             "what the run did stands in its journal: gyrus show {name}"
         )),
-        UndoError::Snapshot(_) | UndoError::Content { .. } => Failure::failed(error)
-            .hint("`gyrus runs prune` drops what was kept of folders; then nothing can be undone"),
-        UndoError::Folder { .. } => Failure::failed(error),
+        RunUndoError::Workspace(error) => match error {
+            UndoError::Snapshot(_) | UndoError::Content { .. } => Failure::failed(error).hint(
+                "`gyrus runs prune` drops what was kept of folders; then nothing can be undone",
+            ),
+            UndoError::Folder { .. } => Failure::failed(error),
+        },
     }
 }
 
@@ -194,22 +198,23 @@ fn moment(to: u32) -> String {
     }
 }
 
-fn preview(plan: &Plan) -> String {
+fn preview(found: &RunUndo) -> String {
     let mut text = format!(
         "run {}: {} back to {}\n",
-        short(&plan.run.to_string()),
-        plan.workspace.display(),
-        moment(plan.to)
+        short(&found.run.to_string()),
+        found.plan.workspace.display(),
+        moment(found.to)
     );
-    for change in &plan.changes {
+    for change in &found.plan.changes {
         text.push_str(&line(change));
     }
-    if plan.already > 0 {
-        text.push_str(&format!("already as before: {}\n", plan.already));
+    if found.plan.already > 0 {
+        text.push_str(&format!("already as before: {}\n", found.plan.already));
     }
-    text.push_str(&left_alone(&plan.refused));
-    if !plan.not_kept.is_empty() {
-        let folders: Vec<String> = plan
+    text.push_str(&left_alone(&found.plan.refused));
+    if !found.plan.not_kept.is_empty() {
+        let folders: Vec<String> = found
+            .plan
             .not_kept
             .iter()
             .map(|folder| format!("{}/", visible(folder)))
@@ -219,13 +224,13 @@ fn preview(plan: &Plan) -> String {
             folders.join(", ")
         ));
     }
-    if let Some(step) = plan.unfinished {
+    if let Some(step) = found.unfinished {
         text.push_str(&format!(
             "the run was cut off in step {step}; what it changed in that step cannot be told from \
              what others changed\n"
         ));
     }
-    if !plan.changes.is_empty() {
+    if !found.plan.changes.is_empty() {
         text.push_str(
             "what somebody else changed while the run went on counts as the run's: look before \
              you say yes\n",
@@ -264,12 +269,12 @@ fn left_alone(refused: &[Refused]) -> String {
     text
 }
 
-fn said(plan: &Plan, done: &undo::Done, trash: &Path) -> String {
+fn said(found: &RunUndo, done: &Done, trash: &Path) -> String {
     // Those that were refused from the start stand in the preview.
     let later: Vec<Refused> = done
         .refused
         .iter()
-        .filter(|refused| !plan.refused.contains(refused))
+        .filter(|refused| !found.plan.refused.contains(refused))
         .cloned()
         .collect();
     let mut text = left_alone(&later);
@@ -279,8 +284,8 @@ fn said(plan: &Plan, done: &undo::Done, trash: &Path) -> String {
         done.refused.len(),
         trash.display()
     ));
-    if !plan.is_over {
-        let run = short(&plan.run.to_string()).to_owned();
+    if !found.is_over {
+        let run = short(&found.run.to_string()).to_owned();
         text.push_str(&format!(
             "the run is not over and does not know this; before it goes on, tell it: gyrus steer \
              {run} TEXT\n"
@@ -290,21 +295,21 @@ fn said(plan: &Plan, done: &undo::Done, trash: &Path) -> String {
 }
 
 /// One object: the plan, and what came of it.
-fn print(plan: &Plan, done: Option<(&undo::Done, &Path)>) -> Result<(), Failure> {
+fn print(found: &RunUndo, done: Option<(&Done, &Path)>) -> Result<(), Failure> {
     let (changes, refused) = match done {
         Some((done, _)) => (&done.undone, &done.refused),
-        None => (&plan.changes, &plan.refused),
+        None => (&found.plan.changes, &found.plan.refused),
     };
     let object = json!({
-        "run": plan.run,
-        "to": plan.to,
-        "workspace": plan.workspace,
+        "run": found.run,
+        "to": found.to,
+        "workspace": found.plan.workspace,
         "done": done.is_some(),
         "changes": changes,
         "left_alone": refused,
-        "already": plan.already,
-        "not_kept": plan.not_kept,
-        "unfinished_step": plan.unfinished,
+        "already": found.plan.already,
+        "not_kept": found.plan.not_kept,
+        "unfinished_step": found.unfinished,
         "trash": done.map(|(_, trash)| trash),
     });
     Ok(writeln!(stdout(), "{object}")?)

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use gyrus_contract::{BlobId, RunId};
 use gyrus_journal::{LogName, NewEntry, Store, Take, Writer};
+use gyrus_workspace::undo::{Change, Done, Refused};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{Change, Done, Plan, Refused, UndoError};
+use super::{RunUndo, RunUndoError};
+use crate::log_name;
 
 /// The kind of these logs.
 const UNDOS: &str = "undos";
@@ -56,17 +58,17 @@ fn name(run: RunId) -> LogName {
     LogName::new(UNDOS, &run.to_string()).expect("an id has only letters, digits and dashes")
 }
 
-impl Plan {
+impl RunUndo {
     /// Takes back what is planned, with copies in a new folder below `trash` and a record of it.
     ///
     /// # Errors
-    /// As [`Plan::apply`], or when the record cannot be written or another process undoes this run.
+    /// As [`gyrus_workspace::undo::Plan::apply`], or when the record cannot be written or another process undoes this run.
     pub fn carry_out(
         &self,
         store: &Store,
         trash: &Path,
         step: &mut dyn FnMut(),
-    ) -> Result<(Done, PathBuf), UndoError> {
+    ) -> Result<(Done, PathBuf), RunUndoError> {
         let log = name(self.run);
         let writer = if store.exists(&log) {
             store.take(&log, Take::IfFree)?.0
@@ -79,11 +81,12 @@ impl Plan {
         let began = Began {
             to: self.to,
             trash: trash.clone(),
-            changes: blob(&writer, &self.changes)?,
+            changes: blob(&writer, &self.plan.changes)?,
         };
         append(&writer, BEGAN, &began)?;
         step();
-        let done = self.apply(store, &trash, step)?;
+        let reader = store.reader(&log_name(self.run))?;
+        let done = self.plan.apply(&|id| reader.blob(id), &trash, step)?;
         let ended = Ended {
             undone: done.undone.len() as u64,
             left_alone: done.refused.len() as u64,
@@ -98,14 +101,22 @@ impl Plan {
         append(&writer, ENDED, &ended)?;
         Ok((done, trash))
     }
+
+    /// Removes what an undo that was cut off left beside the files.
+    ///
+    /// # Errors
+    /// When the workspace cannot be opened.
+    pub fn clean(&self) -> Result<(), RunUndoError> {
+        Ok(self.plan.clean()?)
+    }
 }
 
-fn blob(writer: &Writer, value: &impl Serialize) -> Result<BlobId, UndoError> {
+fn blob(writer: &Writer, value: &impl Serialize) -> Result<BlobId, RunUndoError> {
     let bytes = serde_json::to_vec(value).expect("paths and words are plain JSON");
     Ok(writer.put_blob(&bytes)?)
 }
 
-fn append(writer: &Writer, kind: &str, value: &impl Serialize) -> Result<(), UndoError> {
+fn append(writer: &Writer, kind: &str, value: &impl Serialize) -> Result<(), RunUndoError> {
     let payload = serde_json::value::to_raw_value(value).expect("numbers and paths are plain JSON");
     writer.append(&[NewEntry {
         kind,
@@ -120,7 +131,7 @@ fn append(writer: &Writer, kind: &str, value: &impl Serialize) -> Result<(), Und
 ///
 /// # Errors
 /// When the record is damaged.
-pub fn undone(store: &Store, run: RunId) -> Result<Vec<Undone>, UndoError> {
+pub fn undone(store: &Store, run: RunId) -> Result<Vec<Undone>, RunUndoError> {
     let log = name(run);
     let mut found: Vec<Undone> = Vec::new();
     if !store.exists(&log) {
@@ -151,7 +162,7 @@ pub fn undone(store: &Store, run: RunId) -> Result<Vec<Undone>, UndoError> {
 ///
 /// # Errors
 /// When the record is damaged, or another process undoes this run.
-pub fn forget(store: &Store, run: RunId) -> Result<Vec<PathBuf>, UndoError> {
+pub fn forget(store: &Store, run: RunId) -> Result<Vec<PathBuf>, RunUndoError> {
     let trash = undone(store, run)?.into_iter().map(|undone| undone.trash);
     let trash = trash.filter(|trash| trash.exists()).collect();
     let log = name(run);

@@ -9,8 +9,8 @@
 //! a PID namespace, and its death is the death of the tree, by the operating system's own rule.
 //!
 //! What travels over the socket, one JSON line each: from the guard a [`Hello`], from the run's
-//! process an [`Order`], from the server a [`Reply`], before which a single byte with a listening socket
-//! attached may come, for the proxy of a sandbox. The socket closes when both have ended.
+//! process an [`Order`], from the server a [`Reply`], before which a single byte with a listening
+//! socket attached may come, for the proxy of a sandbox. The socket closes when both have ended.
 //!
 //! Not here: what may be run, and how it is contained: the program gives [`serve_if_asked`] the
 //! function that confines a process.

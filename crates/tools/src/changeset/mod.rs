@@ -12,12 +12,6 @@ mod secrets;
 mod proposal;
 mod propose;
 mod wanted;
-mod root;
-mod intent;
-mod prepare;
-mod apply;
-#[cfg(test)]
-mod tests;
 
 pub use propose::ProposeChangeset;
 
@@ -25,16 +19,14 @@ use gyrus_contract::{
     ActionVerdict, Artifact, Boxed, Cleared, Digest, Exit, Probe, Repeat, ResolvedCall, Site, Tool,
     ToolOutput, ToolSpec, Touch,
 };
-use rustix::io::Errno;
+use gyrus_workspace::{
+    Root,
+    changeset::{Applied, ApplyError, FileChange, HOME, already, apply, recover},
+};
 use serde::Deserialize;
 use serde_json::json;
 
-use self::{
-    apply::{Applied, ApplyError, Change, already, apply, recover},
-    intent::HOME,
-    root::{Pace, Root},
-    wanted::{Wanted, wanted},
-};
+use self::wanted::{Wanted, wanted};
 use crate::{
     Shell, arguments,
     failure::{self, Failure},
@@ -53,9 +45,6 @@ const VERIFY_SECONDS: u64 = 600;
 const CHANGES: &str = "changes";
 
 const EXAMPLE: &str = r#"{"changes": [{"path": "src/new.rs", "content": "fn new() {}\n"}, {"path": "src/old.rs", "before": "00112233445566778899aabbccddeeff"}], "verify": "cargo test"}"#;
-
-/// On a real disk nothing is to be feared but the disk.
-const AT_ONCE: Pace<'static> = &|| -> Result<(), Errno> { Ok(()) };
 
 /// Applies changesets.
 pub struct ApplyChangeset {
@@ -112,7 +101,7 @@ impl ApplyChangeset {
             Some(line) => Some(self.shell.line(line, VERIFY_SECONDS, site)?),
             None => None,
         };
-        let root = Root::open(site.workspace(), AT_ONCE)?;
+        let root = Root::open(site.workspace())?;
         // Else a file that was half applied would be taken for the one that a diff is made for.
         if let Err(error) = recover(&root) {
             return told(error);
@@ -158,7 +147,7 @@ impl Tool for ApplyChangeset {
     fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {
         Box::pin(async move {
             // Before anybody judges the call again: the tree is whole even if they say no.
-            let Ok(root) = Root::open(site.workspace(), AT_ONCE) else {
+            let Ok(root) = Root::open(site.workspace()) else {
                 return Probe::Unknown;
             };
             if recover(&root).is_err() {
@@ -210,7 +199,7 @@ fn change() -> serde_json::Value {
 
 fn settle(
     applied: Option<Applied<'_>>,
-    changes: &[Change],
+    changes: &[FileChange],
     words: &str,
 ) -> Result<ToolOutput, Failure> {
     match applied {
@@ -253,20 +242,18 @@ fn told(error: ApplyError) -> Result<ToolOutput, Failure> {
             verdict: ActionVerdict::Changed,
             ..ToolOutput::error(error.to_string())
         }),
-        ApplyError::Conflicts(_) | ApplyError::Busy | ApplyError::Failed(_) => Err(error.named()),
+        ApplyError::Conflicts(_) | ApplyError::Busy | ApplyError::Failed(_) => Err(named(error)),
     }
 }
 
-impl ApplyError {
-    /// A changeset of ten thousand files may have as many conflicts: the first are named.
-    fn named(self) -> Failure {
-        match self {
-            Self::Conflicts(mut files) => {
-                first_of(&mut files);
-                Self::Conflicts(files).into()
-            }
-            Self::Busy | Self::Failed(_) | Self::Stranded { .. } => self.into(),
+/// A changeset of ten thousand files may have as many conflicts: the first are named.
+fn named(error: ApplyError) -> Failure {
+    match error {
+        ApplyError::Conflicts(mut files) => {
+            first_of(&mut files);
+            ApplyError::Conflicts(files).into()
         }
+        ApplyError::Busy | ApplyError::Failed(_) | ApplyError::Stranded { .. } => error.into(),
     }
 }
 
@@ -279,8 +266,8 @@ fn first_of(named: &mut Vec<String>) {
     }
 }
 
-fn output(changes: &[Change], verdict: ActionVerdict, words: &str) -> ToolOutput {
-    let count = |wanted: fn(&Change) -> bool| changes.iter().filter(|one| wanted(one)).count();
+fn output(changes: &[FileChange], verdict: ActionVerdict, words: &str) -> ToolOutput {
+    let count = |wanted: fn(&FileChange) -> bool| changes.iter().filter(|one| wanted(one)).count();
     let created = count(|one| one.before.is_none());
     let deleted = count(|one| one.after.is_none());
     let replaced = changes.len() - created - deleted;

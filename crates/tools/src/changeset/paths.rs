@@ -6,8 +6,9 @@ use std::{
 };
 
 use gyrus_contract::{ResolvedCall, path_in_list};
+use gyrus_workspace::changeset::HOME;
 
-use super::{CHANGES, intent::HOME};
+use super::CHANGES;
 
 /// Takes the paths of a call one after the other.
 pub(super) struct Paths<'a> {

@@ -8,14 +8,15 @@ use std::{
 };
 
 use gyrus_contract::Digest;
+use gyrus_workspace::{
+    Root,
+    changeset::{EXECUTE, ancestors, parents},
+};
 use rustix::fs::{FileType, Stat};
 
 use super::{
-    apply::EXECUTE,
     diff::{self, DiffError},
     first_of,
-    prepare::{ancestors, parents},
-    root::Root,
 };
 use crate::exact::{ExactError, MAX_FILE_BYTES, Replacement};
 

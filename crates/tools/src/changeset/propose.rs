@@ -12,14 +12,14 @@ use std::{
 use gyrus_contract::{
     Boxed, Cleared, Digest, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
 };
+use gyrus_workspace::Root;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    AT_ONCE, CHANGES, MAX_CHANGES,
+    CHANGES, MAX_CHANGES,
     paths::Paths,
     proposal::{self, Becomes, File},
-    root::Root,
     secrets::Secrets,
 };
 use crate::{
@@ -217,7 +217,7 @@ async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure
             Err(why) => wrong.push(why),
         }
     }
-    let root = Root::open(site.workspace(), AT_ONCE)?;
+    let root = Root::open(site.workspace())?;
     let until = Instant::now() + TIME_LIMIT;
     let diff = background::work(TIME_LIMIT, move |_| {
         proposal::diff(&root, &summary, &files, wrong, until)

@@ -3,15 +3,17 @@
 use std::path::Path;
 
 use gyrus_contract::{Digest, ResolvedCall, Site};
+use gyrus_workspace::{
+    Root,
+    changeset::{After, FileChange, look},
+};
 use serde::Deserialize;
 
 use super::{
     MAX_CHANGES,
-    apply::{After, Change},
     diff::{self, DiffError},
+    named,
     paths::Paths,
-    prepare::look,
-    root::Root,
 };
 use crate::failure::Failure;
 
@@ -36,7 +38,7 @@ pub(super) fn wanted(
     changes: Vec<Wanted>,
     root: &Root<'_>,
     site: &dyn Site,
-) -> Result<Vec<Change>, Failure> {
+) -> Result<Vec<FileChange>, Failure> {
     if changes.is_empty() || changes.len() > MAX_CHANGES {
         let count = changes.len();
         return Err(refused(&format!(
@@ -67,7 +69,7 @@ pub(super) fn wanted(
                 Some(made.unwrap_or_default())
             }
         };
-        read.push(Change {
+        read.push(FileChange {
             path,
             before: change.before,
             after: content.map(|content| After {
@@ -78,7 +80,7 @@ pub(super) fn wanted(
     }
     if is_stale {
         return Err(match look(root, &read) {
-            Err(conflicts) => conflicts.named(),
+            Err(conflicts) => named(conflicts),
             Ok(_) => refused("a file was changed while it was read; try again"),
         });
     }

@@ -16,12 +16,12 @@ use rustix::{
 
 use super::{
     MAX_BYTES, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError,
-    beneath::{self, Root},
     manifest::{Contents, Entries, Entry, Manifest, Skip, drop_unused, load_contents},
     name,
     pack::Packer,
     rebuildable::{Decided, Rule},
 };
+use crate::root::{self, Root};
 
 /// A file changed so shortly before it was read may change again without its times moving, because
 /// the system's clock for them ticks only every few milliseconds. Such a file is read again.
@@ -167,7 +167,7 @@ impl Snapshots {
             path: self.workspace.clone(),
             source,
         };
-        let root = Root::open(&self.workspace).map_err(failed)?;
+        let root = Root::open(&self.workspace).map_err(|error| failed(error.into()))?;
         let mut rule = Rule::new(self.workspace.clone(), self.decided.clone());
         let mut listed = match list(&root, &mut rule).map_err(failed)? {
             Listing::Within(listed) => listed,
@@ -263,7 +263,7 @@ impl<'a, P, E> Taking<'a, P>
 where
     P: FnMut(&[u8]) -> Result<BlobId, E>,
 {
-    fn new(before: &'a Snapshots, root: Root, packer: Packer<P>) -> Self {
+    fn new(before: &'a Snapshots, root: Root<'static>, packer: Packer<P>) -> Self {
         Self {
             before,
             files: Files {
@@ -332,16 +332,14 @@ where
 
 /// Lists everything below a folder, but what lies in folders of build output. What vanishes
 /// meanwhile is left out.
-pub(super) fn list(root: &Root, rule: &mut Rule) -> io::Result<Listing> {
+pub(super) fn list(root: &Root<'_>, rule: &mut Rule) -> io::Result<Listing> {
     let mut listed = Vec::new();
     let mut bytes = 0;
     let mut folders = vec![Vec::new()];
     while let Some(path) = folders.pop() {
-        let opened = root.folder(&path).and_then(|folder| {
-            let names = beneath::names(&folder)?;
-            Ok((folder, names))
-        });
-        let (folder, names) = match opened {
+        let opened = root.folder(name::path(&path)).map_err(io::Error::from);
+        let opened = opened.and_then(|folder| Ok((root::names(&folder)?, folder)));
+        let (names, folder) = match opened {
             Ok(opened) => opened,
             Err(e) if path.is_empty() => return Err(e),
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
@@ -368,7 +366,7 @@ pub(super) fn list(root: &Root, rule: &mut Rule) -> io::Result<Listing> {
             } else {
                 [&path, &b"/"[..], &name].concat()
             };
-            let Ok(stat) = beneath::stat(&folder, &name) else {
+            let Ok(stat) = root::stat(&folder, &name) else {
                 continue;
             };
             match FileType::from_raw_mode(stat.st_mode) {
@@ -412,7 +410,7 @@ enum Read {
 
 /// Reads files, those of one folder without looking for the folder again.
 struct Files {
-    root: Root,
+    root: Root<'static>,
     folder: Option<(Vec<u8>, OwnedFd)>,
     /// How many were read.
     read: usize,
@@ -442,15 +440,15 @@ impl Files {
         };
         let folder = match self.folder.take() {
             Some((same, folder)) if same == above => folder,
-            _ => self.root.folder(above)?,
+            _ => self.root.folder(name::path(above))?,
         };
         let (_, folder) = self.folder.insert((above.to_vec(), folder));
-        let Some(file) = beneath::open_file(folder, name)? else {
+        let Some(file) = root::open_file(folder, name)? else {
             return Ok(None);
         };
         let stamp = |file: &File| rustix::fs::fstat(file).map(|stat| Stamp::of(&stat));
         let before = stamp(&file)?;
-        let content = beneath::read(&file, MAX_FILE_BYTES)?;
+        let content = root::read(&file, MAX_FILE_BYTES)?;
         let over = content.len() as u64 > MAX_FILE_BYTES;
         let still = stamp(&file)? == before && content.len() as u64 == before.bytes;
         Ok((over || still).then_some((content, before)))

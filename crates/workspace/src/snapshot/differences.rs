@@ -1,18 +1,18 @@
 //! What a folder holds that a snapshot does not, and the other way round.
 
-use std::path::Path;
+use std::{io, path::Path};
 
 use gyrus_contract::BlobId;
 use serde::{Deserialize, Serialize};
 
 use super::{
     MAX_FILE_BYTES, SnapshotError,
-    beneath::{self, Root},
     manifest::{Entries, Entry, load_contents},
     name,
     rebuildable::{Decided, Rule},
     take::{Listed, Listing, list},
 };
+use crate::root::{self, Root};
 
 /// One path at which a folder differs from a snapshot. Ordered by path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub fn differences<E>(
         path: workspace.to_owned(),
         source,
     };
-    let root = Root::open(workspace).map_err(failed)?;
+    let root = Root::open(workspace).map_err(|error| failed(error.into()))?;
     let mut rule = Rule::new(workspace.to_owned(), Decided::by(&before));
     let listed = match list(&root, &mut rule).map_err(failed)? {
         Listing::Within(listed) => listed,
@@ -90,7 +90,7 @@ fn removed(left: Entries) -> impl Iterator<Item = Difference> {
 }
 
 /// Whether what stands at `path` is what the snapshot says. Read by content: times may lie.
-fn is_same(root: &Root, path: &[u8], before: &Entry, now: &Listed) -> bool {
+fn is_same(root: &Root<'_>, path: &[u8], before: &Entry, now: &Listed) -> bool {
     let stamp = match now {
         Listed::Other(entry) => return entry.agrees(before),
         Listed::File(stamp) => stamp,
@@ -111,10 +111,11 @@ fn is_same(root: &Root, path: &[u8], before: &Entry, now: &Listed) -> bool {
     if stamp.bytes != *bytes || (stamp.mode & 0o100 != 0) != *executable {
         return false;
     }
-    let content = root.parent(path).and_then(|(folder, name)| {
-        let file = beneath::open_file(&folder, name)?;
-        file.map(|file| beneath::read(&file, MAX_FILE_BYTES))
+    let content = || -> io::Result<_> {
+        let (folder, name) = root.parent(name::path(path))?;
+        let file = root::open_file(&folder, name)?;
+        file.map(|file| root::read(&file, MAX_FILE_BYTES))
             .transpose()
-    });
-    content.is_ok_and(|content| content.is_some_and(|content| BlobId::of(&content) == *blob))
+    };
+    content().is_ok_and(|content| content.is_some_and(|content| BlobId::of(&content) == *blob))
 }

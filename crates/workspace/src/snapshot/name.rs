@@ -3,7 +3,12 @@
 //! `\` becomes `\\` and a byte outside UTF-8 becomes `\x` and two digits. Every name has exactly
 //! one such form, and [`decode`] takes no other: two entries can never mean one file.
 
-use std::fmt::Write as _;
+use std::{ffi::OsStr, fmt::Write as _, os::unix::ffi::OsStrExt as _, path::Path};
+
+/// The bytes of a path as a path.
+pub(crate) fn path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
 
 /// The text of a name or path.
 pub(crate) fn encode(bytes: &[u8]) -> String {

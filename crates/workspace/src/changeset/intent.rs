@@ -14,10 +14,10 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::root::{Failed, Root};
+use crate::root::{Failed, Root};
 
 /// Where slots are, in the workspace: a rename does not leave its file system.
-pub(super) const HOME: &str = ".gyrus-changeset";
+pub const HOME: &str = ".gyrus-changeset";
 
 /// Attempts at a name for what somebody else wrote meanwhile.
 const MAX_NAMES: u32 = 10_000;

@@ -5,12 +5,11 @@
 //! size, times and inode are as they were is not read again.
 //! A workspace over the limits has no snapshot at all: half of one would be believed.
 //!
-//! Taking never follows a symbolic link and [`materialise`] never writes through one; what a
+//! Taking never follows a symbolic link and [`materialise()`] never writes through one; what a
 //! snapshot says is checked as a whole before the first file is written. Owners, times and
 //! attributes are not kept, nor is anything that is not a file, folder or link, nor build output
 //! that git ignores (see `rebuildable`).
 
-pub(crate) mod beneath;
 mod differences;
 pub(crate) mod manifest;
 mod materialise;

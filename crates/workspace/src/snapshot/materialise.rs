@@ -1,10 +1,8 @@
 //! Laying a snapshot out as a new folder.
 
 use std::{
-    ffi::OsStr,
     fs::{self, File},
     io::{self, Write},
-    os::unix::ffi::OsStrExt,
     path::Path,
 };
 
@@ -13,11 +11,11 @@ use rustix::fs::{Mode, OFlags};
 
 use super::{
     SnapshotError,
-    beneath::Root,
     manifest::{Contents, Entry, load_contents},
     name,
     pack::Opened,
 };
+use crate::root::Root;
 
 /// Lays a snapshot out in `into`, which must be new (its parent must exist) or an empty folder.
 /// What the snapshot skipped is not there. If anything fails, `into` is as empty as it was; after
@@ -49,7 +47,7 @@ pub fn materialise<E>(
         Err(e) => return Err(failed(e)),
     };
     let done = Root::open(into)
-        .map_err(failed)
+        .map_err(|error| failed(error.into()))
         .and_then(|root| lay_out(&root, &contents, &load, into));
     if done.is_err() {
         // The first error is the one to report; what is left is named by the next attempt.
@@ -61,7 +59,7 @@ pub fn materialise<E>(
 /// Parents sort before what lies in them, so one pass makes every folder in time. Links come last:
 /// nothing is written while one exists.
 fn lay_out<E>(
-    root: &Root,
+    root: &Root<'_>,
     contents: &Contents,
     load: &impl Fn(&BlobId) -> Result<Vec<u8>, E>,
     into: &Path,
@@ -72,7 +70,7 @@ fn lay_out<E>(
     for (path, entry) in &contents.entries {
         let decoded = name::decode(path).expect("the entries were checked when they were loaded");
         let at = |source| SnapshotError::Folder {
-            path: into.join(OsStr::from_bytes(&decoded)),
+            path: into.join(name::path(&decoded)),
             source,
         };
         match entry {
@@ -92,31 +90,34 @@ fn lay_out<E>(
     }
     for (path, target) in links {
         let target = name::decode(target).expect("the entries were checked when they were loaded");
-        let (folder, name) = root.parent(&path).map_err(|source| SnapshotError::Folder {
+        let path = name::path(&path);
+        let (folder, name) = root.parent(path).map_err(|e| SnapshotError::Folder {
             path: into.to_owned(),
-            source,
+            source: e.into(),
         })?;
         rustix::fs::symlinkat(&target[..], &folder, name).map_err(|e| SnapshotError::Folder {
-            path: into.join(OsStr::from_bytes(&path)),
+            path: into.join(path),
             source: e.into(),
         })?;
     }
     // Last and from within: a folder may be one that nothing can be put into.
     for (path, mode) in folders.into_iter().rev() {
         let Some(mode) = mode else { continue };
-        let set = root
-            .folder(&path)
-            .and_then(|folder| Ok(rustix::fs::fchmod(folder, Mode::from_raw_mode(mode))?));
-        set.map_err(|source| SnapshotError::Folder {
-            path: into.join(OsStr::from_bytes(&path)),
+        let path = name::path(&path);
+        let set = || -> io::Result<()> {
+            let folder = root.folder(path)?;
+            Ok(rustix::fs::fchmod(folder, Mode::from_raw_mode(mode))?)
+        };
+        set().map_err(|source| SnapshotError::Folder {
+            path: into.join(path),
             source,
         })?;
     }
     Ok(())
 }
 
-fn make_folder(root: &Root, path: &[u8]) -> io::Result<()> {
-    let (folder, name) = root.parent(path)?;
+fn make_folder(root: &Root<'_>, path: &[u8]) -> io::Result<()> {
+    let (folder, name) = root.parent(name::path(path))?;
     Ok(rustix::fs::mkdirat(
         folder,
         name,
@@ -125,13 +126,13 @@ fn make_folder(root: &Root, path: &[u8]) -> io::Result<()> {
 }
 
 fn make_file(
-    root: &Root,
+    root: &Root<'_>,
     path: &[u8],
     content: &[u8],
     executable: bool,
     exactly: Option<u32>,
 ) -> io::Result<()> {
-    let (folder, name) = root.parent(path)?;
+    let (folder, name) = root.parent(name::path(path))?;
     let mode = if executable { 0o777 } else { 0o666 };
     // Never open to more people than it was, not even for a moment.
     let mode = Mode::from_raw_mode(exactly.map_or(mode, |exactly| mode & exactly));

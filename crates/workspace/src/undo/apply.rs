@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsStr,
+    fmt,
     fs::{self, DirBuilder, File},
     io::{self, Write},
     os::unix::{
@@ -11,8 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_contract::Digest;
-use gyrus_journal::{Reader, Store};
+use gyrus_contract::{BlobId, Digest};
 use rustix::{
     fd::AsFd,
     fs::{AtFlags, Mode, OFlags, RenameFlags},
@@ -24,9 +24,12 @@ use super::{
     plan::{NEW_FOLDER, is_as},
 };
 use crate::{
-    log_name,
-    snapshot::{beneath::Root, manifest::Entry, name, pack::Opened},
+    root::{self, Root},
+    snapshot::{manifest::Entry, name, pack::Opened},
 };
+
+/// Reads a blob.
+type Load<'a, E> = &'a dyn Fn(&BlobId) -> Result<Vec<u8>, E>;
 
 /// What was taken back in the end.
 #[derive(Debug)]
@@ -38,26 +41,25 @@ pub struct Done {
 }
 
 impl Plan {
-    /// Takes back what is planned. What goes or is overwritten is copied below `trash`, a new
+    /// Takes back what is planned; `load` reads a blob. What goes or is overwritten is copied below `trash`, a new
     /// folder, before anything changes. `step` is called after every change on disk: for tests of
     /// crashes.
     ///
     /// # Errors
     /// Before anything was changed: content that cannot be read, a trash that cannot be written.
     /// What fails later is among the refused.
-    pub fn apply(
+    pub fn apply<E: fmt::Display>(
         &self,
-        store: &Store,
+        load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
         trash: &Path,
         step: &mut dyn FnMut(),
-    ) -> Result<Done, UndoError> {
-        let reader = store.reader(&log_name(self.run))?;
+    ) -> Result<Done, UndoError<E>> {
         let root = self.root()?;
-        self.check_contents(&reader)?;
+        self.check_contents(load)?;
         self.sweep(&root);
         let mut at_work = AtWork {
             plan: self,
-            reader,
+            load,
             opened: Opened::default(),
             root,
             refused: self.refused.clone(),
@@ -66,10 +68,7 @@ impl Plan {
         at_work.keep_copies(trash)?;
         let undone = at_work.change();
         // What is said to be done must still be so after a loss of power.
-        let _ = at_work
-            .root
-            .folder(b"")
-            .and_then(|root| Ok(rustix::fs::syncfs(root)?));
+        let _ = at_work.root.sync();
         let mut refused = at_work.refused;
         refused.sort_by(|one, two| one.path.cmp(&two.path));
         Ok(Done { undone, refused })
@@ -79,24 +78,24 @@ impl Plan {
     ///
     /// # Errors
     /// When the workspace cannot be opened.
-    pub fn clean(&self) -> Result<(), UndoError> {
+    pub fn clean<E>(&self) -> Result<(), UndoError<E>> {
         self.sweep(&self.root()?);
         Ok(())
     }
 
-    fn root(&self) -> Result<Root, UndoError> {
-        Root::open(&self.workspace).map_err(|source| UndoError::Folder {
+    fn root<E>(&self) -> Result<Root<'static>, UndoError<E>> {
+        Root::open(&self.workspace).map_err(|error| UndoError::Folder {
             path: self.workspace.clone(),
-            source,
+            source: error.into(),
         })
     }
 
-    fn check_contents(&self, reader: &Reader) -> Result<(), UndoError> {
+    fn check_contents<E>(&self, load: Load<'_, E>) -> Result<(), UndoError<E>> {
         let opened = Opened::default();
         for change in &self.changes {
             if let Some(file @ Entry::File { blob, .. }) = self.before.entries.get(&change.path)
                 && change.action != Action::Mode
-                && let Err(source) = self.before.read(file, &opened, |id| reader.blob(id))
+                && let Err(source) = self.before.read(file, &opened, load)
             {
                 return Err(UndoError::Content {
                     path: change.path.clone(),
@@ -108,30 +107,30 @@ impl Plan {
         Ok(())
     }
 
-    fn sweep(&self, root: &Root) {
+    fn sweep(&self, root: &Root<'_>) {
         let differ = |path: &&String| self.before.entries.get(*path) != self.after.get(*path);
         for path in self.before.entries.keys().filter(differ) {
             let path = decoded(path);
             // Where there is none, nothing is to be removed.
-            let _ = root
-                .parent(&path)
-                .and_then(|(folder, _)| remove(folder, &beside(&path)));
+            if let Ok((folder, _)) = root.parent(name::path(&path)) {
+                let _ = remove(folder, &beside(&path));
+            }
         }
     }
 }
 
-struct AtWork<'a> {
+struct AtWork<'a, E> {
     plan: &'a Plan,
-    reader: Reader,
+    load: Load<'a, E>,
     opened: Opened,
-    root: Root,
+    root: Root<'static>,
     refused: Vec<Refused>,
     step: &'a mut dyn FnMut(),
 }
 
-impl AtWork<'_> {
+impl<E: fmt::Display> AtWork<'_, E> {
     /// Copies all that will go.
-    fn keep_copies(&mut self, trash: &Path) -> Result<(), UndoError> {
+    fn keep_copies(&mut self, trash: &Path) -> Result<(), UndoError<E>> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             |source| UndoError::Folder { path, source }
@@ -221,7 +220,7 @@ impl AtWork<'_> {
             (Action::Mode, Some(wanted)) => self.set_file_mode(&path, wanted, after),
             (Action::Delete, _) => {
                 self.must_be_still(&path, after)?;
-                let (folder, _) = self.root.parent(&path)?;
+                let (folder, _) = self.root.parent(name::path(&path))?;
                 remove(folder, last(&path))
             }
             (Action::Restore, Some(wanted)) => self.replace(&path, wanted, after),
@@ -237,7 +236,7 @@ impl AtWork<'_> {
     }
 
     fn create(&mut self, path: &[u8], wanted: &Entry) -> io::Result<()> {
-        let (folder, name) = self.root.parent(path)?;
+        let (folder, name) = self.root.parent(name::path(path))?;
         if let Entry::Folder { .. } = wanted {
             return Ok(rustix::fs::mkdirat(folder, name, new_folder())?);
         }
@@ -260,7 +259,7 @@ impl AtWork<'_> {
     /// Puts something in the place of what the run left. What is not replaced in one call, a
     /// folder, changes places with it.
     fn replace(&mut self, path: &[u8], wanted: &Entry, after: Option<&Entry>) -> io::Result<()> {
-        let (folder, name) = self.root.parent(path)?;
+        let (folder, name) = self.root.parent(name::path(path))?;
         let now = self.must_be_still(path, after)?;
         let beside = self.make_beside(path, wanted, Some(&now.entry))?;
         (self.step)();
@@ -283,7 +282,7 @@ impl AtWork<'_> {
 
     /// Makes what is wanted under a name of our own in the same folder.
     fn make_beside(&self, path: &[u8], wanted: &Entry, now: Option<&Entry>) -> io::Result<Vec<u8>> {
-        let (folder, _) = self.root.parent(path)?;
+        let (folder, _) = self.root.parent(name::path(path))?;
         let beside = beside(path);
         let _ = remove(&folder, &beside);
         match wanted {
@@ -295,8 +294,8 @@ impl AtWork<'_> {
                 let content = self
                     .plan
                     .before
-                    .read(wanted, &self.opened, |id| self.reader.blob(id))
-                    .map_err(io::Error::other)?;
+                    .read(wanted, &self.opened, self.load)
+                    .map_err(|error| io::Error::other(error.to_string()))?;
                 let flags = OFlags::WRONLY
                     | OFlags::CREATE
                     | OFlags::EXCL
@@ -315,8 +314,8 @@ impl AtWork<'_> {
 
     fn set_folder_mode(&self, path: &[u8], mode: u32) -> io::Result<()> {
         // By its name: a folder that nobody may enter cannot be opened.
-        let (folder, name) = self.root.parent(path)?;
-        let about = crate::snapshot::beneath::stat(&folder, name)?;
+        let (folder, name) = self.root.parent(name::path(path))?;
+        let about = root::stat(&folder, name)?;
         if rustix::fs::FileType::from_raw_mode(about.st_mode) != rustix::fs::FileType::Directory {
             return Err(io::Error::other("it is no folder any more"));
         }
@@ -326,8 +325,8 @@ impl AtWork<'_> {
 
     fn set_file_mode(&self, path: &[u8], wanted: &Entry, after: Option<&Entry>) -> io::Result<()> {
         let now = self.must_be_still(path, after)?;
-        let (folder, name) = self.root.parent(path)?;
-        let file = crate::snapshot::beneath::open_file(folder, name)?
+        let (folder, name) = self.root.parent(name::path(path))?;
+        let file = root::open_file(folder, name)?
             .ok_or_else(|| io::Error::other("it is no file any more"))?;
         let mode = mode_of(wanted, Some(&now.entry));
         Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?)

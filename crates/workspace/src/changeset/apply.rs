@@ -20,48 +20,58 @@ use rustix::{
 use super::{
     intent::{HOME, Intent, Step, What, record, slot, take_back, unfinished},
     prepare::prepare,
-    root::{Failed, Root, failed},
 };
+use crate::root::{Failed, Root, failed};
 
 /// What may execute a file.
-pub(super) const EXECUTE: u32 = 0o111;
+pub const EXECUTE: u32 = 0o111;
 
 /// Somebody may put the folder of slots away while it is being opened.
 const MAX_ATTEMPTS: u32 = 8;
 
 /// What one file is to become.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Change {
+pub struct FileChange {
     /// Below the workspace.
-    pub(super) path: PathBuf,
+    pub path: PathBuf,
     /// Of the file as the changeset was made for; `None` if there must be none.
-    pub(super) before: Option<Digest>,
+    pub before: Option<Digest>,
     /// `None` to delete it.
-    pub(super) after: Option<After>,
+    pub after: Option<After>,
 }
 
+/// What a file is to hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct After {
-    pub(super) content: Vec<u8>,
+pub struct After {
+    /// All of it.
+    pub content: Vec<u8>,
     /// `None`: as it was, and a new file is not.
-    pub(super) executable: Option<bool>,
+    pub executable: Option<bool>,
 }
 
 /// Why nothing was applied.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ApplyError {
+pub enum ApplyError {
     /// One sentence for each file that is not as the changeset says.
     #[error("nothing was changed, because files are not as the changeset expects: {}", .0.join("; "))]
     Conflicts(Vec<String>),
+    /// The folder of slots is locked.
     #[error("another changeset is being applied here; nothing was changed, try again later")]
     Busy,
+    /// A call of the system; all is as it was.
     #[error("{}; nothing was changed{}", .0, room(.0))]
     Failed(#[from] Failed),
+    /// It failed half way, and so did taking it back.
     #[error(
         "{why}, and then what was done so far could not be taken back: {then}. The old files are \
          in `{HOME}`; the next changeset takes them back before it begins"
     )]
-    Stranded { why: String, then: Failed },
+    Stranded {
+        /// Why it was not applied.
+        why: String,
+        /// Why it was not taken back.
+        then: Failed,
+    },
 }
 
 impl ApplyError {
@@ -84,7 +94,7 @@ fn room(failed: &Failed) -> &'static str {
 }
 
 /// A changeset that is in the tree and can still be taken back, which dropping it does.
-pub(super) struct Applied<'a> {
+pub struct Applied<'a> {
     root: Root<'a>,
     intent: Intent,
     /// Held to the end.
@@ -93,7 +103,10 @@ pub(super) struct Applied<'a> {
 }
 
 /// Applies `changes`, after taking back whatever an earlier attempt left.
-pub(super) fn apply<'a>(root: Root<'a>, changes: &[Change]) -> Result<Applied<'a>, ApplyError> {
+///
+/// # Errors
+/// All is as it was then, but for [`ApplyError::Stranded`].
+pub fn apply<'a>(root: Root<'a>, changes: &[FileChange]) -> Result<Applied<'a>, ApplyError> {
     let lock = enter(&root)?;
     let outcome = prepare(&root, changes);
     let intent = match outcome {
@@ -127,7 +140,10 @@ pub(super) fn apply<'a>(root: Root<'a>, changes: &[Change]) -> Result<Applied<'a
 }
 
 /// Whether every file is as the changes leave it.
-pub(super) fn already(root: &Root<'_>, changes: &[Change]) -> Result<bool, Failed> {
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn already(root: &Root<'_>, changes: &[FileChange]) -> Result<bool, Failed> {
     for change in changes {
         let Some(after) = &change.after else {
             // A folder of that name may belong to the changeset as well.
@@ -207,7 +223,10 @@ impl Applied<'_> {
     }
 
     /// It stays, and cannot be taken back here any more.
-    pub(super) fn keep(mut self) -> Result<(), ApplyError> {
+    ///
+    /// # Errors
+    /// When that cannot be recorded: then it is taken back.
+    pub fn keep(mut self) -> Result<(), ApplyError> {
         if let Err(why) = self.root.remove_file(&record()) {
             return Err(match self.give_back() {
                 Ok(_) => why.into(),
@@ -222,7 +241,10 @@ impl Applied<'_> {
 
     /// Everything becomes as it was. Where somebody else wrote over a file meanwhile, the folder
     /// with what they wrote is named.
-    pub(super) fn give_back(mut self) -> Result<Option<PathBuf>, Failed> {
+    ///
+    /// # Errors
+    /// When a file cannot be moved; the next changeset takes back the rest.
+    pub fn give_back(mut self) -> Result<Option<PathBuf>, Failed> {
         self.settled = true;
         let kept = take_back(&self.root, &self.intent)?;
         let _ = leave(&self.root);
@@ -281,7 +303,10 @@ fn enter(root: &Root<'_>) -> Result<OwnedFd, ApplyError> {
 }
 
 /// Takes back what a crash left half done here, if there is anything.
-pub(super) fn recover(root: &Root<'_>) -> Result<(), ApplyError> {
+///
+/// # Errors
+/// When another changeset is being applied here, or a file cannot be moved.
+pub fn recover(root: &Root<'_>) -> Result<(), ApplyError> {
     if root.stat(Path::new(HOME))?.is_none() {
         return Ok(());
     }

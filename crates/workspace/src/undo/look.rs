@@ -3,13 +3,14 @@
 use std::io;
 
 use gyrus_contract::BlobId;
-use rustix::fs::{FileType, Stat};
+use rustix::{
+    fs::{FileType, Stat},
+    io::Errno,
+};
 
-use crate::snapshot::{
-    MAX_FILE_BYTES,
-    beneath::{self, Root},
-    manifest::Entry,
-    name,
+use crate::{
+    root::{self, Root},
+    snapshot::{MAX_FILE_BYTES, manifest::Entry, name},
 };
 
 /// What stands at a path, and what tells that it still does.
@@ -22,7 +23,7 @@ pub(super) struct Now {
 
 impl Now {
     /// Whether the path stands for the same, untouched, as far as its times tell.
-    pub(super) fn is_still(&self, root: &Root, path: &[u8]) -> bool {
+    pub(super) fn is_still(&self, root: &Root<'_>, path: &[u8]) -> bool {
         let stamp = |stat: &Stat| {
             (
                 stat.st_ino,
@@ -38,26 +39,19 @@ impl Now {
 }
 
 /// `None` if nothing stands there, or only behind a link.
-pub(super) fn stat(root: &Root, path: &[u8]) -> io::Result<Option<Stat>> {
+pub(super) fn stat(root: &Root<'_>, path: &[u8]) -> io::Result<Option<Stat>> {
     let found = root
-        .parent(path)
-        .and_then(|(folder, name)| beneath::stat(folder, name));
+        .parent(name::path(path))
+        .and_then(|(folder, name)| root::stat(folder, name));
     match found {
         Ok(stat) => Ok(Some(stat)),
-        Err(error) if is_absence(&error) => Ok(None),
-        Err(error) => Err(error),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
-fn is_absence(error: &io::Error) -> bool {
-    let absent = [libc::ENOENT, libc::ENOTDIR, libc::ELOOP];
-    error
-        .raw_os_error()
-        .is_some_and(|code| absent.contains(&code))
-}
-
 /// Looks without following a link; a file is read. `Err` if it cannot be told.
-pub(super) fn look(root: &Root, path: &[u8]) -> io::Result<Option<Now>> {
+pub(super) fn look(root: &Root<'_>, path: &[u8]) -> io::Result<Option<Now>> {
     let Some(stat) = stat(root, path)? else {
         return Ok(None);
     };
@@ -66,16 +60,16 @@ pub(super) fn look(root: &Root, path: &[u8]) -> io::Result<Option<Now>> {
     let entry = match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => Entry::Folder { mode },
         FileType::Symlink => {
-            let (folder, name) = root.parent(path)?;
+            let (folder, name) = root.parent(name::path(path))?;
             let target = rustix::fs::readlinkat(folder, name, Vec::new())?;
             let target = name::encode(target.as_bytes());
             Entry::Link { target }
         }
         FileType::RegularFile => {
-            let (folder, name) = root.parent(path)?;
-            let file = beneath::open_file(folder, name)?
+            let (folder, name) = root.parent(name::path(path))?;
+            let file = root::open_file(folder, name)?
                 .ok_or_else(|| io::Error::other("it changes just now"))?;
-            content = beneath::read(&file, MAX_FILE_BYTES)?;
+            content = root::read(&file, MAX_FILE_BYTES)?;
             Entry::File {
                 blob: BlobId::of(&content),
                 bytes: content.len() as u64,

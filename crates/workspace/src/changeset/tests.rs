@@ -17,11 +17,10 @@ use gyrus_contract::Digest;
 use rustix::io::Errno;
 
 use super::{
-    AT_ONCE,
-    apply::{After, ApplyError, Change, already, apply},
+    apply::{After, ApplyError, FileChange, already, apply},
     intent::{self, HOME},
-    root::{Failed, Pace, Root},
 };
+use crate::root::{AT_ONCE, Failed, Pace, Root};
 
 /// Everything below a folder, with modes; without the slots that nobody needs any more.
 type Tree = BTreeMap<PathBuf, (u32, Vec<u8>)>;
@@ -72,7 +71,7 @@ impl World {
     }
 
     fn root<'a>(&self, pace: Pace<'a>) -> Root<'a> {
-        Root::open(self.folder.path(), pace).unwrap()
+        Root::with_pace(self.folder.path(), pace).unwrap()
     }
 
     fn tree(&self) -> Tree {
@@ -107,22 +106,22 @@ impl World {
         Some(Digest::of(&fs::read(self.path(below)).unwrap()))
     }
 
-    fn replace(&self, below: &str, content: &[u8]) -> Change {
-        Change {
+    fn replace(&self, below: &str, content: &[u8]) -> FileChange {
+        FileChange {
             before: self.digest(below),
             ..create(below, content)
         }
     }
 
-    fn delete(&self, below: &str) -> Change {
-        Change {
+    fn delete(&self, below: &str) -> FileChange {
+        FileChange {
             before: self.digest(below),
             path: below.into(),
             after: None,
         }
     }
 
-    fn changes(&self) -> Vec<Change> {
+    fn changes(&self) -> Vec<FileChange> {
         let mut executable = self.replace("plain.sh", b"#!/bin/sh\n");
         executable.after.as_mut().unwrap().executable = Some(true);
         vec![
@@ -141,8 +140,8 @@ impl World {
     }
 }
 
-fn create(below: &str, content: &[u8]) -> Change {
-    Change {
+fn create(below: &str, content: &[u8]) -> FileChange {
+    FileChange {
         path: below.into(),
         before: None,
         after: Some(After {
@@ -152,7 +151,7 @@ fn create(below: &str, content: &[u8]) -> Change {
     }
 }
 
-fn whole(world: &World, changes: &[Change], pace: Pace<'_>) -> Result<(), ApplyError> {
+fn whole(world: &World, changes: &[FileChange], pace: Pace<'_>) -> Result<(), ApplyError> {
     apply(world.root(pace), changes)?.keep()
 }
 

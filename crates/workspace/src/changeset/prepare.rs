@@ -10,13 +10,13 @@ use rustix::{
 };
 
 use super::{
-    apply::{After, ApplyError, Change, EXECUTE, conflict},
+    apply::{After, ApplyError, EXECUTE, FileChange, conflict},
     intent::{HOME, Intent, Step, What, record, slot},
-    root::{Failed, Root, failed},
 };
+use crate::root::{Failed, Root, failed};
 
 /// Looks, writes what is new to its slot, and writes down what will be done.
-pub(super) fn prepare(root: &Root<'_>, changes: &[Change]) -> Result<Intent, ApplyError> {
+pub(super) fn prepare(root: &Root<'_>, changes: &[FileChange]) -> Result<Intent, ApplyError> {
     let seen = look(root, changes)?;
     let mut intent = Intent {
         version: 1,
@@ -50,7 +50,10 @@ pub(super) fn prepare(root: &Root<'_>, changes: &[Change]) -> Result<Intent, App
 }
 
 /// What stands at each path, if all of it is as the changeset says.
-pub(super) fn look(root: &Root<'_>, changes: &[Change]) -> Result<Vec<Option<Stat>>, ApplyError> {
+///
+/// # Errors
+/// The conflicts, or what cannot be looked at.
+pub fn look(root: &Root<'_>, changes: &[FileChange]) -> Result<Vec<Option<Stat>>, ApplyError> {
     let (mut seen, mut wrong) = (Vec::new(), Vec::new());
     let gone: BTreeSet<&Path> = changes
         .iter()
@@ -88,7 +91,10 @@ pub(super) fn look(root: &Root<'_>, changes: &[Change]) -> Result<Vec<Option<Sta
 
 /// What is wrong with the folders above a new file: where one should be, something else is that
 /// will not go.
-pub(super) fn parents(
+///
+/// # Errors
+/// When they cannot be looked at.
+pub fn parents(
     root: &Root<'_>,
     path: &Path,
     gone: &BTreeSet<&Path>,
@@ -104,7 +110,7 @@ pub(super) fn parents(
 }
 
 /// The folders above a path, below the workspace, the deepest first.
-pub(super) fn ancestors(path: &Path) -> impl Iterator<Item = &Path> {
+pub fn ancestors(path: &Path) -> impl Iterator<Item = &Path> {
     path.ancestors()
         .skip(1)
         .filter(|above| !above.as_os_str().is_empty())

@@ -1,0 +1,456 @@
+//! A folder held open, and what is read and changed below it without following a symbolic link:
+//! neither one that was there nor one that is swapped in between.
+//!
+//! Every path is resolved by the system, from the open folder, and refused if any part of it is a
+//! link or leads out. Every call that changes something asks the [`Pace`] first, so that a test can
+//! end the world, or fill the disk, before any of them.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, Read as _},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::{OsStrExt as _, OsStringExt as _},
+    },
+    path::{Component, Path, PathBuf},
+};
+
+use gyrus_contract::Digest;
+use rustix::{
+    fs::{
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, chmodat, fstat,
+        mkdirat, openat, openat2, renameat_with, statat, syncfs, unlinkat,
+    },
+    io::Errno,
+    path::Arg,
+};
+
+/// Asked before each change of the disk; an error stands for what the system would have said.
+pub type Pace<'a> = &'a (dyn Fn() -> Result<(), Errno> + Sync);
+
+/// On a real disk nothing is to be feared but the disk.
+pub(crate) const AT_ONCE: Pace<'static> = &|| Ok(());
+
+/// The longest path that the system takes at once, in bytes.
+const MAX_PATH: usize = 4_095;
+
+/// A call of the system that failed, and what it was about.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}`: {error}", path.display())]
+pub struct Failed {
+    /// Below the folder, or the folder itself.
+    pub path: PathBuf,
+    /// The system's words.
+    pub error: Errno,
+}
+
+impl From<Failed> for io::Error {
+    fn from(failed: Failed) -> Self {
+        failed.error.into()
+    }
+}
+
+/// A folder held open. All paths are below it; the empty one is the folder itself.
+pub struct Root<'a> {
+    /// Opened as a path only.
+    folder: OwnedFd,
+    pace: Pace<'a>,
+}
+
+impl Root<'static> {
+    /// Opens a folder, following links in its own path.
+    ///
+    /// # Errors
+    /// When it is missing, not a folder, or out of reach.
+    pub fn open(path: &Path) -> Result<Self, Failed> {
+        Self::with_pace(path, AT_ONCE)
+    }
+}
+
+impl<'a> Root<'a> {
+    /// As [`Root::open`]; `pace` is asked before each change.
+    ///
+    /// # Errors
+    /// As of [`Root::open`].
+    pub fn with_pace(path: &Path, pace: Pace<'a>) -> Result<Self, Failed> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match openat(CWD, path, flags, Mode::empty()) {
+            Ok(folder) => Ok(Self { folder, pace }),
+            Err(error) => Err(failed(path, error)),
+        }
+    }
+
+    /// Opens what stands at a path, of any length.
+    ///
+    /// # Errors
+    /// The system's; [`Errno::LOOP`] for a symbolic link in any part, [`Errno::XDEV`] for a way out.
+    pub fn open_at(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let mut rest = match path.as_os_str().as_bytes() {
+            b"" => b".",
+            path => path,
+        };
+        let mut above = None;
+        while rest.len() > MAX_PATH {
+            let slash = rest[..MAX_PATH].iter().rposition(|byte| *byte == b'/');
+            let slash = slash.ok_or(Errno::NAMETOOLONG)?;
+            let from = above.as_ref().unwrap_or(&self.folder);
+            let folder = beneath(from, &rest[..slash], OFlags::PATH | OFlags::DIRECTORY)?;
+            above = Some(folder);
+            rest = &rest[slash + 1..];
+        }
+        beneath(above.as_ref().unwrap_or(&self.folder), rest, flags)
+    }
+
+    /// The folder that a path is in, opened as a path only, and the path's last part.
+    ///
+    /// # Errors
+    /// As of [`Root::open_at`]; [`Errno::INVAL`] for a path without a last part.
+    pub fn parent<'p>(&self, path: &'p Path) -> Result<(OwnedFd, &'p OsStr), Errno> {
+        let name = path.file_name().ok_or(Errno::INVAL)?;
+        let above = path.parent().unwrap_or(Path::new(""));
+        let folder = self.open_at(above, OFlags::PATH | OFlags::DIRECTORY)?;
+        Ok((folder, name))
+    }
+
+    /// As [`Root::parent`]; folders that are missing are made, or none of them.
+    ///
+    /// # Errors
+    /// As of [`Root::parent`].
+    pub fn make_parent<'p>(&self, path: &'p Path) -> Result<Parent<'p>, Errno> {
+        let name = path.file_name().ok_or(Errno::INVAL)?;
+        let mut parent = Parent {
+            folder: self.folder.try_clone().map_err(|_| Errno::MFILE)?,
+            name,
+            made: Vec::new(),
+        };
+        for component in path.parent().into_iter().flat_map(Path::components) {
+            let descended = match component {
+                Component::Normal(step) => parent.descend(step, self.pace),
+                // Cannot be in a resolved path.
+                _ => Err(Errno::INVAL),
+            };
+            if let Err(error) = descended {
+                parent.undo();
+                return Err(error);
+            }
+        }
+        Ok(parent)
+    }
+
+    /// The folders from this one down to `path`, which is not among them, each with the rest of the
+    /// path below it; fewer if one cannot be opened.
+    pub fn folders_above(&self, path: &Path) -> Vec<(OwnedFd, PathBuf)> {
+        let mut folders = Vec::new();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut components = path.components();
+        let mut opened = openat(&self.folder, ".", flags, Mode::empty());
+        while let Ok(folder) = opened {
+            let below = components.as_path().to_owned();
+            let Some(Component::Normal(step)) = components.next() else {
+                break;
+            };
+            opened = openat(&folder, step, flags, Mode::empty());
+            folders.push((folder, below));
+        }
+        folders
+    }
+
+    /// What stands at a path, not followed; `None` if nothing does.
+    ///
+    /// # Errors
+    /// When it cannot be told.
+    pub fn stat(&self, path: &Path) -> Result<Option<Stat>, Failed> {
+        let looked = self
+            .parent(path)
+            .and_then(|(folder, name)| statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW));
+        match looked {
+            Ok(stat) => Ok(Some(stat)),
+            // Below a file there is nothing either.
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(error) => Err(failed(path, error)),
+        }
+    }
+
+    /// The content of a regular file, and what was there when it was opened.
+    ///
+    /// # Errors
+    /// When it is missing, behind a link, or cannot be read.
+    pub fn read(&self, path: &Path) -> Result<(Vec<u8>, Stat), Failed> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = self
+            .open_at(path, flags)
+            .map_err(|error| failed(path, error))?;
+        let stat = fstat(&file).map_err(|error| failed(path, error))?;
+        let mut content = Vec::new();
+        match File::from(file).read_to_end(&mut content) {
+            Ok(_) => Ok((content, stat)),
+            Err(error) => {
+                let error = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                Err(failed(path, error))
+            }
+        }
+    }
+
+    /// The digest of what stands there; `None` if nothing does.
+    pub(crate) fn digest(&self, path: &Path) -> Result<Option<Digest>, Failed> {
+        match self.read(path) {
+            Ok((content, _)) => Ok(Some(Digest::of(&content))),
+            Err(Failed {
+                error: Errno::NOENT | Errno::NOTDIR,
+                ..
+            }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// An open folder, for locking, listing and syncing it.
+    pub(crate) fn folder(&self, path: &Path) -> Result<OwnedFd, Failed> {
+        self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)
+            .map_err(|error| failed(path, error))
+    }
+
+    /// The names in a folder.
+    pub(crate) fn names(&self, path: &Path) -> Result<Vec<OsString>, Failed> {
+        let names = names(&self.folder(path)?).map_err(|error| failed(path, error))?;
+        names
+            .map(|name| name.map(OsString::from_vec))
+            .collect::<Result<_, _>>()
+            .map_err(|error| failed(path, error))
+    }
+
+    /// A new file.
+    pub(crate) fn create(&self, path: &Path, mode: Mode) -> Result<File, Failed> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        self.change(path, |folder, name| {
+            openat(folder, name, flags | OFlags::CLOEXEC, mode).map(File::from)
+        })
+    }
+
+    /// A step that changes a file which is already open.
+    pub(crate) fn fill(
+        &self,
+        path: &Path,
+        step: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Failed> {
+        (self.pace)()
+            .and_then(|()| step())
+            .map_err(|error| failed(path, error))
+    }
+
+    pub(crate) fn make_folder(&self, path: &Path, mode: Mode) -> Result<(), Failed> {
+        self.change(path, |folder, name| mkdirat(folder, name, mode))
+    }
+
+    pub(crate) fn set_mode(&self, path: &Path, mode: Mode) -> Result<(), Failed> {
+        self.change(path, |folder, name| {
+            chmodat(folder, name, mode, AtFlags::empty())
+        })
+    }
+
+    /// Only an empty one.
+    pub(crate) fn remove_folder(&self, path: &Path) -> Result<(), Failed> {
+        self.change(path, |folder, name| {
+            unlinkat(folder, name, AtFlags::REMOVEDIR)
+        })
+    }
+
+    pub(crate) fn remove_file(&self, path: &Path) -> Result<(), Failed> {
+        self.change(path, |folder, name| {
+            unlinkat(folder, name, AtFlags::empty())
+        })
+    }
+
+    /// To a name that nothing has.
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), Failed> {
+        self.swing(from, to, RenameFlags::NOREPLACE)
+    }
+
+    /// Each takes the other's name, in one step.
+    pub(crate) fn exchange(&self, one: &Path, other: &Path) -> Result<(), Failed> {
+        self.swing(one, other, RenameFlags::EXCHANGE)
+    }
+
+    fn swing(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<(), Failed> {
+        let (source, old) = self.parent(from).map_err(|error| failed(from, error))?;
+        self.change(to, |folder, name| {
+            renameat_with(&source, old, folder, name, flags)
+        })
+    }
+
+    fn change<T>(
+        &self,
+        path: &Path,
+        change: impl FnOnce(&OwnedFd, &OsStr) -> Result<T, Errno>,
+    ) -> Result<T, Failed> {
+        let (folder, name) = self.parent(path).map_err(|error| failed(path, error))?;
+        (self.pace)()
+            .and_then(|()| change(&folder, name))
+            .map_err(|error| failed(path, error))
+    }
+
+    /// Everything that was done is on disk: one call, however many files it were.
+    pub(crate) fn sync(&self) -> Result<(), Failed> {
+        let folder = self.folder(Path::new("."))?;
+        (self.pace)()
+            .and_then(|()| syncfs(&folder))
+            .map_err(|error| failed(Path::new("."), error))
+    }
+}
+
+pub(crate) fn failed(path: &Path, error: Errno) -> Failed {
+    Failed {
+        path: path.to_owned(),
+        error,
+    }
+}
+
+fn beneath(folder: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(
+        folder,
+        path,
+        flags | OFlags::CLOEXEC,
+        Mode::empty(),
+        resolve,
+    )
+}
+
+/// A folder that may have been made on the way, and a name in it.
+pub struct Parent<'p> {
+    /// Opened as a path only.
+    pub folder: OwnedFd,
+    /// One part of a path.
+    pub name: &'p OsStr,
+    /// Folders that did not exist before: the folder above, and the name.
+    made: Vec<(OwnedFd, &'p OsStr)>,
+}
+
+impl<'p> From<(OwnedFd, &'p OsStr)> for Parent<'p> {
+    fn from((folder, name): (OwnedFd, &'p OsStr)) -> Self {
+        let made = Vec::new();
+        Self { folder, name, made }
+    }
+}
+
+impl<'p> Parent<'p> {
+    fn descend(&mut self, step: &'p OsStr, pace: Pace<'_>) -> Result<(), Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = match openat(&self.folder, step, flags, Mode::empty()) {
+            Err(Errno::NOENT) => {
+                pace()?;
+                match mkdirat(&self.folder, step, Mode::from_raw_mode(0o777)) {
+                    Ok(()) => {
+                        let above = self.folder.try_clone().map_err(|_| Errno::MFILE)?;
+                        self.made.push((above, step));
+                    }
+                    // Somebody else made it just now.
+                    Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error),
+                }
+                openat(&self.folder, step, flags, Mode::empty())?
+            }
+            opened => opened?,
+        };
+        self.folder = opened;
+        Ok(())
+    }
+
+    /// Removes the folders that were made on the way, as far as they are empty.
+    pub fn undo(self) {
+        for (above, name) in self.made.into_iter().rev() {
+            // In use by somebody else by now: then it is to stay.
+            let _ = unlinkat(above, name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+/// The names in a folder, without `.` and `..`, in the order of the file system.
+pub(crate) fn names(
+    folder: &OwnedFd,
+) -> Result<impl Iterator<Item = Result<Vec<u8>, Errno>> + use<>, Errno> {
+    let names = Dir::read_from(folder)?.filter_map(|entry| match entry {
+        Ok(entry) if matches!(entry.file_name().to_bytes(), b"." | b"..") => None,
+        Ok(entry) => Some(Ok(entry.file_name().to_bytes().to_vec())),
+        Err(error) => Some(Err(error)),
+    });
+    Ok(names)
+}
+
+/// What a name in a folder stands for, links not followed.
+pub(crate) fn stat(folder: impl AsFd, name: impl Arg) -> Result<Stat, Errno> {
+    statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// Opens a regular file of a folder for reading. `None` if the name stands for something else by
+/// now; a pipe does not block.
+pub(crate) fn open_file(folder: impl AsFd, name: impl Arg) -> Result<Option<File>, Errno> {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match openat(folder, name, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::LOOP) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
+    Ok((kind == FileType::RegularFile).then_some(file))
+}
+
+/// The content, of which at most `limit` bytes and one more are read.
+pub(crate) fn read(file: &File, limit: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    file.take(limit + 1).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn no_link_is_followed_in_any_part() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        fs::create_dir_all(at("real/deep")).unwrap();
+        fs::write(at("real/deep/file"), "text").unwrap();
+        symlink("real", at("link")).unwrap();
+        symlink("file", at("real/deep/alias")).unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        let open = |path: &str| root.open_at(Path::new(path), OFlags::RDONLY).map(drop);
+        for (path, expected) in [
+            ("real/deep/file", Ok(())),
+            ("", Ok(())),
+            ("link/deep/file", Err(Errno::LOOP)),
+            ("real/deep/alias", Err(Errno::LOOP)),
+            ("../elsewhere", Err(Errno::XDEV)),
+            ("/etc", Err(Errno::XDEV)),
+        ] {
+            assert_eq!(open(path), expected, "{path}");
+        }
+        for made in ["link/new/file", "real/../link/file"] {
+            assert!(root.make_parent(Path::new(made)).is_err(), "{made}");
+        }
+        assert!(!at("real/new").exists());
+    }
+
+    #[test]
+    fn a_path_of_any_length_is_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        let part = "x".repeat(200);
+        let deep = vec![part.as_str(); 60].join("/") + "/file";
+        let parent = root.make_parent(Path::new(&deep)).unwrap();
+        let flags = OFlags::WRONLY | OFlags::CREATE;
+        openat(&parent.folder, parent.name, flags, Mode::RUSR).unwrap();
+        let (content, _) = root.read(Path::new(&deep)).unwrap();
+        assert_eq!(content, b"");
+        // A link in the middle is met by the second of several calls.
+        let beside = Path::new(&deep[..200 * 30 + 29]);
+        let (above, name) = root.parent(beside).unwrap();
+        renameat_with(&above, name, &above, "moved", RenameFlags::NOREPLACE).unwrap();
+        rustix::fs::symlinkat("moved", &above, name).unwrap();
+        assert_eq!(root.read(Path::new(&deep)).unwrap_err().error, Errno::LOOP);
+    }
+}

@@ -1,0 +1,316 @@
+//! What would be taken back, and what not.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::BlobId;
+
+use super::{
+    Action, Change, Kind, Refused, UndoError,
+    look::{self, look},
+};
+use crate::{
+    root::{self, Root},
+    snapshot::{
+        manifest::{Contents, Entries, Entry, Skip, load_contents},
+        name,
+    },
+};
+
+/// The mode of a folder while an undo fills it.
+pub(super) const NEW_FOLDER: u32 = 0o700;
+
+/// What an undo of a folder comes to, as things stand now.
+#[derive(Debug)]
+pub struct Plan {
+    /// The folder.
+    pub workspace: PathBuf,
+    /// What is taken back, by path.
+    pub changes: Vec<Change>,
+    /// What was changed and is left alone, by path.
+    pub refused: Vec<Refused>,
+    /// What is back already: how many paths.
+    pub already: u64,
+    /// Folders of build output that no snapshot holds; they stay as they are.
+    pub not_kept: Vec<String>,
+    pub(super) before: Contents,
+    pub(super) after: Entries,
+}
+
+impl Plan {
+    /// Plans to take back in `workspace` what lies between two snapshots of it; `load` reads a blob.
+    ///
+    /// # Errors
+    /// When a snapshot or the workspace cannot be read.
+    pub fn new<E>(
+        workspace: PathBuf,
+        before: &BlobId,
+        after: &BlobId,
+        load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
+    ) -> Result<Self, UndoError<E>> {
+        let before = load_contents(before, &load)?;
+        let after = load_contents(after, &load)?.entries;
+        let root = Root::open(&workspace).map_err(|error| UndoError::Folder {
+            path: workspace.clone(),
+            source: error.into(),
+        })?;
+        let mut looking = Looking::new(&root, &before.entries, &after);
+        let paths: BTreeSet<&String> = before.entries.keys().chain(after.keys()).collect();
+        for path in paths {
+            looking.path(path);
+        }
+        looking.settle();
+        let Looking {
+            changes,
+            refused,
+            already,
+            not_kept,
+            ..
+        } = looking;
+        Ok(Self {
+            workspace,
+            changes: changes.into_values().collect(),
+            refused: refused
+                .into_iter()
+                .map(|(path, why)| Refused { path, why })
+                .collect(),
+            already,
+            not_kept: not_kept.into_iter().collect(),
+            before,
+            after,
+        })
+    }
+}
+
+struct Looking<'a> {
+    root: &'a Root<'a>,
+    before: &'a Entries,
+    after: &'a Entries,
+    changes: BTreeMap<String, Change>,
+    refused: BTreeMap<String, String>,
+    already: u64,
+    not_kept: BTreeSet<String>,
+}
+
+impl<'a> Looking<'a> {
+    fn new(root: &'a Root<'a>, before: &'a Entries, after: &'a Entries) -> Self {
+        let rebuildable = Entry::Skipped {
+            why: Skip::Rebuildable,
+        };
+        let not_kept = before
+            .iter()
+            .chain(after)
+            .filter(|(_, entry)| **entry == rebuildable)
+            .map(|(path, _)| path.clone())
+            .collect();
+        Self {
+            root,
+            before,
+            after,
+            changes: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            already: 0,
+            not_kept,
+        }
+    }
+
+    fn path(&mut self, path: &str) {
+        let (before, after) = (self.before.get(path), self.after.get(path));
+        let same = match (before, after) {
+            (Some(before), Some(after)) => before.agrees(after),
+            (before, after) => before == after,
+        };
+        if same || above(path).any(|part| self.not_kept.contains(part)) {
+            return;
+        }
+        let skipped = |entry: Option<&Entry>| matches!(entry, Some(Entry::Skipped { .. }));
+        if skipped(before) || skipped(after) {
+            self.refuse(path, "its content could not be read while the run went on");
+            return;
+        }
+        let decoded = name::decode(path).expect("the entries were checked when they were loaded");
+        let now = match look(self.root, &decoded) {
+            Ok(now) => now.map(|now| now.entry),
+            Err(error) => {
+                self.refuse(path, &format!("it cannot be looked at: {error}"));
+                return;
+            }
+        };
+        let is = |wanted: Option<&Entry>| match (wanted, &now) {
+            (Some(wanted), Some(now)) => wanted.agrees(now),
+            (None, None) => true,
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        if is(before) {
+            self.already += 1;
+        } else if was_cut_off(before, after, now.as_ref()) {
+            let change = change(path, before, before);
+            self.changes.insert(path.to_owned(), change);
+        } else if !is(after) {
+            let why = match (&now, after) {
+                (None, _) => "it is gone since",
+                (Some(_), None) => "something new is there since",
+                (Some(_), Some(_)) => "it was changed since",
+            };
+            self.refuse(path, why);
+        } else {
+            let change = change(path, before, after);
+            self.changes.insert(path.to_owned(), change);
+        }
+    }
+
+    fn refuse(&mut self, path: &str, why: &str) {
+        self.changes.remove(path);
+        self.refused.insert(path.to_owned(), why.to_owned());
+    }
+
+    /// Refuses what cannot be done because of what is refused, until nothing more follows.
+    fn settle(&mut self) {
+        loop {
+            let mut more = self.full_folders();
+            more.extend(self.without_a_folder());
+            more.extend(self.of_one_repository());
+            if more.is_empty() {
+                return;
+            }
+            for (path, why) in more {
+                self.refuse(&path, &why);
+            }
+        }
+    }
+
+    /// Folders that would go, but hold what does not.
+    fn full_folders(&self) -> Vec<(String, String)> {
+        let goes = |change: &&Change| {
+            let was_folder = matches!(self.after.get(&change.path), Some(Entry::Folder { .. }));
+            let stays = matches!(self.before.get(&change.path), Some(Entry::Folder { .. }));
+            was_folder && !stays
+        };
+        let keeps = |change: &Change| {
+            let decoded = name::decode(&change.path).expect("checked when it was loaded");
+            let names = || -> io::Result<Vec<_>> {
+                let folder = self.root.folder(name::path(&decoded))?;
+                Ok(root::names(&folder)?.collect::<Result<_, _>>()?)
+            };
+            names().unwrap_or_default().into_iter().find_map(|inside| {
+                let inside = name::encode(&inside);
+                let path = format!("{}/{inside}", change.path);
+                let goes = self
+                    .changes
+                    .get(&path)
+                    .is_some_and(|_| !self.before.contains_key(&path));
+                (!goes).then(|| format!("`{inside}` stays in it"))
+            })
+        };
+        self.changes
+            .values()
+            .filter(goes)
+            .filter_map(|change| Some((change.path.clone(), keeps(change)?)))
+            .collect()
+    }
+
+    /// What would come back to a folder that is not there.
+    fn without_a_folder(&self) -> Vec<(String, String)> {
+        let is_there = |folder: &str| {
+            if self.changes.contains_key(folder) {
+                return matches!(self.before.get(folder), Some(Entry::Folder { .. }));
+            }
+            let decoded = name::decode(folder).expect("checked when it was loaded");
+            self.root.folder(name::path(&decoded)).is_ok()
+        };
+        self.changes
+            .values()
+            .filter(|change| self.before.contains_key(&change.path))
+            .filter(|change| {
+                let folder = change.path.rsplit_once('/').map(|(folder, _)| folder);
+                folder.is_some_and(|folder| !is_there(folder))
+            })
+            .map(|change| {
+                let why = "the folder that it lay in is not there".to_owned();
+                (change.path.clone(), why)
+            })
+            .collect()
+    }
+
+    /// Git's own files of a repository of which something is refused: half of them would be a
+    /// damaged repository.
+    fn of_one_repository(&self) -> Vec<(String, String)> {
+        let broken: BTreeSet<&str> = self
+            .refused
+            .keys()
+            .filter_map(|path| repository(path))
+            .collect();
+        self.changes
+            .keys()
+            .filter(|path| repository(path).is_some_and(|git| broken.contains(git)))
+            .map(|path| {
+                let why = "something else of this repository is left alone".to_owned();
+                (path.clone(), why)
+            })
+            .collect()
+    }
+}
+
+/// Whether a folder that an earlier undo made has not got its mode back: it is our own alone until
+/// everything is in it.
+fn was_cut_off(before: Option<&Entry>, after: Option<&Entry>, now: Option<&Entry>) -> bool {
+    let is_folder = |entry: Option<&Entry>| matches!(entry, Some(Entry::Folder { .. }));
+    let is_new = matches!(
+        now,
+        Some(Entry::Folder {
+            mode: Some(NEW_FOLDER)
+        })
+    );
+    is_folder(before) && !is_folder(after) && is_new
+}
+
+/// The path itself and all folders that it lies in.
+fn above(path: &str) -> impl Iterator<Item = &str> {
+    let ends = path.match_indices('/').map(|(at, _)| at);
+    ends.chain([path.len()]).map(|end| &path[..end])
+}
+
+/// The `.git` that a path lies in.
+fn repository(path: &str) -> Option<&str> {
+    above(path).find(|part| {
+        Path::new(part)
+            .file_name()
+            .is_some_and(|name| name == ".git")
+    })
+}
+
+fn change(path: &str, before: Option<&Entry>, after: Option<&Entry>) -> Change {
+    let action = match (before, after) {
+        (None, _) => Action::Delete,
+        (Some(_), None) => Action::Create,
+        (Some(Entry::File { blob, .. }), Some(Entry::File { blob: other, .. }))
+            if blob == other =>
+        {
+            Action::Mode
+        }
+        (Some(Entry::Folder { .. }), Some(Entry::Folder { .. })) => Action::Mode,
+        (Some(_), Some(_)) => Action::Restore,
+    };
+    let (kind, bytes) = match before.or(after) {
+        Some(Entry::File { bytes, .. }) => (Kind::File, *bytes),
+        Some(Entry::Link { .. }) => (Kind::Link, 0),
+        Some(Entry::Folder { .. } | Entry::Skipped { .. }) | None => (Kind::Folder, 0),
+    };
+    Change {
+        path: path.to_owned(),
+        action,
+        kind,
+        bytes,
+    }
+}
+
+/// Whether a path's own kind of thing stands there now, for what is looked at again.
+pub(super) fn is_as(root: &Root<'_>, path: &[u8], wanted: Option<&Entry>) -> Option<look::Now> {
+    let now = look(root, path).ok().flatten()?;
+    wanted
+        .is_some_and(|wanted| wanted.agrees(&now.entry))
+        .then_some(now)
+}
