@@ -8,10 +8,11 @@ use std::{
 };
 
 use gyrus_contract::{
-    EffectId, Grant, Judgement, Part, Principal, Purpose, ResolvedCall, Risk, RunId, Starts,
-    SurfaceMessage, Text, ToolCall, ToolSpec, Verdict,
+    ChangedPath, EffectId, Grant, Judgement, Part, Principal, Purpose, ResolvedCall, Risk, RunId,
+    Starts, SurfaceMessage, Text, ToolCall, ToolSpec, Verdict, WithheldChange,
 };
 use gyrus_journal::Inbox;
+use gyrus_workspace::snapshot::Snapshots;
 
 use crate::{
     Controls, Ending, Entry, Kernel, KernelState, ModelReply, RunStarted, Settings, Stop,
@@ -39,6 +40,11 @@ pub(crate) struct Core {
     recorded: Mutex<Recorded>,
     shared: Mutex<Shared>,
     links: Mutex<Links>,
+    /// Snapshots of the workspace.
+    snapshots: Mutex<Snapshots>,
+    /// Held by a call whose changes are judged when it ends: only one at a time, so that each is
+    /// told from the others.
+    pub(crate) commands: tokio::sync::Mutex<()>,
 }
 
 /// What changes while a cycle goes on, beside the ledger.
@@ -113,6 +119,7 @@ pub(crate) struct CoreParts {
     pub(crate) prompts_may_differ: bool,
     pub(crate) state: KernelState,
     pub(crate) journaled_items: u64,
+    pub(crate) snapshots: Snapshots,
 }
 
 impl Core {
@@ -150,6 +157,8 @@ impl Core {
             recorded: Mutex::default(),
             shared: Mutex::new(shared),
             links: Mutex::default(),
+            snapshots: Mutex::new(parts.snapshots),
+            commands: tokio::sync::Mutex::default(),
         }
     }
 
@@ -159,6 +168,12 @@ impl Core {
 
     pub(crate) fn shared(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn snapshots(&self) -> MutexGuard<'_, Snapshots> {
+        self.snapshots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The kernel's part of a cycle's last entry.
@@ -213,6 +228,12 @@ impl Core {
         };
         let gate = &self.kernel.organs().gate;
         Ok(self.under(link_was_seen, |under| gate.judge(resolved, spec, under)))
+    }
+
+    /// Which changes of a command may not stay without a person's yes.
+    pub(crate) fn withhold(&self, changes: &[ChangedPath]) -> Vec<WithheldChange> {
+        let gate = &self.kernel.organs().gate;
+        self.under(false, |under| gate.withhold(changes, under))
     }
 
     /// Where a page may send because of a call that was let through with this risk.

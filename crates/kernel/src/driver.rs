@@ -188,7 +188,6 @@ fn take_snapshot(log: &Log, snapshots: &mut Snapshots) -> Result<Option<Snapshot
 struct Driver {
     core: Arc<Core>,
     cognitive_loop: Box<dyn ErasedLoop>,
-    snapshots: Snapshots,
     cycle: u32,
     recorded: Option<Recorded>,
     /// What is recorded since the last complete cycle was done by other code than today's.
@@ -230,6 +229,7 @@ impl Driver {
                 .as_ref()
                 .map_or(started.memory_next(), |cycle| cycle.memory_next),
             started,
+            snapshots,
         });
         let started = &position.started;
         Ok(Self {
@@ -237,7 +237,6 @@ impl Driver {
             cognitive_loop: held
                 .kernel
                 .make_loop(&started.cognitive_loop, &started.loop_config)?,
-            snapshots,
             cycle: position.cycle,
             recorded: None,
             other_code,
@@ -344,7 +343,7 @@ impl Driver {
         let appended = ask::append_items(core, memory, first)?;
         let changed = std::mem::take(&mut core.shared().world_changed);
         let snapshot = if changed {
-            take_snapshot(&core.log, &mut self.snapshots)?
+            take_snapshot(&core.log, &mut core.snapshots())?
         } else {
             None
         };

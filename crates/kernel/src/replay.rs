@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gyrus_contract::{Digest, EffectId, RunId};
+use gyrus_workspace::snapshot::Snapshots;
 
 use crate::{
     Controls, CycleDropped, CycleEnded, Divergence, Entry, ErasedLoop, HandOver, Kernel,
@@ -107,6 +108,8 @@ impl Replay {
             prompts_may_differ: other_code,
             state,
             journaled_items: started.memory_next(),
+            // Nothing is live, so nothing is kept.
+            snapshots: Snapshots::new(started.workspace.clone(), None),
             started: Arc::new(started),
         });
         let found = Replayed {

@@ -40,6 +40,12 @@ impl From<gyrus_journal::Error> for Stop {
     }
 }
 
+impl From<std::io::Error> for Stop {
+    fn from(error: std::io::Error) -> Self {
+        Stop::Failed(error.to_string())
+    }
+}
+
 impl From<Divergence> for Stop {
     fn from(divergence: Divergence) -> Self {
         Stop::Divergence(Box::new(divergence))

@@ -13,5 +13,7 @@ mod root;
 pub mod snapshot;
 pub mod changeset;
 pub mod undo;
+mod change_set;
 
+pub use change_set::{ChangeSet, Recorded};
 pub use root::{Failed, Pace, Parent, Root};

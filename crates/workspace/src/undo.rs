@@ -11,7 +11,7 @@
 //! snapshots is not known: a person's edit while the run went on counts as the run's.
 
 mod apply;
-mod look;
+pub(crate) mod look;
 mod plan;
 
 use std::{io, path::PathBuf};

@@ -76,7 +76,7 @@ fn a_parked_question_is_answered_and_resumed_once() {
     → write path=.envrc content=hello
     ┌ approval 1.3 ─────────────────────────────────────────────────────────
     │ The tool `write` wants to do something that needs your leave: [folder]/work/.envrc
-    │ - writes .envrc, which other programs run by themselves
+    │ - writes .envrc, which is obeyed by direnv, when a person enters the folder
     │ - the run has read text that nobody vouches for
     │ in the model's own words, which nobody has checked:
     │ ┃ content: hello

@@ -17,6 +17,7 @@ mod provider;
 mod reaching;
 mod asking;
 mod granting;
+mod withholding;
 mod serving;
 mod assessing;
 mod at_a_terminal;

@@ -1,15 +1,15 @@
 //! Bringing a fresh loop to where the journal is: its last state, and then either the unfinished
 //! cycle again or a fresh one that is told what the unfinished one did.
 
-use gyrus_contract::{ActionVerdict, EffectId, MemoryBuffer, Observation, Origin, Text};
+use gyrus_contract::{ActionVerdict, BlobId, EffectId, MemoryBuffer, Observation, Origin, Text};
 
 use super::{Driver, ending_of};
 use crate::{
-    Came, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, HandOver, Inline, Kernel,
-    ModelReply, RunHandedOver, RunStarted, Settled, Stop, ToolResulted, Unfinished,
+    Came, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, HandOver, Inline, ModelReply,
+    RunHandedOver, RunStarted, Settled, Stop, ToolResulted, Unfinished,
     core::Core,
     effects::{
-        execute::wait_for_tree,
+        execute::{judged_of_the_dead, wait_for_tree},
         used::{Open, abandoned},
     },
     given_up::take_in,
@@ -68,7 +68,7 @@ impl Driver {
 
     /// Gives the unfinished cycle up and tells a fresh one what it did.
     async fn hand_over(&mut self, reason: String, mut recorded: Vec<Entry>) -> Result<(), Stop> {
-        let mut entries = unsettled(&self.core.kernel, &recorded).await?;
+        let mut entries = unsettled(&self.core, &recorded).await?;
         recorded.extend(entries.iter().cloned());
         let done = observations(&self.core, &recorded)?;
         let handed = RunHandedOver {
@@ -155,7 +155,7 @@ pub(crate) fn restore(
 
 /// The outcomes of what began and has none, once its processes are gone: nobody knows how far a
 /// call came, and a request may have been answered and charged.
-async fn unsettled(kernel: &Kernel, recorded: &[Entry]) -> Result<Vec<Entry>, Stop> {
+async fn unsettled(core: &Core, recorded: &[Entry]) -> Result<Vec<Entry>, Stop> {
     let settled = |effect: &EffectId| {
         recorded
             .iter()
@@ -172,10 +172,11 @@ async fn unsettled(kernel: &Kernel, recorded: &[Entry]) -> Result<Vec<Entry>, St
         match entry {
             Entry::ToolStarted(started) if !settled(&started.effect) => {
                 wait_for_tree(started).await?;
-                let outcome = interrupted(started.effect.clone());
                 // A repeated call has several starts and one outcome.
-                if !outcomes.contains(&outcome) {
-                    outcomes.push(outcome);
+                let of_it = |entry: &Entry| entry.effect() == Some(&started.effect);
+                if !outcomes.iter().any(of_it) {
+                    let withheld = judged_of_the_dead(core, started)?;
+                    outcomes.push(interrupted(started.effect.clone(), withheld));
                 }
             }
             Entry::ModelCall(call) if !answered(&call.effect, call.attempt) => {
@@ -193,13 +194,19 @@ async fn unsettled(kernel: &Kernel, recorded: &[Entry]) -> Result<Vec<Entry>, St
         }
     }
     for (effect, child) in Open::of(recorded).children {
-        outcomes.push(abandoned(kernel, effect.clone(), child).await?.into());
+        outcomes.push(abandoned(&core.kernel, effect.clone(), child).await?.into());
     }
     Ok(outcomes)
 }
 
-fn interrupted(effect: EffectId) -> Entry {
-    let text = "this call was interrupted; it may or may not have happened";
+fn interrupted(effect: EffectId, withheld: Option<BlobId>) -> Entry {
+    let text = match withheld {
+        None => "this call was interrupted; it may or may not have happened",
+        Some(_) => {
+            "this call was interrupted; it may or may not have happened. Its changes to files by \
+             which other programs run things were taken back"
+        }
+    };
     Entry::from(ToolResulted {
         effect,
         settled: Settled::Interrupted,
@@ -209,6 +216,7 @@ fn interrupted(effect: EffectId) -> Entry {
         verdict: ActionVerdict::CannotTell,
         artifacts: Vec::new(),
         claim: None,
+        withheld,
         took_ms: 0,
     })
 }

@@ -46,13 +46,24 @@ impl From<ApprovalAnswered> for Answer {
 /// once it is recorded.
 pub(crate) async fn perform(core: &Core, begun: Begun, card: Card) -> Result<Answer, Stop> {
     let digest = Digest::of_json(&card);
+    perform_about(core, begun.effect, begun.past, digest, card).await
+}
+
+/// Asks about `digest`, or takes the recorded answer.
+pub(crate) async fn perform_about(
+    core: &Core,
+    effect: EffectId,
+    recorded: Vec<Entry>,
+    digest: Digest,
+    card: Card,
+) -> Result<Answer, Stop> {
     let mut past = Past::default();
-    for entry in begun.past {
-        past.read(core, &begun.effect, entry, &digest)?;
+    for entry in recorded {
+        past.read(core, &effect, entry, &digest)?;
     }
     match past.answered {
         Some(answered) => Ok(answered.into()),
-        None => ask(core, &begun.effect, digest, card, &mut past).await,
+        None => ask(core, &effect, digest, card, &mut past).await,
     }
 }
 

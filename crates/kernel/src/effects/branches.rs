@@ -239,6 +239,7 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
     };
     let calls = calls.into_iter().map(|effect| ToolResulted {
         effect,
+        withheld: None,
         settled: Settled::Cancelled,
         text: Inline::Is("another branch ended first; this call was cut off".to_owned()),
         images: Vec::new(),

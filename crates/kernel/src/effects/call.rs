@@ -7,7 +7,7 @@ use gyrus_contract::{
     Starts, Text, Tool, ToolCall, ToolSpec, Touch, Verdict,
 };
 
-use super::{approval, assess::Looks, diverges, execute};
+use super::{approval, assess::Looks, changes, diverges, execute};
 use crate::{
     APPROVAL_REFUSED, Card, Entry, GateVerdict, Inline, Settled, Stop, ToolCalled, ToolResulted,
     ToolStarted,
@@ -40,6 +40,8 @@ struct Past {
     called: bool,
     judged: Option<GateVerdict>,
     looks: Looks,
+    /// Of the question about what it changed.
+    changes: Vec<Entry>,
     approval: approval::Past,
     started: Option<ToolStarted>,
     resulted: Option<ToolResulted>,
@@ -48,8 +50,13 @@ struct Past {
 impl Past {
     fn read(core: &Core, begun: Begun, call: &ToolCall) -> Result<(EffectId, Self), Stop> {
         let effect = begun.effect;
+        let asking = changes::asking(&effect);
+        let within = core.recorded().take_within(&effect);
+        let about_changes = |entry: &Entry| entry.effect() == Some(&asking);
+        let (changes, looks) = within.into_iter().partition(about_changes);
         let mut past = Self {
-            looks: Looks::recorded(core.recorded().take_within(&effect)),
+            looks: Looks::recorded(looks),
+            changes,
             ..Self::default()
         };
         for entry in begun.past {
@@ -98,7 +105,7 @@ pub(crate) async fn perform(
         {
             core.shared().world_changed = true;
         }
-        return observe(core, call, &past, resulted);
+        return concluded(core, call, past, resulted).await;
     }
     core.may_act()?;
     if !past.called {
@@ -113,7 +120,28 @@ pub(crate) async fn perform(
     past.looks.pay(core)?;
     core.shared().open_calls.retain(|open| *open != effect);
     core.log.append(resulted.clone())?;
-    observe(core, call, &past, resulted)
+    concluded(core, call, past, resulted).await
+}
+
+/// What the loop sees of a call that has its outcome, once it is decided what becomes of changes
+/// that were withheld.
+async fn concluded(
+    core: &Core,
+    call: &ToolCall,
+    mut past: Past,
+    resulted: ToolResulted,
+) -> Result<Observation, Stop> {
+    let asked = std::mem::take(&mut past.changes);
+    let note = match resulted.withheld {
+        None => None,
+        Some(_) => Box::pin(changes::decide(core, &resulted.effect, asked, &resulted)).await?,
+    };
+    let mut seen = observe(core, call, &past, resulted)?;
+    if let Some(note) = note {
+        seen.text.text.push('\n');
+        seen.text.text.push_str(&note);
+    }
+    Ok(seen)
 }
 
 async fn live(
@@ -419,6 +447,7 @@ pub(super) fn refused(core: &Core, effect: &EffectId, text: String) -> ToolResul
         verdict: ActionVerdict::Refused,
         artifacts: Vec::new(),
         claim: None,
+        withheld: None,
         took_ms: 0,
     }
 }

@@ -18,6 +18,7 @@ use gyrus_process::{
     keeper::{Keeper, Sandbox, wait_until_gone},
 };
 
+use super::changes;
 use crate::{
     Ending, Inline, LiveEvent, Said, Settled, Stop, ToolResulted, ToolStarted, core::Core,
 };
@@ -214,10 +215,22 @@ pub(super) async fn start(
         None
     };
     let identity = keeper.as_ref().map(|keeper| keeper.identity().clone());
+    let judged = match changes::are_judged(&**tool, &resolved) {
+        true => Some(core.commands.lock().await),
+        false => None,
+    };
+    let before = match judged {
+        None => None,
+        Some(_) => match changes::begin(core)? {
+            Ok(before) => before,
+            Err(why) => return Ok(super::call::refused(core, effect, why)),
+        },
+    };
     core.log.append(ToolStarted {
         effect: effect.clone(),
         attempt,
         keeper: identity.clone(),
+        before,
     })?;
     if changes_the_workspace(&**tool) {
         core.shared().world_changed = true;
@@ -239,11 +252,27 @@ pub(super) async fn start(
         output = tool.call(cleared, &site) => output,
         ending = core.controls.stopped() => {
             drop(site);
-            return cut_off_by_person(core, effect, identity, since, ending).await;
+            return cut_off_by_person(core, effect, (identity, before), since, ending).await;
         }
     };
     let output = with_refused(output, &site);
-    resulted(core, effect, Settled::Done, output, took_ms(since))
+    let outcome = resulted(core, effect, Settled::Done, output, took_ms(since))?;
+    Ok(ToolResulted {
+        withheld: judged_changes(core, effect, before)?,
+        ..outcome
+    })
+}
+
+/// Takes back what may not stay of what changed since the snapshot `before` a call.
+fn judged_changes(
+    core: &Core,
+    effect: &EffectId,
+    before: Option<BlobId>,
+) -> Result<Option<BlobId>, Stop> {
+    match before {
+        None => Ok(None),
+        Some(_) => changes::judge(core, effect),
+    }
 }
 
 /// Tells the model of the hosts that its command was not let to.
@@ -277,7 +306,7 @@ impl Outlet for NoOutlet {
 async fn cut_off_by_person(
     core: &Core,
     effect: &EffectId,
-    keeper: Option<ProcessIdentity>,
+    (keeper, before): (Option<ProcessIdentity>, Option<BlobId>),
     since: Instant,
     ending: Ending,
 ) -> Result<ToolResulted, Stop> {
@@ -288,13 +317,11 @@ async fn cut_off_by_person(
         verdict: ActionVerdict::CannotTell,
         ..ToolOutput::error("a person cut this call off; it may have done part of its work")
     };
-    core.log.append(resulted(
-        core,
-        effect,
-        Settled::Cancelled,
-        output,
-        took_ms(since),
-    )?)?;
+    let outcome = resulted(core, effect, Settled::Cancelled, output, took_ms(since))?;
+    core.log.append(ToolResulted {
+        withheld: judged_changes(core, effect, before)?,
+        ..outcome
+    })?;
     Err(ending.into())
 }
 
@@ -337,6 +364,7 @@ pub(super) async fn settle(
         return Err(Stop::EndOfRecord);
     }
     wait_for_tree(started).await?;
+    let withheld = judged_of_the_dead(core, started)?;
     core.shared().world_changed |= changes_the_workspace(&**tool);
     let again = match tool.spec().repeat {
         Repeat::Freely => true,
@@ -362,7 +390,24 @@ pub(super) async fn settle(
              whole. Look before you do it again.",
         )
     };
-    resulted(core, effect, Settled::Interrupted, output, 0).map(Some)
+    let outcome = resulted(core, effect, Settled::Interrupted, output, 0)?;
+    Ok(Some(ToolResulted {
+        withheld,
+        ..outcome
+    }))
+}
+
+/// Takes back what may not stay of what a call of an earlier process changed, whose processes are
+/// gone.
+pub(crate) fn judged_of_the_dead(
+    core: &Core,
+    started: &ToolStarted,
+) -> Result<Option<BlobId>, Stop> {
+    let Some(before) = &started.before else {
+        return Ok(None);
+    };
+    changes::go_on_from(core, before)?;
+    changes::judge(core, &started.effect)
 }
 
 /// A tool's output at ingress: bounded, and without secrets.
@@ -393,6 +438,7 @@ fn resulted(
         verdict: output.verdict,
         artifacts: output.artifacts,
         claim,
+        withheld: None,
         took_ms,
     })
 }

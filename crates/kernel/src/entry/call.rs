@@ -230,6 +230,9 @@ pub struct ToolStarted {
     /// The keeper of the processes it starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeper: Option<ProcessIdentity>,
+    /// The snapshot of the workspace before it, if what it changes there is judged when it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<BlobId>,
 }
 
 /// How a tool call came out.
@@ -269,6 +272,9 @@ pub struct ToolResulted {
     /// A claim that ends the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
+    /// Changes that were taken back until a person says yes, as a blob.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<BlobId>,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
 }

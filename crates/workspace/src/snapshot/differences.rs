@@ -10,7 +10,7 @@ use super::{
     manifest::{Entries, Entry, load_contents},
     name,
     rebuildable::{Decided, Rule},
-    take::{Listed, Listing, list},
+    take::{Listed, Listing, Scope, list},
 };
 use crate::root::{self, Root};
 
@@ -52,7 +52,7 @@ pub fn differences<E>(
     };
     let root = Root::open(workspace).map_err(|error| failed(error.into()))?;
     let mut rule = Rule::new(workspace.to_owned(), Decided::by(&before));
-    let listed = match list(&root, &mut rule).map_err(failed)? {
+    let listed = match list(&root, &mut rule, Scope::Snapshot).map_err(failed)? {
         Listing::Within(listed) => listed,
         Listing::TooLarge {
             files: entries,

@@ -23,6 +23,22 @@ pub(crate) struct Contents {
     pub(super) packs: Vec<BlobId>,
 }
 
+impl Contents {
+    /// Files whose contents lie in a blob each.
+    pub(crate) fn of_single_blobs(id: BlobId, entries: Entries) -> Self {
+        Self {
+            id,
+            entries,
+            packs: Vec::new(),
+        }
+    }
+
+    /// The snapshot's name.
+    pub(crate) fn id(&self) -> BlobId {
+        self.id
+    }
+}
+
 /// Where a file's content begins: in the pack of this number, at this byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Place(pub(super) u32, pub(super) u32);

@@ -4,14 +4,14 @@ use std::{
     collections::HashSet,
     fs::File,
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use gyrus_contract::{BlobId, Digest};
+use gyrus_contract::{BlobId, ChangedPath, Digest, PathChange};
 use rustix::{
     fd::OwnedFd,
-    fs::{FileType, Stat},
+    fs::{AtFlags, FileType, Mode, Stat},
 };
 
 use super::{
@@ -26,6 +26,8 @@ use crate::root::{self, Root};
 /// A file changed so shortly before it was read may change again without its times moving, because
 /// the system's clock for them ticks only every few milliseconds. Such a file is read again.
 const CLOCK_STEP_NS: i64 = 20_000_000;
+/// Files, folders and links in one listing of everything.
+const MAX_LISTED: u64 = 4_000_000;
 /// Attempts to read a file that changes meanwhile.
 const READ_ATTEMPTS: u32 = 3;
 
@@ -169,7 +171,7 @@ impl Snapshots {
         };
         let root = Root::open(&self.workspace).map_err(|error| failed(error.into()))?;
         let mut rule = Rule::new(self.workspace.clone(), self.decided.clone());
-        let mut listed = match list(&root, &mut rule).map_err(failed)? {
+        let mut listed = match list(&root, &mut rule, Scope::Snapshot).map_err(failed)? {
             Listing::Within(listed) => listed,
             Listing::TooLarge { files, bytes } => return Ok(Taken::TooLarge { files, bytes }),
         };
@@ -198,6 +200,84 @@ impl Snapshots {
         self.settled = settled;
         self.files_read = files.read;
         Ok(taken)
+    }
+
+    /// Goes on from a snapshot that an earlier process took: [`Self::changed_paths`] compares with
+    /// it. All files are read again.
+    ///
+    /// # Errors
+    /// The store's error, or a refused snapshot.
+    pub fn go_on_from<E>(
+        &mut self,
+        id: &BlobId,
+        load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
+    ) -> Result<(), SnapshotError<E>> {
+        let contents = load_contents(id, &load)?;
+        self.settled.clear();
+        self.last = Some(Last {
+            contents,
+            deltas: MAX_DELTAS,
+        });
+        Ok(())
+    }
+
+    /// What may differ in the folder from the last snapshot, by path; `None` if there is none.
+    /// Files are told by their times and sizes, not read. It does not matter how large the folder
+    /// has become.
+    ///
+    /// # Errors
+    /// When the folder cannot be read, or holds more than four million things.
+    pub fn changed_paths(&self) -> io::Result<Option<Vec<ChangedPath>>> {
+        let Some(last) = &self.last else {
+            return Ok(None);
+        };
+        let root = Root::open(&self.workspace)?;
+        let mut rule = Rule::new(self.workspace.clone(), self.decided.clone());
+        let Listing::Within(listed) = list(&root, &mut rule, Scope::Everything)? else {
+            return Err(io::Error::other("there are too many files to look at"));
+        };
+        let before = &last.contents.entries;
+        let mut seen = HashSet::with_capacity(listed.len());
+        let mut changed = Vec::new();
+        for (path, listed) in listed {
+            let encoded = name::encode(&path);
+            let same = match (&listed, before.get(&encoded)) {
+                (Listed::File(stamp), Some(_)) => self.settled.contains(&stamp.of_path(&path)),
+                (Listed::Other(entry), Some(before)) => entry == before,
+                (_, None) => false,
+            };
+            let known = before.contains_key(&encoded);
+            seen.insert(encoded);
+            if !same {
+                changed.push(ChangedPath {
+                    path: name::path(&path).to_owned(),
+                    change: match known {
+                        true => PathChange::Changed,
+                        false => PathChange::Created,
+                    },
+                });
+            }
+        }
+        let gone = before.keys().filter(|path| !seen.contains(*path));
+        changed.extend(gone.filter_map(|path| {
+            let decoded = name::decode(path)?;
+            Some(ChangedPath {
+                path: name::path(&decoded).to_owned(),
+                change: PathChange::Deleted,
+            })
+        }));
+        changed.sort_by(|one, two| one.path.cmp(&two.path));
+        Ok(Some(changed))
+    }
+
+    /// What the last snapshot holds.
+    pub(crate) fn last_contents(&self) -> Option<&Contents> {
+        self.last.as_ref().map(|last| &last.contents)
+    }
+
+    /// The folder.
+    pub(crate) fn workspace(&self) -> &Path {
+        &self.workspace
     }
 
     /// How many files the last snapshot had to read.
@@ -330,15 +410,36 @@ where
     }
 }
 
+/// How much of a folder is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// What fits into a snapshot.
+    Snapshot,
+    /// Everything, up to [`MAX_LISTED`]. A folder of the user's own that its mode hides is opened:
+    /// whoever made it so may have hidden something in it.
+    Everything,
+}
+
 /// Lists everything below a folder, but what lies in folders of build output. What vanishes
 /// meanwhile is left out.
-pub(super) fn list(root: &Root<'_>, rule: &mut Rule) -> io::Result<Listing> {
+pub(super) fn list(root: &Root<'_>, rule: &mut Rule, scope: Scope) -> io::Result<Listing> {
     let mut listed = Vec::new();
     let mut bytes = 0;
     let mut folders = vec![Vec::new()];
     while let Some(path) = folders.pop() {
         let opened = root.folder(name::path(&path)).map_err(io::Error::from);
         let opened = opened.and_then(|folder| Ok((root::names(&folder)?, folder)));
+        let opened = match opened {
+            Err(error)
+                if scope == Scope::Everything
+                    && error.kind() == io::ErrorKind::PermissionDenied
+                    && make_readable(root, &path).is_ok() =>
+            {
+                let folder = root.folder(name::path(&path)).map_err(io::Error::from);
+                folder.and_then(|folder| Ok((root::names(&folder)?, folder)))
+            }
+            opened => opened,
+        };
         let (names, folder) = match opened {
             Ok(opened) => opened,
             Err(e) if path.is_empty() => return Err(e),
@@ -393,12 +494,25 @@ pub(super) fn list(root: &Root<'_>, rule: &mut Rule) -> io::Result<Listing> {
                 _ => listed.push((below, Listed::Other(Entry::Skipped { why: Skip::Special }))),
             }
             let files = (listed.len() + folders.len()) as u64;
-            if files > MAX_ENTRIES || bytes > MAX_BYTES {
+            let too_large = match scope {
+                Scope::Snapshot => files > MAX_ENTRIES || bytes > MAX_BYTES,
+                Scope::Everything => files > MAX_LISTED,
+            };
+            if too_large {
                 return Ok(Listing::TooLarge { files, bytes });
             }
         }
     }
     Ok(Listing::Within(listed))
+}
+
+/// Gives the owner of a folder the right to look into it.
+fn make_readable(root: &Root<'_>, path: &[u8]) -> io::Result<()> {
+    let (folder, name) = root.parent(name::path(path))?;
+    let mode = root::stat(&folder, name)?.st_mode & 0o7777;
+    let mode = Mode::from_raw_mode(mode | 0o700);
+    // By its name: it cannot be opened. A link in its place would have been listed as one.
+    Ok(rustix::fs::chmodat(folder, name, mode, AtFlags::empty())?)
 }
 
 enum Read {

@@ -14,11 +14,11 @@ use crate::{
 };
 
 /// What stands at a path, and what tells that it still does.
-pub(super) struct Now {
-    pub(super) entry: Entry,
-    pub(super) stat: Stat,
+pub(crate) struct Now {
+    pub(crate) entry: Entry,
+    pub(crate) stat: Stat,
     /// Of a file.
-    pub(super) content: Vec<u8>,
+    pub(crate) content: Vec<u8>,
 }
 
 impl Now {
@@ -51,7 +51,7 @@ pub(super) fn stat(root: &Root<'_>, path: &[u8]) -> io::Result<Option<Stat>> {
 }
 
 /// Looks without following a link; a file is read. `Err` if it cannot be told.
-pub(super) fn look(root: &Root<'_>, path: &[u8]) -> io::Result<Option<Now>> {
+pub(crate) fn look(root: &Root<'_>, path: &[u8]) -> io::Result<Option<Now>> {
     let Some(stat) = stat(root, path)? else {
         return Ok(None);
     };

@@ -53,6 +53,20 @@ impl Plan {
     ) -> Result<Self, UndoError<E>> {
         let before = load_contents(before, &load)?;
         let after = load_contents(after, &load)?.entries;
+        Self::between(&workspace, before, after)
+    }
+
+    /// Plans to bring back what `before` holds where things stand as `after` says; both may be of
+    /// some paths only.
+    ///
+    /// # Errors
+    /// When the workspace cannot be read.
+    pub(crate) fn between<E>(
+        workspace: &Path,
+        before: Contents,
+        after: Entries,
+    ) -> Result<Self, UndoError<E>> {
+        let workspace = workspace.to_owned();
         let root = Root::open(&workspace).map_err(|error| UndoError::Folder {
             path: workspace.clone(),
             source: error.into(),

@@ -1,0 +1,287 @@
+//! Changes in a folder that are known exactly, can be taken back, and can be applied again.
+//!
+//! A [`ChangeSet`] says of each of its paths what stood there before and what stands there after.
+//! Taking back and applying are one act in two directions: both happen only where the path is
+//! still as the other side says, and both keep a copy of what goes.
+
+use std::{
+    collections::BTreeSet,
+    fmt, io,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::{BlobId, ChangedPath};
+use rustix::fs::{AtFlags, FileType};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    root::{self, Root},
+    snapshot::{
+        Snapshots,
+        manifest::{Contents, Entries, Entry},
+        name,
+    },
+    undo::{Done, Plan, UndoError, look},
+};
+
+/// The most bytes of a file's content that a diff looks at.
+const MAX_DIFF_BYTES: usize = 64 << 10;
+
+/// What happened to some paths of a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeSet {
+    /// The snapshot that holds the contents of `before`.
+    snapshot: BlobId,
+    /// What stood at the paths; those that are missing had nothing.
+    before: Entries,
+    /// What stands at the paths now. Contents lie in blobs of their own.
+    after: Entries,
+}
+
+/// What became of the paths that a [`ChangeSet`] was to be made of.
+#[derive(Debug)]
+pub struct Recorded {
+    /// Those that really differ from the snapshot.
+    pub changes: ChangeSet,
+    /// Those whose content cannot be kept, as it was found: pipes, sockets, devices, and files
+    /// that are too large or refused by the store.
+    pub not_kept: Vec<PathBuf>,
+}
+
+impl ChangeSet {
+    /// Records what stands at `paths` now and what stood there at the last snapshot. `keep` stores
+    /// the content of a file; `None` refuses it.
+    ///
+    /// # Errors
+    /// The store's error, or a folder that cannot be read.
+    pub fn record<E: From<io::Error>>(
+        snapshots: &Snapshots,
+        paths: &[&ChangedPath],
+        mut keep: impl FnMut(&Path, &[u8]) -> Result<Option<BlobId>, E>,
+    ) -> Result<Option<Recorded>, E> {
+        let Some(last) = snapshots.last_contents() else {
+            return Ok(None);
+        };
+        let root = Root::open(snapshots.workspace()).map_err(io::Error::from)?;
+        let mut changes = ChangeSet {
+            snapshot: last.id(),
+            before: Entries::new(),
+            after: Entries::new(),
+        };
+        let mut not_kept = Vec::new();
+        for changed in paths {
+            let bytes = changed.path.as_os_str().as_bytes();
+            let encoded = name::encode(bytes);
+            let before = last.entries.get(&encoded);
+            let now = match look::look(&root, bytes) {
+                Ok(now) if now.as_ref().is_none_or(is_whole) => now,
+                // A pipe, a socket, a file that is too large: nothing of it can be kept.
+                Ok(_) | Err(_) => {
+                    not_kept.push(changed.path.clone());
+                    discard(&root, &changed.path)?;
+                    None
+                }
+            };
+            let same = match (before, &now) {
+                (Some(before), Some(now)) => before.agrees(&now.entry),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            if same {
+                continue;
+            }
+            if let Some(now) = now {
+                let is_file = matches!(now.entry, Entry::File { .. });
+                if is_file && keep(&changed.path, &now.content)?.is_none() {
+                    not_kept.push(changed.path.clone());
+                }
+                changes.after.insert(encoded.clone(), now.entry);
+            }
+            if let Some(before) = before {
+                changes.before.insert(encoded.clone(), before.clone());
+                changes.restore_folders(&encoded, &last.entries, &root);
+            }
+        }
+        Ok(Some(Recorded { changes, not_kept }))
+    }
+
+    /// What stood at a path can come back only if the folders around it are there.
+    fn restore_folders(&mut self, path: &str, snapshot: &Entries, root: &Root<'_>) {
+        let ends = path.match_indices('/').map(|(at, _)| at);
+        for folder in ends.map(|end| &path[..end]) {
+            let Some(before) = snapshot.get(folder) else {
+                return;
+            };
+            let decoded = name::decode(folder).unwrap_or_default();
+            let now = look::look(root, &decoded)
+                .ok()
+                .flatten()
+                .map(|now| now.entry);
+            if matches!(now, Some(Entry::Folder { .. })) {
+                continue;
+            }
+            self.before.insert(folder.to_owned(), before.clone());
+            self.after.extend(now.map(|now| (folder.to_owned(), now)));
+        }
+    }
+
+    /// The same without some paths.
+    #[must_use]
+    pub fn without(&self, paths: &[PathBuf]) -> Self {
+        let mut rest = self.clone();
+        for path in paths {
+            let encoded = name::encode(path.as_os_str().as_bytes());
+            rest.before.remove(&encoded);
+            rest.after.remove(&encoded);
+        }
+        rest
+    }
+
+    /// The paths, as text, each once.
+    pub fn paths(&self) -> Vec<&str> {
+        let paths: BTreeSet<&str> = self
+            .before
+            .keys()
+            .chain(self.after.keys())
+            .map(String::as_str)
+            .collect();
+        paths.into_iter().collect()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.after.is_empty()
+    }
+
+    /// Puts back what stood at the paths; `load` reads a blob. What goes is copied below `trash`.
+    /// What has changed since is left alone and reported.
+    ///
+    /// # Errors
+    /// Before anything was changed: content that cannot be read, a trash that cannot be written.
+    pub fn take_back<E: fmt::Display>(
+        &self,
+        workspace: &Path,
+        load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
+        trash: &Path,
+    ) -> Result<Done, UndoError<E>> {
+        let mut before = crate::snapshot::manifest::load_contents(&self.snapshot, &load)?;
+        before.entries.clone_from(&self.before);
+        Plan::between(workspace, before, self.after.clone())?.apply(load, trash, &mut || {})
+    }
+
+    /// Applies the changes again after they were taken back; `load` reads a blob. What has changed
+    /// since is left alone and reported.
+    ///
+    /// # Errors
+    /// As [`Self::take_back`].
+    pub fn apply<E: fmt::Display>(
+        &self,
+        workspace: &Path,
+        load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
+        trash: &Path,
+    ) -> Result<Done, UndoError<E>> {
+        let after = Contents::of_single_blobs(self.snapshot, self.after.clone());
+        Plan::between(workspace, after, self.before.clone())?.apply(load, trash, &mut || {})
+    }
+
+    /// The changes as text for a person: a unified diff of what is text, a line for the rest.
+    /// `load` reads a blob.
+    ///
+    /// # Errors
+    /// Content that cannot be read.
+    pub fn diff<E>(
+        &self,
+        load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
+    ) -> Result<String, UndoError<E>> {
+        let mut whole = crate::snapshot::manifest::load_contents(&self.snapshot, &load)?;
+        whole.entries.clone_from(&self.before);
+        let after = Contents::of_single_blobs(self.snapshot, self.after.clone());
+        let paths: BTreeSet<&String> = self.before.keys().chain(self.after.keys()).collect();
+        let mut text = String::new();
+        for path in paths {
+            let (old, new) = (whole.describe(path, load)?, after.describe(path, load)?);
+            text.push_str(&diff_of(path, &old, &new));
+        }
+        Ok(text)
+    }
+}
+
+/// One side of a path, for a diff.
+pub(crate) enum Side {
+    Nothing,
+    Text(String),
+    /// What it is, in words.
+    Other(String),
+}
+
+fn diff_of(path: &str, old: &Side, new: &Side) -> String {
+    let header = |side: &Side, prefix: &str| match side {
+        Side::Nothing => "/dev/null".to_owned(),
+        Side::Text(_) | Side::Other(_) => format!("{prefix}/{path}"),
+    };
+    let text = |side: &Side| match side {
+        Side::Nothing => String::new(),
+        Side::Text(text) => text.clone(),
+        Side::Other(what) => format!("({what})\n"),
+    };
+    let (before, after) = (text(old), text(new));
+    let diff = similar::TextDiff::from_lines(&before, &after);
+    let mut unified = diff.unified_diff();
+    let header = (header(old, "a"), header(new, "b"));
+    let unified = unified
+        .context_radius(3)
+        .header(&header.0, &header.1)
+        .to_string();
+    match unified.is_empty() {
+        // An empty file, or another mode.
+        true => format!("--- {}\n+++ {}\n", header.0, header.1),
+        false => unified,
+    }
+}
+
+impl Contents {
+    fn describe<E>(
+        &self,
+        path: &str,
+        load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
+    ) -> Result<Side, UndoError<E>> {
+        let mode =
+            |mode: &Option<u32>| mode.map_or(String::new(), |mode| format!(", mode {mode:o}"));
+        Ok(match self.entries.get(path) {
+            None => Side::Nothing,
+            Some(Entry::Folder { mode: bits }) => Side::Other(format!("a folder{}", mode(bits))),
+            Some(Entry::Link { target }) => Side::Other(format!("a link to {target}")),
+            Some(Entry::Skipped { .. }) => Side::Other("content that was not kept".to_owned()),
+            Some(
+                file @ Entry::File {
+                    bytes, mode: bits, ..
+                },
+            ) => {
+                let content = self.read(file, &Default::default(), load)?;
+                let text = std::str::from_utf8(&content).ok();
+                match text.filter(|text| text.len() <= MAX_DIFF_BYTES && !text.contains('\0')) {
+                    Some(text) => Side::Text(text.to_owned()),
+                    None => Side::Other(format!("a file of {bytes} bytes{}", mode(bits))),
+                }
+            }
+        })
+    }
+}
+
+/// Whether all of a file was read.
+fn is_whole(now: &look::Now) -> bool {
+    let read = now.content.len() as u64;
+    let is_file = matches!(now.entry, Entry::File { .. });
+    !is_file || u64::try_from(now.stat.st_size).is_ok_and(|size| size == read)
+}
+
+/// Removes something whose content cannot be kept.
+fn discard(root: &Root<'_>, path: &Path) -> io::Result<()> {
+    let (folder, name) = root.parent(path)?;
+    let found = root::stat(&folder, name)?;
+    if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+        return Err(io::Error::other("it is a folder"));
+    }
+    Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
+}
