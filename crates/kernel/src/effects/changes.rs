@@ -257,8 +257,14 @@ async fn ask(
             (Some(_), None) => "a person said no to them. Do not make them again.".to_owned(),
         });
     }
+    apply(core, asking, &offered)
+}
+
+/// Applies changes that a person allowed, and notes what came of it.
+fn apply(core: &Core, asking: &EffectId, allowed: &ChangeSet) -> Result<String, Stop> {
     core.may_act()?;
-    let outcome = match offered.apply(&core.started.workspace, &load, &trash(core, asking)) {
+    let load = |id: &BlobId| core.log.reader().blob(id);
+    let outcome = match allowed.apply(&core.started.workspace, &load, &trash(core, asking)) {
         Ok(done) if done.refused.is_empty() => {
             "then a person allowed them, and they were applied.".to_owned()
         }

@@ -243,24 +243,37 @@ pub(super) async fn start(
         ..CallSite::new(core, effect, keeper, answer, resolved.command.clone())
     };
     let since = Instant::now();
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place where a call is cleared"
-    )]
-    let cleared = Cleared::mint(resolved, effect.clone());
-    let output = tokio::select! {
-        output = tool.call(cleared, &site) => output,
-        ending = core.controls.stopped() => {
+    let output = match call_of(core, effect, tool, resolved, &site).await {
+        Ok(output) => with_refused(output, &site),
+        Err(ending) => {
             drop(site);
             return cut_off_by_person(core, effect, (identity, before), since, ending).await;
         }
     };
-    let output = with_refused(output, &site);
     let outcome = resulted(core, effect, Settled::Done, output, took_ms(since))?;
     Ok(ToolResulted {
         withheld: judged_changes(core, effect, before)?,
         ..outcome
     })
+}
+
+/// Clears a call and makes it; `Err` if a person cuts it off.
+async fn call_of(
+    core: &Core,
+    effect: &EffectId,
+    tool: &Arc<dyn Tool>,
+    resolved: ResolvedCall,
+    site: &CallSite<'_>,
+) -> Result<ToolOutput, Ending> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where a call is cleared"
+    )]
+    let cleared = Cleared::mint(resolved, effect.clone());
+    tokio::select! {
+        output = tool.call(cleared, site) => Ok(output),
+        ending = core.controls.stopped() => Err(ending),
+    }
 }
 
 /// Takes back what may not stay of what changed since the snapshot `before` a call.

@@ -427,20 +427,7 @@ pub(super) fn list(root: &Root<'_>, rule: &mut Rule, scope: Scope) -> io::Result
     let mut bytes = 0;
     let mut folders = vec![Vec::new()];
     while let Some(path) = folders.pop() {
-        let opened = root.folder(name::path(&path)).map_err(io::Error::from);
-        let opened = opened.and_then(|folder| Ok((root::names(&folder)?, folder)));
-        let opened = match opened {
-            Err(error)
-                if scope == Scope::Everything
-                    && error.kind() == io::ErrorKind::PermissionDenied
-                    && make_readable(root, &path).is_ok() =>
-            {
-                let folder = root.folder(name::path(&path)).map_err(io::Error::from);
-                folder.and_then(|folder| Ok((root::names(&folder)?, folder)))
-            }
-            opened => opened,
-        };
-        let (names, folder) = match opened {
+        let (folder, names) = match open_folder(root, &path, scope) {
             Ok(opened) => opened,
             Err(e) if path.is_empty() => return Err(e),
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
@@ -461,7 +448,6 @@ pub(super) fn list(root: &Root<'_>, rule: &mut Rule, scope: Scope) -> io::Result
             listed.push((path.clone(), Listed::Other(Entry::Folder { mode })));
         }
         for name in names {
-            let name = name?;
             let below = if path.is_empty() {
                 name.clone()
             } else {
@@ -504,6 +490,25 @@ pub(super) fn list(root: &Root<'_>, rule: &mut Rule, scope: Scope) -> io::Result
         }
     }
     Ok(Listing::Within(listed))
+}
+
+/// Opens a folder and reads its names.
+fn open_folder(root: &Root<'_>, path: &[u8], scope: Scope) -> io::Result<(OwnedFd, Vec<Vec<u8>>)> {
+    let open = || {
+        let folder = root.folder(name::path(path))?;
+        let names = root::names(&folder)?.collect::<Result<_, _>>()?;
+        io::Result::Ok((folder, names))
+    };
+    match open() {
+        Err(error)
+            if scope == Scope::Everything
+                && error.kind() == io::ErrorKind::PermissionDenied
+                && make_readable(root, path).is_ok() =>
+        {
+            open()
+        }
+        opened => opened,
+    }
 }
 
 /// Gives the owner of a folder the right to look into it.
