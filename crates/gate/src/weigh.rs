@@ -405,6 +405,14 @@ impl Scales<'_> {
         weights
     }
 
+    /// Whether it is a control file, and what a confined command does to it is judged when it ends.
+    fn is_judged_afterwards(&self, path: &Path) -> bool {
+        let below = path.strip_prefix(self.workspace);
+        below.is_ok_and(|below| {
+            control::obeyed_by(below).is_some() && !has_git_part(below) && !is_rule(below)
+        })
+    }
+
     fn fact(&self, command: &ResolvedCommand, fact: &CommandFact) -> Weight {
         let confined = command.containment.is_some();
         let says = |what: &str| match fact.part.is_empty() {
@@ -420,6 +428,11 @@ impl Scales<'_> {
                     true => weight.contained(),
                     false => weight,
                 }
+            }
+            Does::Writes { path } if confined && self.is_judged_afterwards(path) => {
+                Weight::new(Risk::Moderate, says("writes in the workspace"))
+                    .contained()
+                    .changes()
             }
             Does::Writes { path } => self.writes(path),
             Does::Removes { path } if self.is_scratch(path) && confined => {

@@ -14,7 +14,7 @@ const TWO_QUESTIONS: &str = r#"
 [[reply]]
 calls = [{ tool = "write", arguments = { path = ".envrc", content = "hello\n" } }]
 [[reply]]
-calls = [{ tool = "shell", arguments = { command = "echo once >> .envrc" } }]
+calls = [{ tool = "shell", arguments = { command = "echo once >> plain" } }]
 [[reply]]
 calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
 "#;
@@ -151,7 +151,7 @@ fn killed_anywhere_around_a_yes_it_happens_once() {
         let cut_off = settled(&entries).contains(&Settled::Interrupted);
         interrupted += u32::from(cut_off);
         again += u32::from(questions(&entries).iter().any(|asked| asked.asking > 1));
-        let file = world.file(".envrc");
+        let file = world.file(".envrc") + &world.file("plain");
         let right = file == "hello\nonce\n" || (cut_off && file == "hello\n");
         assert!(right, "{context}: {file:?}");
         let replayed = world.gyrus(&["replay", "last"]).exits(0).out;
