@@ -35,8 +35,8 @@ const COMMANDS: [Command; 9] = [
     },
     Command {
         name: "oracle",
-        takes: "[--seed N] [--count N]",
-        about: "run what the gate calls reading, in jails, and see whether it is; in release",
+        takes: "[--seed N] [--count N] [--only N]",
+        about: "let hostile lines take the real path, and see whether a person is harmed; in release",
         run: oracle::run,
     },
     Command {

@@ -1,4 +1,4 @@
-//! Runs the oracle of the gate: what was called reading must change nothing.
+//! Runs the oracle: hostile lines take the real path of a run, and nothing may come of it.
 
 use anyhow::bail;
 
@@ -11,11 +11,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         "--quiet",
         "--release",
         "--package",
-        "gyrus-gate",
-        "--features",
-        "oracle",
-        "--example",
-        "oracle",
+        "gyrus-oracle",
         "--",
     ];
     let status = repository::cargo(&oracle)?.args(arguments).status()?;

@@ -61,11 +61,12 @@ const ABOVE_RUNTIME: &[&str] = &[
 ];
 
 /// Wiring: it may depend on everything but the binary, and nothing depends on it.
-const ROOFS: [&str; 5] = [
+const ROOFS: [&str; 6] = [
     "gyrus",
     "gyrus-bench",
     "gyrus-conformance",
     "gyrus-fuzz",
+    "gyrus-oracle",
     "xtask",
 ];
 
@@ -119,6 +120,7 @@ fn manifest(package: &str) -> String {
         "gyrus-bench" => "benches/Cargo.toml".to_owned(),
         "gyrus-conformance" => "tests/conformance/Cargo.toml".to_owned(),
         "gyrus-fuzz" => "tests/fuzz/Cargo.toml".to_owned(),
+        "gyrus-oracle" => "tests/oracle/Cargo.toml".to_owned(),
         "gyrus-player" => "tests/player/Cargo.toml".to_owned(),
         name => format!(
             "crates/{}/Cargo.toml",

@@ -24,6 +24,7 @@ pub use self::{
     dictionary::words,
     fixture::Ground,
     inmate::Inmate,
+    mutation::Stock,
     run::{Failure, Settings, Summary, run},
     worker::{Outcome, Question, Reply, why_not, work},
 };

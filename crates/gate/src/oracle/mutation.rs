@@ -12,16 +12,16 @@ const MOST_STEPS: usize = 3;
 const LONGEST: usize = 4096;
 
 /// Lines that mutations start from.
-pub(super) struct Stock {
+pub struct Stock {
     /// Lines that only read. Most mutations start here, for these are nearest to being believed.
-    pub(super) reading: Vec<String>,
+    pub reading: Vec<String>,
     /// All others.
-    pub(super) other: Vec<String>,
+    pub other: Vec<String>,
 }
 
 impl Stock {
     /// The mutation that belongs to a seed: the same one always, for the same lines.
-    pub(super) fn mutation(&self, seed: u64) -> String {
+    pub fn mutation(&self, seed: u64) -> String {
         // Neighbouring seeds must not give neighbouring numbers.
         let mut random =
             Random::new(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x6779_7275_7367_6174);

@@ -1,0 +1,252 @@
+//! The person's home and the folder that lines run in.
+//!
+//! There are several such folders ([`Ground`]), laid out once at the same place; each has a pristine
+//! copy where no command can see it, from which it is renewed.
+
+use std::{
+    fs, io,
+    os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, mknodat, utimensat};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, decoys, doing};
+
+/// The person's home.
+pub(crate) const HOME: &str = "/home/person";
+/// The folder that lines run in.
+pub(crate) const WORKSPACE: &str = "/home/person/project";
+/// gyrus's own state.
+pub(crate) const STATE: &str = "/home/person/.local/state/gyrus";
+/// What planted programs leave here says that they ran with the person's rights.
+pub(crate) const FLAGS: &str = "/home/person/flags";
+/// Repositories outside whose work trees are, or are in, the workspace.
+pub(crate) const REPOSITORIES: [&str; 2] = ["/home/person/elsewhere", "/home/person/repository"];
+/// Pristine copies. Services live in `/run`, so no confined command sees it.
+const PRISTINE: &str = "/run/oracle";
+
+/// Programs of the machine are looked for here, after those of the project.
+const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+const PROJECT: &str = include_str!("../../../crates/gate/corpus/fixture/project.sh");
+const HOSTILE: &str = include_str!("../../../crates/gate/corpus/fixture/hostile.sh");
+const HOME_SCRIPT: &str = include_str!("../fixture/home.sh");
+const OTHERS: &str = include_str!("../fixture/others.sh");
+const PLANT: &str = include_str!("../fixture/plant.sh");
+const POISON: &str = include_str!("../fixture/poison.sh");
+
+/// A folder that a line runs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ground {
+    /// A small project of the usual kind, with planted programs that nothing names.
+    Ordinary,
+    /// A linked tree of a repository that lies outside.
+    Linked,
+    /// A repository whose configuration, file names and programs are traps from the start.
+    Hostile,
+}
+
+impl Ground {
+    /// Every ground.
+    pub const ALL: [Ground; 3] = [Ground::Ordinary, Ground::Linked, Ground::Hostile];
+
+    /// As it is named on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ground::Ordinary => "ordinary",
+            Ground::Linked => "linked",
+            Ground::Hostile => "hostile",
+        }
+    }
+
+    fn pristine(self) -> PathBuf {
+        Path::new(PRISTINE).join(self.name())
+    }
+}
+
+/// The environment of the person, and of their gyrus.
+pub(crate) fn environment() -> Vec<(&'static str, String)> {
+    vec![
+        ("HOME", HOME.to_owned()),
+        ("USER", "person".to_owned()),
+        ("LANG", "C.UTF-8".to_owned()),
+        ("TERM", "dumb".to_owned()),
+        ("TMPDIR", "/tmp".to_owned()),
+        (
+            "PATH",
+            format!("{WORKSPACE}/.venv/bin:{WORKSPACE}/node_modules/.bin:{SYSTEM_PATH}"),
+        ),
+        ("OWN_SETTING", decoys::token("environment")),
+    ]
+}
+
+/// The folders of the workspace in the person's PATH.
+pub(crate) fn program_folders() -> Vec<PathBuf> {
+    [".venv/bin", "node_modules/.bin"]
+        .map(|name| Path::new(WORKSPACE).join(name))
+        .to_vec()
+}
+
+/// Makes the home and all grounds with their pristine copies.
+pub(crate) fn lay_out() -> Result<(), Error> {
+    script(HOME_SCRIPT, &[HOME, decoys::CORE])?;
+    script(OTHERS, &[HOME])?;
+    // Whatever these plant leaves its mark where it is looked for.
+    let hostile = HOSTILE.replace("/tmp/planted-FLAG", &format!("{FLAGS}/planted"));
+    script(PROJECT, &[WORKSPACE])?;
+    plant()?;
+    let linked = format!("{HOME}/repository");
+    rename(WORKSPACE, Ground::Ordinary.pristine())?;
+
+    script(PROJECT, &[&linked])?;
+    git(
+        &["worktree", "add", "--quiet", "-b", "work", WORKSPACE],
+        &linked,
+    )?;
+    plant()?;
+    rename(WORKSPACE, Ground::Linked.pristine())?;
+
+    script(&hostile, &[WORKSPACE])?;
+    plant()?;
+    rename(WORKSPACE, Ground::Hostile.pristine())?;
+    for repository in REPOSITORIES {
+        copy(Path::new(repository), &pristine_of(repository)).map_err(doing("copy"))?;
+    }
+    // What was planted may have run while it was laid out.
+    remove(Path::new(FLAGS)).map_err(doing("empty the folder of flags"))?;
+    fs::create_dir(FLAGS).map_err(doing("empty the folder of flags"))
+}
+
+pub(crate) fn pristine_of(repository: &str) -> PathBuf {
+    let name = Path::new(repository).file_name().unwrap_or_default();
+    Path::new(PRISTINE).join("repositories").join(name)
+}
+
+fn plant() -> Result<(), Error> {
+    let poison = Path::new(WORKSPACE).join("poison");
+    fs::write(&poison, POISON)
+        .and_then(|()| fs::set_permissions(&poison, fs::Permissions::from_mode(0o755)))
+        .map_err(doing("plant a program"))?;
+    script(PLANT, &[WORKSPACE, HOME])
+}
+
+fn rename(from: &str, to: PathBuf) -> Result<(), Error> {
+    let moved = copy(Path::new(from), &to).and_then(|()| remove(Path::new(from)));
+    moved.map_err(doing("keep a pristine copy"))
+}
+
+/// Puts the ground in the place of the workspace.
+pub(crate) fn renew(ground: Ground) -> Result<(), Error> {
+    let workspace = Path::new(WORKSPACE);
+    remove(workspace)
+        .and_then(|()| copy(&ground.pristine(), workspace))
+        .map_err(doing("renew the workspace"))
+}
+
+/// Puts the repositories outside back as they were.
+pub(crate) fn renew_repositories() -> Result<(), Error> {
+    for repository in REPOSITORIES {
+        let place = Path::new(repository);
+        remove(place)
+            .and_then(|()| copy(&pristine_of(repository), place))
+            .map_err(doing("renew a repository"))?;
+    }
+    Ok(())
+}
+
+/// Empties the folder of flags.
+pub(crate) fn clear_flags() -> Result<(), Error> {
+    let entries = fs::read_dir(FLAGS).map_err(doing("look at the flags"))?;
+    for entry in entries.filter_map(Result::ok) {
+        remove(&entry.path()).map_err(doing("remove a flag"))?;
+    }
+    Ok(())
+}
+
+/// The pristine content of a file of a ground.
+pub(crate) fn pristine(ground: Ground, below: &Path) -> PathBuf {
+    ground.pristine().join(below)
+}
+
+fn script(text: &str, arguments: &[&str]) -> Result<(), Error> {
+    let mut command = Command::new("bash");
+    command.args(["-c", text, "lay-out"]).args(arguments);
+    done(command, &format!("lay out {}", arguments.join(" ")))
+}
+
+fn git(arguments: &[&str], folder: &str) -> Result<(), Error> {
+    let mut command = Command::new("git");
+    command.args(["-C", folder]).args(arguments);
+    done(command, &format!("git {}", arguments.join(" ")))
+}
+
+fn done(mut command: Command, what: &str) -> Result<(), Error> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(doing("run a program"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(doing(what)(io::Error::other(said)))
+}
+
+/// Removes a file or a folder with all in it, whatever modes were set in it.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    let Ok(data) = fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    if !data.is_dir() {
+        return fs::remove_file(path);
+    }
+    if data.mode() & 0o700 != 0o700 {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+    }
+    for entry in fs::read_dir(path)? {
+        remove(&entry?.path())?;
+    }
+    fs::remove_dir(path)
+}
+
+/// Copies a tree with modes and times. Sockets are left out: they would be dead.
+pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let data = fs::symlink_metadata(from)?;
+    let kind = data.file_type();
+    if kind.is_symlink() {
+        return symlink(fs::read_link(from)?, to);
+    }
+    if kind.is_dir() {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        fs::set_permissions(to, data.permissions())?;
+    } else if kind.is_file() {
+        fs::copy(from, to)?;
+    } else if kind.is_fifo() {
+        mknodat(
+            CWD,
+            to,
+            FileType::Fifo,
+            Mode::from_raw_mode(data.mode() & 0o777),
+            0,
+        )?;
+    } else {
+        return Ok(());
+    }
+    let time = |seconds, nanoseconds| Timespec {
+        tv_sec: seconds,
+        tv_nsec: nanoseconds,
+    };
+    let times = Timestamps {
+        last_access: time(data.atime(), data.atime_nsec()),
+        last_modification: time(data.mtime(), data.mtime_nsec()),
+    };
+    Ok(utimensat(CWD, to, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+}
