@@ -4,10 +4,11 @@
 //! copy where no command can see it, from which it is renewed.
 
 use std::{
-    fs, io,
+    fmt, fs, io,
     os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    str::FromStr,
 };
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, mknodat, utimensat};
@@ -33,10 +34,61 @@ const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 const PROJECT: &str = include_str!("../../../crates/gate/corpus/fixture/project.sh");
 const HOSTILE: &str = include_str!("../../../crates/gate/corpus/fixture/hostile.sh");
+const DISGUISED: &str = include_str!("../../../crates/gate/corpus/fixture/disguised.sh");
 const HOME_SCRIPT: &str = include_str!("../fixture/home.sh");
 const OTHERS: &str = include_str!("../fixture/others.sh");
 const PLANT: &str = include_str!("../fixture/plant.sh");
 const POISON: &str = include_str!("../fixture/poison.sh");
+
+/// The ordinary project before anything was planted in it.
+const PLAIN: &str = "/run/oracle/plain";
+/// Where the copies of that lie that have one hidden trap each.
+const DISGUISED_FOLDER: &str = "/run/oracle/disguised";
+
+/// What these copies are called, in the order in which their script makes them.
+const NAMES: [&str; 41] = [
+    "one-line",
+    "spaced",
+    "letters",
+    "comment",
+    "semicolon",
+    "quotes",
+    "continued",
+    "returns",
+    "bare-key",
+    "subsection",
+    "long-value",
+    "included",
+    "included-if",
+    "dotted",
+    "textconv",
+    "clean",
+    "process",
+    "external",
+    "hooks",
+    "order",
+    "promise",
+    "worktree-config",
+    "elsewhere",
+    "cache",
+    "marked",
+    "linked-config",
+    "linked-folder",
+    "file",
+    "file-returns",
+    "shared",
+    "worktree",
+    "split",
+    "bare-below",
+    "below",
+    "module",
+    "signed",
+    "large-files",
+    "drivers",
+    "names",
+    "python",
+    "pinned",
+];
 
 /// A folder that a line runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -48,23 +100,48 @@ pub enum Ground {
     Linked,
     /// A repository whose configuration, file names and programs are traps from the start.
     Hostile,
+    /// The ordinary project with a single trap that is well hidden; counted up to
+    /// [`Ground::DISGUISES`].
+    Disguised(usize),
 }
 
 impl Ground {
-    /// Every ground.
+    /// The grounds that every attack is tried in.
     pub const ALL: [Ground; 3] = [Ground::Ordinary, Ground::Linked, Ground::Hostile];
 
-    /// As it is named on the command line.
-    pub fn name(self) -> &'static str {
+    /// How many hidden traps there are.
+    pub const DISGUISES: usize = NAMES.len();
+
+    fn pristine(self) -> PathBuf {
         match self {
+            Ground::Ordinary | Ground::Linked | Ground::Hostile => {
+                Path::new(PRISTINE).join(self.to_string())
+            }
+            Ground::Disguised(number) => Path::new(DISGUISED_FOLDER).join(NAMES[number]),
+        }
+    }
+}
+
+impl fmt::Display for Ground {
+    /// As it is named on the command line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Ground::Ordinary => "ordinary",
             Ground::Linked => "linked",
             Ground::Hostile => "hostile",
-        }
+            Ground::Disguised(number) => NAMES[*number],
+        })
     }
+}
 
-    fn pristine(self) -> PathBuf {
-        Path::new(PRISTINE).join(self.name())
+impl FromStr for Ground {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let disguised = (0..Ground::DISGUISES).map(Ground::Disguised);
+        let mut all = Ground::ALL.into_iter().chain(disguised);
+        all.find(|ground| ground.to_string() == name)
+            .ok_or_else(|| format!("there is no folder `{name}`"))
     }
 }
 
@@ -98,6 +175,7 @@ pub(crate) fn lay_out() -> Result<(), Error> {
     // Whatever these plant leaves its mark where it is looked for.
     let hostile = HOSTILE.replace("/tmp/planted-FLAG", &format!("{FLAGS}/planted"));
     script(PROJECT, &[WORKSPACE])?;
+    copy(Path::new(WORKSPACE), Path::new(PLAIN)).map_err(doing("keep a pristine copy"))?;
     plant()?;
     let linked = format!("{HOME}/repository");
     rename(WORKSPACE, Ground::Ordinary.pristine())?;
@@ -141,10 +219,20 @@ fn rename(from: &str, to: PathBuf) -> Result<(), Error> {
 
 /// Puts the ground in the place of the workspace.
 pub(crate) fn renew(ground: Ground) -> Result<(), Error> {
+    if matches!(ground, Ground::Disguised(_)) && !Path::new(DISGUISED_FOLDER).exists() {
+        disguise()?;
+    }
     let workspace = Path::new(WORKSPACE);
     remove(workspace)
         .and_then(|()| copy(&ground.pristine(), workspace))
         .map_err(doing("renew the workspace"))
+}
+
+/// Makes the grounds with hidden traps, which takes a while.
+fn disguise() -> Result<(), Error> {
+    let script_text = DISGUISED.replace("/tmp/planted-FLAG", &format!("{FLAGS}/planted"));
+    script(&script_text, &[PLAIN, DISGUISED_FOLDER])?;
+    clear_flags()
 }
 
 /// Puts the repositories outside back as they were.

@@ -81,8 +81,7 @@ fn asked(arguments: &[String]) -> Option<Asked> {
             "--only" => asked.only = Some(value.parse().ok()?),
             "--line" => asked.lines.push(value.clone()),
             "--ground" => {
-                let mut grounds = Ground::ALL.into_iter();
-                asked.ground = grounds.find(|ground| ground.name() == value)?;
+                asked.ground = value.parse().ok()?;
             }
             "--sandbox" => {
                 let mut words = WORDS.into_iter();

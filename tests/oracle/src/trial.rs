@@ -65,7 +65,7 @@ impl fmt::Display for Failure {
             ground,
             attack,
         } = &self.task;
-        writeln!(f, "{} {number} ({}):", attack.class, ground.name())?;
+        writeln!(f, "{} {number} ({}):", attack.class, ground)?;
         for line in &attack.lines {
             writeln!(f, "    {line:?}")?;
         }
@@ -193,12 +193,20 @@ pub fn tasks(seed: u64) -> Result<Tasks, Error> {
     let (attacks, corpora) = (attacks()?, corpora()?);
     let of_ground = |ground| attacks.iter().cloned().map(move |attack| (ground, attack));
     let mut fixed: Vec<(Ground, Attack)> = Ground::ALL.into_iter().flat_map(of_ground).collect();
-    fixed.extend(corpora.iter().enumerate().map(|(number, attack)| {
-        let ground = [Ground::Hostile, Ground::Ordinary][number % 2];
-        (ground, attack.clone())
-    }));
+    // What reads a repository is tried in two of those that do not look like a trap.
+    for (number, attack) in corpora.iter().enumerate() {
+        let grounds = match attack.lines[0].contains("git") {
+            true => vec![disguise(number * 2), disguise(number * 2 + 1)],
+            false => vec![[Ground::Hostile, Ground::Ordinary][number % 2]],
+        };
+        fixed.extend(grounds.into_iter().map(|ground| (ground, attack.clone())));
+    }
     let seeds = Seeds::new(attacks, corpora);
     Ok(Tasks { fixed, seeds, seed })
+}
+
+fn disguise(number: usize) -> Ground {
+    Ground::Disguised(number % Ground::DISGUISES)
 }
 
 impl Tasks {
@@ -216,6 +224,7 @@ impl Tasks {
                 let ground = match seed % 8 {
                     0..=4 => Ground::Ordinary,
                     5 => Ground::Linked,
+                    6 => disguise((seed / 8) as usize),
                     _ => Ground::Hostile,
                 };
                 (ground, self.seeds.mutation(seed))

@@ -1,7 +1,7 @@
 //! The process in a machine that tries lines: each from a renewed folder to a judgement.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, BufRead, BufReader, Read, Write},
     os::{
@@ -155,7 +155,7 @@ struct Worker {
     decoys: Decoys,
     upper: OwnedFd,
     before: Around,
-    usual: Vec<Usual>,
+    usual: BTreeMap<Ground, Usual>,
     ground: Option<Ground>,
     /// Processes that are always there.
     known: BTreeSet<i32>,
@@ -170,22 +170,10 @@ impl Worker {
             decoys: Decoys::new(),
             before: Around::look(&upper)?,
             upper,
-            usual: Vec::new(),
+            usual: BTreeMap::new(),
             ground: None,
             known: BTreeSet::new(),
         };
-        for ground in Ground::ALL {
-            worker.renew(ground)?;
-            person::looks(ground, &BTreeSet::new())?;
-            let after = Around::look(&worker.upper)?;
-            let changed = worker.before.workspace.differences(&after.workspace);
-            worker.usual.push(Usual {
-                flags: flags()?,
-                changed: changed.into_iter().collect(),
-            });
-            fixture::clear_flags()?;
-            worker.ground = None;
-        }
         worker.renew(Ground::Ordinary)?;
         // The process that keepers are forked from comes with the first of them.
         let line = ["echo x > new".to_owned()];
@@ -215,9 +203,29 @@ impl Worker {
         Ok(())
     }
 
+    /// Finds out what the person meets in a ground of its own.
+    fn learn(&mut self, ground: Ground) -> Result<(), Error> {
+        if self.usual.contains_key(&ground) {
+            return Ok(());
+        }
+        self.renew(ground)?;
+        person::looks(ground, &BTreeSet::new())?;
+        let after = Around::look(&self.upper)?;
+        let changed = self.before.workspace.differences(&after.workspace);
+        let usual = Usual {
+            flags: flags()?,
+            changed: changed.into_iter().collect(),
+        };
+        self.usual.insert(ground, usual);
+        fixture::clear_flags()?;
+        self.ground = None;
+        Ok(())
+    }
+
     fn answer(&mut self, question: &Question) -> Result<Answer, Error> {
         let started = Instant::now();
         let ground = question.ground;
+        self.learn(ground)?;
         self.renew(ground)?;
         let mut answer = Answer::default();
         let ran = Instant::now();
@@ -353,8 +361,7 @@ impl Worker {
                 "they had to be interrupted",
             ));
         }
-        let usual = Ground::ALL.iter().position(|other| *other == ground);
-        let usual = &self.usual[usual.expect("every ground is in the list")];
+        let usual = &self.usual[&ground];
         for flag in flags()?.difference(&usual.flags) {
             findings.push(Finding::new(Kind::RanAsPerson, flag));
         }
