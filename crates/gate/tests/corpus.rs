@@ -1,4 +1,4 @@
-//! The corpora, and a sample of the oracle. `cargo xtask oracle` runs all of it.
+//! What the readings say of the corpora. `cargo xtask oracle` runs the lines themselves.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,32 +10,25 @@ use std::path::{Path, PathBuf};
 
 use gyrus_contract::{CommandReading, Does};
 use gyrus_gate::{
-    oracle::{
-        Ground, Inmate, Question, Settings,
-        corpus::{self, Command, EVERYDAY, HOSTILE, READ_ONLY},
-        run, why_not, work,
-    },
+    oracle::corpus::{self, Command, EVERYDAY, HOSTILE, READ_ONLY},
     shell::{Place, is_secret, read},
 };
 
-/// Mutations that the sample runs.
-const SAMPLE: u64 = 300;
+/// The home of the person whose folders the corpora name. It is not on this machine.
+const HOME: &str = "/home/person";
 
-/// Set for the process that a jail belongs to, which is this program once more.
-const IS_WORKER: &str = "GYRUS_ORACLE_WORKER";
-
-/// The folder of the ordinary ground. It does not exist on this machine, only in jails.
+/// The folder of the ordinary project, which is not on this machine either.
 fn ordinary() -> Place {
     Place {
-        folder: PathBuf::from(Ground::Ordinary.folder()),
-        home: Some(PathBuf::from(Ground::HOME)),
+        folder: Path::new(HOME).join("project"),
+        home: Some(PathBuf::from(HOME)),
     }
 }
 
 /// What a corpus says, read in a place. Lines that name the home of the grounds name the place's.
 fn readings(text: &str, place: &Place) -> Vec<(Command, CommandReading)> {
     let home = place.home.as_ref().unwrap().display().to_string();
-    corpus::parse(&text.replace(Ground::HOME, &home))
+    corpus::parse(&text.replace(HOME, &home))
         .unwrap()
         .into_iter()
         .map(|command| {
@@ -166,109 +159,4 @@ fn mostly(what: &str, of: usize, percent: usize, wrong: &[&(Command, CommandRead
     let told = format!("{} of {of} {what}:\n{}", wrong.len(), told(wrong));
     println!("{told}");
     assert!(wrong.len() * 100 <= of * percent, "{told}");
-}
-
-fn worker() -> (PathBuf, Vec<String>) {
-    let own = std::env::current_exe().unwrap();
-    let arguments = ["--exact", "lives_in_a_jail", "--nocapture"];
-    (own, arguments.map(str::to_owned).to_vec())
-}
-
-fn environment() -> Vec<(String, String)> {
-    vec![(IS_WORKER.to_owned(), "1".to_owned())]
-}
-
-/// A jail's process is this program with this one test; alone, it has nothing to do.
-#[test]
-fn lives_in_a_jail() {
-    if std::env::var_os(IS_WORKER).is_some() {
-        work().unwrap();
-    }
-}
-
-/// Says why the test is skipped, where no jail can be made.
-fn is_skipped() -> bool {
-    match why_not() {
-        Some(reason) => {
-            println!("skipped: {reason}");
-            true
-        }
-        None => false,
-    }
-}
-
-#[test]
-fn a_jail_notices_whatever_a_line_changes() {
-    if is_skipped() {
-        return;
-    }
-    let (program, arguments) = worker();
-    let mut inmate = Inmate::start(&program, &arguments, &environment()).unwrap();
-    let mut check = |line: &str, expected: &str| {
-        let question = Question {
-            line: line.to_owned(),
-            ground: Ground::Hostile,
-            run_anyway: true,
-        };
-        let outcome = inmate.ask(&question).unwrap().outcome.unwrap();
-        let differences = outcome.differences.join("; ");
-        match expected {
-            "" => assert_eq!(differences, "", "{line}"),
-            _ => assert!(differences.contains(expected), "{line}: {differences:?}"),
-        }
-        outcome
-    };
-    assert_eq!(check("ls -la; cat in", "").code, Some(0));
-    assert_eq!(check("exit 7", "").code, Some(7));
-    check("touch FLAG", "/home/person/hostile/FLAG: created");
-    check("ls FLAG && touch found", "");
-    check("rm out", "out: deleted");
-    check("echo x > out", "out: has another content");
-    check("touch in", "in: has another time of change");
-    check("chmod 600 in", "in: has another mode");
-    check(": >> in", "in: was opened for writing");
-    check("ln -sfn in l", "l: points elsewhere");
-    check("mv sub other", "sub: deleted");
-    check("rm in; mkdir in", "in: is of another type");
-    check("touch f; rm f", "hostile: something was made in it");
-    check("echo x > /tmp/f; rm /tmp/f", "");
-    check("echo x > /tmp/f", "/tmp/f: created");
-    check("echo x > /dev/shm/f", "/dev/shm/f: created");
-    check("echo x > /etc/f", "/etc/f: created");
-    check("echo x > ~/f", "/home/person/f: created");
-    check(
-        "echo x > /dev/null; chmod 0 /dev/null; : > /proc/sysrq-trigger",
-        "",
-    );
-    check("sleep 60 > /dev/null &", "a process stays behind");
-    check("setsid -f sleep 60", "a process stays behind");
-    check(": > /dev/tcp/127.0.0.1/80", "tried to reach the network");
-    check(": > /dev/udp/192.0.2.1/53", "tried to reach the network");
-    check("git status", "FLAG: created");
-    check("git -C bare log", "FLAG: created");
-    assert!(check("sleep 60", "").timed_out);
-    check("ls", "");
-}
-
-#[test]
-fn what_is_called_reading_changes_nothing() {
-    if is_skipped() {
-        return;
-    }
-    let settings = Settings {
-        seed: 1,
-        count: SAMPLE,
-        disguises: 0,
-        workers: 2,
-        worker: worker(),
-        environment: environment(),
-    };
-    let summary = run(&settings, &|_| {}).unwrap();
-    println!("{summary}");
-    let failures: String = summary
-        .failures
-        .iter()
-        .map(|failure| format!("\n{failure}"))
-        .collect();
-    assert!(summary.failures.is_empty(), "{failures}");
 }

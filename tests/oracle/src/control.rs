@@ -190,7 +190,8 @@ pub(crate) fn of_git(below: &Path, now: &Path, before: &Path) -> Option<String> 
         },
         name if DATA.contains(&name)
             || name.ends_with(".lock")
-            || name.starts_with("sharedindex") =>
+            || name.starts_with("sharedindex")
+            || name.starts_with("index.") =>
         {
             None
         }

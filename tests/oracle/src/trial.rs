@@ -24,8 +24,9 @@ use crate::{
     worker::{Answer, Question},
 };
 
-/// A machine that says nothing for so long is lost. Building one takes a second.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(90);
+/// A machine that says nothing for so long is lost. Building one takes a
+/// second or two.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(180);
 
 /// What a trial is to do.
 #[derive(Debug, Clone)]
