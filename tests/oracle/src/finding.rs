@@ -67,6 +67,7 @@ impl Kind {
             Between::Gate => &[
                 Kind::ArrivedNetwork,
                 Kind::KeyRead,
+                Kind::OutsideChanged,
                 Kind::SafeChanged,
                 Kind::UnaskedChanged,
             ],
