@@ -11,9 +11,9 @@ use gyrus_oracle::{
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// Attacks of the list that are tried, evenly spread over it.
-const ATTACKS: u64 = 90;
+const ATTACKS: u64 = 70;
 /// Mutations that are tried.
-const MUTATIONS: u64 = 40;
+const MUTATIONS: u64 = 30;
 const SEED: u64 = 1;
 
 fn main() {
