@@ -303,6 +303,8 @@ pub enum PathChange {
     Changed,
     /// It is gone.
     Deleted,
+    /// A pipe, a socket or a device stands there that did not before.
+    Special,
 }
 
 /// A change that may not stay in the workspace without a person's yes.

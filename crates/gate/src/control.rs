@@ -6,7 +6,6 @@
 //! The names stand in `control_files.txt`; what cannot be told by a name is here.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
@@ -21,8 +20,16 @@ const TABLE: &str = include_str!("control_files.txt");
 /// anything, executes what they contain.
 const MAKEFILES: [&str; 3] = ["gnumakefile", "makefile", "bsdmakefile"];
 
-/// The files and folders by which git takes a folder for a repository without a `.git`.
-const BARE: [&str; 3] = ["HEAD", "objects", "refs"];
+/// What a folder has that git takes for a repository although it is not called `.git`.
+const PARTS: [&str; 7] = [
+    "HEAD",
+    "config",
+    "config.worktree",
+    "objects",
+    "refs",
+    "hooks",
+    "commondir",
+];
 
 /// One line of the table.
 struct Pattern {
@@ -97,7 +104,8 @@ pub(crate) fn withheld(
         let reason = by_name(change)
             .or_else(|| makefile(change))
             .or_else(|| in_program_folder(change, workspace, programs))
-            .or_else(|| in_bare_repository(change, &bare))?;
+            .or_else(|| in_bare_repository(change, changes, &bare))
+            .or_else(|| special(change))?;
         Some(WithheldChange { index, reason })
     });
     found.collect()
@@ -133,41 +141,58 @@ fn in_program_folder(
     })
 }
 
-/// Folders that have become, or may have become, repositories without a `.git`.
+/// Folders that these changes made into repositories without a `.git`, or into more of one.
 fn bare_repositories(changes: &[ChangedPath], workspace: &Path) -> Vec<PathBuf> {
-    let mut parts: BTreeMap<&Path, usize> = BTreeMap::new();
-    for change in changes
-        .iter()
-        .filter(|change| change.change != PathChange::Deleted)
-    {
-        let named = change.path.file_name().and_then(|name| name.to_str());
-        if let (Some(name), Some(folder)) = (named, change.path.parent())
-            && BARE.contains(&name)
-        {
-            *parts.entry(folder).or_default() += 1;
-        }
-    }
-    let is_whole = |folder: &Path| {
-        let holds = |name: &&str| workspace.join(folder).join(name).symlink_metadata().is_ok();
-        BARE.iter().all(holds)
+    let parts = changes.iter().filter(|change| {
+        let name = change.path.file_name();
+        change.change != PathChange::Deleted && PARTS.iter().any(|part| name == Some(part.as_ref()))
+    });
+    let mut folders: Vec<&Path> = parts.filter_map(|change| change.path.parent()).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    let is_one = |folder: &&Path| {
+        let has = |name: &str| workspace.join(folder).join(name).symlink_metadata().is_ok();
+        has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
     };
-    let candidates = parts.into_keys().filter(|folder| is_whole(folder));
-    candidates.map(Path::to_path_buf).collect()
+    folders
+        .into_iter()
+        .filter(is_one)
+        .map(Path::to_path_buf)
+        .collect()
 }
 
-fn in_bare_repository(change: &ChangedPath, bare: &[PathBuf]) -> Option<String> {
-    let below = bare
-        .iter()
-        .find_map(|folder| change.path.strip_prefix(folder).ok())?;
-    let first = below.iter().next()?;
-    let names_programs = ["HEAD", "config", "hooks", "info"]
-        .iter()
-        .any(|name| first == *name);
-    // What was there before becomes a repository's by the last part that was missing.
-    let completes =
-        change.change == PathChange::Created && BARE.iter().any(|name| below == Path::new(name));
-    (names_programs || completes)
+/// Without its `HEAD`, or without what was missing before, the folder is no repository.
+fn in_bare_repository(
+    change: &ChangedPath,
+    changes: &[ChangedPath],
+    bare: &[PathBuf],
+) -> Option<String> {
+    let made = |path: PathBuf| {
+        changes
+            .iter()
+            .any(|other| other.path == path && other.change == PathChange::Created)
+    };
+    let counts = |folder: &PathBuf| {
+        let below = change.path.strip_prefix(folder).ok();
+        let first = below.and_then(|below| below.iter().next());
+        let Some(first) = first.and_then(|name| name.to_str()) else {
+            return false;
+        };
+        match first {
+            "HEAD" | "config" | "config.worktree" | "hooks" | "info" | "commondir" => true,
+            "refs" => !made(folder.join("HEAD")) && made(folder.join("refs")),
+            "objects" => !made(folder.join("HEAD")) && made(folder.join("objects")),
+            _ => false,
+        }
+    };
+    bare.iter()
+        .any(counts)
         .then(|| "git takes the folder for a repository, and obeys it there".to_owned())
+}
+
+/// A pipe makes whatever reads it wait for ever, and a socket is of no use without its process.
+fn special(change: &ChangedPath) -> Option<String> {
+    (change.change == PathChange::Special).then(|| "it is a pipe, a socket or a device".to_owned())
 }
 
 #[cfg(test)]
@@ -250,6 +275,11 @@ mod tests {
             .into_iter()
             .map(|withheld| withheld.index)
             .collect();
-        assert_eq!(found, [0, 1, 2]);
+        assert_eq!(found, [0, 1]);
+        let completed = ["bare/objects", "bare/objects/aa", "other/objects"];
+        let changes = completed.map(|path| changed(path, Created));
+        assert_eq!(withheld(&changes, workspace, &[]).len(), 2);
+        let pipe = [changed(".gitignore", PathChange::Special)];
+        assert_eq!(withheld(&pipe, workspace, &[]).len(), 1);
     }
 }

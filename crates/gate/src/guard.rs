@@ -11,6 +11,8 @@ use std::{
 
 use gyrus_contract::{CommandFact, CommandReading, Containment, Does};
 
+use gyrus_workspace::snapshot::is_left_out;
+
 use crate::{
     shell,
     weigh::{has_git_part, is_rule},
@@ -69,6 +71,20 @@ pub(crate) fn protect(workspace: &Path, reading: &CommandReading, containment: &
             .read_only
             .extend(kept.filter(|path| is_real(path)));
     }
+}
+
+/// Makes folders read-only in which the person's shell finds programs and which no snapshot holds,
+/// so that what a command leaves there could not be told and taken back.
+pub(crate) fn protect_programs(
+    workspace: &Path,
+    programs: &[PathBuf],
+    containment: &mut Containment,
+) {
+    let unseen = programs.iter().filter(|folder| {
+        let below = folder.strip_prefix(workspace);
+        below.is_ok_and(|below| is_left_out(workspace, below)) && is_real(folder)
+    });
+    containment.read_only.extend(unseen.cloned());
 }
 
 /// As for code that a line runs: for a program of which nothing is read.

@@ -159,6 +159,7 @@ impl Warden {
                 }
             }
             guard::protect(place.workspace, &reading, &mut containment);
+            guard::protect_programs(place.workspace, &self.programs, &mut containment);
             if !runs_code {
                 // Laying them takes longer than all the rest.
                 containment.layered.clear();

@@ -22,6 +22,7 @@ mod tracked;
 pub use self::{
     differences::{Change, Difference, differences},
     materialise::materialise,
+    rebuildable::is_left_out,
     take::{Snapshots, Taken},
 };
 

@@ -117,6 +117,16 @@ impl Decided {
     }
 }
 
+/// Whether snapshots of a workspace leave out what lies at this path below it: it is in a folder of
+/// build output, as things stand now.
+pub fn is_left_out(workspace: &Path, below: &Path) -> bool {
+    let mut rule = Rule::new(workspace.to_owned(), Decided::default());
+    below
+        .ancestors()
+        .filter(|part| !part.as_os_str().is_empty())
+        .any(|part| rule.leaves_out(part.as_os_str().as_bytes()))
+}
+
 fn named(path: &[u8]) -> Option<&'static Output> {
     let last = path.rsplit(|byte| *byte == b'/').next()?;
     OUTPUTS.iter().find(|output| output.name.as_bytes() == last)

@@ -247,13 +247,16 @@ impl Snapshots {
                 (_, None) => false,
             };
             let known = before.contains_key(&encoded);
+            let is_special = Entry::Skipped { why: Skip::Special };
+            let special = matches!(&listed, Listed::Other(entry) if *entry == is_special);
             seen.insert(encoded);
             if !same {
                 changed.push(ChangedPath {
                     path: name::path(&path).to_owned(),
-                    change: match known {
-                        true => PathChange::Changed,
-                        false => PathChange::Created,
+                    change: match (special, known) {
+                        (true, _) => PathChange::Special,
+                        (false, true) => PathChange::Changed,
+                        (false, false) => PathChange::Created,
                     },
                 });
             }
