@@ -4,21 +4,31 @@
 //! from the kernel's rarely walked parts, and from namespaces in which it would have privileges
 //! again. They fail as if the right were missing, so programs that can do without go on.
 
-use std::collections::BTreeMap;
+use std::{io, os::fd::OwnedFd};
 
 use gyrus_contract::Network;
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch,
+
+use super::{
+    filter::{Answer, Filter, Test},
+    linux,
 };
 
 /// Where a filter applies beside namespaces, or instead of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beside {
+    Supervisor,
+    /// Unix sockets have to be refused then: those outside can be reached by their names.
     Namespaces,
     /// Sockets have to be refused altogether then, as nothing else parts them.
     Nothing,
 }
+
+/// Types of Unix sockets that name whom they send to with each message. The kernel takes the
+/// second for the first.
+const UNCONNECTED: [libc::c_int; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
+
+/// The bits of a socket's type that are no flags.
+const SOCKET_TYPE: u32 = 0xf;
 
 /// Refused with `EPERM`, whatever the arguments.
 const REFUSED: &[i64] = &[
@@ -107,86 +117,62 @@ const CLONE_NEWTIME: libc::c_int = 0x80;
 
 /// Types of execution that programs ask for: usual, 32 bit, old version number, no randomising of
 /// addresses (for debuggers and sanitizers), and the question which it is.
-const PERSONALITIES: &[u64] = &[0, 0x8, 0x2_0000, 0x2_0008, 0x4_0000, 0xffff_ffff];
+const PERSONALITIES: &[u32] = &[0, 0x8, 0x2_0000, 0x2_0008, 0x4_0000, 0xffff_ffff];
 
-/// The bit by which x86_64 marks calls with 32-bit pointers, which do the same under other
-/// numbers.
-#[cfg(target_arch = "x86_64")]
-const X32: i64 = 0x4000_0000;
-
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+/// Calls that a supervisor makes instead, if there is one.
+const SUPERVISED: &[i64] = &[libc::SYS_connect];
 
 /// Refuses the calls for this process and all that it starts, for good. Other calls than the
-/// machine's own kind (as of 32-bit programs) end the process.
-pub(super) fn refuse(network: Network, beside: Beside) -> Result<(), seccompiler::Error> {
-    let errno = |errno: libc::c_int| SeccompAction::Errno(errno.unsigned_abs());
-    for (rules, action) in [
-        (refused()?, errno(libc::EPERM)),
-        (
-            UNKNOWN.iter().map(|call| (*call, Vec::new())).collect(),
-            errno(libc::ENOSYS),
-        ),
-        (sockets(network, beside)?, errno(libc::EAFNOSUPPORT)),
-    ] {
-        let arch: TargetArch = std::env::consts::ARCH.try_into()?;
-        let filter = SeccompFilter::new(with_x32(rules), SeccompAction::Allow, action, arch)?;
-        let program: BpfProgram = filter.try_into()?;
-        seccompiler::apply_filter(&program)?;
-    }
-    Ok(())
-}
-
-#[cfg(target_arch = "x86_64")]
-fn with_x32(mut rules: Rules) -> Rules {
-    let twins: Vec<_> = rules
-        .iter()
-        .map(|(call, rules)| (call | X32, rules.clone()))
-        .collect();
-    rules.extend(twins);
-    rules
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn with_x32(rules: Rules) -> Rules {
-    rules
-}
-
-fn refused() -> Result<Rules, seccompiler::Error> {
-    let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
-    for flag in NAMESPACES {
-        let bit = u64::from(flag.unsigned_abs());
-        add(&mut rules, libc::SYS_unshare, &[masked(0, bit, bit)])?;
-        if *flag != CLONE_NEWTIME {
-            add(&mut rules, libc::SYS_clone, &[masked(0, bit, bit)])?;
+/// machine's own kind (as of 32-bit programs) end the process. Returns where a supervisor gets its
+/// calls, if there is to be one; fails with `EBUSY` if this process has one already.
+pub(super) fn refuse(network: Network, beside: Beside) -> io::Result<Option<OwnedFd>> {
+    let mut filter = Filter::new();
+    // What is called often is decided first.
+    refuse_setuid(&mut filter);
+    refuse_sockets(&mut filter, network, beside);
+    refuse_some(&mut filter);
+    filter.all(REFUSED, Answer::Error(libc::EPERM));
+    filter.all(UNKNOWN, Answer::Error(libc::ENOSYS));
+    match beside {
+        Beside::Supervisor => {
+            filter.all(SUPERVISED, Answer::Notify);
+            linux::install_with_listener(&mut filter.finish()).map(Some)
         }
+        Beside::Namespaces | Beside::Nothing => linux::install(&mut filter.finish()).map(|()| None),
     }
-    add(
-        &mut rules,
-        libc::SYS_personality,
-        &PERSONALITIES
-            .iter()
-            .map(|known| (0, SeccompCmpOp::Ne, *known))
-            .collect::<Vec<_>>(),
-    )?;
+}
+
+/// Refuses calls that do harm with some arguments.
+fn refuse_some(filter: &mut Filter) {
+    let refused = Answer::Error(libc::EPERM);
+    let all = NAMESPACES.iter().fold(0, |all, flag| all | flag);
+    let bits = |flags: libc::c_int| Test::Has(flags.unsigned_abs());
+    filter.when(libc::SYS_unshare, &[(0, bits(all))], refused);
+    filter.when(libc::SYS_clone, &[(0, bits(all & !CLONE_NEWTIME))], refused);
+    let unknown = PERSONALITIES.iter().map(|known| (0, Test::IsNot(*known)));
+    let unknown: Vec<_> = unknown.collect();
+    filter.when(libc::SYS_personality, &unknown, refused);
     // Typing into a terminal.
     for request in [libc::TIOCSTI, libc::TIOCLINUX] {
-        add(
-            &mut rules,
-            libc::SYS_ioctl,
-            &[(1, SeccompCmpOp::Eq, request)],
-        )?;
+        #[expect(clippy::cast_possible_truncation, reason = "the kernel cuts it, too")]
+        let request = request as u32;
+        filter.when(libc::SYS_ioctl, &[(1, Test::Is(request))], refused);
     }
-    refuse_setuid(&mut rules)?;
-    // These have numbers of their own there, among them execve, ptrace and kexec_load.
-    #[cfg(target_arch = "x86_64")]
-    rules.extend((512..=547).map(|call| (call | X32, Vec::new())));
-    Ok(rules)
 }
 
 /// A setuid program that root leaves in the workspace would work outside.
-fn refuse_setuid(rules: &mut Rules) -> Result<(), seccompiler::Error> {
-    let setuid = u64::from(libc::S_ISUID);
-    let create = u64::from(libc::O_CREAT.unsigned_abs());
+fn refuse_setuid(filter: &mut Filter) {
+    let refused = Answer::Error(libc::EPERM);
+    let setuid = Test::Has(libc::S_ISUID);
+    for (call, flags) in [
+        (libc::SYS_openat, 2),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_open, 1),
+    ] {
+        // Without that flag there is no mode, but whatever stood there before.
+        let creates = Test::Has(libc::O_CREAT.unsigned_abs());
+        filter.when(call, &[(flags, creates), (flags + 1, setuid)], refused);
+    }
     for (call, mode) in [
         #[cfg(target_arch = "x86_64")]
         (libc::SYS_chmod, 1),
@@ -199,63 +185,35 @@ fn refuse_setuid(rules: &mut Rules) -> Result<(), seccompiler::Error> {
         (libc::SYS_mknod, 1),
         (libc::SYS_mknodat, 2),
     ] {
-        add(rules, call, &[masked(mode, setuid, setuid)])?;
+        filter.when(call, &[(mode, setuid)], refused);
     }
-    for (call, flags) in [
-        #[cfg(target_arch = "x86_64")]
-        (libc::SYS_open, 1),
-        (libc::SYS_openat, 2),
-    ] {
-        // Without that flag there is no mode, but whatever stood there before.
-        let conditions = [
-            masked(flags, create, create),
-            masked(flags + 1, setuid, setuid),
-        ];
-        add(rules, call, &conditions)?;
-    }
-    Ok(())
 }
 
-/// Only what a build needs. Others lead into rarely walked parts of the kernel, and some (vsock)
-/// out of every network namespace.
-fn sockets(network: Network, beside: Beside) -> Result<Rules, seccompiler::Error> {
+/// Only what a build needs passes. Others lead into rarely walked parts of the kernel, and some
+/// (vsock) out of every network namespace.
+fn refuse_sockets(filter: &mut Filter, network: Network, beside: Beside) {
+    let refused = Answer::Error(libc::EAFNOSUPPORT);
     let mut families = vec![libc::AF_NETLINK];
-    if beside == Beside::Namespaces {
+    if beside == Beside::Supervisor {
         families.push(libc::AF_UNIX);
     }
-    if beside == Beside::Namespaces || network == Network::Open {
+    if beside != Beside::Nothing || network == Network::Open {
         families.extend([libc::AF_INET, libc::AF_INET6]);
     }
-    let mut rules = Rules::new();
-    let none_of_them: Vec<_> = families
+    let none_of_them = families
         .iter()
-        .map(|family| (0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs())))
-        .collect();
-    add(&mut rules, libc::SYS_socket, &none_of_them)?;
+        .map(|family| (0, Test::IsNot(family.unsigned_abs())));
+    let none_of_them: Vec<_> = none_of_them.collect();
+    filter.when(libc::SYS_socket, &none_of_them, refused);
     // Of netlink, only what lists interfaces and addresses.
-    let netlink = u64::from(libc::AF_NETLINK.unsigned_abs());
-    let route = u64::from(libc::NETLINK_ROUTE.unsigned_abs());
-    let conditions = [(0, SeccompCmpOp::Eq, netlink), (2, SeccompCmpOp::Ne, route)];
-    add(&mut rules, libc::SYS_socket, &conditions)?;
-    Ok(rules)
-}
-
-/// Which argument, compared how, with what.
-type Condition = (u8, SeccompCmpOp, u64);
-
-fn masked(argument: u8, mask: u64, value: u64) -> Condition {
-    (argument, SeccompCmpOp::MaskedEq(mask), value)
-}
-
-/// Adds a case of a call: where all conditions hold. The kernel reads these arguments as 32 bits.
-fn add(rules: &mut Rules, call: i64, conditions: &[Condition]) -> Result<(), seccompiler::Error> {
-    let conditions = conditions
-        .iter()
-        .map(|(argument, operator, value)| {
-            SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, operator.clone(), *value)
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let rule = SeccompRule::new(conditions)?;
-    rules.entry(call).or_default().push(rule);
-    Ok(())
+    let netlink = Test::Is(libc::AF_NETLINK.unsigned_abs());
+    let other = Test::IsNot(libc::NETLINK_ROUTE.unsigned_abs());
+    filter.when(libc::SYS_socket, &[(0, netlink), (2, other)], refused);
+    let unix = Test::Is(libc::AF_UNIX.unsigned_abs());
+    for kind in UNCONNECTED {
+        let kind = Test::Masked(SOCKET_TYPE, kind.unsigned_abs());
+        for call in [libc::SYS_socket, libc::SYS_socketpair] {
+            filter.when(call, &[(0, unix), (1, kind)], refused);
+        }
+    }
 }

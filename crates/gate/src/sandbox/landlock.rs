@@ -38,16 +38,25 @@ impl From<RulesetError> for Failure {
     }
 }
 
+/// Keeps what this process starts from signalling others and from their abstract sockets.
+pub(super) fn part() -> Result<Walls, RulesetError> {
+    // Whatever rules do not mention this, they forbid: files could not be moved between folders.
+    let moves = AccessFs::Refer.into();
+    match ruleset(moves, Walls::Whole) {
+        Some(rules) => {
+            restrict(allow(rules, [Path::new("/")], moves)?)?;
+            Ok(Walls::Whole)
+        }
+        None => Ok(Walls::NoScopes),
+    }
+}
+
 /// Restricts writes to where the mounts allow them too.
-pub(super) fn within_mounts(containment: &Containment) -> Result<Walls, RulesetError> {
+pub(super) fn within_mounts(containment: &Containment) -> Result<(), RulesetError> {
     // Below the second version no file could be renamed from folder to folder.
-    for (abi, walls) in [
-        (ABI::V3, Walls::Whole),
-        (ABI::V3, Walls::NoScopes),
-        (ABI::V2, Walls::NoScopes),
-    ] {
+    for abi in [ABI::V3, ABI::V2] {
         let writes = AccessFs::from_write(abi);
-        let Some(rules) = ruleset(writes, walls) else {
+        let Some(rules) = ruleset(writes, Walls::NoScopes) else {
             continue;
         };
         let always = ALWAYS.iter().chain(&devices::HARMLESS).map(Path::new);
@@ -59,10 +68,10 @@ pub(super) fn within_mounts(containment: &Containment) -> Result<Walls, RulesetE
         let binds = containment.binds.iter().filter(|bind| bind.writable);
         let binds = binds.map(|bind| bind.place.as_path());
         let places = always.chain(folders).chain(layers).chain(binds);
-        restrict(allow(rules, places, writes)?)?;
-        return Ok(walls);
+        return restrict(allow(rules, places, writes)?);
     }
-    Ok(Walls::NoScopes)
+    // It is a second wall, where the first one stands.
+    Ok(())
 }
 
 /// Restricts writes, and reads of what is hidden.

@@ -1,10 +1,10 @@
-#![expect(unsafe_code, reason = "these two system calls have no safe wrapper")]
+#![expect(unsafe_code, reason = "these system calls have no safe wrapper")]
 //! The system calls of the sandbox that need `unsafe`, and why each is sound here.
 
 use std::{
     ffi::CStr,
     io,
-    os::fd::{AsRawFd, BorrowedFd},
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
 };
 
 use rustix::thread::UnshareFlags;
@@ -83,4 +83,43 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     debug_assert!(!flags.contains(UnshareFlags::FILES));
     // SAFETY: only unsharing the descriptor table is dangerous, and only with several threads.
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
+}
+
+/// Installs a filter for this process and all that it starts.
+pub(super) fn install(program: &mut [libc::sock_filter]) -> io::Result<()> {
+    install_as(program, 0).map(drop)
+}
+
+/// Installs a filter for this process and all that it starts. Returns the listener that gets the
+/// calls for which the filter says so. Fails with `EBUSY` if there is one around this process.
+pub(super) fn install_with_listener(program: &mut [libc::sock_filter]) -> io::Result<OwnedFd> {
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    let killable = flags | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let listener = match install_as(program, killable) {
+        // Before Linux 5.19; a signal makes a thread call again there.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => install_as(program, flags)?,
+        listener => listener?,
+    };
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(listener) })
+}
+
+fn install_as(program: &mut [libc::sock_filter], flags: libc::c_ulong) -> io::Result<RawFd> {
+    let program = libc::sock_fprog {
+        len: program.len().try_into().map_err(io::Error::other)?,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: the program has the length that is given and lives until the call is over.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            &raw const program,
+        )
+    };
+    match result {
+        -1 => Err(io::Error::last_os_error()),
+        result => result.try_into().map_err(io::Error::other),
+    }
 }

@@ -5,13 +5,14 @@
 //! starts, [`prove`](prove()) tries to break it, and [`proxy`] is the one way out for a command
 //! that may reach some hosts. Several walls stand behind each other: namespaces (what is not
 //! there cannot be touched), Landlock (what may be written), seccomp (what may be asked of the
-//! kernel), capabilities and limits. Where namespaces are forbidden, [`Confined::gaps`] says what
+//! kernel), a supervisor (what may be connected to), capabilities and limits. Where namespaces are forbidden, [`Confined::gaps`] says what
 //! the other walls cannot do alone.
 //!
 //! Not here: what may be run at all, and who asks.
 
 mod calls;
 mod devices;
+mod filter;
 mod landlock;
 mod linux;
 mod mounts;
@@ -22,7 +23,8 @@ mod privileges;
 mod probe;
 mod prove;
 pub mod proxy;
-mod sockets;
+mod reach;
+mod supervisor;
 
 use std::{
     fs::File,
@@ -34,6 +36,7 @@ use std::{
 use gyrus_contract::{Containment, Network};
 use rustix::{io::Errno, process::getpid, thread::UnshareFlags};
 use serde::{Deserialize, Serialize};
+use supervisor::{Boundary, Supervisor};
 
 pub use plan::{PlanError, Surroundings, plan};
 pub use probe::probe_if_asked;
@@ -159,30 +162,38 @@ fn refused<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Confine
 pub fn confine(containment: &Containment) -> Result<Confined, ConfineError> {
     mounts::check(containment)?;
     let mut confined = Confined::default();
-    privileges::limit(&containment.limits).map_err(refused("setting limits"))?;
-    // Before the namespace of the network: only outside can they be listed.
-    let sockets = sockets::listed();
-    let beside = match enter(containment.network) {
-        Ok(()) => {
-            within_namespaces(containment, &sockets, &mut confined)?;
-            calls::Beside::Namespaces
-        }
+    privileges::yield_memory();
+    let (mut beside, mut supervisor) = (calls::Beside::Namespaces, None);
+    match enter(containment.network) {
+        Ok(()) => supervisor = within_namespaces(containment, &mut confined)?,
         Err(reason) => {
             without_namespaces(containment, reason, &mut confined)?;
-            calls::Beside::Nothing
+            beside = calls::Beside::Nothing;
         }
-    };
+    }
     let temporary = match beside {
-        calls::Beside::Namespaces => Path::new("/tmp"),
+        calls::Beside::Namespaces | calls::Beside::Supervisor => Path::new("/tmp"),
         calls::Beside::Nothing => &containment.temporary,
     };
+    privileges::limit(&containment.limits).map_err(refused("setting limits"))?;
     confined.set("TMPDIR", temporary);
     for (variable, name) in &containment.moved {
         confined.set(variable, &temporary.join(name));
     }
     privileges::give_up().map_err(refused("giving up privileges"))?;
-    calls::refuse(containment.network, beside)
-        .map_err(|error| refused("filtering system calls")(io::Error::other(error)))?;
+    let filtering = refused("filtering system calls");
+    let Some(supervisor) = supervisor else {
+        calls::refuse(containment.network, beside).map_err(filtering)?;
+        return Ok(confined);
+    };
+    match calls::refuse(containment.network, calls::Beside::Supervisor) {
+        Ok(Some(listener)) => supervisor.serve(&listener).map_err(filtering)?,
+        // Whoever runs us supervises us, and no process can have two supervisors.
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            calls::refuse(containment.network, beside).map_err(filtering)?;
+        }
+        refused => refused.map(drop).map_err(filtering)?,
+    }
     Ok(confined)
 }
 
@@ -199,9 +210,8 @@ fn enter(network: Network) -> io::Result<()> {
 
 fn within_namespaces(
     containment: &Containment,
-    sockets: &[PathBuf],
     confined: &mut Confined,
-) -> Result<(), ConfineError> {
+) -> Result<Option<Supervisor>, ConfineError> {
     match containment.network {
         Network::None | Network::Proxy => {
             network::start_loopback().map_err(refused("starting the loopback interface"))?;
@@ -215,24 +225,29 @@ fn within_namespaces(
             .environment
             .extend(network::proxy_environment(port));
     }
-    mounts::arrange(containment, sockets, confined)?;
+    mounts::arrange(containment, confined)?;
     if !getpid().is_init() {
         confined.gap(
             Promise::Processes,
             "the processes of the machine are visible: there is no PID namespace",
         );
     }
-    match landlock::within_mounts(containment) {
-        Ok(landlock::Walls::Whole) => {}
-        Ok(landlock::Walls::NoScopes) if containment.network == Network::Open => confined.gap(
-            Promise::Hidden,
-            "services on abstract sockets can be reached: landlock is too old or missing, and the network is the machine's",
-        ),
-        // A second wall where the first one stands.
-        Ok(landlock::Walls::NoScopes) => {}
-        Err(error) => return Err(refused("restricting writes")(io::Error::other(error))),
-    }
-    Ok(())
+    let restricting = |error| refused("restricting writes")(io::Error::other(error));
+    // The supervisor is within this one: else it could not be ended with the command.
+    landlock::part().map_err(restricting)?;
+    let supervisor = supervisor(containment.network);
+    landlock::within_mounts(containment).map_err(restricting)?;
+    Ok(supervisor)
+}
+
+/// What connects on behalf of the command, if it can be had here.
+fn supervisor(network: Network) -> Option<Supervisor> {
+    let own_processes = getpid().is_init();
+    let boundary = match network {
+        Network::None | Network::Proxy => Boundary::of_own_network(own_processes),
+        Network::Open => Boundary::of_machine(own_processes).ok()?,
+    };
+    supervisor::start(boundary).ok()
 }
 
 /// What Landlock and seccomp cannot do alone.

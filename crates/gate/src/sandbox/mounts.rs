@@ -9,7 +9,7 @@ use std::{
     fs, io,
     os::{
         fd::{AsFd, OwnedFd},
-        unix::fs::{FileTypeExt, symlink},
+        unix::fs::symlink,
     },
     path::{Component, Path, PathBuf},
 };
@@ -99,11 +99,10 @@ pub(super) fn check(containment: &Containment) -> Result<(), ConfineError> {
 /// Arranges this process's mount namespace, which must be its own.
 pub(super) fn arrange(
     containment: &Containment,
-    sockets: &[PathBuf],
     confined: &mut Confined,
 ) -> Result<(), ConfineError> {
     let mut stands = trees(containment, confined)?;
-    stands.extend(hidden(containment, sockets));
+    stands.extend(hidden(containment));
     let binds = bound(containment)?;
     let devices = devices::take(&containment.temporary)?;
     let proc = fresh_proc(&containment.limits, confined)?;
@@ -238,22 +237,10 @@ fn open_plain(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 /// What has to be hidden, each with its real place.
-fn hidden(containment: &Containment, sockets: &[PathBuf]) -> Vec<(PathBuf, Stand)> {
-    let kept = |socket: &Path| {
-        let mut writable = containment.writable.iter();
-        writable.any(|folder| socket.starts_with(folder))
-    };
-    let sockets = sockets.iter().filter(|path| {
-        let is_socket = |path: &PathBuf| {
-            fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket())
-        };
-        is_socket(path) && !kept(path)
-    });
+fn hidden(containment: &Containment) -> Vec<(PathBuf, Stand)> {
     let machine = MACHINE.iter().filter(|_| geteuid().is_root());
     let fixed = SERVICES.iter().chain(machine).map(Path::new);
-    let paths = fixed
-        .chain(containment.hidden.iter().map(PathBuf::as_path))
-        .chain(sockets.map(PathBuf::as_path));
+    let paths = fixed.chain(containment.hidden.iter().map(PathBuf::as_path));
     let mut paths: Vec<PathBuf> = paths
         .filter_map(|path| fs::canonicalize(path).ok())
         .collect();

@@ -63,6 +63,27 @@ pub(super) fn give_up() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
+/// Gives up what a supervisor needs not. Beside what a command keeps, it may look into processes
+/// that are not dumpable or have changed users.
+pub(super) fn keep_for_supervising() -> io::Result<()> {
+    set_no_new_privs(true)?;
+    let kept = CapabilitySet::SYS_PTRACE.union(if geteuid().is_root() {
+        KEPT_BY_ROOT
+    } else {
+        CapabilitySet::empty()
+    });
+    let kept = capabilities(None)?.permitted & kept;
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: kept,
+            permitted: kept,
+            inheritable: CapabilitySet::empty(),
+        },
+    )?;
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
 /// Limits each process, and the number of processes of this user.
 pub(super) fn limit(limits: &ResourceLimits) -> io::Result<()> {
     for (resource, value) in [
@@ -82,7 +103,10 @@ pub(super) fn limit(limits: &ResourceLimits) -> io::Result<()> {
         };
         setrlimit(resource, limit)?;
     }
-    // Should memory run out, what is confined dies first. Best effort: nothing depends on it.
-    let _ = fs::write("/proc/self/oom_score_adj", "1000");
     Ok(())
+}
+
+/// Should memory run out, what is confined dies first. Best effort: nothing depends on it.
+pub(super) fn yield_memory() {
+    let _ = fs::write("/proc/self/oom_score_adj", "1000");
 }

@@ -5,14 +5,7 @@ use std::{
     fs::{self, OpenOptions},
     io::{self, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket},
-    os::{
-        linux::net::SocketAddrExt,
-        unix::{
-            fs::PermissionsExt,
-            net::{SocketAddr as UnixAddress, UnixStream},
-            process::ExitStatusExt,
-        },
-    },
+    os::unix::{fs::PermissionsExt, process::ExitStatusExt},
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
@@ -29,7 +22,10 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Finding, Promise, linux};
+use super::{
+    Finding, Promise, linux,
+    reach::{Names, try_services},
+};
 
 /// Asks a program to be the probe.
 pub(super) const ARGUMENT: &str = "--gyrus-sandbox-probe";
@@ -51,10 +47,8 @@ pub(super) struct Task {
     pub(super) outside: PathBuf,
     /// A file that may not be read.
     pub(super) secret: PathBuf,
-    /// A service's socket.
-    pub(super) service: PathBuf,
-    /// A service's abstract socket.
-    pub(super) abstract_service: String,
+    /// Services with sockets.
+    pub(super) services: Names,
     /// A service on the machine's loopback interface.
     pub(super) port: u16,
     /// A process outside, and when it started.
@@ -100,11 +94,16 @@ pub(super) fn start_of(process: u32) -> Option<String> {
 
 /// Collects what was tried.
 #[derive(Default)]
-struct Attempts(Vec<Finding>);
+pub(super) struct Attempts(Vec<Finding>);
 
 impl Attempts {
     /// Something that must fail.
-    fn forbidden<T, E: ToString>(&mut self, promise: Promise, what: &str, done: Result<T, E>) {
+    pub(super) fn forbidden<T, E: ToString>(
+        &mut self,
+        promise: Promise,
+        what: &str,
+        done: Result<T, E>,
+    ) {
         let (held, detail) = match done {
             Ok(_) => (false, "it worked".to_owned()),
             Err(error) => (true, error.to_string()),
@@ -173,12 +172,7 @@ fn try_hidden(task: &Task, attempts: &mut Attempts) {
     let promise = Promise::Hidden;
     let read = fs::read(&task.secret);
     attempts.forbidden(promise, "read a hidden file", read);
-    let connected = UnixStream::connect(&task.service);
-    attempts.forbidden(promise, "connect to a service's socket", connected);
-    let connected = UnixAddress::from_abstract_name(&task.abstract_service)
-        .and_then(|address| UnixStream::connect_addr(&address));
-    let what = "connect to a service's abstract socket";
-    attempts.forbidden(promise, what, connected);
+    try_services(&task.services, &task.workspace, attempts);
 }
 
 fn try_network(task: &Task, attempts: &mut Attempts) {

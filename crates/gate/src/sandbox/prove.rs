@@ -7,10 +7,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt, fs, io,
     net::{Ipv4Addr, TcpListener},
-    os::{
-        linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixListener},
-    },
     path::Path,
 };
 
@@ -20,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Promise,
     probe::{ARGUMENT, Task, start_of},
+    reach::Services,
 };
 
 /// Small ones are reached soon.
@@ -134,7 +131,7 @@ pub fn prove<E: fmt::Display>(
         serde_json::from_str(&said).map_err(|_| ProofError::Answer {
             said: said.chars().take(200).collect(),
         })?;
-    findings.push(prepared.look());
+    findings.extend(prepared.look());
     let tried: BTreeSet<Promise> = findings.iter().map(|found| found.promise).collect();
     debug_assert_eq!(tried.len(), Promise::ALL.len());
     Ok(Proof { findings })
@@ -144,8 +141,9 @@ pub fn prove<E: fmt::Display>(
 struct Layout {
     containment: Containment,
     task: Task,
-    /// Services that nobody may connect to; dropped at the end.
-    _services: (TcpListener, UnixListener, UnixListener),
+    /// Dropped at the end.
+    _loopback: TcpListener,
+    services: Services,
 }
 
 impl Layout {
@@ -162,16 +160,10 @@ impl Layout {
         for file in [&outside, &secret] {
             fs::write(file, Self::UNCHANGED)?;
         }
-        let service = folder.join("service");
         let process = std::process::id();
-        let abstract_service = format!("gyrus-probe-{}", folder.display());
         let loopback = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = loopback.local_addr()?.port();
-        let services = (
-            loopback,
-            UnixListener::bind(&service)?,
-            UnixListener::bind_addr(&SocketAddr::from_abstract_name(&abstract_service)?)?,
-        );
+        let (services, names) = Services::make(&folder, &workspace)?;
         let start = start_of(process).ok_or_else(|| io::Error::other("no /proc of our own"))?;
         Ok(Self {
             containment: Containment {
@@ -189,29 +181,43 @@ impl Layout {
                 workspace,
                 outside,
                 secret,
-                service,
-                abstract_service,
+                services: names,
                 port,
                 process: (process, start),
                 network,
                 limits: LIMITS,
             },
-            _services: services,
+            _loopback: loopback,
+            services,
         })
     }
 
     /// What stands outside now, whatever the probe says.
-    fn look(&self) -> Finding {
+    fn look(&self) -> [Finding; 2] {
         let text = fs::read_to_string(&self.task.outside);
         let secret = fs::read_to_string(&self.task.secret);
         let is_unchanged =
             |text: &io::Result<String>| text.as_ref().is_ok_and(|text| text == Self::UNCHANGED);
-        let held = is_unchanged(&text) && is_unchanged(&secret);
-        Finding {
-            promise: Promise::Writes,
-            attempt: "change files outside, as seen from there".to_owned(),
-            held,
-            detail: if held { Self::UNCHANGED } else { "changed" }.to_owned(),
-        }
+        let unchanged = is_unchanged(&text) && is_unchanged(&secret);
+        let reached = self.services.were_reached();
+        [
+            Finding {
+                promise: Promise::Writes,
+                attempt: "change files outside, as seen from there".to_owned(),
+                held: unchanged,
+                detail: if unchanged {
+                    Self::UNCHANGED
+                } else {
+                    "changed"
+                }
+                .to_owned(),
+            },
+            Finding {
+                promise: Promise::Hidden,
+                attempt: "reach services outside, as seen from there".to_owned(),
+                held: !reached,
+                detail: if reached { "reached" } else { "nobody came" }.to_owned(),
+            },
+        ]
     }
 }

@@ -73,6 +73,61 @@ const EVERYDAY: &[(&str, &str)] = &[
         "node",
         "node -e 'const fs = require(\"fs\"); fs.watch(\".\", () => process.exit(0)); fs.writeFileSync(\"w\", \"x\"); setTimeout(() => process.exit(1), 5000)'",
     ),
+    (
+        "python3",
+        "python3 -c '
+import multiprocessing as m
+if __name__ == \"__main__\":
+    for way in \"fork\", \"spawn\", \"forkserver\":
+        c = m.get_context(way)
+        with c.Manager() as manager:
+            shared = manager.list([1])
+            p = c.Process(target=shared.append, args=(2,)); p.start(); p.join()
+            assert list(shared) == [1, 2]
+' || exit 1; cat > l.py <<.
+import multiprocessing.connection as c, os
+for address in \"\\0gyrus\" + str(os.getpid()), \"listener\":
+    with c.Listener(address, \"AF_UNIX\") as l, c.Client(address, \"AF_UNIX\") as client, l.accept() as server:
+        client.send(1); assert server.recv() == 1
+.
+python3 l.py",
+    ),
+    (
+        "python3",
+        "cat > a.py <<.
+import asyncio
+async def main():
+    async def echo(r, w):
+        w.write(await r.readline()); w.close()
+    async with await asyncio.start_unix_server(echo, \"asy\"):
+        for _ in range(20):
+            r, w = await asyncio.open_unix_connection(\"asy\")
+            w.write(b\"x\\n\"); assert await r.readline() == b\"x\\n\"; w.close()
+asyncio.run(main())
+.
+python3 a.py",
+    ),
+    (
+        "ssh-agent",
+        "eval $(ssh-agent -s) && ssh-keygen -qN '' -t ed25519 -f k && ssh-add -q k && ssh-add -l && ssh-agent -k",
+    ),
+    (
+        "node",
+        "cat > u.js <<.
+const net = require(\"net\"), child = require(\"child_process\");
+if (process.send) { process.on(\"message\", m => { process.send(m); process.disconnect(); }); }
+else {
+  const forked = child.fork(__filename); forked.send(\"x\");
+  forked.on(\"message\", () => {
+    const s = net.createServer(c => c.pipe(c)).listen(\"u\", () => {
+      const c = net.connect(\"u\", () => c.write(\"x\"));
+      c.on(\"data\", () => { c.end(); s.close(); });
+    });
+  });
+}
+.
+node u.js",
+    ),
     ("npm", "npm --version && npm init -y && npm pack"),
     (
         "cargo",

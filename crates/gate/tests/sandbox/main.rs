@@ -9,9 +9,11 @@
 mod attacks;
 mod binds;
 mod everyday;
+mod intruder;
 mod process;
 mod proven;
 mod proxy;
+mod sockets;
 mod start;
 mod world;
 
@@ -34,6 +36,10 @@ const TESTS: &[(&str, Test)] = &[
     ("binds_refused", binds::need_a_place_without_links),
     ("proof", proven::holds),
     ("proxy", proxy::opens_what_was_granted),
+    ("sockets_outside", sockets::outside_are_out_of_reach),
+    ("sockets_raced", sockets::races_reach_nobody_outside),
+    ("sockets_inside", sockets::inside_can_be_reached),
+    ("supervisor", sockets::the_supervisor_is_out_of_reach),
 ];
 
 /// Without namespaces.
@@ -46,9 +52,11 @@ const ALONE: &[(&str, Test)] = &[
 
 fn main() {
     gyrus_gate::sandbox::probe_if_asked();
-    let mut arguments = std::env::args().skip(1);
-    if arguments.next().as_deref() == Some(start::ARGUMENT) {
-        std::process::exit(start::obey(&arguments.next().unwrap()));
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [start::ARGUMENT, order] => std::process::exit(start::obey(order)),
+        [intruder::ARGUMENT, part, task] => std::process::exit(intruder::act(part, task)),
+        _ => {}
     }
     let mut trials = Vec::new();
     let mut add = |name: String, test: Test, user, around, possible: bool| {

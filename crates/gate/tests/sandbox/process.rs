@@ -5,7 +5,18 @@
 //! What a keeper does around a command, in short: a PID namespace, its init process, and the
 //! command below it.
 
-use std::{fs, io};
+use std::{
+    fs, io,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+};
 
 use rustix::{
     process::{Pid, WaitOptions, getegid, geteuid, waitpid},
@@ -57,4 +68,108 @@ pub(crate) fn forget_rights() {
 pub(crate) fn can_enter() -> bool {
     let entered = || i32::from(enter().is_err());
     in_child(entered).is_ok_and(|code| code == 0)
+}
+
+/// Runs `child` in a new process and does not wait for its end.
+pub(crate) fn in_background(child: impl FnOnce() -> i32) -> io::Result<()> {
+    // SAFETY: the process has a single thread.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => std::process::exit(child()),
+        _ => Ok(()),
+    }
+}
+
+/// An address as the kernel reads it.
+pub(crate) type Address = [u8; 110];
+
+pub(crate) fn unix_address(path: &Path) -> Address {
+    let mut address = [0; 110];
+    address[..2].copy_from_slice(&(libc::AF_UNIX as u16).to_ne_bytes());
+    let path = path.as_os_str().as_bytes();
+    address[2..2 + path.len()].copy_from_slice(path);
+    address
+}
+
+/// Of this machine's loopback interface.
+pub(crate) fn internet_address(port: u16) -> Address {
+    let mut address = [0; 110];
+    address[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
+    address[2..4].copy_from_slice(&port.to_be_bytes());
+    address[4..8].copy_from_slice(&[127, 0, 0, 1]);
+    address
+}
+
+/// An address that one thread changes while another connects to it.
+#[derive(Clone)]
+pub(crate) struct Changing(Arc<[AtomicU8; 110]>);
+
+impl Changing {
+    pub(crate) fn new(address: &Address) -> Self {
+        Self(Arc::new(address.map(AtomicU8::new)))
+    }
+
+    pub(crate) fn set(&self, address: &Address) {
+        for (place, byte) in self.0.iter().zip(address) {
+            place.store(*byte, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn connect(&self, socket: &OwnedFd) -> bool {
+        // SAFETY: the kernel reads as many bytes as are there, and it may find any in them.
+        let done = unsafe { libc::connect(socket.as_raw_fd(), self.0.as_ptr().cast(), 110) };
+        done == 0
+    }
+}
+
+/// Puts a socket under a number.
+pub(crate) fn put_at(socket: &OwnedFd, number: i32) {
+    // SAFETY: whoever owns the number wants that.
+    unsafe { libc::dup2(socket.as_raw_fd(), number) };
+}
+
+/// Tries to change another process by system calls; returns what worked.
+pub(crate) fn interfere(process: Pid) -> Vec<&'static str> {
+    let number = process.as_raw_pid();
+    let mut byte = 0_u8;
+    let ours = libc::iovec {
+        iov_base: (&raw mut byte).cast(),
+        iov_len: 1,
+    };
+    let theirs = libc::iovec {
+        iov_base: std::ptr::with_exposed_provenance_mut(0x40_0000),
+        iov_len: 1,
+    };
+    // SAFETY: nothing of this process is changed but the byte.
+    let results = unsafe {
+        let handle = libc::syscall(libc::SYS_pidfd_open, number, 0);
+        [
+            (
+                "trace",
+                libc::syscall(libc::SYS_ptrace, libc::PTRACE_SEIZE, number, 0, 0),
+            ),
+            (
+                "attach",
+                libc::syscall(libc::SYS_ptrace, libc::PTRACE_ATTACH, number, 0, 0),
+            ),
+            (
+                "read memory",
+                libc::process_vm_readv(number, &ours, 1, &theirs, 1, 0) as i64,
+            ),
+            (
+                "write memory",
+                libc::process_vm_writev(number, &ours, 1, &theirs, 1, 0) as i64,
+            ),
+            (
+                "take a descriptor",
+                libc::syscall(libc::SYS_pidfd_getfd, handle, 0, 0),
+            ),
+            (
+                "compare",
+                libc::syscall(libc::SYS_kcmp, number, std::process::id(), 0, 0, 0),
+            ),
+        ]
+    };
+    let worked = results.into_iter().filter(|(_, result)| *result != -1);
+    worked.map(|(what, _)| what).collect()
 }

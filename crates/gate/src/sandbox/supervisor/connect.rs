@@ -1,0 +1,177 @@
+//! Connecting on behalf of a command: to sockets that were made inside, and to no others.
+//!
+//! A read-only mount keeps nobody from connecting to a socket, and a socket can be reached under
+//! any name that its file gets. So its file is looked at, whatever name led there.
+
+use std::{
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    path::Path,
+    sync::Arc,
+};
+
+use rustix::{
+    fs::{OFlags, fcntl_getfl},
+    io::Errno,
+    net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
+        sockopt::{self, Timeout},
+    },
+};
+
+use super::{
+    Desk, caller,
+    linux::{self, Call},
+    origin::Origin,
+};
+
+/// Length of the longest address of any family, `struct sockaddr_storage`.
+const ADDRESS_BYTES: usize = 128;
+
+/// Length of the longest address of a Unix socket, `struct sockaddr_un`.
+const UNIX_ADDRESS_BYTES: usize = 110;
+
+/// Of the family, which every address begins with.
+const FAMILY_BYTES: usize = 2;
+
+/// Where a Unix socket is to be connected to.
+enum Target {
+    /// Copied, as a network names sockets.
+    Name(Vec<u8>),
+    /// The file, whatever its name is by now.
+    File(OwnedFd),
+}
+
+impl Desk {
+    /// Makes the call `connect(socket, address, length)`.
+    pub(super) fn connect(self: &Arc<Self>, call: &Call) -> Result<(), Errno> {
+        let socket = caller::descriptor(call, 0)?;
+        // What the number stands for may change, but not what it stood for: this very socket is
+        // the one that will be connected.
+        let family = sockopt::socket_domain(&socket)?;
+        let length = usize::try_from(caller::int(call.arguments[2])).map_err(|_| Errno::INVAL)?;
+        if !(FAMILY_BYTES..=ADDRESS_BYTES).contains(&length) {
+            return Err(Errno::INVAL);
+        }
+        let address = caller::memory(call, 1, length)?;
+        if family != AddressFamily::UNIX {
+            self.check_waiting(call)?;
+            self.expect_waiting(&socket)?;
+            // Their addresses mean what the network namespace makes of them.
+            return linux::connect(socket.as_fd(), &address);
+        }
+        match sockopt::socket_type(&socket)? {
+            SocketType::STREAM | SocketType::SEQPACKET => {}
+            // It could send to others without connecting.
+            _ => return Err(Errno::ACCESS),
+        }
+        let target = target(call, &address)?;
+        self.check_waiting(call)?;
+        let origin = match &target {
+            Target::Name(name) => self.boundary.of_name(name),
+            Target::File(file) => self.boundary.of_file(file)?,
+        };
+        match origin {
+            Origin::Inside => {
+                self.expect_waiting(&socket)?;
+                target.connect(&socket)
+            }
+            Origin::Unknown => self.connect_another(call, &socket, &target),
+            // As if nobody listened.
+            Origin::Outside => Err(Errno::CONNREFUSED),
+        }
+    }
+
+    /// Connects a new socket, and puts it in the place of the caller's only if somebody inside
+    /// listens. Nothing can be sent to anybody else. Of what was set on the caller's socket, the
+    /// usual settings are kept.
+    fn connect_another(
+        self: &Arc<Self>,
+        call: &Call,
+        socket: &OwnedFd,
+        target: &Target,
+    ) -> Result<(), Errno> {
+        let mut flags = SocketFlags::CLOEXEC;
+        if fcntl_getfl(socket)?.contains(OFlags::NONBLOCK) {
+            flags |= SocketFlags::NONBLOCK;
+        }
+        let kind = sockopt::socket_type(socket)?;
+        let other = socket_with(AddressFamily::UNIX, kind, flags, None)?;
+        sockopt::set_socket_passcred(&other, sockopt::socket_passcred(socket)?)?;
+        for timeout in [Timeout::Recv, Timeout::Send] {
+            sockopt::set_socket_timeout(
+                &other,
+                timeout,
+                sockopt::socket_timeout(socket, timeout)?,
+            )?;
+        }
+        let closed_on_exec = caller::is_closed_on_exec(call, 0)?;
+        self.check_waiting(call)?;
+        self.expect_waiting(&other)?;
+        target.connect(&other)?;
+        if linux::listener_of(other.as_fd())? == 0 {
+            return Err(Errno::CONNREFUSED);
+        }
+        let flags = if closed_on_exec {
+            OFlags::CLOEXEC
+        } else {
+            OFlags::empty()
+        };
+        let number = caller::int(call.arguments[0]).unsigned_abs();
+        linux::replace(
+            self.listener.as_fd(),
+            call,
+            other.as_fd(),
+            number,
+            flags.bits(),
+        )
+    }
+
+    /// Only then is what was found by the thread's number the caller's.
+    fn check_waiting(&self, call: &Call) -> Result<(), Errno> {
+        if linux::is_waiting(self.listener.as_fd(), call) {
+            Ok(())
+        } else {
+            Err(Errno::SRCH)
+        }
+    }
+
+    /// To be called before connecting a socket.
+    fn expect_waiting(self: &Arc<Self>, socket: &OwnedFd) -> Result<(), Errno> {
+        if !fcntl_getfl(socket)?.contains(OFlags::NONBLOCK) {
+            self.relieve();
+        }
+        Ok(())
+    }
+}
+
+/// What a copied address leads to.
+fn target(call: &Call, address: &[u8]) -> Result<Target, Errno> {
+    let (family, path) = address.split_at(FAMILY_BYTES);
+    if family != AddressFamily::UNIX.as_raw().to_ne_bytes()
+        || path.is_empty()
+        || address.len() > UNIX_ADDRESS_BYTES
+    {
+        return Err(Errno::INVAL);
+    }
+    if path[0] == 0 {
+        return Ok(Target::Name(path.to_vec()));
+    }
+    let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+    caller::pin(call, path).map(Target::File)
+}
+
+impl Target {
+    fn connect(&self, socket: &OwnedFd) -> Result<(), Errno> {
+        let address = match self {
+            Self::Name(name) => {
+                let name = name.get(1..).unwrap_or_default();
+                SocketAddrUnix::new_abstract_name(name)?
+            }
+            Self::File(file) => {
+                let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+                SocketAddrUnix::new(Path::new(&link))?
+            }
+        };
+        connect(socket, &address)
+    }
+}

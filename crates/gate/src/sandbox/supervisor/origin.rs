@@ -1,0 +1,132 @@
+//! Whether a socket was made by the command, or by somebody outside.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    os::fd::OwnedFd,
+    sync::{Mutex, PoisonError},
+};
+
+use rustix::{
+    fs::{FileType, fstat, fstatfs, major, minor},
+    io::Errno,
+};
+
+use super::diagnosis::{self, Diagnosis, Listening};
+
+/// File systems whose numbers of files are those that the kernel lists sockets with, and mean a
+/// single file each: ext2 to ext4, tmpfs, XFS, F2FS. Others number files by subvolume or by layer.
+const NUMBERED: [i64; 4] = [0xef53, 0x0102_1994, 0x5846_5342, 0xf2f5_2010];
+
+/// What tells the sockets of the command from those of others.
+#[derive(Debug)]
+pub(in super::super) struct Boundary {
+    /// Sockets that others listen on, if the network is the machine's and not the command's own.
+    others: Option<BTreeSet<diagnosis::Identity>>,
+    /// Whether the PID namespace is the command's own.
+    own_processes: bool,
+    /// Kept from one question to the next.
+    diagnosis: Mutex<Option<Diagnosis>>,
+}
+
+/// What is known of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The command made it.
+    Inside,
+    /// Only a connection tells: who listens has a number in the command's PID namespace, or has
+    /// none.
+    Unknown,
+    /// Somebody else made it, or nobody listens on it.
+    Outside,
+}
+
+impl Boundary {
+    /// Within a network namespace that nobody else has been in.
+    pub(in super::super) fn of_own_network(own_processes: bool) -> Self {
+        Self {
+            others: None,
+            own_processes,
+            diagnosis: Mutex::default(),
+        }
+    }
+
+    /// As the machine is now, of which the command has not started.
+    pub(in super::super) fn of_machine(own_processes: bool) -> io::Result<Self> {
+        let listed = Diagnosis::open()?.listening()?;
+        Ok(Self {
+            others: Some(listed.iter().map(|socket| socket.identity).collect()),
+            own_processes,
+            diagnosis: Mutex::default(),
+        })
+    }
+
+    /// The origin of a socket in a file system.
+    pub(super) fn of_file(&self, file: &OwnedFd) -> Result<Origin, Errno> {
+        let data = fstat(file)?;
+        if FileType::from_raw_mode(data.st_mode) != FileType::Socket {
+            return Ok(Origin::Outside);
+        }
+        let kind = fstatfs(file)?.f_type;
+        let is_numbered = NUMBERED.contains(&kind) && u32::try_from(data.st_ino).is_ok();
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the kernel lists 32 bits of it"
+        )]
+        let number = data.st_ino as u32;
+        // As the kernel has it, see `MKDEV` there.
+        let device = major(data.st_dev) << 20 | minor(data.st_dev);
+        let is_same = |socket: &Listening| {
+            let file = socket.file;
+            file.is_some_and(|(at, its)| its == number && (!is_numbered || at == device))
+        };
+        Ok(self.judge(is_same, is_numbered))
+    }
+
+    /// The origin of a socket with a name that belongs to a network.
+    pub(super) fn of_name(&self, name: &[u8]) -> Origin {
+        match &self.others {
+            // There are no other names.
+            None => Origin::Inside,
+            Some(_) => self.judge(|socket| socket.name.as_deref() == Some(name), false),
+        }
+    }
+
+    fn listening(&self) -> io::Result<Vec<Listening>> {
+        let kept = || {
+            self.diagnosis
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let taken = kept().take();
+        let diagnosis = taken.map_or_else(Diagnosis::open, Ok)?;
+        let listed = diagnosis.listening()?;
+        *kept() = Some(diagnosis);
+        Ok(listed)
+    }
+
+    fn judge(&self, is_same: impl Fn(&Listening) -> bool, is_exact: bool) -> Origin {
+        // Nothing is lost if the kernel cannot list sockets.
+        let Ok(listed) = self.listening() else {
+            return self.unknown();
+        };
+        let mut found = listed.iter().filter(|socket| is_same(socket));
+        match &self.others {
+            None if found.next().is_none() => Origin::Outside,
+            None if is_exact => Origin::Inside,
+            None => self.unknown(),
+            Some(others) if found.all(|socket| others.contains(&socket.identity)) => {
+                Origin::Outside
+            }
+            Some(_) => self.unknown(),
+        }
+    }
+
+    fn unknown(&self) -> Origin {
+        if self.own_processes {
+            Origin::Unknown
+        } else {
+            Origin::Outside
+        }
+    }
+}
