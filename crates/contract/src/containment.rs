@@ -1,6 +1,6 @@
 //! What a command may reach, as the gate plans it and the keeper enforces it.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,10 @@ pub struct Containment {
     pub moved: BTreeMap<String, String>,
     /// What of the network it has.
     pub network: Network,
+    /// Addresses of this machine's loopback that stand on the command's own loopback too, if its
+    /// network is [`Network::Proxy`], and lead outside when whoever serves the proxy lets them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forwarded: Vec<SocketAddr>,
     /// How much it may use.
     pub limits: ResourceLimits,
 }
@@ -62,7 +66,7 @@ pub struct Layer {
 pub enum Network {
     /// A loopback interface of its own, and nothing behind it.
     None,
-    /// As `None`, with a proxy of gyrus's on it that opens what was granted.
+    /// As `None`, with a proxy of gyrus's on it that decides about each connection.
     Proxy,
     /// The machine's own.
     Open,

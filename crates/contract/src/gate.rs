@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fmt,
+    net::SocketAddr,
     path::{Path, PathBuf},
     str::FromStr,
 };
@@ -10,7 +11,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Aim, CommandReading, Containment, Digest, RunId, ToolCall, ToolSpec};
+use crate::{Aim, CommandReading, Containment, Destination, Digest, RunId, ToolCall, ToolSpec};
 
 /// How bad a call could be. Ordered: the higher wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -138,8 +139,6 @@ pub struct ResolvedCommand {
     pub reading: CommandReading,
     /// What it may reach when it runs; `None`: whatever the person may.
     pub containment: Option<Containment>,
-    /// The hosts that its proxy opens, if it has one; `*` is any.
-    pub hosts: Vec<String>,
 }
 
 /// Something that a person allows for longer than one call. Never covers what is critical.
@@ -155,6 +154,9 @@ pub enum Grant {
     Host {
         /// In lower case.
         host: String,
+        /// At this port; `None` stands for 443 and 80.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<u16>,
     },
     /// Connections to the registries that packages come from.
     PackageRegistries,
@@ -197,7 +199,11 @@ impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Grant::Command { words } => write!(f, "commands that begin with `{}`", words.join(" ")),
-            Grant::Host { host } => write!(f, "connections to {host}"),
+            Grant::Host { host, port: None } => write!(f, "connections to {host}"),
+            Grant::Host {
+                host,
+                port: Some(port),
+            } => write!(f, "connections to {host}, port {port}"),
             Grant::PackageRegistries => f.write_str("getting packages from the package registries"),
             Grant::Origin { origin } => write!(f, "typing, uploading and sending on {origin}"),
             Grant::Reads { path } => write!(f, "reading {}", path.display()),
@@ -337,4 +343,34 @@ pub trait Gate: Send + Sync {
     /// The origins to which a page may send without another question because of a call that was
     /// let through with this risk.
     fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String>;
+
+    /// The verdict on a connection that the command of this call wants to make out of its sandbox.
+    /// Pure and total. A gate that does not say otherwise lets nothing connect.
+    fn judge_destination(
+        &self,
+        _destination: &Destination,
+        _call: &ResolvedCall,
+        _spec: &ToolSpec,
+        _under: &Judgement<'_>,
+    ) -> Verdict {
+        Verdict {
+            risk: Risk::High,
+            decision: Decision::Deny,
+            reasons: vec!["nothing may connect here".to_owned()],
+            wider: Vec::new(),
+            if_doubted: None,
+            ungranted: None,
+        }
+    }
+
+    /// The addresses of this machine's loopback that the command of this call is let to without a
+    /// question, and where something listens now.
+    fn forwarded(
+        &self,
+        _call: &ResolvedCall,
+        _spec: &ToolSpec,
+        _under: &Judgement<'_>,
+    ) -> Vec<SocketAddr> {
+        Vec::new()
+    }
 }

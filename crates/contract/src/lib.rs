@@ -46,7 +46,7 @@ pub use model::{
 };
 pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
 pub use process::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError};
-pub use sandbox::{Confine, Confined, Outlet};
+pub use sandbox::{Confine, Confined, ConnectionPolicy, Destination, Listeners, Outlet};
 pub use screen::{
     Aim, Aimed, Bounds, Dialog, Download, DownloadState, Element, ElementId, ElementState, Field,
     Form, HeldRequest, Look, Picture, Rest, Screen, ScreenError, Scroll, Seen, Starts, Tab, View,

@@ -4,17 +4,20 @@
 //! chose, their grants and their policy say what follows from that. Looking and judging are apart:
 //! `resolve` touches the file system, `judge` is pure.
 
+mod destination;
+
 use std::{
     collections::BTreeMap,
     fmt,
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use gyrus_contract::{
-    ChangedPath, CommandWord, Containment, Decision, Does, Gate, Grant, Judgement, Mode, Network,
-    Place, ResolvedCall, ResolvedCommand, Risk, RunId, ToolCall, ToolSpec, Touch, Unresolvable,
-    Verdict, WithheldChange,
+    ChangedPath, CommandWord, Containment, Decision, Destination, Does, Gate, Grant, Judgement,
+    Mode, Network, Place, ResolvedCall, ResolvedCommand, Risk, RunId, ToolCall, ToolSpec, Touch,
+    Unresolvable, Verdict, WithheldChange,
 };
 
 use crate::{
@@ -24,7 +27,7 @@ use crate::{
     page,
     policy::{PathUse, Policy, Ruling, Subject, SubjectPath, Trust},
     resolve, shell,
-    sinks::PACKAGE_REGISTRIES,
+    sinks::{USUAL_PORTS, grants_connection},
     weigh::{Scales, Weight, is_scratch},
 };
 
@@ -128,17 +131,6 @@ impl Warden {
             true => self.containment(place).ok(),
             false => None,
         };
-        let mut hosts = Vec::new();
-        for fact in &reading.facts {
-            match &fact.does {
-                Does::Connects { hosts: named } if named.is_empty() => hosts.push("*".to_owned()),
-                Does::Connects { hosts: named } => hosts.extend(named.iter().cloned()),
-                Does::GetsPackages => hosts.extend(PACKAGE_REGISTRIES.map(str::to_owned)),
-                _ => {}
-            }
-        }
-        hosts.sort_unstable();
-        hosts.dedup();
         let containment = containment.map(|mut containment| {
             if reading.only_reads() {
                 // Should the reading be wrong, it still changes nothing.
@@ -164,21 +156,19 @@ impl Warden {
                 // Laying them takes longer than all the rest.
                 containment.layered.clear();
             }
-            if !hosts.is_empty() {
-                containment.network = Network::Proxy;
-            }
+            // Whatever the line says: each connection is judged when it is made.
+            containment.network = Network::Proxy;
             containment
         });
         ResolvedCommand {
             reading,
             containment,
-            hosts,
         }
     }
 
-    fn ruling(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Ruling {
-        let workspace = under.workspace;
-        let (mut paths, mut hosts) = (Vec::new(), Vec::new());
+    /// The paths that a call is known to touch, the ones that its command line names, too.
+    fn paths(call: &ResolvedCall, spec: &ToolSpec, workspace: &Path) -> Vec<SubjectPath> {
+        let mut paths = Vec::new();
         let subject_path = |real: &Path, used| SubjectPath {
             real: real.to_owned(),
             in_workspace: real.strip_prefix(workspace).ok().map(Path::to_path_buf),
@@ -196,16 +186,34 @@ impl Warden {
             let named = named.filter(|(name, _)| *name == argument || name.starts_with(&of_list));
             paths.extend(named.map(|(_, path)| subject_path(&path.real, used)));
         }
+        let facts = call
+            .command
+            .iter()
+            .flat_map(|command| &command.reading.facts);
+        for fact in facts {
+            match &fact.does {
+                Does::Reads { path } => paths.push(subject_path(path, PathUse::Reads)),
+                Does::Writes { path } | Does::Removes { path } => {
+                    paths.push(subject_path(path, PathUse::Changes));
+                }
+                _ => {}
+            }
+        }
+        paths
+    }
+
+    fn ruling(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Ruling {
+        let paths = Self::paths(call, spec, under.workspace);
+        let mut hosts = Vec::new();
         let mut unread = false;
         let mut commands = &[][..];
+        let is_contained = |command: &ResolvedCommand| command.containment.is_some();
+        let contained = call.command.as_ref().is_some_and(is_contained);
         if let Some(command) = &call.command {
             commands = &command.reading.commands;
             for fact in &command.reading.facts {
                 match &fact.does {
-                    Does::Reads { path } => paths.push(subject_path(path, PathUse::Reads)),
-                    Does::Writes { path } | Does::Removes { path } => {
-                        paths.push(subject_path(path, PathUse::Changes));
-                    }
+                    Does::Connects { .. } if contained => {}
                     Does::Connects { hosts: named } if named.is_empty() => {
                         hosts.push(String::new());
                     }
@@ -219,7 +227,7 @@ impl Warden {
             hosts.push(host);
         }
         hosts.extend(call.aim.iter().flat_map(page::hosts));
-        self.policy.rule(&Subject {
+        let subject = Subject {
             tool: &call.tool,
             arguments: &call.arguments,
             paths: &paths,
@@ -228,7 +236,11 @@ impl Warden {
             unread,
             exposed: under.exposed,
             agent: under.agent,
-        })
+        };
+        match contained {
+            true => self.policy.rule_before_connecting(&subject),
+            false => self.policy.rule(&subject),
+        }
     }
 }
 
@@ -300,7 +312,8 @@ impl Gate for Warden {
         verdict.reasons.extend(why);
         let mut vouched = false;
         if !forbidden && !asks {
-            vouched = self.lay_down(&mut verdict, call, spec, mode, under);
+            let ruling = self.ruling(call, spec, under);
+            vouched = self.lay_down(&mut verdict, ruling, &call.tool, mode, under);
         }
         if verdict.decision == Decision::Allow && under.exposed && !vouched {
             verdict.if_doubted = doubt::is_due(call).then(|| when_doubted(mode));
@@ -314,6 +327,25 @@ impl Gate for Warden {
 
     fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String> {
         page::sends_to(call.aim.as_ref(), risk, under, &self.standing)
+    }
+
+    fn judge_destination(
+        &self,
+        to: &Destination,
+        call: &ResolvedCall,
+        spec: &ToolSpec,
+        under: &Judgement<'_>,
+    ) -> Verdict {
+        self.connection(to, call, spec, under)
+    }
+
+    fn forwarded(
+        &self,
+        call: &ResolvedCall,
+        spec: &ToolSpec,
+        under: &Judgement<'_>,
+    ) -> Vec<SocketAddr> {
+        self.loopback(call, spec, under)
     }
 }
 
@@ -347,6 +379,14 @@ impl Warden {
             Some(Grant::Writes { path }) => all.any(
                 |grant| matches!(grant, Grant::Writes { path: granted } if path.starts_with(granted)),
             ),
+            Some(Grant::Host { host, port }) => {
+                let ports = port.map_or(USUAL_PORTS.to_vec(), |port| vec![port]);
+                let covers = |port: &u16| {
+                    let mut all = all.clone();
+                    all.any(|grant| grants_connection(grant, host, *port))
+                };
+                ports.iter().all(covers)
+            }
             Some(wanted) => all.any(|grant| grant == wanted),
             None => command_is_granted(call, grants.iter().chain(&self.standing)),
         }
@@ -378,13 +418,12 @@ impl Warden {
     fn lay_down(
         &self,
         verdict: &mut Verdict,
-        call: &ResolvedCall,
-        spec: &ToolSpec,
+        ruling: Ruling,
+        tool: &str,
         mode: Mode,
         under: &Judgement<'_>,
     ) -> bool {
-        let ruling = self.ruling(call, spec, under);
-        match self.policy.trust(under.agent, &call.tool, verdict.risk) {
+        match self.policy.trust(under.agent, tool, verdict.risk) {
             Trust::Blocked { why } => {
                 verdict.decision = Decision::Deny;
                 verdict.reasons.push(why);

@@ -371,10 +371,10 @@ impl Scales<'_> {
 
     /// Reading from an address.
     pub(crate) fn address(&self, address: &str) -> Weight {
-        let Some(host) = sinks::host(address) else {
+        let Some((host, port)) = sinks::place(address) else {
             return Weight::new(Risk::High, format!("connects to {address}"));
         };
-        if let Some(why) = sinks::vouched(&host, self.under, self.standing) {
+        if let Some(why) = sinks::vouched(&host, Some(port), self.under, self.standing) {
             return Weight::safe(format!("reads from {host}; {why}"));
         }
         if self.under.link_was_seen {
@@ -382,7 +382,8 @@ impl Scales<'_> {
         }
         let what =
             format!("connects to {host}: an address made up by the model can carry data there");
-        Weight::new(Risk::High, what).unless(Grant::Host { host })
+        let port = sinks::port_of_grant(port);
+        Weight::new(Risk::High, what).unless(Grant::Host { host, port })
     }
 
     fn command(&self) -> Vec<Weight> {
@@ -461,6 +462,9 @@ impl Scales<'_> {
             )
             .within()
             .changes(),
+            Does::GetsPackages | Does::Connects { .. } if confined => {
+                connects_later(says("connects, which is judged when it does"))
+            }
             Does::GetsPackages => self.gets_packages(says("gets packages from a registry")),
             Does::Connects { hosts } => self.connects(hosts, says("connects")),
             Does::UsesCredentials => {
@@ -537,12 +541,13 @@ impl Scales<'_> {
     fn connects(&self, hosts: &[String], what: String) -> Weight {
         let refused = hosts
             .iter()
-            .find(|host| sinks::vouched(host, self.under, self.standing).is_none());
+            .find(|host| sinks::vouched(host, None, self.under, self.standing).is_none());
         match (hosts, refused) {
             ([], _) => Weight::new(Risk::High, what),
-            (_, Some(host)) => {
-                Weight::new(Risk::High, what).unless(Grant::Host { host: host.clone() })
-            }
+            (_, Some(host)) => Weight::new(Risk::High, what).unless(Grant::Host {
+                host: host.clone(),
+                port: None,
+            }),
             (_, None) => Weight::new(
                 Risk::Moderate,
                 format!("connects to {}, as you allowed", hosts.join(", ")),
@@ -550,6 +555,11 @@ impl Scales<'_> {
             .contained(),
         }
     }
+}
+
+/// A connection out of the sandbox is judged when it is made; until then it is code like any other.
+fn connects_later(what: String) -> Weight {
+    by_sandbox(Weight::new(Risk::Moderate, what), true)
 }
 
 fn by_sandbox(weight: Weight, confined: bool) -> Weight {

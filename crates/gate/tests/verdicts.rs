@@ -110,6 +110,7 @@ fn holds(workspace: &Path) -> Containment {
         binds: Vec::new(),
         moved: BTreeMap::new(),
         network: Network::None,
+        forwarded: Vec::new(),
         limits: ResourceLimits {
             processes: 64,
             memory_bytes: 1 << 30,
@@ -140,6 +141,12 @@ fn is_seen_through(verdict: &Verdict) -> bool {
         && reasons.all(|reason| names(reason) || only_reads(reason))
 }
 
+/// Whether all that is left to judge are its connections, each when it is made.
+fn is_judged_later(verdict: &Verdict) -> bool {
+    let later = |reason: &String| reason.contains("connects, which is judged when it does");
+    verdict.risk == Risk::Moderate && verdict.reasons.iter().any(later)
+}
+
 /// Lines of the hostile corpus that pass unasked, and why that is right.
 const BY_DESIGN: &[(&str, &[&str])] = &[
     (
@@ -159,6 +166,23 @@ const BY_DESIGN: &[(&str, &[&str])] = &[
             "python3 -m http.server",
             "python3 -m http.server 8000",
             "php -S localhost:80",
+        ],
+    ),
+    (
+        "keys are hidden from code in the sandbox, and it reaches nobody unasked",
+        &["openssl rsa -in ~/.ssh/id_rsa"],
+    ),
+    (
+        "code that connects; the sandbox holds it, and each connection is judged when it is made",
+        &[
+            "openssl engine ./planted.so",
+            "OPENSSL_CONF=in openssl version",
+            "git submodule foreach 'touch FLAG'",
+            "git submodule update --init",
+            "yarn --version",
+            "pip install x",
+            "npm install -g x",
+            "cargo install x",
         ],
     ),
     (
@@ -352,6 +376,9 @@ fn what_is_hostile_does_not_pass_unasked() {
             continue;
         }
         let verdict = world.verdict(&command.line);
+        if command.section == "network" && is_judged_later(&verdict) {
+            continue;
+        }
         if !is_stopped(&verdict) && !is_seen_through(&verdict) && !known.remove(&command.line) {
             passed += &format!(
                 "\n[{}] {:?}\n    {:?} {:?}: {}",

@@ -12,7 +12,9 @@ use std::{
 
 use gyrus_contract::{Digest, EffectId, MessageBody, Principal, RunId, Scope, SurfaceMessage};
 use gyrus_journal::Store;
-use gyrus_kernel::{ApprovalAnswered, ApprovalAsked, Card, Entry, Validity, log_name};
+use gyrus_kernel::{
+    ApprovalAnswered, ApprovalAsked, Card, Entry, ToolResulted, Validity, log_name,
+};
 
 use crate::{
     failure::Failure,
@@ -67,6 +69,7 @@ impl Open {
 pub(crate) fn open(store: &Store, run: RunId) -> Result<Vec<Open>, Failure> {
     let reader = store.reader(&log_name(run))?;
     let mut settled: BTreeSet<EffectId> = BTreeSet::new();
+    let mut ended: Vec<ToolResulted> = Vec::new();
     let mut found = Vec::new();
     // A question belongs to the step in hand, so what was before the last step's end is over.
     for entry in reader.entries_back()? {
@@ -82,11 +85,14 @@ pub(crate) fn open(store: &Store, run: RunId) -> Result<Vec<Open>, Failure> {
                 settled.insert(answered.effect);
             }
             Ok(Entry::ToolResulted(result)) => {
-                settled.insert(result.effect);
+                settled.insert(result.effect.clone());
+                ended.push(result);
             }
             Ok(Entry::ChildEnded(child)) => {
                 settled.insert(child.effect);
             }
+            Ok(Entry::ApprovalAsked(asked))
+                if ended.iter().any(|call| voids(call, &asked.effect)) => {}
             Ok(Entry::ApprovalAsked(asked)) if settled.insert(asked.effect.clone()) => {
                 found.push(vec![Open::new(run, asked)]);
             }
@@ -100,6 +106,11 @@ pub(crate) fn open(store: &Store, run: RunId) -> Result<Vec<Open>, Failure> {
         }
     }
     Ok(found.into_iter().rev().flatten().collect())
+}
+
+/// Whether the end of a call makes void what its command asked: all but what is asked on.
+pub(crate) fn voids(ended: &ToolResulted, asked: &EffectId) -> bool {
+    asked.is_within(&ended.effect) && !ended.pending.contains(asked)
 }
 
 /// Whether a question is that of a run that wants its browser taken over.

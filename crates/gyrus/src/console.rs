@@ -127,6 +127,17 @@ impl Console {
                 self.open.retain(|open| !over(open));
                 self.ask()
             }
+            Ok(gyrus_kernel::Entry::ToolResulted(ended)) => {
+                self.show(run, &line::of(entry, reader))?;
+                let before = self.open.len();
+                let over =
+                    |open: &Open| open.run == run && approvals::voids(&ended, &open.id.effect);
+                self.open.retain(|open| !over(open));
+                match self.open.len() < before {
+                    true => self.ask(),
+                    false => Ok(()),
+                }
+            }
             _ => self.show(run, &line::of(entry, reader)),
         }
     }

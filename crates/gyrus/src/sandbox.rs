@@ -3,18 +3,19 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
     thread,
 };
 
 use gyrus_contract::{
-    Boxed, CommandSpec, Confined, Containment, Network, Outlet, ResourceLimits, RunId,
+    Boxed, CommandSpec, Confined, ConnectionPolicy, Containment, Destination, Listeners, Network,
+    Outlet, ResourceLimits, RunId,
 };
 use gyrus_gate::{
     Contain,
-    sandbox::{self, ProbeCommand, Promise, Proof, Surroundings, proxy::Denials},
+    sandbox::{self, ProbeCommand, Promise, Proof, Surroundings},
 };
 use gyrus_process::{
     ProcessIdentity,
@@ -52,7 +53,7 @@ const NEEDED: [Promise; 5] = [
 pub(crate) fn confine(containment: &Containment) -> Result<Confined, String> {
     let mut confined = sandbox::confine(containment).map_err(|error| error.to_string())?;
     Ok(Confined {
-        listener: confined.listener.take(),
+        listeners: confined.listeners.take(),
         environment: std::mem::take(&mut confined.environment),
         held: Some(Box::new(confined)),
     })
@@ -64,37 +65,30 @@ pub(crate) struct Proxy;
 impl Outlet for Proxy {
     fn serve<'a>(
         &'a self,
-        listener: OwnedFd,
-        hosts: &'a [String],
-        refused: &'a (dyn Fn(&str) + Send + Sync),
+        listeners: Listeners,
+        policy: &'a dyn ConnectionPolicy,
     ) -> Boxed<'a, ()> {
-        let hosts: Vec<String> = hosts.to_vec();
-        let opens = move |host: &str, _port: u16| {
-            let host = host.trim_end_matches('.').to_ascii_lowercase();
-            hosts.iter().any(|open| *open == host || open == "*")
-        };
-        let told = Told {
-            denials: Denials::default(),
-            refused,
-        };
         Box::pin(async move {
             // A proxy that fails lets nobody out, which is for the command to say.
-            let _ = sandbox::proxy::serve(listener, Arc::new(opens), told.denials.clone()).await;
+            let _ = sandbox::proxy::serve(listeners, policy).await;
         })
     }
 }
 
-/// Tells of what was refused when the proxy ends, however it does.
-struct Told<'a> {
-    denials: Denials,
-    refused: &'a (dyn Fn(&str) + Send + Sync),
-}
+/// Opens hosts that were named beforehand, at every port, and nothing else; `*` is any. An address
+/// of this machine or of a private network that a name leads to must be named itself.
+#[derive(Debug)]
+pub(crate) struct FixedHosts(pub(crate) Vec<String>);
 
-impl Drop for Told<'_> {
-    fn drop(&mut self) {
-        for denial in self.denials.list() {
-            (self.refused)(&format!("{} ({})", denial.host, denial.reason));
-        }
+impl ConnectionPolicy for FixedHosts {
+    fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
+        let named = |host: &str| self.0.iter().any(|open| open == host);
+        let opens = named(&to.host) || (to.name.is_none() && named("*"));
+        let decided = match opens {
+            true => Ok(()),
+            false => Err("nobody named it".to_owned()),
+        };
+        Box::pin(std::future::ready(decided))
     }
 }
 
@@ -209,7 +203,7 @@ pub(crate) fn try_now(home: &Home) -> Result<Proof, String> {
         .prefix("probe-")
         .tempdir_in(&below)
         .map_err(|error| format!("{}: {error}", below.display()))?;
-    sandbox::prove(folder.path(), Network::None, start).map_err(|error| error.to_string())
+    sandbox::prove(folder.path(), Network::Proxy, start).map_err(|error| error.to_string())
 }
 
 /// Runs the probe as the commands of runs are run.
@@ -235,8 +229,7 @@ fn start(containment: &Containment, command: &ProbeCommand) -> Result<String, St
         let sandbox = Sandbox {
             containment: &containment,
             outlet: &Proxy,
-            hosts: &[],
-            refused: &|_| {},
+            policy: &FixedHosts(Vec::new()),
         };
         runtime
             .block_on(keeper.run_in(spec, Some(sandbox)))

@@ -7,13 +7,14 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use gyrus_contract::{
-    ChangedPath, Decision, Gate, Judgement, Place, ResolvedCall, Risk, ToolCall, ToolSpec,
-    Unresolvable, Verdict, WithheldChange,
+    ChangedPath, Decision, Destination, Gate, Judgement, Place, ResolvedCall, Risk, ToolCall,
+    ToolSpec, Unresolvable, Verdict, WithheldChange,
 };
 use gyrus_gate::Warden;
 
@@ -90,13 +91,49 @@ impl Gate for TodaysPolicy {
     }
 
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict {
-        let mut verdict = self.warden.judge(call, spec, under);
+        self.strictest(|warden| warden.judge(call, spec, under))
+    }
+
+    fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String> {
+        self.warden.sends_to(call, risk, under)
+    }
+
+    fn withhold(&self, changes: &[ChangedPath], under: &Judgement<'_>) -> Vec<WithheldChange> {
+        self.warden.withhold(changes, under)
+    }
+
+    fn judge_destination(
+        &self,
+        to: &Destination,
+        call: &ResolvedCall,
+        spec: &ToolSpec,
+        under: &Judgement<'_>,
+    ) -> Verdict {
+        self.strictest(|warden| warden.judge_destination(to, call, spec, under))
+    }
+
+    fn forwarded(
+        &self,
+        call: &ResolvedCall,
+        spec: &ToolSpec,
+        under: &Judgement<'_>,
+    ) -> Vec<SocketAddr> {
+        // What is stricter today is found when something connects there.
+        self.warden.forwarded(call, spec, under)
+    }
+}
+
+impl TodaysPolicy {
+    /// The stricter of two verdicts: under what the process began with, and under what was laid
+    /// down since.
+    fn strictest(&self, judge: impl Fn(&Warden) -> Verdict) -> Verdict {
+        let mut verdict = judge(&self.warden);
         let Some(since) = self.since() else {
             return verdict;
         };
         match &*since {
             Ok(warden) => {
-                let today = warden.judge(call, spec, under);
+                let today = judge(warden);
                 match today.decision > verdict.decision {
                     true => today,
                     false => verdict,
@@ -110,13 +147,5 @@ impl Gate for TodaysPolicy {
             }
             Err(_) => verdict,
         }
-    }
-
-    fn withhold(&self, changes: &[ChangedPath], under: &Judgement<'_>) -> Vec<WithheldChange> {
-        self.warden.withhold(changes, under)
-    }
-
-    fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String> {
-        self.warden.sends_to(call, risk, under)
     }
 }

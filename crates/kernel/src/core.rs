@@ -3,19 +3,20 @@
 use std::{
     collections::BTreeMap,
     iter,
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use gyrus_contract::{
-    ChangedPath, EffectId, Grant, Judgement, Part, Principal, Purpose, ResolvedCall, Risk, RunId,
-    Starts, SurfaceMessage, Text, ToolCall, ToolSpec, Verdict, WithheldChange,
+    ChangedPath, Destination, EffectId, Grant, Judgement, Part, Principal, Purpose, ResolvedCall,
+    Risk, RunId, Starts, SurfaceMessage, Text, ToolCall, ToolSpec, Verdict, WithheldChange,
 };
 use gyrus_journal::Inbox;
 use gyrus_workspace::snapshot::Snapshots;
 
 use crate::{
-    Controls, Ending, Entry, Kernel, KernelState, ModelReply, RunStarted, Settings, Stop,
+    Controls, Ending, Entry, Kernel, KernelState, ModelReply, Permit, RunStarted, Settings, Stop,
     budget::Ledger,
     latch::Latched,
     links::{self, Links},
@@ -65,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) looked: bool,
     /// Documents counted on screens so far.
     pub(crate) documents: u32,
+    /// Connections that the person allowed once, to commands that had ended by then.
+    pub(crate) permits: Vec<Permit>,
     /// Inputs that a crash cut off.
     pub(crate) unknown: Vec<Unknown>,
     /// Messages of memory below this number stand in the journal.
@@ -136,6 +139,7 @@ impl Core {
             window: state.window,
             looked: false,
             documents: state.documents,
+            permits: state.permits,
             unknown: state.unknown,
             journaled_items: parts.journaled_items,
             world_changed: false,
@@ -190,6 +194,7 @@ impl Core {
             not_undoable: shared.not_undoable.clone(),
             window: shared.window,
             documents: shared.documents,
+            permits: shared.permits.clone(),
             unknown: shared.unknown.clone(),
             settings: (self.settings != self.started.settings).then(|| self.settings.clone()),
         }
@@ -240,6 +245,25 @@ impl Core {
     pub(crate) fn sends_to(&self, resolved: &ResolvedCall, risk: Risk) -> Vec<String> {
         let gate = &self.kernel.organs().gate;
         self.under(false, |under| gate.sends_to(resolved, risk, under))
+    }
+
+    /// Judges a connection that the command of a call wants to make.
+    pub(crate) fn judge_destination(
+        &self,
+        to: &Destination,
+        resolved: &ResolvedCall,
+        spec: &ToolSpec,
+    ) -> Verdict {
+        let gate = &self.kernel.organs().gate;
+        self.under(false, |under| {
+            gate.judge_destination(to, resolved, spec, under)
+        })
+    }
+
+    /// The addresses of this machine's loopback that a command finds on its own.
+    pub(crate) fn forwarded(&self, resolved: &ResolvedCall, spec: &ToolSpec) -> Vec<SocketAddr> {
+        let gate = &self.kernel.organs().gate;
+        self.under(false, |under| gate.forwarded(resolved, spec, under))
     }
 
     /// Asks the gate something under what holds now.

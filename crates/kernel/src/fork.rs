@@ -116,6 +116,7 @@ fn inherited(last: CycleEnded, appended: Appended) -> CycleEnded {
             spent: Spent::default(),
             denied: Vec::new(),
             grants: Vec::new(),
+            permits: Vec::new(),
             settings: None,
             ..last.kernel
         },

@@ -50,6 +50,7 @@ pub use driver::{Finished, Ready};
 pub use effects::approval::Answer;
 pub use effects::ask::MAX_ATTEMPTS;
 pub use effects::delegate::{Delegated, Delegation, MAX_CHILDREN, MAX_DEPTH};
+pub use effects::destinations::Permit;
 pub use effects::foresee::Foreseen;
 pub use entry::{
     APPROVAL_REFUSED, Appended, ApprovalAnswered, ApprovalAsked, ApprovalRefused, BranchesStarted,

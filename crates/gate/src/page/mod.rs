@@ -278,9 +278,11 @@ impl<'a> Page<'a> {
             let what = format!(
                 "goes to {shown}, which is on this machine or its network, and which you did not name"
             );
-            let host = sinks::host(url.as_str());
-            match host {
-                Some(host) => Weight::new(Risk::High, what).unless(Grant::Host { host }),
+            match sinks::place(url.as_str()) {
+                Some((host, port)) => Weight::new(Risk::High, what).unless(Grant::Host {
+                    host,
+                    port: sinks::port_of_grant(port),
+                }),
                 None => Weight::new(Risk::High, what).each_time(),
             }
         } else if by_link {

@@ -163,11 +163,7 @@ fn by_host(word: &str) -> Option<Vec<Origin>> {
 pub(super) fn is_near(address: &Url) -> bool {
     match address.host() {
         None => false,
-        Some(Host::Domain(name)) => {
-            let name = name.trim_end_matches('.');
-            let ends = [".localhost", ".local", ".internal", ".lan", ".home.arpa"];
-            !name.contains('.') || ends.iter().any(|end| name.ends_with(end))
-        }
+        Some(Host::Domain(name)) => sinks::is_near(name),
         Some(Host::Ipv4(address)) => !is_public(address.into()),
         Some(Host::Ipv6(address)) => !is_public(address.into()),
     }

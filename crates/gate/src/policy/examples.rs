@@ -13,7 +13,7 @@ use super::{
     LineReader, Origin, PathUse, Subject, SubjectPath,
     error::{Problems, shortened},
     keys::{Keys, list, text},
-    rule::Rule,
+    rule::{Part, Rule},
     ruling::judge,
 };
 
@@ -203,7 +203,7 @@ fn check_one(
         exposed: example.exposed.or(rule.exposed).unwrap_or(false),
         agent: example.agent.or(any_agent).unwrap_or("main"),
     };
-    let ruling = judge(std::slice::from_ref(rule), &subject);
+    let ruling = judge(std::slice::from_ref(rule), &subject, Part::Whole);
     if (ruling.decision == Some(rule.decide)) == example.matches {
         return;
     }

@@ -3,10 +3,14 @@
 //! One machine has many spellings. Names are compared in lower case and without the root's dot,
 //! addresses as numbers. What is no plain host — or not known, which is an empty text — may be
 //! any host: a deny or ask rule takes it for one of its own, an allow rule does not.
+//!
+//! A pattern without a port is about every port in a deny or ask rule, and about 443 and 80 in an
+//! allow rule.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::Reach;
+use crate::sinks::USUAL_PORTS;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HostPattern {
@@ -24,7 +28,7 @@ enum Name {
 
 /// A host that a call connects to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Host {
+pub(crate) enum Host {
     Known {
         name: String,
         port: Option<u16>,
@@ -89,16 +93,27 @@ impl HostPattern {
             Name::Below(suffix) => name.len() > suffix.len() && name.ends_with(suffix),
         };
         let same_port = match (self.port, port) {
-            (None, _) => true,
+            (None, None) => true,
+            (None, Some(port)) => wide || USUAL_PORTS.contains(port),
             (Some(_), None) => wide,
             (Some(own), Some(port)) => own == *port,
         };
         same_name && same_port
     }
+
+    /// The ports that an allow rule means, if it names one of these hosts.
+    pub(super) fn ports_of(&self, hosts: &[&str]) -> Vec<u16> {
+        match (&self.name, self.port) {
+            (Name::Exactly(name), port) if hosts.contains(&name.as_str()) => {
+                port.map_or(USUAL_PORTS.to_vec(), |port| vec![port])
+            }
+            (Name::Exactly(_) | Name::Any | Name::Below(_), _) => Vec::new(),
+        }
+    }
 }
 
 impl Host {
-    pub(super) fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         Self::read(text).unwrap_or(Self::Unknown)
     }
 
@@ -193,7 +208,10 @@ mod tests {
         };
         check("example.com", "EXAMPLE.com.", true, true);
         check("example.com", "a.example.com", false, false);
-        check("*.Example.com", "a.b.example.com:8443", true, true);
+        check("*.Example.com", "a.b.example.com:8443", false, true);
+        check("*.Example.com", "a.b.example.com:80", true, true);
+        check("*.Example.com:8443", "a.b.example.com:8443", true, true);
+        check("*", "127.0.0.1:5432", false, true);
         check("*.example.com", "example.com", false, false);
         check("*.example.com", "evil-example.com", false, false);
         check("*.example.com", "example.com.evil.net", false, false);

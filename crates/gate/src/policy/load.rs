@@ -204,7 +204,7 @@ impl<'t> Loader<'_, 't> {
                 "add `tool`, `command`, `path` or `host`",
             );
         } else if keys.get("command").is_none()
-            && narrowed
+            && keys.get("path").is_some()
             && rule
                 .tools
                 .iter()
@@ -213,7 +213,7 @@ impl<'t> Loader<'_, 't> {
             self.problems.add_with_hint(
                 &span,
                 "decide",
-                "an `allow` for `shell` with `path` or `host` allows no command",
+                "an `allow` for `shell` with `path` allows no command",
                 "say which with `command`; what others touch is not known well enough",
             );
         }

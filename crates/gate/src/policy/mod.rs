@@ -27,16 +27,22 @@ use std::{
     sync::Arc,
 };
 
-use gyrus_contract::{CommandReading, Mode, Risk, SimpleCommand};
+use gyrus_contract::{CommandReading, Decision, Mode, Risk, SimpleCommand};
 use serde_json::Value;
 
+use crate::sinks::LOOPBACK;
+
+pub(crate) use self::host::Host;
 pub use self::{
     error::{PolicyError, Problem},
     load::{MAX_BYTES, MAX_RULES},
     ruling::Ruling,
     trust::Trust,
 };
-use self::{rule::Rule, trust::AgentTrust};
+use self::{
+    rule::{Part, Rule},
+    trust::AgentTrust,
+};
 
 /// All that was laid down. Cheap to clone; the default has no rules.
 #[derive(Debug, Clone, Default)]
@@ -138,7 +144,25 @@ impl Policy {
 
     /// What the rules say of a call.
     pub fn rule(&self, subject: &Subject) -> Ruling {
-        ruling::judge(&self.rules, subject)
+        ruling::judge(&self.rules, subject, Part::Whole)
+    }
+
+    /// What the rules say of a command whose connections are each judged when they are made.
+    pub(crate) fn rule_before_connecting(&self, subject: &Subject) -> Ruling {
+        ruling::judge(&self.rules, subject, Part::BeforeConnecting)
+    }
+
+    /// What the rules on hosts say of one connection that a command makes.
+    pub(crate) fn rule_connection(&self, subject: &Subject) -> Ruling {
+        ruling::judge(&self.rules, subject, Part::Connection)
+    }
+
+    /// The ports of this machine's loopback that rules may allow.
+    pub(crate) fn loopback_ports(&self) -> Vec<u16> {
+        let rules = self.rules.iter();
+        let allowing = rules.filter(|rule| rule.decide == Decision::Allow);
+        let hosts = allowing.flat_map(|rule| &rule.hosts);
+        hosts.flat_map(|host| host.ports_of(&LOOPBACK)).collect()
     }
 
     /// How far an agent is trusted with a call of a tool that was found to be of this risk. What

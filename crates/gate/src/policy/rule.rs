@@ -62,17 +62,29 @@ pub(super) struct ArgumentPattern {
     pub(super) value: TextPattern,
 }
 
+/// What of a call rules are asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Whole,
+    /// All but where it connects: that is judged when it does.
+    BeforeConnecting,
+    /// One connection of it.
+    Connection,
+}
+
 /// A call, taken apart once for all rules.
 pub(super) struct Call<'a> {
     pub(super) subject: &'a Subject<'a>,
+    pub(super) part: Part,
     pub(super) paths: Vec<Names>,
     pub(super) hosts: Vec<Host>,
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn of(subject: &'a Subject<'a>) -> Self {
+    pub(super) fn of(subject: &'a Subject<'a>, part: Part) -> Self {
         Self {
             subject,
+            part,
             paths: subject.paths.iter().map(Names::of).collect(),
             hosts: subject.hosts.iter().map(|host| Host::parse(host)).collect(),
         }
@@ -93,7 +105,12 @@ pub(super) enum Lacks {
 impl Rule {
     /// Whether a deny or ask rule is about the call: any part of it suffices.
     pub(super) fn holds(&self, call: &Call) -> Holds {
-        if !self.is_about(call.subject) {
+        let about_part = match call.part {
+            Part::Whole => true,
+            Part::BeforeConnecting => self.hosts.is_empty(),
+            Part::Connection => !self.hosts.is_empty(),
+        };
+        if !about_part || !self.is_about(call.subject) {
             return Holds::No;
         }
         let commands = call.subject.commands.iter();
@@ -118,13 +135,17 @@ impl Rule {
     /// Whether an allow rule takes part in allowing the call. Its commands and hosts are counted
     /// by the caller: several rules may share them.
     pub(super) fn lacks(&self, call: &Call) -> Option<Lacks> {
+        if call.part == Part::Connection {
+            return (!self.allows_connection(call)).then_some(Lacks::Everything);
+        }
         let commands = call.subject.commands;
         let about_commands = match &self.command {
             Some(_) => commands.iter().any(|command| self.allows(command)),
             None => commands.is_empty() || self.allows_all_commands(),
         };
         // A host that was named must be connected to, but by any part of a line.
-        let hosts = self.hosts.is_empty() || !call.hosts.is_empty();
+        let later = call.part == Part::BeforeConnecting;
+        let hosts = later || self.hosts.is_empty() || !call.hosts.is_empty();
         let paths = self.paths.is_empty() || !call.paths.is_empty();
         if !self.is_about(call.subject) || !about_commands || !hosts || !paths {
             return Some(Lacks::Everything);
@@ -160,6 +181,21 @@ impl Rule {
             Some(pattern) => pattern.surely_matches(command),
             None => self.allows_all_commands(),
         }
+    }
+
+    /// Whether an allow rule allows a connection of a command. Which of the line's programs makes
+    /// it is not known, so a condition on commands must hold for all of them.
+    fn allows_connection(&self, call: &Call) -> bool {
+        let subject = call.subject;
+        let by_command = self.command.is_none()
+            || (!subject.unread
+                && !subject.commands.is_empty()
+                && subject.commands.iter().all(|command| self.allows(command)));
+        !self.hosts.is_empty()
+            && self.paths.is_empty()
+            && self.is_about(subject)
+            && by_command
+            && call.hosts.iter().all(|host| self.allows_host(host))
     }
 
     pub(super) fn allows_host(&self, host: &Host) -> bool {

@@ -7,7 +7,7 @@ use gyrus_contract::{CommandWord, Decision, SimpleCommand};
 use super::{
     Subject,
     error::shortened,
-    rule::{Call, Holds, Lacks, Place, Rule},
+    rule::{Call, Holds, Lacks, Part, Place, Rule},
 };
 
 /// How many rules give their reasons; the rest is counted.
@@ -29,8 +29,8 @@ pub struct Ruling {
 }
 
 /// Judges a call by all the rules.
-pub(super) fn judge(rules: &[Arc<Rule>], subject: &Subject) -> Ruling {
-    let call = Call::of(subject);
+pub(super) fn judge(rules: &[Arc<Rule>], subject: &Subject, part: Part) -> Ruling {
+    let call = Call::of(subject, part);
     let mut strictest = None;
     let mut held: Vec<(usize, &Rule, Holds)> = Vec::new();
     for (index, rule) in rules.iter().enumerate() {
@@ -124,6 +124,9 @@ fn allowed(rules: &[Arc<Rule>], call: &Call) -> Result<Vec<usize>, String> {
     let Some(first) = by.first() else {
         return short.map_or(Ok(by), Err);
     };
+    if call.part == Part::Connection {
+        return Ok(by);
+    }
     let place = &rules[*first].place;
     let allowing = || by.iter().map(|index| &rules[*index]);
     for command in call.subject.commands {

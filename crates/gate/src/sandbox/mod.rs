@@ -2,8 +2,8 @@
 //! system and found out by trying.
 //!
 //! [`plan`](plan()) says what shall hold, [`confine`] makes it hold for a process and all that it
-//! starts, [`prove`](prove()) tries to break it, and [`proxy`] is the one way out for a command
-//! that may reach some hosts. Several walls stand behind each other: namespaces (what is not
+//! starts, [`prove`](prove()) tries to break it, and [`proxy`] is the one way out, which
+//! decides about each connection when it is made. Several walls stand behind each other: namespaces (what is not
 //! there cannot be touched), Landlock (what may be written), seccomp (what may be asked of the
 //! kernel), a supervisor (what may be connected to), capabilities and limits. Where namespaces are forbidden, [`Confined::gaps`] says what
 //! the other walls cannot do alone.
@@ -24,16 +24,16 @@ mod probe;
 mod prove;
 pub mod proxy;
 mod reach;
+pub(crate) mod serving;
 mod supervisor;
 
 use std::{
     fs::File,
     io,
-    os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
 
-use gyrus_contract::{Containment, Network};
+use gyrus_contract::{Containment, Listeners, Network};
 use rustix::{io::Errno, process::getpid, thread::UnshareFlags};
 use serde::{Deserialize, Serialize};
 use supervisor::{Boundary, Supervisor};
@@ -84,9 +84,8 @@ pub struct Gap {
 /// A process that is confined. To be kept until what it starts has ended.
 #[derive(Debug, Default)]
 pub struct Confined {
-    /// Where gyrus serves its proxy, if that is the network: the command's programs connect to
-    /// it, and whoever holds it accepts their connections, from outside too.
-    pub listener: Option<OwnedFd>,
+    /// Where gyrus serves its proxy, if that is the network.
+    pub listeners: Option<Listeners>,
     /// To be set in the command's environment.
     pub environment: Vec<(String, String)>,
     /// What does not hold.
@@ -219,8 +218,12 @@ fn within_namespaces(
         Network::Open => {}
     }
     if containment.network == Network::Proxy {
-        let (listener, port) = network::listen().map_err(refused("listening for the proxy"))?;
-        confined.listener = Some(listener);
+        let (proxy, port) = network::listen().map_err(refused("listening for the proxy"))?;
+        let forwarded = containment.forwarded.iter();
+        confined.listeners = Some(Listeners {
+            proxy,
+            forwarded: forwarded.filter_map(network::forward).collect(),
+        });
         confined
             .environment
             .extend(network::proxy_environment(port));
@@ -294,7 +297,7 @@ fn without_namespaces(
         );
     }
     if containment.network == Network::Proxy {
-        let gap = "there is no way to the granted hosts: namespaces are forbidden here";
+        let gap = "there is no way out: namespaces are forbidden here";
         confined.gap(Promise::Network, format!("{gap} ({reason})"));
     }
     for bind in &containment.binds {

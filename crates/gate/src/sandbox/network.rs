@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddrV4, TcpListener},
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener},
     os::fd::OwnedFd,
 };
 
@@ -68,8 +68,15 @@ pub(super) fn listen() -> io::Result<(OwnedFd, u16)> {
     Ok((listener.into(), port))
 }
 
-/// What makes programs use the proxy. Those that know only their own names for it are told by
-/// these.
+/// A socket inside at the very address that it leads to outside. `None` where the address cannot
+/// be had, such as without IPv6: the command finds nothing there, as before.
+pub(super) fn forward(to: &SocketAddr) -> Option<OwnedFd> {
+    TcpListener::bind(to).ok().map(OwnedFd::from)
+}
+
+/// What makes programs use the proxy. Loopback is left out: what the command itself serves there
+/// is reached directly, and so is what is forwarded. Programs that know only their own names for
+/// a proxy are told by these.
 pub(super) fn proxy_environment(port: u16) -> Vec<(String, String)> {
     const OF_PROXY: &[&str] = &[
         "HTTP_PROXY",

@@ -147,6 +147,7 @@ pub fn plan(around: &Surroundings<'_>) -> Result<Containment, PlanError> {
         binds: Vec::new(),
         moved: moved(around, &home),
         network: around.network,
+        forwarded: Vec::new(),
         limits: around.limits,
     })
 }

@@ -175,6 +175,7 @@ impl Layout {
                 binds: Vec::new(),
                 moved: BTreeMap::new(),
                 network,
+                forwarded: Vec::new(),
                 limits: LIMITS,
             },
             task: Task {

@@ -127,6 +127,7 @@ fn a_grant_is_for_one_origin() {
     // One for connections is none for typing.
     let granted = [Grant::Host {
         host: "other.example".to_owned(),
+        port: None,
     }];
     let under = Under {
         grants: &granted,

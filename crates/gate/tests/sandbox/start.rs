@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     io::{self, IoSliceMut, Write},
+    iter,
     mem::MaybeUninit,
     os::{
         fd::{AsFd, OwnedFd},
@@ -12,7 +13,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use gyrus_contract::Containment;
+use gyrus_contract::{Containment, Listeners};
 use gyrus_gate::sandbox::{Gap, confine};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -75,12 +76,12 @@ pub(crate) struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Runs a program; the listener of the proxy goes to `listener` before the program starts.
+    /// Runs a program; what listens inside goes to `serve` before the program starts.
     pub(crate) fn run(
         &self,
         program: &str,
         arguments: &[&str],
-        listener: impl FnOnce(Option<OwnedFd>),
+        serve: impl FnOnce(Option<Listeners>),
     ) -> Ran {
         let order = Order {
             containment: self.containment.clone(),
@@ -104,8 +105,8 @@ impl Start<'_> {
         let child = command.spawn().expect("this program starts");
         drop(command);
         // If it ended before, its output says why.
-        let (gaps, fd) = receive(&ours).unwrap_or_default();
-        listener(fd);
+        let (gaps, listeners) = receive(&ours).unwrap_or_default();
+        serve(listeners);
         let Output {
             status,
             stdout,
@@ -126,8 +127,11 @@ impl Start<'_> {
     }
 }
 
-fn receive(socket: &UnixStream) -> io::Result<(Vec<Gap>, Option<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+/// More sockets than any test forwards.
+const SOCKETS: usize = 4;
+
+fn receive(socket: &UnixStream) -> io::Result<(Vec<Gap>, Option<Listeners>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut text = vec![0; 64 * 1024];
     let received = recvmsg(
@@ -136,17 +140,24 @@ fn receive(socket: &UnixStream) -> io::Result<(Vec<Gap>, Option<OwnedFd>)> {
         &mut control,
         RecvFlags::CMSG_CLOEXEC,
     )?;
-    let fd = control.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
-        _ => None,
+    let mut fds = control.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => fds.collect::<Vec<_>>(),
+        _ => Vec::new(),
     });
-    Ok((serde_json::from_slice(&text[..received.bytes])?, fd))
+    let listeners = fds.next().map(|proxy| Listeners {
+        proxy,
+        forwarded: fds.collect(),
+    });
+    Ok((serde_json::from_slice(&text[..received.bytes])?, listeners))
 }
 
-fn send(socket: &UnixStream, gaps: &[Gap], listener: Option<&OwnedFd>) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+fn send(socket: &UnixStream, gaps: &[Gap], listeners: Option<&Listeners>) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let fds: Vec<_> = listener.iter().map(|fd| fd.as_fd()).collect();
+    let all = listeners
+        .iter()
+        .flat_map(|all| iter::once(&all.proxy).chain(&all.forwarded));
+    let fds: Vec<_> = all.map(AsFd::as_fd).collect();
     if !fds.is_empty() {
         control.push(SendAncillaryMessage::ScmRights(&fds));
     }
@@ -185,9 +196,9 @@ pub(crate) fn obey(order: &str) -> i32 {
 fn serve(order: &Order) -> Result<i32, Box<dyn std::error::Error>> {
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut confined = confine(&order.containment)?;
-    send(&control, &confined.gaps, confined.listener.as_ref())?;
-    // Only the listener goes to others; the rest is kept for the command.
-    drop(confined.listener.take());
+    send(&control, &confined.gaps, confined.listeners.as_ref())?;
+    // Only the listeners go to others; the rest is kept for the command.
+    drop(confined.listeners.take());
     let status = Command::new(&order.program)
         .args(&order.arguments)
         .current_dir(&order.folder)

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs, io,
+    net::SocketAddr,
     os::unix::{
         fs::{PermissionsExt, chown},
         net::UnixListener,
@@ -24,6 +25,7 @@ pub(crate) struct World {
     user: User,
     around: Around,
     pub(crate) network: Network,
+    pub(crate) forwarded: Vec<SocketAddr>,
     pub(crate) limits: ResourceLimits,
     /// Held open so that a writer would find a reader.
     _fifo: fs::File,
@@ -102,6 +104,7 @@ impl World {
             user,
             around,
             network: Network::None,
+            forwarded: Vec::new(),
             limits: ROOMY,
             _fifo: opened,
             _service: service,
@@ -143,6 +146,7 @@ impl World {
             binds: Vec::new(),
             moved: [("npm_config_cache".to_owned(), "npm".to_owned())].into(),
             network: self.network,
+            forwarded: self.forwarded.clone(),
             limits: self.limits,
         }
     }

@@ -159,7 +159,7 @@ impl Explain {
                 "decision": verdict.decision,
                 "reasons": verdict.reasons,
                 "wider": verdict.wider,
-                "containment": contained(command.containment.as_ref(), &command.hosts),
+                "containment": contained(command.containment.as_ref()),
                 "parse": command.reading,
             });
             writeln!(out, "{explained}")?;
@@ -174,11 +174,7 @@ impl Explain {
         for reason in &verdict.reasons {
             writeln!(out, "  - {reason}")?;
         }
-        writeln!(
-            out,
-            "runs {}",
-            words(command.containment.as_ref(), &command.hosts)
-        )?;
+        writeln!(out, "runs {}", words(command.containment.as_ref()))?;
         for fact in &command.reading.facts {
             writeln!(out, "  {}: `{}`", name(&fact.does), fact.part)?;
         }
@@ -186,27 +182,25 @@ impl Explain {
     }
 }
 
-fn contained(containment: Option<&Containment>, hosts: &[String]) -> Value {
+fn contained(containment: Option<&Containment>) -> Value {
     match containment {
         None => Value::Null,
         Some(containment) => json!({
             "writable": containment.writable,
             "network": containment.network,
-            "hosts": hosts,
             "hidden": containment.hidden.len(),
         }),
     }
 }
 
-fn words(containment: Option<&Containment>, hosts: &[String]) -> String {
+fn words(containment: Option<&Containment>) -> String {
     let Some(containment) = containment else {
         return "with your own rights, unconfined".to_owned();
     };
     let network = match containment.network {
         Network::None => "no network".to_owned(),
         Network::Open => "the network".to_owned(),
-        Network::Proxy if hosts.iter().any(|host| host == "*") => "any host, by proxy".to_owned(),
-        Network::Proxy => format!("only these hosts: {}", hosts.join(", ")),
+        Network::Proxy => "each connection is judged when it is made".to_owned(),
     };
     let writable: Vec<_> = containment
         .writable

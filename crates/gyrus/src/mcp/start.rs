@@ -24,7 +24,7 @@ use crate::{
     flags::SandboxWord,
     home::Home,
     keys::Keys,
-    sandbox::{self, Proxy},
+    sandbox::{self, FixedHosts, Proxy},
 };
 
 /// Variables that a server has of ours, beside those that were written for it.
@@ -159,7 +159,10 @@ fn kept(
         }
     };
     let pipes = containment.temporary.clone();
-    let within = Arc::new((containment, hosts.to_vec()));
+    let hosts = hosts
+        .iter()
+        .map(|host| host.trim_end_matches('.').to_ascii_lowercase());
+    let within = Arc::new((containment, FixedHosts(hosts.collect())));
     let run: RunServer = Arc::new(move |command| {
         let within = within.clone();
         Box::pin(async move { run(command, Some(&within)).await })
@@ -169,20 +172,19 @@ fn kept(
 
 async fn run(
     command: CommandSpec,
-    within: Option<&(Containment, Vec<String>)>,
+    within: Option<&(Containment, FixedHosts)>,
 ) -> Result<gyrus_contract::CommandOutcome, KeeperError> {
     let keeper = tokio::task::spawn_blocking(Keeper::start).await;
     let keeper = keeper.map_err(|error| KeeperError::Keeper {
         reason: error.to_string(),
     })??;
-    let Some((containment, hosts)) = within else {
+    let Some((containment, policy)) = within else {
         return keeper.run(command).await;
     };
     let sandbox = Sandbox {
         containment,
         outlet: &Proxy,
-        hosts,
-        refused: &|_| {},
+        policy,
     };
     keeper.run_in(command, Some(sandbox)).await
 }

@@ -16,6 +16,7 @@ mod provider;
 
 mod reaching;
 mod asking;
+mod connecting;
 mod granting;
 mod withholding;
 mod serving;

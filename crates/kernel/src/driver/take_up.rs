@@ -217,6 +217,7 @@ fn interrupted(effect: EffectId, withheld: Option<BlobId>) -> Entry {
         artifacts: Vec::new(),
         claim: None,
         withheld,
+        pending: Vec::new(),
         took_ms: 0,
     })
 }

@@ -8,7 +8,9 @@
 
 use std::time::Duration;
 
-use gyrus_contract::{Digest, EffectId, MessageBody, OnAsk, Principal, Scope, SurfaceMessage};
+use gyrus_contract::{
+    Destination, Digest, EffectId, MessageBody, OnAsk, Principal, Scope, SurfaceMessage,
+};
 
 use super::diverges;
 use crate::{
@@ -76,9 +78,62 @@ pub(crate) struct Past {
     asked: Option<ApprovalAsked>,
     /// Its answer.
     answered: Option<ApprovalAnswered>,
+    /// Where a command wants to connect, if that is what is asked about.
+    destination: Option<Destination>,
 }
 
 impl Past {
+    /// Of a question that nobody has asked yet, about a connection.
+    pub(super) fn about(destination: Destination) -> Self {
+        Self {
+            destination: Some(destination),
+            ..Self::default()
+        }
+    }
+
+    /// Takes in a recorded entry of a question that was asked while its command ran.
+    pub(super) fn take(&mut self, core: &Core, entry: Entry) {
+        match entry {
+            Entry::ApprovalAsked(past) => {
+                self.askings = self.askings.max(past.asking);
+                self.destination.clone_from(&past.destination);
+                self.asked = Some(past);
+                self.answered = None;
+            }
+            Entry::ApprovalAnswered(past) if self.is_about(&past.digest) => {
+                self.take_answer(core, past);
+            }
+            // Answers that did not count are noted beside them.
+            _ => {}
+        }
+    }
+
+    fn take_answer(&mut self, core: &Core, answered: ApprovalAnswered) {
+        if answered.by.is_none() {
+            let asked = self.asked.iter().map(|asked| asked.card.sentence.clone());
+            core.shared().denied.extend(asked);
+        }
+        core.grant(&answered.grants);
+        self.answered = Some(answered);
+    }
+
+    pub(super) fn destination(&self) -> Option<&Destination> {
+        self.destination.as_ref()
+    }
+
+    pub(super) fn card(&self) -> Option<Card> {
+        self.asked.as_ref().map(|asked| asked.card.clone())
+    }
+
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.asked.is_some() && self.answered.is_none()
+    }
+
+    /// The question and what was answered to it.
+    pub(super) fn outcome(&self) -> Option<(&ApprovalAsked, &ApprovalAnswered)> {
+        self.asked.as_ref().zip(self.answered.as_ref())
+    }
+
     /// Takes in a recorded entry of a question about `what`.
     pub(crate) fn read(
         &mut self,
@@ -96,12 +151,7 @@ impl Past {
                 self.answered = None;
             }
             Entry::ApprovalAnswered(past) if self.is_about(&past.digest) => {
-                if past.by.is_none() {
-                    let asked = self.asked.iter().map(|asked| asked.card.sentence.clone());
-                    core.shared().denied.extend(asked);
-                }
-                core.grant(&past.grants);
-                self.answered = Some(past);
+                self.take_answer(core, past);
             }
             Entry::Noted { kind, .. } if kind == APPROVAL_REFUSED => {}
             other => return Err(diverges(effect, &other, format!("asking about {what}"))),
@@ -166,11 +216,7 @@ pub(crate) async fn ask(
         if let Some(answered) = answer_in_inbox(core, &asked, left > 0).await? {
             return record(core, answered, past).await;
         }
-        let on_ask = match core.settings.on_ask {
-            // What it looks at would be gone with this process, and the answer be about nothing.
-            OnAsk::Park if core.shared().looked => OnAsk::Wait,
-            on_ask => on_ask,
-        };
+        let on_ask = on_ask(core);
         if on_ask == OnAsk::Park || (left == 0 && on_ask == OnAsk::Wait) {
             return Err(Ending::Waiting {
                 run: None,
@@ -201,8 +247,17 @@ pub(crate) async fn ask(
     }
 }
 
+/// What to do now when a person must be asked.
+pub(super) fn on_ask(core: &Core) -> OnAsk {
+    match core.settings.on_ask {
+        // What it looks at would be gone with this process, and the answer be about nothing.
+        OnAsk::Park if core.shared().looked => OnAsk::Wait,
+        on_ask => on_ask,
+    }
+}
+
 /// Puts the question. When this returns, it is on disk.
-async fn put(
+pub(super) async fn put(
     core: &Core,
     effect: &EffectId,
     what: Digest,
@@ -215,6 +270,7 @@ async fn put(
         card,
         digest: ApprovalAsked::digest_of(&what, past.askings),
         asking: past.askings,
+        destination: past.destination.clone(),
         valid: Validity::starting(now_ms(), core.kernel.organs().questions_last),
     };
     core.log.append(asked.clone())?;

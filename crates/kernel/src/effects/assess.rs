@@ -196,7 +196,7 @@ fn question(core: &Core, shown: &str, call: &ResolvedCall) -> Message {
     text.push_str(&format!("The call:\n{}\n", boxed(shown)));
     let contained = call.command.as_ref().and_then(|command| {
         let containment = command.containment.as_ref()?;
-        Some(contains(containment, &command.hosts))
+        Some(contains(containment))
     });
     text.push_str("What contains it: ");
     text.push_str(&contained.unwrap_or_else(|| "nothing".to_owned()));
@@ -228,7 +228,7 @@ fn boxed(text: &str) -> String {
     lines.collect()
 }
 
-fn contains(containment: &Containment, hosts: &[String]) -> String {
+fn contains(containment: &Containment) -> String {
     let folders: Vec<_> = containment
         .writable
         .iter()
@@ -241,7 +241,9 @@ fn contains(containment: &Containment, hosts: &[String]) -> String {
     let network = match containment.network {
         Network::None => "reaches no network".to_owned(),
         Network::Open => "reaches the network".to_owned(),
-        Network::Proxy => format!("reaches only these hosts: {hosts:?}"),
+        Network::Proxy => {
+            "reaches only hosts that the person named or allows when it connects".to_owned()
+        }
     };
     format!("a sandbox. It {changes}, {network}, and sees no keys and no other processes.\n")
 }

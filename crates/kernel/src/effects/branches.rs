@@ -247,6 +247,7 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
         verdict: ActionVerdict::CannotTell,
         artifacts: Vec::new(),
         claim: None,
+        pending: Vec::new(),
         took_ms: 0,
     });
     let mut entries: Vec<Entry> = calls.map(Entry::from).collect();

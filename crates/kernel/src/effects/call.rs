@@ -7,7 +7,13 @@ use gyrus_contract::{
     Starts, Text, Tool, ToolCall, ToolSpec, Touch, Verdict,
 };
 
-use super::{approval, assess::Looks, changes, diverges, execute};
+use super::{
+    approval,
+    assess::Looks,
+    changes,
+    destinations::{Questions, use_permits},
+    diverges, execute,
+};
 use crate::{
     APPROVAL_REFUSED, Card, Entry, GateVerdict, Inline, Settled, Stop, ToolCalled, ToolResulted,
     ToolStarted,
@@ -35,7 +41,7 @@ pub(crate) fn describe(call: &ToolCall) -> String {
 }
 
 /// What the journal holds of a call.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Past {
     called: bool,
     judged: Option<GateVerdict>,
@@ -43,6 +49,7 @@ struct Past {
     /// Of the question about what it changed.
     changes: Vec<Entry>,
     approval: approval::Past,
+    connections: Questions,
     started: Option<ToolStarted>,
     resulted: Option<ToolResulted>,
 }
@@ -53,11 +60,16 @@ impl Past {
         let asking = changes::asking(&effect);
         let within = core.recorded().take_within(&effect);
         let about_changes = |entry: &Entry| entry.effect() == Some(&asking);
-        let (changes, looks) = within.into_iter().partition(about_changes);
+        let (changes, mut within) = within.into_iter().partition(about_changes);
         let mut past = Self {
-            looks: Looks::recorded(looks),
+            called: false,
+            judged: None,
+            connections: Questions::recorded(core, &effect, call, &mut within),
+            looks: Looks::recorded(within),
             changes,
-            ..Self::default()
+            approval: approval::Past::default(),
+            started: None,
+            resulted: None,
         };
         for entry in begun.past {
             match entry {
@@ -72,6 +84,7 @@ impl Past {
                 }
                 Entry::ToolStarted(started) => {
                     past.approval.use_up();
+                    use_permits(core, past.connections.command());
                     past.started = Some(started);
                 }
                 Entry::ToolResulted(resulted) => past.resulted = Some(resulted),
@@ -120,6 +133,8 @@ pub(crate) async fn perform(
     past.looks.pay(core)?;
     core.shared().open_calls.retain(|open| *open != effect);
     core.log.append(resulted.clone())?;
+    let refusing = past.connections.refuse_answers(core, &resulted.pending);
+    Box::pin(refusing).await?;
     concluded(core, call, past, resulted).await
 }
 
@@ -136,7 +151,7 @@ async fn concluded(
         None => None,
         Some(_) => Box::pin(changes::decide(core, &resulted.effect, asked, &resulted)).await?,
     };
-    let mut seen = observe(core, call, &past, resulted)?;
+    let mut seen = observe(core, call, &mut past, resulted).await?;
     if let Some(note) = note {
         seen.text.text.push('\n');
         seen.text.text.push_str(&note);
@@ -173,7 +188,14 @@ async fn live(
         attempt,
     };
     // Boxed for the same reason as asking a model: most waiting is done before.
-    Box::pin(execute::start(core, effect, tool, allowed)).await
+    Box::pin(execute::start(
+        core,
+        effect,
+        tool,
+        allowed,
+        &mut past.connections,
+    ))
+    .await
 }
 
 /// What a call is resolved to, with the words of the person who was asked and its risk, once it is
@@ -448,20 +470,25 @@ pub(super) fn refused(core: &Core, effect: &EffectId, text: String) -> ToolResul
         artifacts: Vec::new(),
         claim: None,
         withheld: None,
+        pending: Vec::new(),
         took_ms: 0,
     }
 }
 
-fn observe(
+async fn observe(
     core: &Core,
     call: &ToolCall,
-    past: &Past,
+    past: &mut Past,
     resulted: ToolResulted,
 ) -> Result<Observation, Stop> {
     if let Some(judged) = &past.judged {
         unknown::add(&mut core.shared().unknown, judged, &resulted);
     }
-    let text = resulted.text.load(&core.log)?;
+    let mut text = resulted.text.load(&core.log)?;
+    if !resulted.pending.is_empty() {
+        let settling = past.connections.settle(core, &resulted.pending);
+        text.push_str(&Box::pin(settling).await?);
+    }
     // What gyrus itself says of a call that did not run is no untrusted text.
     let organs = core.kernel.organs();
     let asked = organs

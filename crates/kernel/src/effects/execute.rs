@@ -1,8 +1,6 @@
 //! Running a cleared call, and settling one that a crash cut off.
 
 use std::{
-    collections::BTreeSet,
-    os::fd::OwnedFd,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -10,15 +8,18 @@ use std::{
 
 use gyrus_contract::{
     ActionVerdict, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError,
-    Outlet, Probe, Purpose, Reach, Repeat, ResolvedCall, ResolvedCommand, Site, Tool, ToolOutput,
-    Touch, UnknownSecret,
+    Probe, Purpose, Reach, Repeat, ResolvedCall, ResolvedCommand, Site, Tool, ToolOutput, Touch,
+    UnknownSecret,
 };
 use gyrus_process::{
     ProcessIdentity,
-    keeper::{Keeper, Sandbox, wait_until_gone},
+    keeper::{Keeper, wait_until_gone},
 };
 
-use super::changes;
+use super::{
+    changes,
+    destinations::{Destinations, Questions},
+};
 use crate::{
     Ending, Inline, LiveEvent, Said, Settled, Stop, ToolResulted, ToolStarted, core::Core,
 };
@@ -30,9 +31,6 @@ const TREE_GONE_WITHIN: Duration = Duration::from_secs(30);
 /// diff that a person reviews is never cut: it fits, with markers in the place of secrets.
 const OUTPUT_LIMIT: usize = 2 << 20;
 
-/// Refused hosts that a result names.
-const MAX_REFUSED: usize = 10;
-
 /// What a tool is lent for one call.
 struct CallSite<'a> {
     core: &'a Core,
@@ -41,8 +39,8 @@ struct CallSite<'a> {
     answer: Option<String>,
     command: Option<ResolvedCommand>,
     sends_to: Vec<String>,
-    /// Hosts that the command asked for and was not let to.
-    refused: Mutex<BTreeSet<String>>,
+    /// Decides where the command may connect.
+    destinations: Option<Destinations<'a>>,
 }
 
 impl<'a> CallSite<'a> {
@@ -60,8 +58,16 @@ impl<'a> CallSite<'a> {
             answer,
             command,
             sends_to: Vec::new(),
-            refused: Mutex::default(),
+            destinations: None,
         }
+    }
+
+    /// Tells the model of connections that were refused.
+    fn with_refused(&self, mut output: ToolOutput) -> ToolOutput {
+        if let Some(destinations) = &self.destinations {
+            output.text.push_str(&destinations.told_of_refused());
+        }
+        output
     }
 }
 
@@ -124,20 +130,11 @@ impl Site for CallSite<'_> {
             let Some(containment) = &resolved.containment else {
                 return keeper.run(command).await;
             };
-            let refused = |host: &str| {
-                let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-                if refused.len() < MAX_REFUSED {
-                    refused.insert(host.to_owned());
-                }
+            let Some(destinations) = &self.destinations else {
+                let reason = "nothing decides where its command may connect".to_owned();
+                return Err(KeeperError::Keeper { reason });
             };
-            let outlet = self.core.kernel.organs().outlet.clone();
-            let sandbox = Sandbox {
-                containment,
-                outlet: outlet.as_deref().unwrap_or(&NoOutlet),
-                hosts: &resolved.hosts,
-                refused: &refused,
-            };
-            keeper.run_in(command, Some(sandbox)).await
+            destinations.run(keeper, command, containment).await
         })
     }
 }
@@ -147,6 +144,13 @@ fn starts_processes(tool: &dyn Tool) -> bool {
         .touches
         .iter()
         .any(|touch| matches!(touch, Touch::Starts(_) | Touch::Clipboard))
+}
+
+fn keeper_for(core: &Core, tool: &dyn Tool) -> Result<Option<Keeper>, KeeperError> {
+    match starts_processes(tool) {
+        true => core.kernel.organs().start_keeper().map(Some),
+        false => Ok(None),
+    }
 }
 
 /// Whether files in the workspace may be others afterwards.
@@ -192,6 +196,7 @@ pub(super) async fn start(
     effect: &EffectId,
     tool: &Arc<dyn Tool>,
     allowed: Allowed,
+    questions: &mut Questions,
 ) -> Result<ToolResulted, Stop> {
     let Allowed {
         resolved,
@@ -202,17 +207,12 @@ pub(super) async fn start(
     let _acting = core.controls.acting().await?;
     // A person may have been asked in between, for hours.
     core.may_act()?;
-    let organs = core.kernel.organs();
-    let keeper = if starts_processes(&**tool) {
-        match organs.start_keeper() {
-            Ok(keeper) => Some(keeper),
-            Err(error) => {
-                let text = format!("the command was not run: {error}");
-                return Ok(super::call::refused(core, effect, text));
-            }
+    let keeper = match keeper_for(core, &**tool) {
+        Ok(keeper) => keeper,
+        Err(error) => {
+            let text = format!("the command was not run: {error}");
+            return Ok(super::call::refused(core, effect, text));
         }
-    } else {
-        None
     };
     let identity = keeper.as_ref().map(|keeper| keeper.identity().clone());
     let judged = match changes::are_judged(&**tool, &resolved) {
@@ -238,21 +238,25 @@ pub(super) async fn start(
     if changes_the_world(&**tool) {
         core.log.barrier().await?;
     }
+    let destinations = Destinations::new(core, effect, tool.spec(), resolved.clone(), questions);
     let site = CallSite {
         sends_to,
+        destinations: Some(destinations),
         ..CallSite::new(core, effect, keeper, answer, resolved.command.clone())
     };
     let since = Instant::now();
     let output = match call_of(core, effect, tool, resolved, &site).await {
-        Ok(output) => with_refused(output, &site),
+        Ok(output) => output,
         Err(ending) => {
             drop(site);
             return cut_off_by_person(core, effect, (identity, before), since, ending).await;
         }
     };
+    drop(site);
     let outcome = resulted(core, effect, Settled::Done, output, took_ms(since))?;
     Ok(ToolResulted {
         withheld: judged_changes(core, effect, before)?,
+        pending: questions.pending(),
         ..outcome
     })
 }
@@ -271,7 +275,7 @@ async fn call_of(
     )]
     let cleared = Cleared::mint(resolved, effect.clone());
     tokio::select! {
-        output = tool.call(cleared, site) => Ok(output),
+        output = tool.call(cleared, site) => Ok(site.with_refused(output)),
         ending = core.controls.stopped() => Err(ending),
     }
 }
@@ -285,33 +289,6 @@ fn judged_changes(
     match before {
         None => Ok(None),
         Some(_) => changes::judge(core, effect),
-    }
-}
-
-/// Tells the model of the hosts that its command was not let to.
-fn with_refused(mut output: ToolOutput, site: &CallSite<'_>) -> ToolOutput {
-    let refused = site.refused.lock().unwrap_or_else(PoisonError::into_inner);
-    if !refused.is_empty() {
-        let hosts: Vec<_> = refused.iter().map(String::as_str).collect();
-        output.text.push_str(&format!(
-            "\n[the sandbox refused connections to {}]",
-            hosts.join(", ")
-        ));
-    }
-    output
-}
-
-/// For a program that has none: nothing is let out.
-struct NoOutlet;
-
-impl Outlet for NoOutlet {
-    fn serve<'a>(
-        &'a self,
-        _listener: OwnedFd,
-        _hosts: &'a [String],
-        _refused: &'a (dyn Fn(&str) + Send + Sync),
-    ) -> Boxed<'a, ()> {
-        Box::pin(async {})
     }
 }
 
@@ -452,6 +429,7 @@ fn resulted(
         artifacts: output.artifacts,
         claim,
         withheld: None,
+        pending: Vec::new(),
         took_ms,
     })
 }

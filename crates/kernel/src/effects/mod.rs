@@ -8,6 +8,7 @@ pub(crate) mod branches;
 pub(crate) mod call;
 mod changes;
 pub(crate) mod delegate;
+pub(crate) mod destinations;
 pub(crate) mod execute;
 pub(crate) mod foresee;
 pub(crate) mod look;

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use gyrus_contract::{
-    ActionVerdict, Aim, Artifact, BlobId, Claim, Digest, EffectId, Grant, Image, Principal,
-    ResolvedCall, ResolvedPath, Text, ToolCall, Verdict,
+    ActionVerdict, Aim, Artifact, BlobId, Claim, Destination, Digest, EffectId, Grant, Image,
+    Principal, ResolvedCall, ResolvedPath, Text, ToolCall, Verdict,
 };
 use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
@@ -102,6 +102,9 @@ pub struct ApprovalAsked {
     /// How often the effect has asked by now: 1 for the first time.
     #[serde(default = "first", skip_serializing_if = "is_first")]
     pub asking: u32,
+    /// Where a command wants to connect, if that is asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<Destination>,
     /// When an answer counts. Questions of journals that do not say have expired.
     #[serde(default)]
     pub valid: Validity,
@@ -275,6 +278,9 @@ pub struct ToolResulted {
     /// Changes that were taken back until a person says yes, as a blob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<BlobId>,
+    /// Questions about connections of its command that were open when it ended, and are asked on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<EffectId>,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Settings, Snapshot};
-use crate::{Inline, Unknown};
+use crate::{Inline, Permit, Unknown};
 
 /// Messages that memory gained and that no entry held before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -96,6 +96,9 @@ pub struct KernelState {
     /// Documents counted on screens so far.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub documents: u32,
+    /// Connections that the person allowed once, to commands that had ended by then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permits: Vec<Permit>,
     /// Inputs that a crash cut off.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<Unknown>,

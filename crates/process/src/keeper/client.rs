@@ -8,15 +8,22 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::{CommandOutcome, CommandSpec, Containment, KeeperError, Outlet};
+use gyrus_contract::{
+    CommandOutcome, CommandSpec, ConnectionPolicy, Containment, KeeperError, Listeners, Outlet,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 
-use super::{Hello, KILL_LIMIT, LISTENER, Level, Order, Reply, attached, nursery, wait_until_gone};
+use super::{
+    FORWARDED, Hello, KILL_LIMIT, Level, Order, PROXY, Reply, attached, nursery, wait_until_gone,
+};
 use crate::ProcessIdentity;
 
 /// How long a keeper may take to say hello. It takes milliseconds; a program that is no keeper
 /// may never do it.
 const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// More sockets than this are not taken from a server.
+const MAX_FORWARDED: usize = 64;
 
 /// In what a command runs.
 pub struct Sandbox<'a> {
@@ -24,10 +31,8 @@ pub struct Sandbox<'a> {
     pub containment: &'a Containment,
     /// Serves its way out, if it has one.
     pub outlet: &'a dyn Outlet,
-    /// The hosts that are open there.
-    pub hosts: &'a [String],
-    /// Told of hosts that were refused.
-    pub refused: &'a (dyn Fn(&str) + Send + Sync),
+    /// Decides what goes out there.
+    pub policy: &'a dyn ConnectionPolicy,
 }
 
 /// A keeper that waits for its one command. Dropping it ends it shortly after;
@@ -99,22 +104,12 @@ impl Keeper {
             let mut control = tokio::net::UnixStream::from_std(control)?;
             control.write_all(&line).await?;
             let mut reply = Vec::new();
-            let first = first_byte(&control).await?;
-            let listener = match first {
-                Some((LISTENER, listener)) => listener,
-                Some((byte, _)) => {
-                    reply.push(byte);
-                    None
-                }
-                None => None,
-            };
+            let listeners = listeners(&control, &mut reply).await?;
             // To the very end: guard and server are gone then, and so is the tree.
             let replied = control.read_to_end(&mut reply);
-            match (listener, sandbox) {
-                (Some(listener), Some(sandbox)) => {
-                    let served = sandbox
-                        .outlet
-                        .serve(listener, sandbox.hosts, sandbox.refused);
+            match (listeners, sandbox) {
+                (Some(listeners), Some(sandbox)) => {
+                    let served = sandbox.outlet.serve(listeners, sandbox.policy);
                     tokio::select! {
                         biased;
                         replied = replied => replied?,
@@ -169,12 +164,28 @@ fn launch(program: &Path, level: Level) -> Result<Result<Keeper, String>, Keeper
     }
 }
 
-/// The first byte of an answer, with what is attached to it.
-async fn first_byte(control: &tokio::net::UnixStream) -> io::Result<Option<(u8, Option<OwnedFd>)>> {
-    let readable = Interest::READABLE;
-    control
-        .async_io(readable, || attached::receive(control))
-        .await
+/// The sockets that come before a reply. The reply's first byte, where it comes instead, goes to
+/// `reply`.
+async fn listeners(
+    control: &tokio::net::UnixStream,
+    reply: &mut Vec<u8>,
+) -> io::Result<Option<Listeners>> {
+    let mut forwarded: Vec<OwnedFd> = Vec::new();
+    loop {
+        let readable = Interest::READABLE;
+        let receive = || attached::receive(control);
+        match control.async_io(readable, receive).await? {
+            Some((PROXY, Some(proxy))) => return Ok(Some(Listeners { proxy, forwarded })),
+            Some((FORWARDED, Some(listener))) if forwarded.len() < MAX_FORWARDED => {
+                forwarded.push(listener);
+            }
+            Some((byte, _)) => {
+                reply.push(byte);
+                return Ok(None);
+            }
+            None => return Ok(None),
+        }
+    }
 }
 
 fn hello(control: &UnixStream) -> io::Result<Hello> {

@@ -9,8 +9,9 @@
 //! a PID namespace, and its death is the death of the tree, by the operating system's own rule.
 //!
 //! What travels over the socket, one JSON line each: from the guard a [`Hello`], from the run's
-//! process an [`Order`], from the server a [`Reply`], before which a single byte with a listening
-//! socket attached may come, for the proxy of a sandbox. The socket closes when both have ended.
+//! process an [`Order`], from the server a [`Reply`], before which single bytes may come, each with
+//! a listening socket of the sandbox attached: forwarded ones first, the proxy's last. The socket
+//! closes when both have ended.
 //!
 //! Not here: what may be run, and how it is contained: the program gives [`serve_if_asked`] the
 //! function that confines a process.
@@ -71,8 +72,11 @@ struct Order {
     containment: Option<Containment>,
 }
 
-/// The byte that a listening socket is attached to.
-const LISTENER: u8 = b'L';
+/// The byte that the proxy's listening socket is attached to.
+const PROXY: u8 = b'P';
+
+/// The byte that the listening socket of a forwarded address is attached to.
+const FORWARDED: u8 = b'F';
 
 /// What a server says when the tree is gone.
 type Reply = Result<CommandOutcome, KeeperError>;

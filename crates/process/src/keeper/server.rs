@@ -28,7 +28,7 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use super::{LISTENER, Level, Order, Reply, attached, capture::Capture, linux, tree};
+use super::{FORWARDED, Level, Order, PROXY, Reply, attached, capture::Capture, linux, tree};
 
 /// Read at once from the command's output.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -75,7 +75,7 @@ pub(super) fn serve(
     control.write_all(&line)
 }
 
-/// Confines this process, if that is ordered, and hands out the proxy's listener.
+/// Confines this process, if that is ordered, and hands out the sockets that listen inside.
 /// What is returned beside the command is to be held until its tree is gone.
 fn prepare(
     order: Order,
@@ -91,9 +91,13 @@ fn prepare(
         let confined = confine(&containment)?;
         command.environment.extend(confined.environment);
         held = confined.held;
-        if let Some(listener) = confined.listener {
-            attached::send(control, LISTENER, listener)
-                .map_err(|error| format!("handing out the proxy's socket: {error}"))?;
+        if let Some(listeners) = confined.listeners {
+            let forwarded = listeners.forwarded.into_iter();
+            let forwarded = forwarded.map(|listener| (FORWARDED, listener));
+            for (word, listener) in forwarded.chain([(PROXY, listeners.proxy)]) {
+                attached::send(control, word, listener)
+                    .map_err(|error| format!("handing out a socket: {error}"))?;
+            }
         }
     }
     Ok((command, held))

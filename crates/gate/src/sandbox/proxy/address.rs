@@ -2,6 +2,47 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// Where an address belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The internet.
+    Public,
+    /// This machine.
+    Machine,
+    /// A network around it, or nowhere.
+    Private,
+    /// Where machines of a cloud are given their keys, or a network card alone.
+    Metadata,
+}
+
+/// Where an address belongs. One of version 6 that stands for one of version 4 belongs where that
+/// does.
+pub(crate) fn place(address: IpAddr) -> Place {
+    /// Amazon's by version 6, Alibaba's, and Microsoft's, which is a public one.
+    const METADATA: [IpAddr; 3] = [
+        IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+        IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+        IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    ];
+    let within = match address.to_canonical() {
+        IpAddr::V6(address) => embedded(address).map_or(IpAddr::V6(address), IpAddr::V4),
+        address @ IpAddr::V4(_) => address,
+    };
+    let link_local = match within {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    if link_local || METADATA.contains(&within) {
+        Place::Metadata
+    } else if within.is_loopback() || within.is_unspecified() {
+        Place::Machine
+    } else if is_public(address) {
+        Place::Public
+    } else {
+        Place::Private
+    }
+}
+
 /// Whether an address is anybody's on the internet, by the registries of special addresses that
 /// IANA keeps (RFC 6890).
 pub(crate) fn is_public(address: IpAddr) -> bool {
@@ -28,16 +69,24 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !special
 }
 
+/// The address of version 4 that this one leads to: mapped, by NAT64 or by 6to4.
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let (high, low) = match address.segments() {
+        [0, 0, 0, 0, 0, 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => (high, low),
+        _ => return None,
+    };
+    let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+    Some(Ipv4Addr::new(a, b, c, d))
+}
+
 /// What may hold an address of version 4 is looked into.
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    let v4 = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        is_public_v4(Ipv4Addr::new(a, b, c, d))
-    };
+    if let Some(address) = embedded(address) {
+        return is_public_v4(address);
+    }
     match address.segments() {
-        [0, 0, 0, 0, 0, 0xffff, high, low] => v4(high, low),
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => v4(high, low),
-        [0x2002, high, low, ..] => v4(high, low),
         // Teredo and other protocols, documentation.
         [0x2001, 0..=0x1ff | 0xdb8, ..] => false,
         [0x3fff, 0..=0xfff, ..] => false,
@@ -83,6 +132,33 @@ mod tests {
             ("ff02::1", false),
         ] {
             assert_eq!(is_public(address.parse().unwrap()), public, "{address}");
+        }
+    }
+
+    #[test]
+    fn knows_whose_an_address_is() {
+        for (address, expected) in [
+            ("93.184.215.14", Place::Public),
+            ("127.0.0.1", Place::Machine),
+            ("127.9.9.9", Place::Machine),
+            ("0.0.0.0", Place::Machine),
+            ("::", Place::Machine),
+            ("::1", Place::Machine),
+            ("::ffff:127.0.0.1", Place::Machine),
+            ("64:ff9b::7f00:1", Place::Machine),
+            ("10.0.0.1", Place::Private),
+            ("100.64.0.1", Place::Private),
+            ("fd00::1", Place::Private),
+            ("224.0.0.1", Place::Private),
+            ("169.254.169.254", Place::Metadata),
+            ("::ffff:169.254.169.254", Place::Metadata),
+            ("2002:a9fe:a9fe::", Place::Metadata),
+            ("fe80::1", Place::Metadata),
+            ("fd00:ec2::254", Place::Metadata),
+            ("100.100.100.200", Place::Metadata),
+            ("168.63.129.16", Place::Metadata),
+        ] {
+            assert_eq!(place(address.parse().unwrap()), expected, "{address}");
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The start of a request to the proxy: where it wants to go, and what to say there.
 
-use std::net::IpAddr;
-
+use gyrus_contract::Destination;
 use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::policy::Host;
 
 /// Longer ones are refused.
 const HEAD_BYTES: usize = 16 * 1024;
@@ -32,9 +33,7 @@ pub(super) enum Wanted {
 /// A request's start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
-    /// As [`Hosts::allows`](super::Hosts::allows) has it.
-    pub(super) host: String,
-    pub(super) port: u16,
+    pub(super) to: Destination,
     pub(super) wanted: Wanted,
     /// What came after it already.
     pub(super) rest: Vec<u8>,
@@ -80,10 +79,8 @@ fn parse(head: &[u8]) -> Result<Head, &'static str> {
         return Err("this proxy speaks HTTP/1 only");
     };
     if method == "CONNECT" {
-        let (host, port) = authority(target, None)?;
         return Ok(Head {
-            host,
-            port,
+            to: authority(target, None)?,
             wanted: Wanted::Tunnel,
             rest: Vec::new(),
         });
@@ -93,14 +90,13 @@ fn parse(head: &[u8]) -> Result<Head, &'static str> {
     };
     let end = address.find(['/', '?', '#']).unwrap_or(address.len());
     let (place, path) = address.split_at(end);
-    let (host, port) = authority(place, Some(80))?;
+    let to = authority(place, Some(80))?;
     let slash = if path.starts_with('/') { "" } else { "/" };
     let mut request = format!("{method} {slash}{path} {version}\r\nHost: {place}\r\n");
-    pass_on(lines, (&host, port), &mut request)?;
+    pass_on(lines, &to, &mut request)?;
     request.push_str("Connection: close\r\n\r\n");
     Ok(Head {
-        host,
-        port,
+        to,
         wanted: Wanted::Request(request.into_bytes()),
         rest: Vec::new(),
     })
@@ -115,7 +111,7 @@ fn strip_scheme(target: &str) -> Option<&str> {
 /// understand the request differently.
 fn pass_on<'a>(
     lines: impl Iterator<Item = &'a str>,
-    place: (&str, u16),
+    to: &Destination,
     request: &mut String,
 ) -> Result<(), &'static str> {
     let (mut has_length, mut has_coding) = (0, 0);
@@ -129,11 +125,8 @@ fn pass_on<'a>(
             return Err("a line of the request's head has no proper name");
         }
         let name = name.to_ascii_lowercase();
-        if name == "host" {
-            let (host, port) = authority(value.trim(), Some(80))?;
-            if (host.as_str(), port) != place {
-                return Err("the request's host is not the one of its address");
-            }
+        if name == "host" && authority(value.trim(), Some(80))? != *to {
+            return Err("the request's host is not the one of its address");
         }
         has_length += usize::from(name == "content-length");
         has_coding += usize::from(name == "transfer-encoding");
@@ -148,34 +141,24 @@ fn pass_on<'a>(
     Ok(())
 }
 
-/// Reads `host:port`, as [`Head::host`] has it.
-fn authority(text: &str, usual_port: Option<u16>) -> Result<(String, u16), &'static str> {
+/// Reads `host:port`. One machine has one spelling afterwards: numbers of every form are the
+/// address that resolvers take them for.
+fn authority(text: &str, usual_port: Option<u16>) -> Result<Destination, &'static str> {
     const WRONG: &str = "the address has no proper host and port";
-    let (host, port) = if let Some(text) = text.strip_prefix('[') {
-        let (host, port) = text.split_once(']').ok_or(WRONG)?;
-        let host: std::net::Ipv6Addr = host.parse().map_err(|_| WRONG)?;
-        // One that stands for an address of version 4 is that address.
-        (IpAddr::V6(host).to_canonical().to_string(), port)
-    } else {
-        let end = text.find(':').unwrap_or(text.len());
-        let (host, port) = text.split_at(end);
-        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-        (host, port)
+    // One of version 6 needs its brackets: without, its end could be the port.
+    let bare = text.split(':').count() > 2 && !text.starts_with('[');
+    let Host::Known { name: host, port } = Host::parse(text) else {
+        return Err(WRONG);
     };
-    let port = match (port.strip_prefix(':'), usual_port) {
-        (Some(port), _) if port.bytes().all(|digit| digit.is_ascii_digit()) => {
-            port.parse().map_err(|_| WRONG)?
-        }
-        (None, Some(usual)) if port.is_empty() => usual,
-        _ => return Err(WRONG),
-    };
-    let is_host = |letter: u8| letter.is_ascii_alphanumeric() || b"-._".contains(&letter);
-    let is_plain = host.bytes().all(is_host) && !host.starts_with('.');
-    let is_number = host.parse::<IpAddr>().is_ok();
-    if host.is_empty() || host.len() > HOST_BYTES || port == 0 || !(is_plain || is_number) {
+    let port = port.or(usual_port).filter(|port| *port > 0).ok_or(WRONG)?;
+    if bare || host.len() > HOST_BYTES {
         return Err(WRONG);
     }
-    Ok((host, port))
+    Ok(Destination {
+        host,
+        port,
+        name: None,
+    })
 }
 
 #[cfg(test)]
@@ -190,7 +173,7 @@ mod tests {
                 Wanted::Tunnel => None,
                 Wanted::Request(text) => Some(std::str::from_utf8(text).unwrap()),
             };
-            (head.host.as_str(), head.port, request)
+            (head.to.host.as_str(), head.to.port, request)
         });
         match (&seen, &expected) {
             (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
@@ -204,6 +187,10 @@ mod tests {
         check(&tunnel("Example.COM.:443"), Ok(("example.com", 443, None)));
         check(&tunnel("[::ffff:10.0.0.1]:22"), Ok(("10.0.0.1", 22, None)));
         check(&tunnel("[2001:DB8::1]:443"), Ok(("2001:db8::1", 443, None)));
+        for spelling in ["127.1", "2130706433", "0x7f.1", "0177.0.0.1", "127.0.0.1."] {
+            let line = tunnel(&format!("{spelling}:80"));
+            check(&line, Ok(("127.0.0.1", 80, None)));
+        }
         for wrong in [
             "example.com",
             "example.com:",
@@ -218,6 +205,16 @@ mod tests {
             "..:443",
             "example.com:443/",
             "a:b:443",
+            "::1:443",
+            "[fe80::1%25eth0]:443",
+            "[fe80::1%eth0]:443",
+            "example.com..:443",
+            "a..b:443",
+            "example.com:-1",
+            "1.2.3.4.5:443",
+            "1.2.3.256:443",
+            "ex\u{e4}mple.com:443",
+            "ｅxample.com:443",
         ] {
             check(&tunnel(wrong), Err("no proper host"));
         }
@@ -249,6 +246,17 @@ mod tests {
             ("GET https://example.com/ HTTP/1.1", "whole address"),
             ("GET http://example.com/ HTTP/2", "HTTP/1"),
             ("GET http://a@example.com/ HTTP/1.1", "no proper host"),
+            ("GET http://good:80@evil/ HTTP/1.1", "no proper host"),
+            ("GET http://good\\@evil/ HTTP/1.1", "no proper host"),
+            (
+                "GET http://good/ HTTP/1.1\r\nHost: good\r\nHost: evil",
+                "not the one",
+            ),
+            ("GET http://good/ HTTP/1.1\r\nHost: good:81", "not the one"),
+            (
+                "POST http://a/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2",
+                "several",
+            ),
             (
                 "GET http://example.com/ HTTP/1.1\r\nHost: other.com",
                 "not the one",

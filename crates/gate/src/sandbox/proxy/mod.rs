@@ -1,153 +1,181 @@
-//! The one way out of a sandbox whose network is [`Proxy`](gyrus_contract::Network::Proxy).
+//! The way out of a sandbox whose network is [`Proxy`](gyrus_contract::Network::Proxy).
 //!
-//! It runs in gyrus, outside of the sandbox, accepts on a socket that stands inside, and connects
-//! to hosts that were granted. It speaks `CONNECT` and plain HTTP/1 with whole addresses; names
-//! are looked up here, and the address that was looked at is the one that is connected to. An
-//! address of this machine or of a private network must have been granted by its number, so a
-//! name that leads there gets nobody in.
+//! It runs in gyrus, outside of the sandbox, and accepts on sockets that stand inside. The proxy
+//! speaks `CONNECT` and plain HTTP/1 with whole addresses; a forwarded address of loopback takes
+//! whatever is sent. For each connection a [`ConnectionPolicy`] is asked while it is held.
 //!
-//! What goes through a tunnel is not looked into: whoever may reach a host may reach whatever
-//! that host serves.
+//! A name is looked up here, once, and only after it was allowed: looking it up already tells its
+//! owner something. The addresses that were found are the ones that are connected to. An address
+//! of this machine or of a private network is asked about as such, whatever name led there.
+//!
+//! A connection has one destination for good. What goes through it is not looked into: whoever may
+//! reach a host may reach whatever that host serves.
 
 mod address;
 mod head;
+mod reach;
 
 use std::{
+    future::{pending, poll_fn},
     io,
-    net::{IpAddr, SocketAddr},
-    os::fd::OwnedFd,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    net::SocketAddr,
+    pin::pin,
+    sync::atomic::{AtomicU64, Ordering},
+    task::Poll,
     time::Duration,
 };
 
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use gyrus_contract::{ConnectionPolicy, Destination, Listeners};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    net::{TcpListener, TcpStream, lookup_host},
+    net::{TcpListener, TcpStream},
     sync::Semaphore,
-    task::JoinSet,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
-pub(crate) use address::is_public;
+pub(crate) use address::{Place, is_public, place};
 use head::{Head, Wanted};
+use reach::Refusal;
 
 /// Connections at once; more have to wait.
 const CONNECTIONS: usize = 64;
+/// Connections at once that wait for an answer; more are refused.
+const HELD: usize = 32;
+/// For an answer to come. A command rarely has that long.
+const HOLD_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// For the start of a request to arrive.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
-/// For a name to be looked up, and for each address to answer.
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// Addresses of a name that are tried.
-const ADDRESSES: usize = 4;
 /// Without a byte in either direction.
 const IDLE_LIMIT: Duration = Duration::from_secs(300);
-/// Denials that are remembered; more of them tell nobody more.
-const DENIALS: usize = 100;
+/// Between attempts to accept, after one that failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// Which hosts were granted.
-pub trait Hosts: Send + Sync {
-    /// Whether this host may be reached at this port. `host` is in lower case, without a dot at
-    /// its end; addresses of version 6 stand without brackets.
-    fn allows(&self, host: &str, port: u16) -> bool;
+/// Where a connection came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Door {
+    Proxy,
+    /// Leads to this address.
+    Forwarded(SocketAddr),
 }
 
-impl<F: Fn(&str, u16) -> bool + Send + Sync> Hosts for F {
-    fn allows(&self, host: &str, port: u16) -> bool {
-        self(host, port)
+/// Serves the commands of a sandbox until it is dropped, which closes all connections. Needs a
+/// tokio runtime with IO and time.
+pub async fn serve(listeners: Listeners, policy: &dyn ConnectionPolicy) -> io::Result<()> {
+    let listen = |fd| {
+        let listener = std::net::TcpListener::from(fd);
+        listener.set_nonblocking(true)?;
+        TcpListener::from_std(listener)
+    };
+    let mut doors = vec![(Door::Proxy, listen(listeners.proxy)?)];
+    for fd in listeners.forwarded {
+        let listener = listen(fd)?;
+        doors.push((Door::Forwarded(listener.local_addr()?), listener));
     }
-}
-
-/// A connection that was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Denial {
-    /// Where it should have gone.
-    pub host: String,
-    /// At which port.
-    pub port: u16,
-    /// Why not.
-    pub reason: &'static str,
-}
-
-/// What a proxy refused, to tell whoever started the command.
-#[derive(Debug, Clone, Default)]
-pub struct Denials(Arc<Mutex<Vec<Denial>>>);
-
-impl Denials {
-    /// Everything so far, each once, in the order of their coming.
-    pub fn list(&self) -> Vec<Denial> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    fn add(&self, denial: Denial) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < DENIALS && !known.contains(&denial) {
-            known.push(denial);
+    let held = Semaphore::new(HELD);
+    let mut connections = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            Some(_) = connections.next() => {}
+            accepted = accept(&doors), if connections.len() < CONNECTIONS => {
+                let (door, client) = accepted;
+                let desk = Desk { policy, held: &held };
+                // How a connection fails is the client's to see.
+                connections.push(async move {
+                    match door {
+                        Door::Proxy => attend(client, desk).await,
+                        Door::Forwarded(to) => forward(client, to, desk).await,
+                    }
+                });
+            }
         }
     }
 }
 
-const NOT_GRANTED: &str = "it was not granted";
-const NOT_PUBLIC: &str = "its name leads to a private address, which must be granted by number";
-
-/// Serves the commands of a sandbox until it is dropped, which closes all connections. Needs a
-/// tokio runtime with IO and time. `listener` is [`Confined::listener`](super::Confined::listener).
-pub async fn serve(listener: OwnedFd, hosts: Arc<dyn Hosts>, denials: Denials) -> io::Result<()> {
-    let listener = std::net::TcpListener::from(listener);
-    listener.set_nonblocking(true)?;
-    let listener = TcpListener::from_std(listener)?;
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    let mut connections = JoinSet::new();
+/// The next connection, by whatever door.
+async fn accept(doors: &[(Door, TcpListener)]) -> (Door, TcpStream) {
     loop {
-        // Those that have ended must not pile up.
-        while connections.try_join_next().is_some() {}
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            return Ok(());
-        };
-        let (client, _) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            // It hung up before we came, or there are no descriptors now.
-            Err(_) => {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-                continue;
+        let accepted = poll_fn(|context| {
+            for (door, listener) in doors {
+                if let Poll::Ready(accepted) = listener.poll_accept(context) {
+                    return Poll::Ready(accepted.map(|(client, _)| (*door, client)));
+                }
             }
-        };
-        let (hosts, denials) = (Arc::clone(&hosts), denials.clone());
-        connections.spawn(async move {
-            // How a connection fails is the client's to see.
-            let _ = attend(client, &*hosts, &denials).await;
-            drop(place);
+            Poll::Pending
         });
+        match accepted.await {
+            Ok(accepted) => return accepted,
+            // It hung up before we came, or there are no descriptors now.
+            Err(_) => sleep(ACCEPT_PAUSE).await,
+        }
     }
 }
 
-/// Why a request goes nowhere, with a status and a line for the one who asked.
-enum Refusal {
-    Denied(Denial),
-    Failed(&'static str, String),
+/// What all connections share.
+#[derive(Clone, Copy)]
+struct Desk<'a> {
+    policy: &'a dyn ConnectionPolicy,
+    /// Places for those that wait for an answer.
+    held: &'a Semaphore,
 }
 
-async fn attend(mut client: TcpStream, hosts: &dyn Hosts, denials: &Denials) -> io::Result<()> {
+impl Desk<'_> {
+    /// Returns when the connection that `client` wants may be made.
+    async fn decide(&self, client: &TcpStream, to: &Destination) -> Result<(), Refusal> {
+        let denied = |reason| Refusal::Denied {
+            to: to.clone(),
+            reason,
+        };
+        let mut deciding = self.policy.decide(to);
+        // Most are decided at once, however many others wait.
+        let first = poll_fn(|context| Poll::Ready(deciding.as_mut().poll(context)));
+        if let Poll::Ready(decided) = first.await {
+            return decided.map_err(denied);
+        }
+        let Ok(_place) = self.held.try_acquire() else {
+            let reason = "too many connections wait for an answer already".to_owned();
+            return Err(denied(reason));
+        };
+        tokio::select! {
+            decided = deciding => decided.map_err(denied),
+            () = hung_up(client) => Err(Refusal::Gone),
+            () = sleep(HOLD_LIMIT) => Err(denied("nobody answered in time".to_owned())),
+        }
+    }
+}
+
+/// Returns when the client says no more before it was answered.
+async fn hung_up(client: &TcpStream) {
+    match client.peek(&mut [0]).await {
+        Ok(0) | Err(_) => {}
+        // What it sends early is for the server; its end cannot be seen behind that.
+        Ok(_) => pending().await,
+    }
+}
+
+async fn attend(mut client: TcpStream, desk: Desk<'_>) -> io::Result<()> {
     let head = match timeout(HEAD_LIMIT, head::read(&mut client)).await {
         Ok(Ok(head)) => head,
         Ok(Err(reason)) => return answer(&mut client, "400 Bad Request", reason).await,
         Err(_late) => return answer(&mut client, "408 Request Timeout", "too slow").await,
     };
-    match connect(&head, hosts).await {
+    let decide = |to: Destination| {
+        let client = &client;
+        async move { desk.decide(client, &to).await }
+    };
+    let server = match reach::addresses(&head.to, decide, reach::look_up).await {
+        Ok(addresses) => reach::connect(&head.to, &addresses).await,
+        Err(refusal) => Err(refusal),
+    };
+    match server {
         Ok(server) => exchange(client, server, head).await,
-        Err(Refusal::Denied(denial)) => {
-            let Denial { host, port, reason } = &denial;
-            let line = format!("the sandbox refuses to connect to {host}:{port}: {reason}");
-            denials.add(denial);
+        Err(Refusal::Denied { to, reason }) => {
+            let line = format!("the sandbox refuses to connect to {to}: {reason}");
             answer(&mut client, "403 Forbidden", &line).await
         }
-        Err(Refusal::Failed(status, line)) => answer(&mut client, status, &line).await,
+        Err(Refusal::Failed(line)) => answer(&mut client, "502 Bad Gateway", &line).await,
+        Err(Refusal::Gone) => Ok(()),
     }
 }
 
@@ -161,56 +189,24 @@ async fn answer(client: &mut TcpStream, status: &str, line: &str) -> io::Result<
     client.shutdown().await
 }
 
-/// Connects to what is wanted, if it may be.
-async fn connect(head: &Head, hosts: &dyn Hosts) -> Result<TcpStream, Refusal> {
-    let (host, port) = (head.host.as_str(), head.port);
-    let deny = |reason| {
-        let host = host.to_owned();
-        Refusal::Denied(Denial { host, port, reason })
+/// Passes on what was sent to a forwarded address.
+async fn forward(client: TcpStream, at: SocketAddr, desk: Desk<'_>) -> io::Result<()> {
+    let to = Destination {
+        host: at.ip().to_string(),
+        port: at.port(),
+        name: None,
     };
-    if !hosts.allows(host, port) {
-        return Err(deny(NOT_GRANTED));
+    // Nothing can be said to a program whose protocol is not known.
+    if desk.decide(&client, &to).await.is_err() {
+        return Ok(());
     }
-    let addresses = match host.parse::<IpAddr>() {
-        // Granted by number.
-        Ok(address) => vec![SocketAddr::new(address, port)],
-        Err(_name) => {
-            let found = resolve(host, port).await?;
-            let public: Vec<_> = found
-                .into_iter()
-                .filter(|found| is_public(found.ip()))
-                .collect();
-            if public.is_empty() {
-                return Err(deny(NOT_PUBLIC));
-            }
-            public
-        }
-    };
-    let mut reason = "no answer in time".to_owned();
-    for address in addresses.into_iter().take(ADDRESSES) {
-        match timeout(CONNECT_LIMIT, TcpStream::connect(address)).await {
-            Ok(Ok(server)) => return Ok(server),
-            Ok(Err(error)) => reason = error.to_string(),
-            Err(_late) => {}
-        }
-    }
-    let line = format!("{host}:{port} cannot be reached: {reason}");
-    Err(Refusal::Failed("502 Bad Gateway", line))
-}
-
-async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
-    let failed = |reason: &str| {
-        let line = format!("{host} cannot be looked up: {reason}");
-        Refusal::Failed("502 Bad Gateway", line)
-    };
-    match timeout(CONNECT_LIMIT, lookup_host((host, port))).await {
-        Ok(Ok(found)) => Ok(found.collect()),
-        Ok(Err(error)) => Err(failed(&error.to_string())),
-        Err(_late) => Err(failed("no answer in time")),
+    match reach::connect(&to, &[at]).await {
+        Ok(server) => pass_on(client, server).await,
+        Err(_) => Ok(()),
     }
 }
 
-/// Lets both sides talk until both have ended or neither says anything.
+/// Says what comes before what both sides say, and lets them talk.
 async fn exchange(mut client: TcpStream, mut server: TcpStream, head: Head) -> io::Result<()> {
     match &head.wanted {
         Wanted::Tunnel => {
@@ -221,13 +217,17 @@ async fn exchange(mut client: TcpStream, mut server: TcpStream, head: Head) -> i
         Wanted::Request(text) => server.write_all(text).await?,
     }
     server.write_all(&head.rest).await?;
+    pass_on(client, server).await
+}
+
+/// Lets both sides talk until both have ended or neither says anything.
+async fn pass_on(mut client: TcpStream, mut server: TcpStream) -> io::Result<()> {
     let (from_client, to_client) = client.split();
     let (from_server, to_server) = server.split();
     let passed = AtomicU64::new(0);
-    tokio::try_join!(
-        pump(from_client, to_server, &passed),
-        pump(from_server, to_client, &passed),
-    )?;
+    let there = pin!(pump(from_client, to_server, &passed));
+    let back = pin!(pump(from_server, to_client, &passed));
+    tokio::try_join!(there, back)?;
     Ok(())
 }
 

@@ -1,0 +1,99 @@
+//! What listens on this machine's loopback, by proc_net_tcp(5).
+
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
+
+/// The state of a socket that listens.
+const LISTENS: &str = "0A";
+
+/// Where something listens on one of these ports now, of the addresses that `localhost` stands
+/// for. A port that nothing listens on is left to the command.
+pub(crate) fn on_loopback(ports: &[u16]) -> Vec<SocketAddr> {
+    if ports.is_empty() {
+        return Vec::new();
+    }
+    let read = |table| fs::read_to_string(table).unwrap_or_default();
+    let mut listening = listening(&read("/proc/self/net/tcp"));
+    listening.extend(self::listening(&read("/proc/self/net/tcp6")));
+    let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    let reaches = |on: &SocketAddr, at: &SocketAddr| {
+        let ip = on.ip().to_canonical();
+        // Of version 6, the one that stands for all takes connections of both versions.
+        let any = ip.is_unspecified() && (ip.is_ipv6() || at.is_ipv4());
+        on.port() == at.port() && (ip == at.ip() || any)
+    };
+    let addresses = ports
+        .iter()
+        .flat_map(|port| loopback.map(|ip| SocketAddr::new(ip, *port)));
+    addresses
+        .filter(|at| listening.iter().any(|on| reaches(on, at)))
+        .collect()
+}
+
+fn listening(table: &str) -> Vec<SocketAddr> {
+    let lines = table.lines().filter_map(|line| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let (local, _remote, state) = (fields.next()?, fields.next()?, fields.next()?);
+        (state == LISTENS).then(|| address(local))?
+    });
+    lines.collect()
+}
+
+/// Reads `0100007F:0BB8`: each word of 32 bits as this machine would print it, then the port.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (ip, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let words: Option<Vec<[u8; 4]>> = ip
+        .as_bytes()
+        .chunks(8)
+        .map(|word| {
+            let word = std::str::from_utf8(word)
+                .ok()
+                .filter(|word| word.len() == 8)?;
+            Some(u32::from_str_radix(word, 16).ok()?.to_ne_bytes())
+        })
+        .collect();
+    let bytes = words?.concat();
+    let ip = match <[u8; 4]>::try_from(&bytes[..]) {
+        Ok(bytes) => IpAddr::from(bytes),
+        Err(_) => IpAddr::from(<[u8; 16]>::try_from(&bytes[..]).ok()?),
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn sees_what_listens_and_nothing_else() {
+        let any = TcpListener::bind("0.0.0.0:0").unwrap();
+        let own = TcpListener::bind("127.0.0.1:0").unwrap();
+        let other = TcpListener::bind("127.0.0.2:0").unwrap();
+        let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
+        let ports = [&any, &own, &other].map(port);
+        let seen = on_loopback(&ports);
+        let expected = [ports[0], ports[1]].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        assert_eq!(seen, expected);
+        assert_eq!(on_loopback(&[]), []);
+    }
+
+    #[test]
+    fn broken_tables_name_nothing() {
+        for line in [
+            "",
+            "sl local",
+            "0: 0100007F 0:0 0A",
+            "0: XX00007F:0BB8 0:0 0A",
+            "0: 0100:0BB8 0:0 0A",
+            "0: é100007F:0BB8 0:0 0A",
+            "0: 0100007F:0BB8 0:0 01",
+        ] {
+            assert_eq!(listening(line), [], "{line}");
+        }
+    }
+}

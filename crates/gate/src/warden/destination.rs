@@ -1,0 +1,180 @@
+//! Judging one connection that a command wants to make out of its sandbox.
+//!
+//! Where it goes is known exactly here, and nothing of the command's text is needed to know it. A
+//! host without a port means 443 and 80 wherever a person names one.
+
+use std::net::{IpAddr, SocketAddr};
+
+use gyrus_contract::{
+    Decision, Destination, Does, Grant, Judgement, ResolvedCall, Risk, ToolSpec, Verdict,
+};
+
+use super::Warden;
+use crate::{
+    modes::{Bounds, decide},
+    policy::{Ruling, Subject},
+    sandbox::{
+        proxy::{Place, place},
+        serving,
+    },
+    sinks::{self, LOOPBACK},
+    weigh::Weight,
+};
+
+/// Ports of loopback that are looked at, at most: those that a person names are few.
+const MAX_PORTS: usize = 32;
+
+impl Warden {
+    pub(super) fn connection(
+        &self,
+        to: &Destination,
+        call: &ResolvedCall,
+        spec: &ToolSpec,
+        under: &Judgement<'_>,
+    ) -> Verdict {
+        let weight = self.weigh(to, under);
+        let bounds = Bounds {
+            contained: weight.contained,
+            undoable: true,
+        };
+        let mode = self.policy.mode(under.agent, under.mode);
+        let (decision, why) = decide(weight.risk, bounds, mode);
+        let mut verdict = Verdict {
+            risk: weight.risk,
+            decision,
+            reasons: vec![weight.reason],
+            wider: weight.grant.into_iter().collect(),
+            if_doubted: None,
+            ungranted: None,
+        };
+        if under.exposed && verdict.risk >= Risk::High {
+            let exposed = "the run has read text that nobody vouches for";
+            verdict.reasons.push(exposed.to_owned());
+        }
+        verdict.reasons.extend(why);
+        let ruling = self.connection_ruling(to, call, spec, under);
+        self.lay_down(&mut verdict, ruling, &call.tool, mode, under);
+        verdict
+    }
+
+    fn weigh(&self, to: &Destination, under: &Judgement<'_>) -> Weight {
+        let vouched = |host: &str| sinks::vouched(host, Some(to.port), under, &self.standing);
+        let grant = |host: &str| Grant::Host {
+            host: host.to_owned(),
+            port: Some(to.port),
+        };
+        let allowed = |why: String| {
+            Weight::new(Risk::Moderate, format!("connects to {to}; {why}")).contained()
+        };
+        let address = to.host.parse::<IpAddr>();
+        let place = match &address {
+            Ok(address) => place(*address),
+            Err(_) if sinks::is_this_machine(&to.host) => Place::Machine,
+            Err(_) if sinks::is_near(&to.host) => Place::Private,
+            Err(_) => Place::Public,
+        };
+        if place == Place::Metadata {
+            let what = format!("connects to {to}, where machines are given their own keys");
+            return Weight::critical(what);
+        }
+        if let Some(why) = vouched(&to.host) {
+            return allowed(why);
+        }
+        // Only a name that can belong to nobody else speaks for an address of its network.
+        let near = to.name.as_deref();
+        let near = near.filter(|name| place == Place::Private && sinks::is_near(name));
+        if let Some(why) = near.and_then(vouched) {
+            return allowed(why);
+        }
+        let (why, grant) = match place {
+            Place::Machine => ("which is this machine, and which", grant(&to.host)),
+            Place::Private => (
+                "which is on this machine's network, and which",
+                grant(near.unwrap_or(&to.host)),
+            ),
+            Place::Public if sinks::is_registry(&to.host, to.port) => (
+                "a registry of packages, to which data can be carried, and which",
+                Grant::PackageRegistries,
+            ),
+            Place::Public | Place::Metadata => {
+                ("where data can be carried, and which", grant(&to.host))
+            }
+        };
+        Weight::new(
+            Risk::High,
+            format!("connects to {to}, {why} you did not name"),
+        )
+        .unless(grant)
+    }
+
+    /// What the policy says of it, under whatever spelling of the host.
+    fn connection_ruling(
+        &self,
+        to: &Destination,
+        call: &ResolvedCall,
+        spec: &ToolSpec,
+        under: &Judgement<'_>,
+    ) -> Ruling {
+        let reading = call.command.as_ref().map(|command| &command.reading);
+        let facts = || reading.into_iter().flat_map(|reading| &reading.facts);
+        let paths = Self::paths(call, spec, under.workspace);
+        let at_port = |host: &str| match host.contains(':') {
+            true => format!("[{host}]:{}", to.port),
+            false => format!("{host}:{}", to.port),
+        };
+        let rule = |host: &str| {
+            let mut hosts = vec![at_port(host)];
+            hosts.extend(to.name.as_deref().map(at_port));
+            self.policy.rule_connection(&Subject {
+                tool: &call.tool,
+                arguments: &call.arguments,
+                paths: &paths,
+                hosts: &hosts,
+                commands: reading.map_or(&[], |reading| &reading.commands),
+                unread: facts().any(|fact| fact.does == Does::Hides),
+                exposed: under.exposed,
+                agent: under.agent,
+            })
+        };
+        let rulings = sinks::spellings(&to.host).into_iter().map(rule);
+        let strictest = rulings.max_by_key(|ruling| ruling.decision);
+        strictest.unwrap_or_default()
+    }
+
+    /// Where something listens on this machine's loopback, and a command is let to unasked.
+    pub(super) fn loopback(
+        &self,
+        call: &ResolvedCall,
+        spec: &ToolSpec,
+        under: &Judgement<'_>,
+    ) -> Vec<SocketAddr> {
+        let texts = under.trusted.iter();
+        let named = texts.flat_map(|text| {
+            let hosts = LOOPBACK.into_iter();
+            hosts.flat_map(|host| sinks::ports_named(text, host))
+        });
+        let granted = under.grants.iter().chain(&self.standing);
+        let granted = granted.flat_map(|grant| match grant {
+            Grant::Host { host, port } if LOOPBACK.contains(&host.as_str()) => {
+                port.map_or(sinks::USUAL_PORTS.to_vec(), |port| vec![port])
+            }
+            _ => Vec::new(),
+        });
+        let mut ports: Vec<u16> = named.chain(granted).collect();
+        ports.extend(self.policy.loopback_ports());
+        ports.sort_unstable();
+        ports.dedup();
+        ports.retain(|port| *port > 0);
+        ports.truncate(MAX_PORTS);
+        let mut serving = serving::on_loopback(&ports);
+        serving.retain(|at| {
+            let to = Destination {
+                host: at.ip().to_string(),
+                port: at.port(),
+                name: None,
+            };
+            self.connection(&to, call, spec, under).decision == Decision::Allow
+        });
+        serving
+    }
+}

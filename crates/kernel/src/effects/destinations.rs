@@ -1,0 +1,520 @@
+//! Connections that a command asks for while it runs in its sandbox: each is judged when it is to
+//! be made, and where the gate says so a person is asked while it is held.
+//!
+//! A question is an effect within the call, `2.3.0.2` the first of call `2.3`: `2.3.0.1` is about
+//! what it changed, and looks at a call are numbered by its verdicts, from 1 on. It covers every connection of this command to the same
+//! host and port, or to what one wider answer would cover. Where the run would have to park for
+//! the answer, the connection is refused; the question is put all the same, and asked on when the
+//! command's result stands in the journal. A yes then counts for one more start of this command.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use gyrus_contract::{
+    Boxed, CommandOutcome, CommandSpec, ConnectionPolicy, Containment, Decision, Destination,
+    Digest, EffectId, Grant, KeeperError, Listeners, OnAsk, Origin, Outlet, ResolvedCall, Text,
+    ToolCall, ToolSpec, Verdict,
+};
+use gyrus_process::keeper::{Keeper, Sandbox};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
+
+use super::approval;
+use crate::{
+    Card, Entry, Stop, Validity,
+    core::{Core, now_ms},
+};
+
+/// Destinations that are asked about in one command; further ones are refused.
+const MAX_QUESTIONS: usize = 16;
+
+/// Refused destinations that a result names.
+const MAX_REFUSED: usize = 10;
+
+/// Permits that wait for their command, at most: the oldest goes.
+const MAX_PERMITS: usize = 32;
+
+/// Of a command, in bytes: what a card shows.
+const SHOWN: usize = 2_000;
+
+/// The branch of a call in which its questions are numbered.
+const BRANCH: u32 = 0;
+
+/// The number in it of the question about what the call changed.
+const CHANGES: u32 = 1;
+
+/// Why a connection is refused that a person is asked about later.
+const LATER: &str = "a person is asked about it when the command has ended";
+
+/// A connection that a person allowed once, to a command that had ended by then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Permit {
+    /// The digest of the call: one more start of it may use this.
+    pub command: Digest,
+    /// Where it may connect.
+    pub destination: Destination,
+    /// What a wider answer would have covered: the yes counts for all of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wider: Vec<Grant>,
+    /// When it counts.
+    pub valid: Validity,
+}
+
+fn digest_of(call: &ToolCall) -> Digest {
+    Digest::of_json(&(&call.tool, &call.arguments))
+}
+
+/// Takes out the permits that this start of a call uses up.
+pub(super) fn use_permits(core: &Core, command: &Digest) -> Vec<Permit> {
+    let mut shared = core.shared();
+    let permits = shared.permits.extract_if(.., |one| one.command == *command);
+    permits.collect()
+}
+
+/// Whether an answer about one destination is one about the other.
+fn covers(asked: (&Destination, &[Grant]), wanted: (&Destination, &[Grant])) -> bool {
+    asked.0 == wanted.0 || (!asked.1.is_empty() && asked.1 == wanted.1)
+}
+
+/// The questions about connections that a call has asked, by this process or an earlier one.
+#[derive(Debug)]
+pub(super) struct Questions {
+    command: Digest,
+    asked: Vec<Question>,
+}
+
+#[derive(Debug)]
+struct Question {
+    effect: EffectId,
+    destination: Destination,
+    past: approval::Past,
+}
+
+impl Questions {
+    /// With what the journal holds of them; takes that out of `recorded`.
+    pub(super) fn recorded(
+        core: &Core,
+        effect: &EffectId,
+        call: &ToolCall,
+        recorded: &mut Vec<Entry>,
+    ) -> Self {
+        let branch = effect.then(BRANCH);
+        let is_own = |entry: &mut Entry| entry.effect().is_some_and(|id| id.is_within(&branch));
+        let mut past: BTreeMap<EffectId, approval::Past> = BTreeMap::new();
+        for entry in recorded.extract_if(.., is_own) {
+            if let Some(effect) = entry.effect().cloned() {
+                past.entry(effect).or_default().take(core, entry);
+            }
+        }
+        let asked = past.into_iter().filter_map(|(effect, past)| {
+            let destination = past.destination()?.clone();
+            Some(Question {
+                effect,
+                destination,
+                past,
+            })
+        });
+        Self {
+            command: digest_of(call),
+            asked: asked.collect(),
+        }
+    }
+
+    pub(super) fn command(&self) -> &Digest {
+        &self.command
+    }
+
+    /// The questions that are still open.
+    pub(super) fn pending(&self) -> Vec<EffectId> {
+        let open = self.asked.iter().filter(|one| one.past.is_unanswered());
+        open.map(|one| one.effect.clone()).collect()
+    }
+
+    /// Refuses answers to what was open when the command ended and is not asked on.
+    pub(super) async fn refuse_answers(
+        &self,
+        core: &Core,
+        pending: &[EffectId],
+    ) -> Result<(), Stop> {
+        let why = "the command that wanted to connect has ended";
+        for question in &self.asked {
+            if question.past.outcome().is_none() && !pending.contains(&question.effect) {
+                approval::refuse_all(core, &question.effect, why).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, call: &EffectId, destination: Destination) -> &mut Question {
+        let last = self.asked.iter().filter_map(|one| one.effect.path().last());
+        let number = last.max().copied().unwrap_or(CHANGES).saturating_add(1);
+        self.asked.push(Question {
+            effect: call.then(BRANCH).then(number),
+            past: approval::Past::about(destination.clone()),
+            destination,
+        });
+        self.asked.last_mut().expect("it was pushed")
+    }
+
+    /// Asks on about what was open when the command ended. Returns what to tell the model of the
+    /// answers. The command's result is on record, so this may park the run.
+    pub(super) async fn settle(
+        &mut self,
+        core: &Core,
+        pending: &[EffectId],
+    ) -> Result<String, Stop> {
+        let mut told = String::new();
+        let command = self.command;
+        let mut asked = self.asked.iter_mut();
+        while let Some(question) = asked.find(|one| pending.contains(&one.effect)) {
+            question.ask_on(core, &command).await?;
+            told.push_str(&question.told_late(core, command));
+        }
+        Ok(told)
+    }
+}
+
+impl Question {
+    fn digest(&self, command: &Digest) -> Digest {
+        Digest::of_json(&(command, &self.destination))
+    }
+
+    async fn ask_on(&mut self, core: &Core, command: &Digest) -> Result<(), Stop> {
+        if let (true, Some(card)) = (self.past.is_unanswered(), self.past.card()) {
+            let what = self.digest(command);
+            approval::ask(core, &self.effect, what, card, &mut self.past).await?;
+        }
+        Ok(())
+    }
+
+    /// What the model is told of an answer that came after the command's end. A yes becomes a
+    /// permit, unless a grant says more already.
+    fn told_late(&self, core: &Core, command: Digest) -> String {
+        let Some((asked, answered)) = self.past.outcome() else {
+            return String::new();
+        };
+        let to = &self.destination;
+        let words = answered.reason.as_deref().unwrap_or_default();
+        let words = match words.is_empty() {
+            true => String::new(),
+            false => format!(" and says: {words}"),
+        };
+        if !answered.approved {
+            return match answered.by {
+                Some(_) => format!(
+                    "\n[after this command had ended, a person did not let it connect to \
+                     {to}{words}; do not try that again]"
+                ),
+                None => format!("\n[{}: {to}]", nobody()),
+            };
+        }
+        if answered.grants.is_empty() {
+            let mut shared = core.shared();
+            shared.permits.push(Permit {
+                command,
+                destination: to.clone(),
+                wider: asked.card.wider.clone(),
+                valid: asked.valid,
+            });
+            let over = shared.permits.len().saturating_sub(MAX_PERMITS);
+            shared.permits.drain(..over);
+        }
+        format!(
+            "\n[after this command had ended, a person let it connect to {to}{words}; if that is \
+             still needed, run exactly this command again]"
+        )
+    }
+}
+
+fn nobody() -> &'static str {
+    "this needs a person's yes and nobody can be asked; do what you can without it, then say what \
+     was missing"
+}
+
+/// Where a question stands while its command runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Stands {
+    /// Not put yet.
+    Waiting,
+    Asked,
+    Yes,
+    No(String),
+    /// What was decided meanwhile makes it needless.
+    Moot,
+}
+
+/// A destination that a question is about.
+#[derive(Debug)]
+struct Matter {
+    to: Destination,
+    wider: Vec<Grant>,
+    stands: Stands,
+}
+
+#[derive(Debug, Default)]
+struct Board {
+    matters: Vec<Matter>,
+    /// With the reason of each.
+    refused: BTreeMap<Destination, String>,
+}
+
+/// Decides where the command of one call may connect, while it runs.
+pub(super) struct Destinations<'a> {
+    core: &'a Core,
+    effect: &'a EffectId,
+    spec: &'a ToolSpec,
+    call: ResolvedCall,
+    permits: Vec<Permit>,
+    questions: AsyncMutex<&'a mut Questions>,
+    board: Mutex<Board>,
+    /// There is a question to be put.
+    queued: Notify,
+    /// A question stands elsewhere than before.
+    moved: watch::Sender<()>,
+}
+
+/// What is known of a connection now.
+enum Now {
+    May,
+    MayNot(String),
+    Waits,
+}
+
+impl<'a> Destinations<'a> {
+    /// For a call that starts now, which uses up its permits.
+    pub(super) fn new(
+        core: &'a Core,
+        effect: &'a EffectId,
+        spec: &'a ToolSpec,
+        call: ResolvedCall,
+        questions: &'a mut Questions,
+    ) -> Self {
+        Self {
+            permits: use_permits(core, questions.command()),
+            core,
+            effect,
+            spec,
+            call,
+            questions: AsyncMutex::new(questions),
+            board: Mutex::default(),
+            queued: Notify::new(),
+            moved: watch::Sender::new(()),
+        }
+    }
+
+    /// Runs a command in its sandbox, and asks meanwhile about where it wants to connect.
+    pub(super) async fn run(
+        &self,
+        keeper: Keeper,
+        command: CommandSpec,
+        containment: &Containment,
+    ) -> Result<CommandOutcome, KeeperError> {
+        let outlet = self.core.kernel.organs().outlet.clone();
+        let containment = Containment {
+            forwarded: self.core.forwarded(&self.call, self.spec),
+            ..containment.clone()
+        };
+        let sandbox = Sandbox {
+            containment: &containment,
+            outlet: outlet.as_deref().unwrap_or(&NoOutlet),
+            policy: self,
+        };
+        let mut questions = self.questions.lock().await;
+        tokio::select! {
+            biased;
+            outcome = keeper.run_in(command, Some(sandbox)) => outcome,
+            never = self.ask_all(&mut questions) => match never {},
+        }
+    }
+
+    /// What the model is told of connections that were refused; empty if none was.
+    pub(super) fn told_of_refused(&self) -> String {
+        let board = self.board();
+        if board.refused.is_empty() {
+            return String::new();
+        }
+        let refused = board.refused.iter().take(MAX_REFUSED);
+        let refused: Vec<_> = refused
+            .map(|(to, reason)| format!("{to} ({reason})"))
+            .collect();
+        let more = match board.refused.len().saturating_sub(MAX_REFUSED) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        format!(
+            "\n[the sandbox refused connections to {}{more}]",
+            refused.join(", ")
+        )
+    }
+
+    fn board(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn judge(&self, to: &Destination) -> Verdict {
+        self.core.judge_destination(to, &self.call, self.spec)
+    }
+
+    /// Judges as things stand now; what is to be asked about goes on the board.
+    fn now(&self, to: &Destination) -> Now {
+        if self.core.may_act().is_err() {
+            return Now::MayNot("all runs were stopped".to_owned());
+        }
+        let verdict = self.judge(to);
+        match verdict.decision {
+            Decision::Allow => return Now::May,
+            Decision::Deny => return Now::MayNot(verdict.reasons.join("; ")),
+            Decision::Ask => {}
+        }
+        let wanted = (to, &verdict.wider[..]);
+        let redactor = &self.core.kernel.organs().redactor;
+        if redactor.redact(&to.host) != to.host {
+            // Neither a card nor the journal may show it.
+            return Now::MayNot("its name holds a secret".to_owned());
+        }
+        let permitted = |permit: &Permit| {
+            covers((&permit.destination, &permit.wider), wanted) && !permit.valid.is_over(now_ms())
+        };
+        if self.permits.iter().any(permitted) {
+            return Now::May;
+        }
+        let mut board = self.board();
+        let known = board.matters.iter().find(|matter| {
+            matter.stands != Stands::Moot && covers((&matter.to, &matter.wider), wanted)
+        });
+        match known.map(|matter| &matter.stands) {
+            Some(Stands::Yes) => Now::May,
+            Some(Stands::No(why)) => Now::MayNot(why.clone()),
+            Some(Stands::Waiting | Stands::Asked | Stands::Moot) => Now::Waits,
+            None if board.matters.len() >= MAX_QUESTIONS => {
+                Now::MayNot("the command has asked for too many other places already".to_owned())
+            }
+            None => {
+                board.matters.push(Matter {
+                    to: to.clone(),
+                    wider: verdict.wider,
+                    stands: Stands::Waiting,
+                });
+                self.queued.notify_one();
+                Now::Waits
+            }
+        }
+    }
+
+    /// Puts the questions, one after the other.
+    async fn ask_all(&self, questions: &mut Questions) -> Infallible {
+        loop {
+            let next = {
+                let mut board = self.board();
+                let mut matters = board.matters.iter_mut().enumerate();
+                matters
+                    .find(|(_, matter)| matter.stands == Stands::Waiting)
+                    .map(|(place, matter)| {
+                        matter.stands = Stands::Asked;
+                        (place, matter.to.clone())
+                    })
+            };
+            let Some((place, to)) = next else {
+                self.queued.notified().await;
+                continue;
+            };
+            let verdict = self.judge(&to);
+            let stands = match verdict.decision {
+                Decision::Allow | Decision::Deny => Stands::Moot,
+                Decision::Ask => self.ask(questions, to, verdict).await,
+            };
+            self.board().matters[place].stands = stands;
+            self.moved.send_replace(());
+        }
+    }
+
+    async fn ask(&self, questions: &mut Questions, to: Destination, verdict: Verdict) -> Stands {
+        let core = self.core;
+        let command = *questions.command();
+        let question = questions.add(self.effect, to);
+        let card = self.card(&question.destination, verdict);
+        let what = question.digest(&command);
+        let Question { effect, past, .. } = question;
+        if approval::on_ask(core) == OnAsk::Park {
+            // If it cannot be put, the journal has failed, which ends the run soon enough.
+            let _ = approval::put(core, effect, what, card, past).await;
+            return Stands::No(LATER.to_owned());
+        }
+        let answer = match approval::ask(core, effect, what, card, past).await {
+            Ok(answer) => answer,
+            // The run is to pause, or the question has expired: it is asked on afterwards.
+            Err(_) => return Stands::No(LATER.to_owned()),
+        };
+        match (answer.approved, answer.by, answer.reason) {
+            (true, _, _) => Stands::Yes,
+            (false, Some(_), Some(words)) => Stands::No(format!(
+                "a person did not allow it and says: {words}; do not try it again"
+            )),
+            (false, Some(_), None) => {
+                Stands::No("a person did not allow it; do not try it again".to_owned())
+            }
+            (false, None, _) => Stands::No(nobody().to_owned()),
+        }
+    }
+
+    fn card(&self, to: &Destination, verdict: Verdict) -> Card {
+        let arguments = self.call.arguments.as_object().into_iter().flatten();
+        let details = arguments.map(|(name, value)| {
+            let value = value.as_str().map_or(value.to_string(), str::to_owned);
+            let end = value.floor_char_boundary(SHOWN);
+            let dots = if end < value.len() { " …" } else { "" };
+            Text::new(format!("{name}: {}{dots}", &value[..end]), Origin::Model)
+        });
+        let mut reasons = verdict.reasons;
+        reasons.push("it waits for your answer; a yes is for as long as it runs".to_owned());
+        Card {
+            sentence: format!("A command that runs in the sandbox wants to connect to {to}"),
+            reasons,
+            details: details.collect(),
+            question: false,
+            wider: verdict.wider,
+            edit: None,
+        }
+    }
+}
+
+impl ConnectionPolicy for Destinations<'_> {
+    fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
+        Box::pin(async move {
+            let mut moved = self.moved.subscribe();
+            loop {
+                match self.now(to) {
+                    Now::May => return Ok(()),
+                    Now::MayNot(reason) => {
+                        let refused = &mut self.board().refused;
+                        // Those that are not named are counted, up to a bound.
+                        if refused.len() < 10 * MAX_REFUSED {
+                            refused.insert(to.clone(), reason.clone());
+                        }
+                        return Err(reason);
+                    }
+                    Now::Waits => {}
+                }
+                if moved.changed().await.is_err() {
+                    return Err("the command has ended".to_owned());
+                }
+            }
+        })
+    }
+}
+
+/// For a program that has none: nothing is let out.
+struct NoOutlet;
+
+impl Outlet for NoOutlet {
+    fn serve<'a>(
+        &'a self,
+        _listeners: Listeners,
+        _policy: &'a dyn ConnectionPolicy,
+    ) -> Boxed<'a, ()> {
+        Box::pin(async {})
+    }
+}
