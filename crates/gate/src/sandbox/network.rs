@@ -104,12 +104,18 @@ pub(super) fn proxy_environment(port: u16) -> Vec<(String, String)> {
             .iter()
             .map(|name| ((*name).to_owned(), exceptions.to_owned())),
     );
-    // Only then do these two programs look at the names above.
+    // Only then does it look at the names above.
     environment.push(("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned()));
+    // Not JAVA_TOOL_OPTIONS: every Java program would say that it has seen it.
+    const OF_JAVA: &[&str] = &["JAVA_OPTS", "MAVEN_OPTS", "GRADLE_OPTS", "SBT_OPTS"];
     let java = format!(
         "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort={port} \
          -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort={port}"
     );
-    environment.push(("JAVA_TOOL_OPTIONS".to_owned(), java));
+    environment.extend(
+        OF_JAVA
+            .iter()
+            .map(|name| ((*name).to_owned(), java.clone())),
+    );
     environment
 }

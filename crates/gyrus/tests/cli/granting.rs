@@ -122,7 +122,7 @@ fn the_gate_explains_itself() {
         ("rm -rf ..", "critical", "ask"),
         ("echo $[ x='a[$(touch FLAG)]', x ]", "high", "ask"),
         ("{touch,FLAG}", "high", "ask"),
-        ("curl https://example.com/", "high", "ask"),
+        ("curl https://example.com/", "moderate", "allow"),
         ("cat ~/.ssh/id_ed25519", "critical", "ask"),
         ("git push origin main", "critical", "ask"),
         ("gyrus approve last", "high", "ask"),

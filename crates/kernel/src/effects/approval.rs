@@ -83,7 +83,7 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// Of a question that nobody has asked yet, about a connection.
+    /// Begins a question about a connection, which nobody has asked yet.
     pub(super) fn about(destination: Destination) -> Self {
         Self {
             destination: Some(destination),

@@ -37,7 +37,7 @@ const MAX_REFUSED: usize = 10;
 /// Permits that wait for their command, at most: the oldest goes.
 const MAX_PERMITS: usize = 32;
 
-/// Of a command, in bytes: what a card shows.
+/// Bytes of an argument that a card shows.
 const SHOWN: usize = 2_000;
 
 /// The branch of a call in which its questions are numbered.
@@ -94,7 +94,7 @@ struct Question {
 }
 
 impl Questions {
-    /// With what the journal holds of them; takes that out of `recorded`.
+    /// Takes what the journal holds of them out of `recorded`.
     pub(super) fn recorded(
         core: &Core,
         effect: &EffectId,
@@ -284,7 +284,7 @@ enum Now {
 }
 
 impl<'a> Destinations<'a> {
-    /// For a call that starts now, which uses up its permits.
+    /// Begins to decide for a call that starts now, which uses up its permits.
     pub(super) fn new(
         core: &'a Core,
         effect: &'a EffectId,
@@ -469,7 +469,15 @@ impl<'a> Destinations<'a> {
             Text::new(format!("{name}: {}{dots}", &value[..end]), Origin::Model)
         });
         let mut reasons = verdict.reasons;
-        reasons.push("it waits for your answer; a yes is for as long as it runs".to_owned());
+        let once = match approval::on_ask(self.core) {
+            OnAsk::Park => {
+                "it was refused meanwhile; a yes lets the command connect when it runs again"
+            }
+            OnAsk::Wait | OnAsk::Deny => {
+                "the command waits; a yes is for as long as it runs, or for running it again"
+            }
+        };
+        reasons.push(once.to_owned());
         Card {
             sentence: format!("A command that runs in the sandbox wants to connect to {to}"),
             reasons,
@@ -506,7 +514,7 @@ impl ConnectionPolicy for Destinations<'_> {
     }
 }
 
-/// For a program that has none: nothing is let out.
+/// The outlet of a program that has none: nothing is let out.
 struct NoOutlet;
 
 impl Outlet for NoOutlet {

@@ -42,13 +42,13 @@ use reach::Refusal;
 const CONNECTIONS: usize = 64;
 /// Connections at once that wait for an answer; more are refused.
 const HELD: usize = 32;
-/// For an answer to come. A command rarely has that long.
+/// Longest wait for an answer. A command rarely has that long.
 const HOLD_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// For the start of a request to arrive.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
 /// Without a byte in either direction.
 const IDLE_LIMIT: Duration = Duration::from_secs(300);
-/// Between attempts to accept, after one that failed.
+/// Pause after an attempt to accept that failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const CHUNK_BYTES: usize = 16 * 1024;
 
