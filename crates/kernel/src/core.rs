@@ -9,8 +9,9 @@ use std::{
 };
 
 use gyrus_contract::{
-    ChangedPath, Destination, EffectId, Grant, Judgement, Part, Principal, Purpose, ResolvedCall,
-    Risk, RunId, Starts, SurfaceMessage, Text, ToolCall, ToolSpec, Verdict, WithheldChange,
+    BlobId, ChangedPath, Destination, EffectId, Grant, Judgement, Part, Principal, Purpose,
+    ResolvedCall, Risk, RunId, Starts, SurfaceMessage, Text, ToolCall, ToolSpec, Verdict,
+    WithheldChange,
 };
 use gyrus_journal::Inbox;
 use gyrus_workspace::snapshot::Snapshots;
@@ -43,9 +44,9 @@ pub(crate) struct Core {
     links: Mutex<Links>,
     /// Snapshots of the workspace.
     snapshots: Mutex<Snapshots>,
-    /// Held by a call whose changes are judged when it ends: only one at a time, so that each is
-    /// told from the others.
-    pub(crate) commands: tokio::sync::Mutex<()>,
+    /// The calls under way whose changes are judged when they end, each with the snapshot before
+    /// it.
+    judged_calls: Mutex<Vec<(EffectId, BlobId)>>,
 }
 
 /// What changes while a cycle goes on, beside the ledger.
@@ -162,7 +163,7 @@ impl Core {
             shared: Mutex::new(shared),
             links: Mutex::default(),
             snapshots: Mutex::new(parts.snapshots),
-            commands: tokio::sync::Mutex::default(),
+            judged_calls: Mutex::default(),
         }
     }
 
@@ -176,6 +177,12 @@ impl Core {
 
     pub(crate) fn snapshots(&self) -> MutexGuard<'_, Snapshots> {
         self.snapshots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn judged_calls(&self) -> MutexGuard<'_, Vec<(EffectId, BlobId)>> {
+        self.judged_calls
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

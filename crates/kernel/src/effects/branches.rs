@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::{Either, join_all, select, select_all};
 use gyrus_contract::{ActionVerdict, EffectId};
 
-use super::{diverges, used};
+use super::{changes, diverges, used};
 use crate::{
     Branch, BranchesStarted, ChildEnded, Ending, Entry, Form, Inline, ModelReply, RaceWon, Run,
     Settled, Stop, ToolResulted,
@@ -237,20 +237,25 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
             .extract_if(.., |open| open.effect.is_within(effect));
         (calls, children, asks.collect::<Vec<ModelReply>>())
     };
-    let calls = calls.into_iter().map(|effect| ToolResulted {
-        effect,
-        withheld: None,
-        settled: Settled::Cancelled,
-        text: Inline::Is("another branch ended first; this call was cut off".to_owned()),
-        images: Vec::new(),
-        is_error: true,
-        verdict: ActionVerdict::CannotTell,
-        artifacts: Vec::new(),
-        claim: None,
-        pending: Vec::new(),
-        took_ms: 0,
+    let calls = calls.into_iter().map(|effect| {
+        let withheld = changes::end(core, &effect)?;
+        Ok(ToolResulted {
+            effect,
+            withheld,
+            settled: Settled::Cancelled,
+            text: Inline::Is("another branch ended first; this call was cut off".to_owned()),
+            images: Vec::new(),
+            is_error: true,
+            verdict: ActionVerdict::CannotTell,
+            artifacts: Vec::new(),
+            claim: None,
+            pending: Vec::new(),
+            took_ms: 0,
+        })
     });
-    let mut entries: Vec<Entry> = calls.map(Entry::from).collect();
+    let mut entries = calls
+        .map(|call| call.map(Entry::from))
+        .collect::<Result<Vec<Entry>, Stop>>()?;
     for open in children {
         entries.push(cut_off_child(core, open)?.into());
     }

@@ -79,7 +79,35 @@ pub(super) fn are_judged(tool: &dyn Tool, resolved: &ResolvedCall) -> bool {
 ///
 /// # Errors
 /// `Ok(Err(…))` if the folder cannot be kept although the verdict relied on that.
-pub(super) fn begin(core: &Core) -> Result<Result<Option<BlobId>, String>, Stop> {
+pub(super) fn begin(
+    core: &Core,
+    effect: &EffectId,
+) -> Result<Result<Option<BlobId>, String>, Stop> {
+    let mut began = core.judged_calls();
+    // What changes while another call goes on is compared with what was there before both.
+    let kept = match began.first() {
+        Some((_, before)) => Ok(Some(*before)),
+        None => keep(core)?,
+    };
+    if let Ok(Some(before)) = &kept {
+        began.push((effect.clone(), *before));
+    }
+    Ok(kept)
+}
+
+/// Takes back what may not stay of what changed since [`begin`], once the call's processes are
+/// gone. Returns the blob for its outcome, if there was anything.
+pub(super) fn end(core: &Core, effect: &EffectId) -> Result<Option<BlobId>, Stop> {
+    let mut began = core.judged_calls();
+    if !began.iter().any(|(call, _)| call == effect) {
+        return Ok(None);
+    }
+    let withheld = judge(core, effect)?;
+    began.retain(|(call, _)| call != effect);
+    Ok(withheld)
+}
+
+fn keep(core: &Core) -> Result<Result<Option<BlobId>, String>, Stop> {
     match core.snapshots().take(|bytes| core.log.put_blob(bytes)) {
         Ok(Taken::New(id) | Taken::Same(id)) => Ok(Ok(Some(id))),
         Ok(Taken::TooLarge { files, bytes }) => {
@@ -113,8 +141,8 @@ pub(super) fn go_on_from(core: &Core, before: &BlobId) -> Result<(), Stop> {
         .map_err(|error| Stop::Failed(format!("what the folder held before a command: {error}")))
 }
 
-/// Takes back what may not stay of all that changed since [`begin`]. Returns the blob for the
-/// call's outcome, if there was anything.
+/// Takes back what may not stay of all that changed since the last snapshot. Returns the blob for
+/// the outcome of a call, if there was anything.
 pub(super) fn judge(core: &Core, effect: &EffectId) -> Result<Option<BlobId>, Stop> {
     let snapshots = core.snapshots();
     let failed = |error: std::io::Error| {

@@ -215,13 +215,9 @@ pub(super) async fn start(
         }
     };
     let identity = keeper.as_ref().map(|keeper| keeper.identity().clone());
-    let judged = match changes::are_judged(&**tool, &resolved) {
-        true => Some(core.commands.lock().await),
+    let before = match changes::are_judged(&**tool, &resolved) {
         false => None,
-    };
-    let before = match judged {
-        None => None,
-        Some(_) => match changes::begin(core)? {
+        true => match changes::begin(core, effect)? {
             Ok(before) => before,
             Err(why) => return Ok(super::call::refused(core, effect, why)),
         },
@@ -249,13 +245,13 @@ pub(super) async fn start(
         Ok(output) => output,
         Err(ending) => {
             drop(site);
-            return cut_off_by_person(core, effect, (identity, before), since, ending).await;
+            return cut_off_by_person(core, effect, identity, since, ending).await;
         }
     };
     drop(site);
     let outcome = resulted(core, effect, Settled::Done, output, took_ms(since))?;
     Ok(ToolResulted {
-        withheld: judged_changes(core, effect, before)?,
+        withheld: changes::end(core, effect)?,
         pending: questions.pending(),
         ..outcome
     })
@@ -280,23 +276,11 @@ async fn call_of(
     }
 }
 
-/// Takes back what may not stay of what changed since the snapshot `before` a call.
-fn judged_changes(
-    core: &Core,
-    effect: &EffectId,
-    before: Option<BlobId>,
-) -> Result<Option<BlobId>, Stop> {
-    match before {
-        None => Ok(None),
-        Some(_) => changes::judge(core, effect),
-    }
-}
-
 /// Records a cut-off call, once everything that it started is gone, and stops.
 async fn cut_off_by_person(
     core: &Core,
     effect: &EffectId,
-    (keeper, before): (Option<ProcessIdentity>, Option<BlobId>),
+    keeper: Option<ProcessIdentity>,
     since: Instant,
     ending: Ending,
 ) -> Result<ToolResulted, Stop> {
@@ -309,7 +293,7 @@ async fn cut_off_by_person(
     };
     let outcome = resulted(core, effect, Settled::Cancelled, output, took_ms(since))?;
     core.log.append(ToolResulted {
-        withheld: judged_changes(core, effect, before)?,
+        withheld: changes::end(core, effect)?,
         ..outcome
     })?;
     Err(ending.into())

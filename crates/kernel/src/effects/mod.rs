@@ -6,7 +6,7 @@ pub(crate) mod ask;
 mod assess;
 pub(crate) mod branches;
 pub(crate) mod call;
-mod changes;
+pub(crate) mod changes;
 pub(crate) mod delegate;
 pub(crate) mod destinations;
 pub(crate) mod execute;
