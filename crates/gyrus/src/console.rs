@@ -13,18 +13,19 @@ use std::{
 use gyrus_contract::{OnAsk, Principal, RunId, Spent};
 use gyrus_journal::{Entry, Reader, Store};
 use gyrus_kernel::Card;
+use gyrus_text::{clip, width, wrap};
 
 use crate::{
     approvals::{self, Answer, Became, Open, Reach},
     failure::Failure,
     names::short,
+    output,
     show::{
         card,
         line::{self, Line, Weight},
         paint::{Paint, Painter},
         speech::{Heard, Speech},
         status::Status,
-        visible,
     },
 };
 
@@ -195,10 +196,9 @@ impl Console {
             text.push('\n');
         }
         if self.person.is_some() && self.on_ask == OnAsk::Wait {
-            // The bell: whoever looks elsewhere is called.
-            text.push('\x07');
             text.push_str(choices(&open.card));
             self.end_question()?;
+            ring()?;
             crate::terminal::forget_what_was_typed();
             self.asking = true;
         } else if self.on_ask == OnAsk::Wait {
@@ -300,14 +300,14 @@ impl Console {
 /// A line of the timeline as the console shows it: calls on one line, thoughts wrapped,
 /// observations line by line; each bounded.
 fn rendered(line: &Line, indent: &str, painter: &Painter) -> String {
-    let columns = painter.columns.saturating_sub(visible::width(indent) + 2);
+    let columns = painter.columns.saturating_sub(width(indent) + 2);
     let lines = match line.paint {
-        Paint::Thought => visible::wrap(&line.text, columns),
+        Paint::Thought => wrap(&line.text, columns),
         Paint::Observation => {
             let all = line.text.trim_end_matches('\n').split('\n');
-            all.map(|one| visible::clip(one, columns)).collect()
+            all.map(|one| clip(one, columns)).collect()
         }
-        _ => vec![visible::clip(&line.text, columns)],
+        _ => vec![clip(&line.text, columns)],
     };
     let mut text = String::new();
     for (number, one) in lines.iter().take(SHOWN_LINES).enumerate() {
@@ -378,15 +378,20 @@ pub(crate) fn put(text: &str) -> Result<(), Failure> {
     if STATUS_IS_SHOWN.swap(false, Ordering::Relaxed) {
         stream.write_all(CLEAR_LINE.as_bytes())?;
     }
-    stream.write_all(text.as_bytes())?;
+    stream.write_all(output::fit(text).as_bytes())?;
     Ok(stream.flush()?)
+}
+
+/// Rings the bell: whoever looks elsewhere is called.
+fn ring() -> Result<(), Failure> {
+    Ok(io::stderr().lock().write_all(b"\x07")?)
 }
 
 /// Puts a status line at the bottom, in place of an earlier one.
 fn put_status(line: &str) -> Result<(), Failure> {
     put("")?;
     let mut stream = io::stderr().lock();
-    stream.write_all(line.as_bytes())?;
+    stream.write_all(output::fit(line).as_bytes())?;
     STATUS_IS_SHOWN.store(true, Ordering::Relaxed);
     Ok(stream.flush()?)
 }

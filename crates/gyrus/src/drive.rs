@@ -6,6 +6,7 @@ use gyrus_contract::{Claim, OnAsk, RunId, Spent, Strength};
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Controls, Ending, Finished, Ready, log_name};
 use gyrus_screen::Browser;
+use gyrus_text::{clip, readable};
 use tokio::{
     runtime::Runtime,
     signal::unix::{SignalKind, signal},
@@ -21,10 +22,8 @@ use crate::{
     failure::Failure,
     flags::OutputFlags,
     names::short,
-    show::{
-        paint::{Paint, Painter},
-        visible,
-    },
+    output,
+    show::paint::{Paint, Painter},
     takeover::{Behind, Door},
     terminal, time,
     trace_file::{For, TraceFile},
@@ -192,7 +191,7 @@ fn header(ready: &Ready, painter: &Painter) -> String {
         ));
     }
     let painted = lines.iter().map(|line| {
-        let line = visible::clip(line, painter.columns);
+        let line = clip(line, painter.columns);
         format!("{}\n", painter.paint(Paint::Aside, &line))
     });
     painted.collect()
@@ -214,7 +213,7 @@ fn ended(
         }
         ending => {
             if let Some(said) = say(ending, short(&run)) {
-                let what = visible::visible(&said.what);
+                let what = readable(&said.what);
                 let next = if ephemeral {
                     "it was ephemeral, so nothing is left of it; run it without --ephemeral"
                 } else {
@@ -256,18 +255,19 @@ fn reached(claim: &Claim, strength: Strength, spent: &Spent, painter: &Painter) 
             format!(" ({})", evidence.at)
         };
         let line = format!("  evidence: {}{at}", evidence.what);
-        text.push_str(&format!("{}\n", visible::clip(&line, painter.columns)));
+        text.push_str(&format!("{}\n", clip(&line, painter.columns)));
     }
     text
 }
 
 fn answer(answer: &str) -> Result<(), Failure> {
-    use std::io::{IsTerminal, Write};
-    let mut out = std::io::stdout().lock();
+    use std::io::Write;
+    let mut out = output::standard();
+    let answer = answer.trim_end();
     if out.is_terminal() {
-        writeln!(out, "{}", visible::visible(answer.trim_end()))?;
+        writeln!(out, "{}", readable(answer))?;
     } else {
-        writeln!(out, "{}", answer.trim_end())?;
+        out.raw().write_all(format!("{answer}\n").as_bytes())?;
     }
     Ok(out.flush()?)
 }

@@ -6,6 +6,7 @@
 use std::{error::Error, fmt};
 
 use gyrus_kernel::{KernelError, Stop};
+use gyrus_text::visible;
 
 use crate::exit::Code;
 
@@ -71,12 +72,13 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.message)?;
+        // It may quote paths and contents.
+        write!(f, "error: {}", visible(&self.message))?;
         for cause in &self.causes {
-            write!(f, "\n  because: {cause}")?;
+            write!(f, "\n  because: {}", visible(cause))?;
         }
         if let Some(hint) = &self.hint {
-            write!(f, "\n  hint: {hint}")?;
+            write!(f, "\n  hint: {}", visible(hint))?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ mod commands;
 mod drive;
 mod watching;
 mod console;
+mod output;
 mod show;
 mod approvals;
 mod edit;
@@ -49,7 +50,7 @@ mod time;
 mod demo;
 mod eval;
 
-use std::{io::Write, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::Parser;
 use gyrus_journal::Store;
@@ -112,7 +113,7 @@ Everything else: gyrus --help
 ";
 
 fn first_steps() -> Result<Code, Failure> {
-    write!(std::io::stdout(), "{FIRST_STEPS}")?;
+    write!(output::standard(), "{FIRST_STEPS}")?;
     Ok(Code::Reached)
 }
 

@@ -11,6 +11,7 @@ use std::{
 use clap::{ArgGroup, Args};
 use gyrus_models::{Blobs, Catalogue, Effort, Finding, NoBlobs, check};
 use gyrus_process::keeper::{self, Level};
+use gyrus_text::visible;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use tokio::runtime::Runtime;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, value};
@@ -266,7 +267,11 @@ fn without_echo(read: fn() -> Result<String, Failure>) -> Result<String, Failure
 /// Keeps a key in a file of its own beside the configuration.
 fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBuf, Failure> {
     let key = key.trim();
-    if key.is_empty() || key.chars().any(|c| c.is_control() || c.is_whitespace()) {
+    if key.is_empty()
+        || key
+            .chars()
+            .any(|c| gyrus_text::is_unseen(c) || c.is_whitespace())
+    {
         return Err(
             Failure::usage("that is no key: it is empty, or has spaces in it")
                 .hint("copy it whole, and nothing beside it"),
@@ -360,7 +365,7 @@ fn say(painter: &Painter, what: &str, proof: Proof) -> Result<(), Failure> {
         Proof::Gap(words) => (Paint::Observation, '!', words),
         Proof::Bad(words) => (Paint::Bad, '✗', words),
     };
-    let words = crate::show::visible::visible(&words).into_owned();
+    let words = visible(&words).into_owned();
     put(&format!(
         "{} {what}: {words}\n",
         painter.paint(paint, &mark.to_string())

@@ -1,8 +1,9 @@
 //! What a person is told while all runs are stopped.
 
 use gyrus_kernel::latch::Latched;
+use gyrus_text::visible;
 
-use crate::{Gyrus, exit::Code, failure::Failure, show::visible, time};
+use crate::{Gyrus, exit::Code, failure::Failure, time};
 
 /// Refuses to begin anything while all runs are stopped, before a model or a folder is touched.
 /// The kernel refuses too, whoever asks it.
@@ -19,14 +20,14 @@ pub(crate) fn words(latched: &Latched) -> String {
         );
     };
     let reason = match &told.reason {
-        Some(reason) => format!(": {}", visible::visible(reason)),
+        Some(reason) => format!(": {}", visible(reason)),
         None => String::new(),
     };
     format!(
         "stopped for all since {}, by {} ({}){reason}",
         time::utc(told.since_ms),
-        visible::visible(&told.by.id),
-        visible::visible(&told.by.surface),
+        visible(&told.by.id),
+        visible(&told.by.surface),
     )
 }
 

@@ -8,6 +8,7 @@ use std::{
 };
 
 use gyrus_journal::{Entry, Reader};
+use gyrus_text::escaped_json;
 use serde::Deserialize;
 
 use crate::{
@@ -73,10 +74,10 @@ impl TraceFile {
     }
 
     fn write(&mut self, step: &Step) -> Result<(), Failure> {
-        let mut line = serde_json::to_vec(step)
+        let line = serde_json::to_string(step)
             .map_err(|error| Failure::failed("a step is no JSON").because(&error))?;
-        line.push(b'\n');
-        self.file.write_all(&line).map_err(|error| {
+        let line = format!("{}\n", escaped_json(&line));
+        self.file.write_all(line.as_bytes()).map_err(|error| {
             Failure::failed(format!(
                 "the trace {} cannot be written",
                 self.path.display()

@@ -3,12 +3,7 @@
 //!
 //! The watcher is a task of its own, so a slow terminal never holds up a run.
 
-use std::{
-    collections::BTreeMap,
-    io::{self, Write},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use gyrus_contract::RunId;
 use gyrus_journal::{Entry, Reader, Store, os::watch};
@@ -24,6 +19,7 @@ use crate::{
     console::{Console, clear_status},
     edit,
     failure::Failure,
+    output,
     show::{json, speech::Heard},
     terminal::{self, Reading, Typed},
     trace_file::TraceFile,
@@ -247,8 +243,8 @@ impl Watcher {
         match &mut self.views.person {
             Person::Console(console) => console.entry(run, entry, reader)?,
             Person::Program => {
-                let mut out = io::stdout().lock();
-                writeln!(out, "{}", json::line(run, entry))?;
+                let mut out = output::standard();
+                out.json(&json::line(run, entry))?;
                 out.flush()?;
             }
         }

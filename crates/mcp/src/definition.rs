@@ -146,14 +146,8 @@ fn description(server: &str, said: &Value) -> String {
 
 /// What can be shown: without what moves cursors, hides text or turns it around.
 pub(crate) fn clean(text: &str) -> String {
-    let unseen = |c: char| {
-        (c.is_control() && c != '\n')
-            || matches!(c,
-                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-    };
-    text.chars().filter(|c| !unseen(*c)).collect()
+    let stays = |c: &char| *c == '\n' || !gyrus_text::is_unseen(*c);
+    text.chars().filter(stays).collect()
 }
 
 fn parameters(schema: &Value) -> Result<Value, String> {

@@ -202,7 +202,7 @@ pub(crate) fn shorten(text: &str) -> String {
     let mut short: String = text
         .chars()
         .take(MAX_WORDS)
-        .map(|c| if c.is_control() { ' ' } else { c })
+        .map(|c| if gyrus_text::is_unseen(c) { ' ' } else { c })
         .collect();
     if text.chars().nth(MAX_WORDS).is_some() {
         short.push('…');

@@ -1,4 +1,16 @@
 //! Small pieces of text handling that several crates need, each in one place.
 //!
+//! [`unseen`] is the one table of characters that a reader does not see; [`visible`] and
+//! [`readable`] write a text so that everything in it is seen; [`columns`] cuts and wraps what is
+//! shown in a terminal.
+//!
 //! Everything here is a pure function of its arguments. This crate stands on no other crate of the
 //! workspace and knows nothing of runs, models or terminals.
+
+mod unseen;
+mod shown;
+mod columns;
+
+pub use columns::{clip, width, wrap};
+pub use shown::{escaped_json, one_line, readable, unseen_when_reading, visible};
+pub use unseen::{Unseen, ends_line, is_unseen, unseen, without_unseen};

@@ -83,10 +83,14 @@ pub(crate) fn line(folder: &OwnedFd, name: &OsStr) -> String {
     }
 }
 
-/// A name on one line: with control characters, or what is no UTF-8, it is quoted and escaped.
+/// A name on one line: with unseen characters, or what is not UTF-8, it is quoted and escaped.
 pub(crate) fn printable(name: &OsStr) -> String {
     match name.to_str() {
-        Some(text) if !text.chars().any(char::is_control) => text.to_owned(),
+        Some(text)
+            if !text.contains('\n') && gyrus_text::unseen_when_reading(text).next().is_none() =>
+        {
+            text.to_owned()
+        }
         _ => format!("{name:?}"),
     }
 }

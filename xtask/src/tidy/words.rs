@@ -12,7 +12,7 @@ struct Ban {
     hint: &'static str,
 }
 
-const BANS: [Ban; 9] = [
+const BANS: [Ban; 10] = [
     Ban {
         words: &["std::time", "SystemTime", "Instant", "jiff", "chrono"],
         applies: is_loop,
@@ -62,6 +62,14 @@ const BANS: [Ban; 9] = [
         applies: is_library,
         in_tests: false,
         hint: "a library never prints: return it, a surface decides what a person sees",
+    },
+    Ban {
+        words: &["stdout()"],
+        applies: |source| {
+            source.path.starts_with("crates/gyrus/src/") && !source.path.ends_with("/output.rs")
+        },
+        in_tests: false,
+        hint: "it would show what others wrote as it is: use `output::standard()`",
     },
     Ban {
         words: &["todo!", "unimplemented!"],
@@ -212,6 +220,9 @@ mod tests {
         check("crates/journal/src/a.rs", text, &[1, 2, 3, 4]);
         check("crates/gyrus/src/a.rs", text, &[]);
         check("xtask/src/a.rs", text, &[]);
+        let text = "writeln!(io::stdout(), x);\ncommand.stdout(x);";
+        check("crates/gyrus/src/a.rs", text, &[1]);
+        check("crates/gyrus/src/output.rs", text, &[]);
         check("crates/journal/tests/a.rs", text, &[]);
     }
 

@@ -585,19 +585,12 @@ fn address_shown(address: &str) -> String {
 }
 
 fn bounded(text: &str, most: usize) -> String {
-    let mut shown = String::new();
-    for (count, letter) in text.chars().enumerate() {
-        if count == most {
-            shown.push('…');
-            break;
-        }
-        match letter {
-            '“' | '”' | '"' | '„' | '«' | '»' => shown.push('\''),
-            c if c.is_control() || words::is_unseen(c) => shown.extend(c.escape_unicode()),
-            c => shown.push(c),
-        }
-    }
-    shown
+    let (start, cut) = match text.char_indices().nth(most) {
+        Some((end, _)) => (&text[..end], "…"),
+        None => (text, ""),
+    };
+    let shown = gyrus_text::one_line(start);
+    shown.replace(['“', '”', '"', '„', '«', '»'], "'") + cut
 }
 
 /// An origin, which is plain ASCII. Of one that is too long both ends are shown: who it belongs to

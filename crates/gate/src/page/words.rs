@@ -195,8 +195,8 @@ fn fold(text: &str) -> String {
 /// Without accents and what is not painted; wide, bold and circled letters as plain ones.
 fn undecorated(text: &str) -> String {
     DecomposingNormalizerBorrowed::new_nfkd()
-        .normalize_iter(text.chars())
-        .filter(|c| !is_mark(*c) && !is_unseen(*c))
+        .normalize_iter(gyrus_text::without_unseen(text).chars())
+        .filter(|c| !is_mark(*c))
         .collect()
 }
 
@@ -205,15 +205,6 @@ fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}'
         | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}' | '\u{3099}' | '\u{309a}'
         | '\u{fe20}'..='\u{fe2f}')
-}
-
-/// What no font paints, by the property `Default_Ignorable_Code_Point` of Unicode.
-pub(super) fn is_unseen(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}'
-        | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-        | '\u{e0000}'..='\u{e0fff}')
 }
 
 fn is_latin(c: char) -> bool {

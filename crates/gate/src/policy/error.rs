@@ -144,22 +144,11 @@ impl<'t> Problems<'t> {
     }
 }
 
-/// A text of the file as a message may show it: short, and without what moves a terminal.
+/// A text of the file as a message may show it: short, and with everything unseen named.
 pub(super) fn shortened(text: &str) -> String {
     const MAX: usize = 80;
-    let mut shown: String = text
-        .chars()
-        .take(MAX)
-        .map(|c| {
-            if super::text::is_unseen(c) {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect();
-    if text.chars().nth(MAX).is_some() {
-        shown.push('…');
+    match text.char_indices().nth(MAX) {
+        Some((end, _)) => format!("{}…", gyrus_text::one_line(&text[..end])),
+        None => gyrus_text::one_line(text).into_owned(),
     }
-    shown
 }

@@ -7,7 +7,9 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::{error::Problems, error::shortened, text::is_unseen};
+use gyrus_text::is_unseen;
+
+use super::{error::Problems, error::shortened};
 
 /// Entries of one list.
 const MAX_LIST: usize = 1_000;

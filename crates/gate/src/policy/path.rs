@@ -88,7 +88,7 @@ impl PathPattern {
     /// # Errors
     /// In words, when it is none.
     pub(super) fn new(text: &str, home: Option<&Path>, reach: Reach) -> Result<Self, String> {
-        if text.chars().any(super::text::is_unseen) {
+        if text.contains(gyrus_text::is_unseen) {
             return Err("has a character that is not seen".into());
         }
         if let Some(c) = text.chars().find(|c| "[]{}\\".contains(*c)) {

@@ -417,11 +417,8 @@ fn suspicious(c: char) -> Result<(), Why> {
     }
 }
 
-/// Whether the character cannot be seen, or changes how others are seen.
+/// Whether the character cannot be seen, or changes how others are seen. Tabs and line ends are
+/// part of how lines are written.
 pub(super) fn is_invisible(c: char) -> bool {
-    matches!(c, '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{34f}'
-        | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
-        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+    gyrus_text::is_unseen(c) && !matches!(c, '\t' | '\n')
 }

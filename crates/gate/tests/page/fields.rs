@@ -257,7 +257,7 @@ fn a_card_says_what_and_where_in_our_words() {
     assert_eq!(
         first,
         &format!(
-            "types into “a' on https://good.com \\u{{1b}}[2J\\u{{202e}}{}…” on \
+            "types into “a' on https://good.com ␛[2J<U+202E>{}…” on \
              https://other.example, which you did not name",
             "x".repeat(32)
         )

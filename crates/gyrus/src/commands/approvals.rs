@@ -1,9 +1,10 @@
 //! `gyrus approvals`
 
-use std::io::{BufRead, Write, stdin, stdout};
+use std::io::{BufRead, stdin};
 
 use clap::{Args, Subcommand};
 use gyrus_journal::Store;
+use gyrus_text::one_line;
 
 use crate::{
     Gyrus,
@@ -14,7 +15,7 @@ use crate::{
     failure::Failure,
     grants::{self, Standing},
     names::short,
-    own_child, select,
+    output, own_child, select,
     show::{card, paint::Painter},
     terminal, time,
 };
@@ -65,7 +66,7 @@ fn all_open(store: &Store) -> Result<Vec<Open>, Failure> {
 
 fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
     let store = gyrus.store()?;
-    let mut out = stdout().lock();
+    let mut out = output::standard();
     let painter = Painter::new(&out, gyrus.environment.plain);
     let open = all_open(&store)?;
     for open in &open {
@@ -108,9 +109,10 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
         } = standing;
         writeln!(
             out,
-            "  {number}. {grant}, in {} (by {}, {}): gyrus approvals revoke {number}",
-            workspace.display(),
-            by.id,
+            "  {number}. {}, in {} (by {}, {}): gyrus approvals revoke {number}",
+            one_line(&grant.to_string()),
+            one_line(&workspace.to_string_lossy()),
+            one_line(&by.id),
             time::ago(*at_ms)
         )?;
     }

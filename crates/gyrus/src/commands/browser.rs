@@ -1,9 +1,6 @@
 //! `gyrus browser`
 
-use std::{
-    fs,
-    io::{Write, stdout},
-};
+use std::fs;
 
 use clap::{Args, Subcommand};
 use gyrus_screen::{Launch, Profile, has_display};
@@ -11,7 +8,7 @@ use gyrus_screen::{Launch, Profile, has_display};
 use super::take::Page;
 use crate::{
     Gyrus, browser, console::put, drive, exit::Code, failure::Failure, home::Home,
-    new_run::address, own_child,
+    new_run::address, output, own_child,
 };
 
 /// Log in once by hand, for later runs: profiles of the browser
@@ -57,7 +54,7 @@ impl Browser {
                 drive::runtime()?.block_on(log_in(&home, &address, &profile))
             }
             Verb::Profiles => {
-                let mut out = stdout().lock();
+                let mut out = output::standard();
                 for name in browser::profile_names(&home)? {
                     writeln!(out, "{name}")?;
                 }

@@ -1,11 +1,9 @@
 //! `gyrus demo-site`
 
-use std::io::{Write, stdout};
-
 use clap::Args;
 use gyrus_sites::Site;
 
-use crate::{Gyrus, drive, exit::Code, failure::Failure};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, output};
 
 /// Serve the sites that the tasks are about, until Ctrl-C: a shop, a mail box, a calendar and more
 ///
@@ -27,7 +25,7 @@ impl DemoSite {
                     .hint("choose another --port, or none for a free one")
             })?;
             {
-                let mut out = stdout().lock();
+                let mut out = output::standard();
                 writeln!(out, "{}/w/demo/", site.address())?;
                 for (name, title) in gyrus_sites::sites() {
                     writeln!(out, "  {name:<10} {title}")?;

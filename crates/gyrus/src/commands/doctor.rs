@@ -1,10 +1,6 @@
 //! `gyrus doctor`
 
-use std::{
-    env,
-    io::{Write, stdout},
-    path::Path,
-};
+use std::{env, path::Path};
 
 use clap::Args;
 use gyrus_contract::Limits;
@@ -14,7 +10,7 @@ use crate::{
     Gyrus, browser, discover, drive,
     exit::Code,
     failure::Failure,
-    sandbox, select,
+    output, sandbox, select,
     show::paint::{Paint, Painter},
     whom::Whom,
 };
@@ -41,7 +37,7 @@ impl Doctor {
             ("sandbox", sandboxed(gyrus)),
             ("browser", browses(gyrus)),
         ];
-        let mut out = stdout().lock();
+        let mut out = output::standard();
         let painter = Painter::new(&out, gyrus.environment.plain);
         let mut code = Code::Reached;
         for (name, finding) in findings {

@@ -7,6 +7,7 @@ use std::{
 
 use clap::Args;
 use gyrus_kernel::ForkInto;
+use gyrus_text::one_line;
 use gyrus_workspace::snapshot::{Change, Difference};
 
 use crate::{
@@ -22,9 +23,7 @@ use crate::{
     mcp::{Around, Connected},
     names::short,
     organs::{self, Ground},
-    own_child, select,
-    show::visible,
-    stopped, terminal,
+    own_child, select, stopped, terminal,
     trace_file::For,
     watching::ears,
     whom::Whom,
@@ -174,10 +173,7 @@ fn said(differences: Option<&[Difference]>) -> String {
             Change::Changed => "changed",
             Change::Removed => "removed",
         };
-        text.push_str(&format!(
-            "  {what} {}\n",
-            visible::visible(&difference.path)
-        ));
+        text.push_str(&format!("  {what} {}\n", one_line(&difference.path)));
     }
     if differences.len() > SHOWN_DIFFERENCES {
         text.push_str(&format!(

@@ -1,14 +1,11 @@
 //! `gyrus look`
 
-use std::{
-    fs,
-    io::{Write, stdout},
-    path::PathBuf,
-};
+use std::{fs, path::PathBuf};
 
 use clap::Args;
 use gyrus_contract::{Bounds, Element, ElementState, Look as Wanted, Screen, Seen};
 use gyrus_screen::Launch;
+use gyrus_text::readable;
 
 use crate::{
     Gyrus, browser,
@@ -16,10 +13,8 @@ use crate::{
     failure::Failure,
     home::Home,
     new_run::address,
-    show::{
-        paint::{Paint, Painter},
-        visible,
-    },
+    output,
+    show::paint::{Paint, Painter},
 };
 
 /// Show what a run would see of a page: everything that can be read or used, with its place
@@ -98,7 +93,7 @@ impl Look {
             })?;
         }
         match self.json {
-            true => writeln!(stdout(), "{}", serde_json::json!(seen.view))?,
+            true => output::standard().json(&seen.view)?,
             false => print(gyrus, &seen)?,
         }
         Ok(Code::Reached)
@@ -106,10 +101,10 @@ impl Look {
 }
 
 fn print(gyrus: &Gyrus, seen: &Seen) -> Result<(), Failure> {
-    let mut out = stdout().lock();
+    let mut out = output::standard();
     let painter = Painter::new(&out, gyrus.environment.plain);
     let view = &seen.view;
-    let line = |text: &str| visible::visible(text).into_owned();
+    let line = |text: &str| readable(text).into_owned();
     writeln!(out, "{}", painter.paint(Paint::Call, &line(&view.title)))?;
     writeln!(out, "{}", painter.paint(Paint::Aside, &line(&view.address)))?;
     for element in &view.elements {

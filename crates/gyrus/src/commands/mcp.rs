@@ -1,7 +1,7 @@
 //! `gyrus mcp`
 
 use std::{
-    io::{self, BufRead, Write, stdout},
+    io::{self, BufRead},
     path::PathBuf,
     time::Duration,
 };
@@ -9,6 +9,7 @@ use std::{
 use clap::{Args, Subcommand};
 use gyrus_contract::Touch;
 use gyrus_mcp::{LeftOut, State};
+use gyrus_text::{visible, wrap};
 
 use crate::{
     Gyrus,
@@ -21,11 +22,10 @@ use crate::{
     grants,
     home::Home,
     mcp::{self, Around, Connected, FILE, Found, Project, Wanted},
-    new_run, own_child,
-    show::{
-        paint::{Paint, Painter},
-        visible,
-    },
+    new_run,
+    output::{self, Output},
+    own_child,
+    show::paint::{Paint, Painter},
     terminal,
 };
 
@@ -100,7 +100,7 @@ impl Mcp {
 fn list(gyrus: &Gyrus, here: &Here) -> Result<Code, Failure> {
     let around = here.around();
     let Found { wanted, notes } = mcp::find(&around)?;
-    let mut out = stdout().lock();
+    let mut out = output::standard();
     let painter = Painter::new(&out, gyrus.environment.plain);
     drive::runtime()?.block_on(async {
         let mut connected = Connected::start_these(&around, &wanted, notes)?;
@@ -123,7 +123,7 @@ fn list(gyrus: &Gyrus, here: &Here) -> Result<Code, Failure> {
             }
         }
         for note in connected.notes() {
-            writeln!(out, "{}", visible::visible(note))?;
+            writeln!(out, "{}", visible(note))?;
         }
         if let Ok(Some(project)) = Project::read(&here.workspace) {
             let shown = short(&project);
@@ -138,7 +138,7 @@ fn list(gyrus: &Gyrus, here: &Here) -> Result<Code, Failure> {
     })
 }
 
-fn head(out: &mut impl Write, painter: &Painter, server: &Wanted) -> Result<(), Failure> {
+fn head(out: &mut Output, painter: &Painter, server: &Wanted) -> Result<(), Failure> {
     let whose = match server.of_project {
         true => FILE,
         false => "config.toml",
@@ -148,20 +148,20 @@ fn head(out: &mut impl Write, painter: &Painter, server: &Wanted) -> Result<(), 
         out,
         "{}  {}",
         painter.paint(Paint::Strong, &server.name),
-        painter.paint(Paint::Aside, &visible::visible(&line))
+        painter.paint(Paint::Aside, &visible(&line))
     )?;
     Ok(())
 }
 
-fn bad(out: &mut impl Write, painter: &Painter, why: &str) -> Result<(), Failure> {
-    let why = format!("not there: {}", visible::visible(why));
+fn bad(out: &mut Output, painter: &Painter, why: &str) -> Result<(), Failure> {
+    let why = format!("not there: {}", visible(why));
     writeln!(out, "  {}", painter.paint(Paint::Bad, &why))?;
     Ok(())
 }
 
-fn not_taken(out: &mut impl Write, painter: &Painter, left: &LeftOut) -> Result<(), Failure> {
+fn not_taken(out: &mut Output, painter: &Painter, left: &LeftOut) -> Result<(), Failure> {
     let line = format!("left out: {}: {}", left.tool, left.why);
-    let line = painter.paint(Paint::Bad, &visible::visible(&line));
+    let line = painter.paint(Paint::Bad, &visible(&line));
     writeln!(out, "  {line}")?;
     Ok(())
 }
@@ -172,11 +172,11 @@ fn test(gyrus: &Gyrus, here: &Here, name: &str) -> Result<Code, Failure> {
     let Some(server) = wanted.into_iter().find(|server| server.name == name) else {
         let failure = Failure::usage(format!("there is no server `{name}` for this folder"));
         return Err(match notes.first() {
-            Some(note) => failure.hint(visible::visible(note)),
+            Some(note) => failure.hint(visible(note)),
             None => failure.hint("see which there are: gyrus mcp list"),
         });
     };
-    let mut out = stdout().lock();
+    let mut out = output::standard();
     let painter = Painter::new(&out, gyrus.environment.plain);
     head(&mut out, &painter, &server)?;
     drive::runtime()?.block_on(async {
@@ -196,7 +196,7 @@ fn test(gyrus: &Gyrus, here: &Here, name: &str) -> Result<Code, Failure> {
 }
 
 /// All of one server.
-fn tell(out: &mut impl Write, painter: &Painter, state: &State) -> Result<Code, Failure> {
+fn tell(out: &mut Output, painter: &Painter, state: &State) -> Result<Code, Failure> {
     let State::Ready {
         about,
         tools,
@@ -213,7 +213,7 @@ fn tell(out: &mut impl Write, painter: &Painter, state: &State) -> Result<Code, 
         out,
         "  ready after {} ms: {}",
         took.as_millis(),
-        visible::visible(about)
+        visible(about)
     )?;
     for tool in tools {
         let destroys = tool
@@ -230,8 +230,8 @@ fn tell(out: &mut impl Write, painter: &Painter, state: &State) -> Result<Code, 
             painter.paint(Paint::Call, &tool.name),
             painter.paint(Paint::Bad, aside)
         )?;
-        for line in visible::wrap(&tool.description, painter.columns.min(100) - 6) {
-            writeln!(out, "      {}", visible::visible(&line))?;
+        for line in wrap(&tool.description, painter.columns.min(100) - 6) {
+            writeln!(out, "      {}", visible(&line))?;
         }
         let names = tool.parameters["properties"].as_object();
         let names: Vec<&str> = names
@@ -243,7 +243,7 @@ fn tell(out: &mut impl Write, painter: &Painter, state: &State) -> Result<Code, 
             writeln!(
                 out,
                 "      {}",
-                painter.paint(Paint::Aside, &visible::visible(&line))
+                painter.paint(Paint::Aside, &visible(&line))
             )?;
         }
     }
@@ -283,10 +283,10 @@ fn allow(gyrus: &Gyrus, here: &Here, content: Option<&str>) -> Result<Code, Fail
         if !given.is_empty() {
             line.push_str(&format!(" (given {})", given.join(", ")));
         }
-        put(&format!("{}\n", visible::visible(&line)))?;
+        put(&format!("{}\n", visible(&line)))?;
     }
     for left in &project.left_out {
-        put(&format!("  {}\n", visible::visible(left)))?;
+        put(&format!("  {}\n", visible(left)))?;
     }
     consent(&project, content)?;
     let person = terminal::person(&gyrus.environment, "command line");

@@ -1,15 +1,13 @@
 //! `gyrus policy`
 
-use std::{
-    io::{Write, stdout},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use gyrus_contract::{
     Containment, DEFAULT_AGENT, Decision, Does, Gate, Judgement, Network, Place, Risk, RunId,
     ToolCall,
 };
+use gyrus_text::one_line;
 use gyrus_tools::Registry;
 use serde_json::{Value, json};
 
@@ -21,6 +19,7 @@ use crate::{
     laid_down,
     new_run::workspace,
     organs::{self, Ground},
+    output,
 };
 
 /// Check the rules that you laid down, and ask what the gate would say
@@ -59,7 +58,7 @@ impl Check {
     fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let home = gyrus.home()?;
         let workspace = workspace(&home, self.workdir.as_deref())?;
-        let mut out = stdout().lock();
+        let mut out = output::standard();
         let files = match self.file {
             Some(file) => vec![(file, true)],
             None => laid_down::files(&home, &workspace).to_vec(),
@@ -152,7 +151,7 @@ impl Explain {
         let command = resolved
             .command
             .ok_or_else(|| Failure::failed("the command line was not read"))?;
-        let mut out = stdout().lock();
+        let mut out = output::standard();
         if self.json {
             let explained = json!({
                 "risk": verdict.risk,
@@ -162,7 +161,7 @@ impl Explain {
                 "containment": contained(command.containment.as_ref()),
                 "parse": command.reading,
             });
-            writeln!(out, "{explained}")?;
+            out.json(&explained)?;
             return Ok(Code::Reached);
         }
         writeln!(
@@ -172,11 +171,16 @@ impl Explain {
             decision(verdict.decision)
         )?;
         for reason in &verdict.reasons {
-            writeln!(out, "  - {reason}")?;
+            writeln!(out, "  - {}", one_line(reason))?;
         }
-        writeln!(out, "runs {}", words(command.containment.as_ref()))?;
+        writeln!(
+            out,
+            "runs {}",
+            one_line(&words(command.containment.as_ref()))
+        )?;
         for fact in &command.reading.facts {
-            writeln!(out, "  {}: `{}`", name(&fact.does), fact.part)?;
+            let does = name(&fact.does);
+            writeln!(out, "  {}: `{}`", one_line(&does), one_line(&fact.part))?;
         }
         Ok(Code::Reached)
     }

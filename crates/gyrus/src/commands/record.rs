@@ -1,11 +1,6 @@
 //! `gyrus record`
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{Write, stdout},
-    path::PathBuf,
-};
+use std::{collections::BTreeMap, fs, io::Write, path::PathBuf};
 
 use clap::Args;
 use gyrus_contract::{EffectId, Part, Purpose, Reply};
@@ -14,7 +9,7 @@ use gyrus_kernel::{Came, Entry, Stop, log_name};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{Gyrus, console::put, exit::Code, failure::Failure, select};
+use crate::{Gyrus, console::put, exit::Code, failure::Failure, output, select};
 
 /// Turn a run into a script that plays its model's replies again
 ///
@@ -72,7 +67,7 @@ impl Record {
         let text = toml::to_string_pretty(&script)
             .map_err(|error| Failure::failed("the replies cannot be written").because(&error))?;
         match &self.output {
-            None => stdout().lock().write_all(text.as_bytes())?,
+            None => output::standard().raw().write_all(text.as_bytes())?,
             Some(path) => {
                 let failed = |error: std::io::Error| {
                     Failure::usage(format!("{} cannot be written", path.display())).because(&error)

@@ -1,13 +1,10 @@
 //! `gyrus replay`
 
-use std::{
-    io::{Write, stdout},
-    time::Instant,
-};
+use std::time::Instant;
 
 use clap::Args;
 
-use crate::{Gyrus, drive, exit::Code, failure::Failure, names::short, organs, select};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, names::short, organs, output, select};
 
 /// Run a run again from its journal alone
 ///
@@ -29,7 +26,7 @@ impl Replay {
         let runtime = drive::runtime()?;
         let replayed = runtime.block_on(kernel.replay(run))?;
         let took = began.elapsed();
-        let mut out = stdout().lock();
+        let mut out = output::standard();
         let rate = replayed.entries as f64 / took.as_secs_f64().max(f64::EPSILON);
         let given_up = match replayed.given_up {
             0 => String::new(),

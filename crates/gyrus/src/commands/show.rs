@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufWriter, IsTerminal, Read, Write, stdout},
+    io::{self, BufWriter, Read, Write},
     path::{Path, PathBuf},
 };
 
@@ -10,6 +10,7 @@ use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
+use gyrus_text::{clip, width};
 use tempfile::NamedTempFile;
 
 use crate::{
@@ -17,11 +18,10 @@ use crate::{
     console::put,
     exit::Code,
     failure::Failure,
-    names, select,
+    names, output, select,
     show::{
         html, line,
         paint::{Paint, Painter},
-        visible,
     },
 };
 
@@ -52,7 +52,7 @@ impl Show {
 
 fn timeline(store: &Store, run: RunId, plain: bool) -> Result<Code, Failure> {
     let reader = store.reader(&log_name(run))?;
-    let mut out = stdout().lock();
+    let mut out = output::standard();
     let painter = Painter::new(&out, plain);
     writeln!(
         out,
@@ -73,8 +73,8 @@ fn timeline(store: &Store, run: RunId, plain: bool) -> Result<Code, Failure> {
             entry.seq,
             since(entry.at_ms - began_ms)
         );
-        let columns = painter.columns.saturating_sub(visible::width(&head) + 3);
-        let text = visible::clip(&line.text, columns);
+        let columns = painter.columns.saturating_sub(width(&head) + 3);
+        let text = clip(&line.text, columns);
         writeln!(
             out,
             "{} {}",
@@ -106,7 +106,7 @@ fn page(store: &Store, run: RunId, file: Option<&Path>) -> Result<Code, Failure>
             ))?;
             damage
         }
-        None if stdout().is_terminal() => {
+        None if output::standard().is_terminal() => {
             let run = names::short(&run.to_string()).to_owned();
             return Err(
                 Failure::usage("a page is nothing for a terminal").hint(format!(
@@ -115,7 +115,8 @@ fn page(store: &Store, run: RunId, file: Option<&Path>) -> Result<Code, Failure>
             );
         }
         None => {
-            let mut out = BufWriter::new(stdout().lock());
+            let mut out = output::standard();
+            let mut out = BufWriter::new(out.raw());
             let damage = html::write(store, run, &mut out)?;
             out.flush()?;
             damage

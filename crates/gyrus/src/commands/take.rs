@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, OpenOptions},
-    io::{self, Write, stdout},
+    io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::PathBuf,
     process::{Command, Stdio},
@@ -28,7 +28,7 @@ use crate::{
     failure::Failure,
     home::Home,
     names::short,
-    new_run, own_child, select,
+    new_run, output, own_child, select,
     takeover::{self, Told, Wanted},
     terminal,
 };
@@ -136,7 +136,7 @@ impl Drop for Page {
 impl Page {
     /// Says where it is, and opens it where there is a desktop.
     pub(super) fn open(home: &Home, address: &str) -> Result<Self, Failure> {
-        writeln!(stdout(), "{address}")?;
+        writeln!(output::standard(), "{address}")?;
         put("open this page; the browser is yours until you give it back there, or end this\n")?;
         let way = match has_display() {
             true => way_to(home, address).ok(),

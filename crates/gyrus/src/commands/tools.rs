@@ -1,12 +1,10 @@
 //! `gyrus tools`
 
-use std::{
-    io::{Write, stdout},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use clap::Args;
 use gyrus_contract::{Repeat, ToolSpec, Touch};
+use gyrus_text::wrap;
 use gyrus_tools::Registry;
 
 use crate::{
@@ -16,11 +14,8 @@ use crate::{
     flags::SandboxWord,
     home::Home,
     mcp::{Around, Connected},
-    new_run,
-    show::{
-        paint::{Paint, Painter},
-        visible,
-    },
+    new_run, output,
+    show::paint::{Paint, Painter},
 };
 
 /// Columns of a description in a wide terminal.
@@ -32,7 +27,7 @@ pub(crate) struct Tools {}
 
 impl Tools {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let mut out = stdout().lock();
+        let mut out = output::standard();
         let painter = Painter::new(&out, gyrus.environment.plain);
         let home = gyrus.home()?;
         let screen = browser::Wish::default().browser(&home);
@@ -76,7 +71,7 @@ impl Tools {
                 painter.paint(Paint::Call, &spec.name),
                 painter.paint(Paint::Aside, &format!("{touches}; {repeat}"))
             )?;
-            for line in visible::wrap(&spec.description, painter.columns.min(WIDEST) - 4) {
+            for line in wrap(&spec.description, painter.columns.min(WIDEST) - 4) {
                 writeln!(out, "    {line}")?;
             }
         }

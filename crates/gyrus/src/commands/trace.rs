@@ -1,11 +1,9 @@
 //! `gyrus trace`
 
-use std::io::{Write, stdout};
-
 use clap::Args;
 use gyrus_kernel::log_name;
 
-use crate::{Gyrus, exit::Code, failure::Failure, select, show::trace};
+use crate::{Gyrus, exit::Code, failure::Failure, output, select, show::trace};
 
 /// Print a run as one line of JSON a step
 ///
@@ -21,13 +19,11 @@ impl Trace {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
         let reader = store.reader(&log_name(select::find(&store, &self.run)?))?;
-        let mut out = stdout().lock();
+        let mut out = output::standard();
         let mut trace = trace::Trace::default();
         for entry in reader.entries(1)? {
             if let Some(step) = trace.take(&entry?, &reader) {
-                let line = serde_json::to_string(&step)
-                    .map_err(|error| Failure::failed("a step is no JSON").because(&error))?;
-                writeln!(out, "{line}")?;
+                out.json(&step)?;
             }
         }
         Ok(Code::Reached)

@@ -1,7 +1,7 @@
 //! `gyrus undo`
 
 use std::{
-    io::{self, BufRead, Write, stdout},
+    io::{self, BufRead},
     path::Path,
 };
 
@@ -12,12 +12,13 @@ use gyrus_kernel::{
     log_name,
     undo::{self, RunUndo, RunUndoError},
 };
+use gyrus_text::one_line;
 use gyrus_workspace::undo::{Action, Change, Done, Kind, Refused, UndoError};
 use serde_json::json;
 
 use crate::{
-    Gyrus, before::Before, console::put, env, exit::Code, failure::Failure, names::short,
-    own_child, select, show::visible::visible, terminal, time,
+    Gyrus, before::Before, console::put, env, exit::Code, failure::Failure, names::short, output,
+    own_child, select, terminal, time,
 };
 
 /// Take back what a run changed in its folder
@@ -217,7 +218,7 @@ fn preview(found: &RunUndo) -> String {
             .plan
             .not_kept
             .iter()
-            .map(|folder| format!("{}/", visible(folder)))
+            .map(|folder| format!("{}/", one_line(folder)))
             .collect();
         text.push_str(&format!(
             "not touched, because git ignores it and it can be built again: {}\n",
@@ -246,7 +247,7 @@ fn line(change: &Change) -> String {
         Action::Create => "re-create",
         Action::Mode => "mode of",
     };
-    let path = visible(&change.path);
+    let path = one_line(&change.path);
     match change.kind {
         Kind::File => format!("  {action:<9} {path} ({} bytes)\n", change.bytes),
         Kind::Link => format!("  {action:<9} {path} (link)\n"),
@@ -262,8 +263,8 @@ fn left_alone(refused: &[Refused]) -> String {
     for refused in refused {
         text.push_str(&format!(
             "  {}: {}\n",
-            visible(&refused.path),
-            visible(&refused.why)
+            one_line(&refused.path),
+            one_line(&refused.why)
         ));
     }
     text
@@ -312,7 +313,7 @@ fn print(found: &RunUndo, done: Option<(&Done, &Path)>) -> Result<(), Failure> {
         "unfinished_step": found.unfinished,
         "trash": done.map(|(_, trash)| trash),
     });
-    Ok(writeln!(stdout(), "{object}")?)
+    output::standard().json(&object)
 }
 
 /// For tests of recovery: the process kills itself after so many changes on disk.

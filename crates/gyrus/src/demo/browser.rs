@@ -1,14 +1,14 @@
 //! Whether there is a browser to show something in, and how there could be one.
 
 use std::{
-    io::{BufRead, Write, stdin, stdout},
+    io::{BufRead, stdin},
     process::Command,
 };
 
 use gyrus_screen::LaunchError;
 
 use super::{Wanted, report::Report};
-use crate::{browser, failure::Failure, home::Home, show::paint::Paint, terminal};
+use crate::{browser, failure::Failure, home::Home, output, show::paint::Paint, terminal};
 
 /// The command that brings one.
 const INSTALL: &str = "apt-get install --yes --no-install-recommends chromium";
@@ -59,7 +59,7 @@ fn wants_it(command: &str) -> Result<bool, Failure> {
     if !terminal::can_ask() {
         return Ok(false);
     }
-    let mut out = stdout();
+    let mut out = output::standard();
     write!(out, "Install it now, by `{command}`? [y/N] ")?;
     out.flush()?;
     let mut line = String::new();

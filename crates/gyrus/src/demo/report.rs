@@ -1,16 +1,13 @@
 //! What the demo found out, for a person or as JSON.
 
-use std::io::{Write, stdout};
-
+use gyrus_text::wrap;
 use serde::Serialize;
 
 use crate::{
     exit::Code,
     failure::Failure,
-    show::{
-        paint::{Paint, Painter},
-        visible,
-    },
+    output,
+    show::paint::{Paint, Painter},
 };
 
 /// One thing that was to hold.
@@ -32,7 +29,7 @@ impl Report {
     pub(super) fn new(json: bool, plain: bool) -> Self {
         Self {
             json,
-            painter: Painter::new(&stdout(), plain),
+            painter: Painter::new(&output::standard(), plain),
             failed: 0,
         }
     }
@@ -42,7 +39,7 @@ impl Report {
         if self.json {
             return Ok(());
         }
-        let mut out = stdout().lock();
+        let mut out = output::standard();
         writeln!(out, "{}", self.painter.paint(paint, text))?;
         Ok(out.flush()?)
     }
@@ -56,15 +53,13 @@ impl Report {
     /// Something was to hold, and did or did not.
     pub(super) fn found(&mut self, finding: &str, held: bool, detail: &str) -> Result<(), Failure> {
         self.failed += u32::from(!held);
-        let mut out = stdout().lock();
+        let mut out = output::standard();
         if self.json {
-            let line = serde_json::to_string(&Finding {
+            out.json(&Finding {
                 finding,
                 held,
                 detail,
-            })
-            .map_err(|error| Failure::failed("a finding is no JSON").because(&error))?;
-            writeln!(out, "{line}")?;
+            })?;
         } else {
             let (paint, mark) = if held {
                 (Paint::Call, "✓")
@@ -73,7 +68,7 @@ impl Report {
             };
             let columns = self.painter.columns.saturating_sub(4);
             let mark = self.painter.paint(paint, mark);
-            for (number, line) in visible::wrap(detail, columns).iter().enumerate() {
+            for (number, line) in wrap(detail, columns).iter().enumerate() {
                 writeln!(out, "  {} {line}", if number == 0 { &mark } else { " " })?;
             }
         }

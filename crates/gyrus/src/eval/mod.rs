@@ -38,7 +38,7 @@ use crate::{
     drive,
     exit::Code,
     failure::Failure,
-    setup,
+    output, setup,
     show::{html, paint::Painter},
     time,
 };
@@ -97,7 +97,7 @@ pub(crate) fn evaluate(gyrus: &Gyrus, wish: &Wish) -> Result<Code, Failure> {
         pages: pages.as_ref(),
         arguments,
         store: &store,
-        painter: Painter::new(&io::stdout(), gyrus.environment.plain),
+        painter: Painter::new(&output::standard(), gyrus.environment.plain),
     };
     let made = runtime.block_on(evaluation.make_all(&all));
     runtime.shutdown_background();
@@ -122,11 +122,10 @@ pub(crate) fn evaluate(gyrus: &Gyrus, wish: &Wish) -> Result<Code, Failure> {
 
 /// Tells how two reports differ.
 pub(crate) fn compare(gyrus: &Gyrus, old: &Path, new: &Path) -> Result<Code, Failure> {
-    use io::Write;
     let (old, new) = (Report::read(old)?, Report::read(new)?);
-    let painter = Painter::new(&io::stdout(), gyrus.environment.plain);
+    let painter = Painter::new(&output::standard(), gyrus.environment.plain);
     let (text, code) = compare::compare(&old, &new, &painter);
-    write!(io::stdout(), "{text}")?;
+    write!(output::standard(), "{text}")?;
     Ok(code)
 }
 
@@ -166,8 +165,7 @@ impl Evaluation<'_> {
     async fn make_all(&self, all: &[Planned<'_>]) -> Result<(Vec<Made>, bool), Failure> {
         let (stop, stopped) = watch::channel(false);
         if !self.wish.json {
-            use io::Write;
-            write!(io::stdout(), "{}", report::heading(&self.painter))?;
+            write!(output::standard(), "{}", report::heading(&self.painter))?;
         }
         let turns = Arc::new(Semaphore::new(self.wish.jobs));
         let making = all
@@ -278,10 +276,9 @@ impl Evaluation<'_> {
     }
 
     fn tell(&self, attempt: &Attempt) -> Result<(), Failure> {
-        use io::Write;
-        let mut out = io::stdout().lock();
+        let mut out = output::standard();
         match self.wish.json {
-            true => writeln!(out, "{}", json!(attempt))?,
+            true => out.json(attempt)?,
             false => write!(
                 out,
                 "{}",
@@ -292,10 +289,9 @@ impl Evaluation<'_> {
     }
 
     fn tell_totals(&self, report: &Report) -> Result<(), Failure> {
-        use io::Write;
         match self.wish.json {
-            true => writeln!(io::stdout(), "{}", json!({ "totals": report.totals }))?,
-            false => write!(io::stdout(), "{}", report.table(&self.painter))?,
+            true => output::standard().json(&json!({ "totals": report.totals }))?,
+            false => write!(output::standard(), "{}", report.table(&self.painter))?,
         }
         Ok(())
     }

@@ -3,16 +3,14 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use gyrus_contract::Microdollars;
+use gyrus_text::{clip, wrap};
 use serde::{Deserialize, Serialize};
 
 use super::attempt::Attempt;
 use crate::{
     failure::Failure,
     names::short,
-    show::{
-        paint::{Paint, Painter},
-        visible,
-    },
+    show::paint::{Paint, Painter},
     time,
 };
 
@@ -215,7 +213,7 @@ pub(super) fn line(attempt: &Attempt, repeats: u32, painter: &Painter) -> String
     let run = attempt.run.map(|run| short(&run.to_string()).to_owned());
     let text = format!(
         "{mark} {:<NAME$} {how:<8} {:>5} {:>7} {:>8}  {}",
-        visible::clip(&name, NAME),
+        clip(&name, NAME),
         attempt.steps,
         attempt.tokens.fresh + attempt.tokens.cached + attempt.tokens.output,
         time::span(attempt.wall_ms),
@@ -223,7 +221,7 @@ pub(super) fn line(attempt: &Attempt, repeats: u32, painter: &Painter) -> String
     );
     let mut text = format!("{}\n", painter.paint(paint, &text));
     if let Some(why) = &attempt.why {
-        for line in visible::wrap(&visible::visible(why), painter.columns.min(COLUMNS) - 4) {
+        for line in wrap(why, painter.columns.min(COLUMNS) - 4) {
             text.push_str(&format!("    {line}\n"));
         }
     }

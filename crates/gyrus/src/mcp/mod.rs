@@ -20,9 +20,9 @@ pub(crate) use self::{
     section::ServerSection,
     start::Around,
 };
-use crate::{
-    before::Before, console::put, failure::Failure, keys::Keys, show::visible::visible, whom::Ready,
-};
+use gyrus_text::visible;
+
+use crate::{before::Before, console::put, failure::Failure, keys::Keys, whom::Ready};
 
 /// How long a new run waits for its servers.
 const READY_WITHIN: Duration = Duration::from_secs(10);

@@ -2,11 +2,9 @@
 
 use gyrus_contract::{Origin, Text};
 use gyrus_kernel::Card;
+use gyrus_text::{one_line, visible, width, wrap};
 
-use super::{
-    paint::{Paint, Painter},
-    visible,
-};
+use super::paint::{Paint, Painter};
 use crate::names::QuestionId;
 
 /// Lines of details on one card. Who wants to see more looks at the run. A card whose text can be
@@ -19,8 +17,8 @@ const CONTINUED: &str = "↪ ";
 /// Columns of the rules above and below a card, in a wide terminal.
 const RULE: usize = 72;
 
-/// The card's lines. Every line of untrusted text begins with `┃`, so nothing in it can look like
-/// the card's end or like a word of ours.
+/// The card's lines, in which everything unseen is shown. Every line of untrusted text begins with
+/// `┃`, so nothing in it can look like the card's end or like a word of ours.
 pub(crate) fn lines(id: &QuestionId, card: &Card, run: &str, painter: &Painter) -> Vec<String> {
     let inner = painter.columns.saturating_sub(4);
     let columns = painter.columns.min(RULE);
@@ -30,14 +28,14 @@ pub(crate) fn lines(id: &QuestionId, card: &Card, run: &str, painter: &Painter) 
         "approval"
     };
     let head = format!("┌ {what} {id} ");
-    let rule = "─".repeat(columns.saturating_sub(visible::width(&head)));
+    let rule = "─".repeat(columns.saturating_sub(width(&head)));
     let mut lines = vec![painter.paint(Paint::Ask, &format!("{head}{rule}"))];
     let frame = painter.paint(Paint::Ask, "│");
-    for line in visible::wrap(&card.sentence, inner) {
+    for line in wrap(&visible(&card.sentence), inner) {
         lines.push(format!("{frame} {}", painter.paint(Paint::Strong, &line)));
     }
     for reason in &card.reasons {
-        for (number, line) in visible::wrap(reason, inner.saturating_sub(2))
+        for (number, line) in wrap(&one_line(reason), inner.saturating_sub(2))
             .iter()
             .enumerate()
         {
@@ -54,7 +52,7 @@ pub(crate) fn lines(id: &QuestionId, card: &Card, run: &str, painter: &Painter) 
             "for this session, or always in this folder, you could allow {}",
             wider.join(" and ")
         );
-        let said = visible::wrap(&offer, inner);
+        let said = wrap(&one_line(&offer), inner);
         lines.extend(said.iter().map(|line| format!("{frame} {line}")));
     }
     lines.push(painter.paint(
@@ -68,7 +66,7 @@ pub(crate) fn lines(id: &QuestionId, card: &Card, run: &str, painter: &Painter) 
 fn details(card: &Card, run: &str, inner: usize, painter: &Painter) -> Vec<String> {
     let frame = painter.paint(Paint::Ask, "│");
     let framed = |paint, text: &str| {
-        let wrapped = visible::wrap(text, inner).into_iter();
+        let wrapped = wrap(&visible(text), inner).into_iter();
         let painted = wrapped.map(|line| format!("{frame} {}", painter.paint(paint, &line)));
         painted.collect::<Vec<_>>()
     };
@@ -106,11 +104,7 @@ fn details(card: &Card, run: &str, inner: usize, painter: &Painter) -> Vec<Strin
 /// The lines of a detail. Those of a diff are coloured by what they do.
 fn detail_lines(detail: &Text, columns: usize) -> Vec<(Paint, String)> {
     let is_diff = detail.text.starts_with("diff ");
-    let room = if is_diff {
-        visible::width(CONTINUED)
-    } else {
-        0
-    };
+    let room = if is_diff { width(CONTINUED) } else { 0 };
     let lines = detail.text.trim_end_matches('\n').split('\n');
     let painted = lines.flat_map(|line| {
         let paint = match line.chars().next() {
@@ -120,7 +114,7 @@ fn detail_lines(detail: &Text, columns: usize) -> Vec<(Paint, String)> {
             Some('d') if is_diff => Paint::Strong,
             _ => Paint::Plain,
         };
-        let wrapped = visible::wrap(line, columns.saturating_sub(room));
+        let wrapped = wrap(&visible(line), columns.saturating_sub(room));
         let wrapped = wrapped.into_iter().enumerate();
         wrapped.map(move |(number, part)| match is_diff && number > 0 {
             // It must not look like a line of the diff.
@@ -169,7 +163,7 @@ mod tests {
         ");
         for columns in [20, 30, 200, 2_000] {
             for line in lines(&id, &card, "1a2b", &Painter::plain(columns)) {
-                assert!(visible::width(&line) <= columns, "{columns}: {line}");
+                assert!(width(&line) <= columns, "{columns}: {line}");
             }
         }
     }

@@ -22,13 +22,13 @@ struct Line<'a> {
     erased: Option<Digest>,
 }
 
-/// The entry without a newline; its payload stands as it does in the journal.
-pub(crate) fn line(run: RunId, entry: &Entry) -> String {
+/// The entry as a value that becomes one line; its payload stands as it does in the journal.
+pub(crate) fn line(run: RunId, entry: &Entry) -> impl Serialize {
     let (payload, erased) = match &entry.payload {
         Payload::Json(payload) => (Some(&**payload), None),
         Payload::Erased(hash) => (None, Some(*hash)),
     };
-    let line = Line {
+    Line {
         run,
         seq: entry.seq,
         at: time::utc(entry.at_ms),
@@ -36,6 +36,5 @@ pub(crate) fn line(run: RunId, entry: &Entry) -> String {
         v: entry.version,
         payload,
         erased,
-    };
-    serde_json::to_string(&line).expect("strings, numbers and JSON are JSON")
+    }
 }

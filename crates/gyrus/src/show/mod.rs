@@ -1,7 +1,6 @@
 //! How entries look to people and programs: projections of the journal, which may rename or leave
 //! out but never add a fact.
 
-pub(crate) mod visible;
 pub(crate) mod paint;
 pub(crate) mod speech;
 pub(crate) mod status;

@@ -1,14 +1,18 @@
 //! Colours and columns of one output stream.
 
-use std::{io::IsTerminal, os::fd::AsFd};
+use std::os::fd::AsFd;
 
 use anstyle::{AnsiColor, Style};
+use gyrus_text::readable;
 
 /// Columns of what is no terminal: lines are for programs and logs, and only bounded.
 const UNBOUNDED: usize = 2_000;
 
 /// No terminal is narrower, or the text is unreadable anyway.
 const NARROWEST: usize = 20;
+
+/// The sequences that colours are made of, without the escape character at their start.
+pub(crate) const STYLES: [&str; 8] = ["[0m", "[1m", "[2m", "[31m", "[32m", "[33m", "[34m", "[35m"];
 
 /// What a piece of text is; it decides the colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +45,8 @@ pub(crate) struct Painter {
 
 impl Painter {
     /// For a stream of this process; `plain` forbids colours.
-    pub(crate) fn new(stream: &(impl IsTerminal + AsFd), plain: bool) -> Self {
-        if !stream.is_terminal() {
+    pub(crate) fn new(stream: &impl AsFd, plain: bool) -> Self {
+        if !rustix::termios::isatty(stream) {
             return Self {
                 colours: false,
                 columns: UNBOUNDED,
@@ -59,7 +63,7 @@ impl Painter {
         }
     }
 
-    /// The text in its colour.
+    /// The text, readable, in its colour.
     pub(crate) fn paint(&self, paint: Paint, text: &str) -> String {
         let style = match paint {
             Paint::Thought => AnsiColor::Blue.on_default(),
@@ -71,12 +75,27 @@ impl Painter {
             Paint::Aside => Style::new().dimmed(),
             Paint::Plain => Style::new(),
         };
+        let text = readable(text);
         if self.colours && !text.is_empty() {
             format!("{style}{text}{style:#}")
         } else {
-            text.to_owned()
+            text.into_owned()
         }
     }
+}
+
+#[cfg(test)]
+impl Paint {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Thought,
+        Self::Call,
+        Self::Observation,
+        Self::Ask,
+        Self::Bad,
+        Self::Strong,
+        Self::Aside,
+        Self::Plain,
+    ];
 }
 
 #[cfg(test)]
@@ -86,6 +105,14 @@ impl Painter {
         Self {
             colours: false,
             columns,
+        }
+    }
+
+    /// With colours.
+    pub(crate) fn coloured() -> Self {
+        Self {
+            colours: true,
+            columns: 80,
         }
     }
 }

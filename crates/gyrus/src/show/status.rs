@@ -4,11 +4,9 @@ use std::time::{Duration, Instant};
 
 use gyrus_contract::{Microdollars, Spent};
 use gyrus_kernel::{Entry, Said};
+use gyrus_text::clip;
 
-use super::{
-    paint::{Paint, Painter},
-    visible,
-};
+use super::paint::{Paint, Painter};
 use crate::time::span;
 
 /// What a run is at.
@@ -93,10 +91,10 @@ impl Status {
             "step {} · {} tokens{cost} · {time} · {}",
             self.step,
             thousands(self.tokens),
-            visible::visible(&self.doing)
+            self.doing
         );
         // One column less: a full line would make some terminals scroll.
-        let text = visible::clip(&text, painter.columns.saturating_sub(1));
+        let text = clip(&text, painter.columns.saturating_sub(1));
         painter.paint(Paint::Aside, &text)
     }
 }
@@ -128,7 +126,7 @@ mod tests {
             "step 3 · 12.3k tokens · $0.0215 · 61 s · the model calls shell⏎␛[2J"
         );
         for columns in 20..80 {
-            assert!(visible::width(&at(columns)) < columns);
+            assert!(gyrus_text::width(&at(columns)) < columns);
         }
     }
 }

@@ -32,6 +32,7 @@ mod continuing;
 mod models;
 mod verifying;
 mod wrong;
+mod unseen;
 mod browsing;
 mod changing;
 mod change_review;

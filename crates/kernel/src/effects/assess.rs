@@ -218,13 +218,9 @@ fn shown(call: &ResolvedCall) -> String {
 
 /// Every line marked, whatever a line ends with, so that nothing in it can look like our words.
 fn boxed(text: &str) -> String {
-    let ends = |c: char| {
-        matches!(
-            c,
-            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
-        )
-    };
-    let lines = text.split(ends).map(|line| format!("┃ {line}\n"));
+    let lines = text
+        .split(gyrus_text::ends_line)
+        .map(|line| format!("┃ {line}\n"));
     lines.collect()
 }
 

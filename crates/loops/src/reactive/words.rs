@@ -4,6 +4,8 @@
 //! What a page says always stands between quotation marks that it cannot close, on a line that
 //! begins with our own words. So it can look like nothing else in the prompt.
 
+use gyrus_text::{Unseen, ends_line, unseen};
+
 /// `text` on one line, without what a person would not see. What is left out and could be meant
 /// to mislead leaves a mark.
 pub(crate) fn clean(text: &str) -> String {
@@ -11,22 +13,20 @@ pub(crate) fn clean(text: &str) -> String {
     let mut hidden = 0_usize;
     let mut space = false;
     for letter in text.chars() {
-        if is_tag(letter) {
-            hidden += 1;
-            continue;
-        }
-        if is_invisible(letter) {
-            continue;
-        }
-        if letter.is_whitespace() || letter.is_control() {
+        let why = unseen(letter);
+        if letter.is_whitespace() || why == Some(Unseen::Control) {
             space = true;
+            continue;
+        }
+        hidden += usize::from(why == Some(Unseen::Carrier));
+        if matches!(why, Some(Unseen::Carrier | Unseen::Blank)) {
             continue;
         }
         if std::mem::take(&mut space) && !cleaned.is_empty() {
             cleaned.push(' ');
         }
         match letter {
-            _ if turns_text(letter) => cleaned.push_str(&format!("⟨U+{:04X}⟩", u32::from(letter))),
+            _ if why.is_some() => cleaned.push_str(&format!("⟨U+{:04X}⟩", u32::from(letter))),
             '"' | '“' | '”' | '„' | '‟' | '＂' => cleaned.push('\''),
             other => cleaned.push(other),
         }
@@ -48,30 +48,6 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
     }
-}
-
-/// Letters of the tag block and the selectors beyond the usual ones: whole texts have been hidden
-/// in them.
-fn is_tag(letter: char) -> bool {
-    matches!(letter, '\u{e0000}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}')
-}
-
-fn is_invisible(letter: char) -> bool {
-    matches!(
-        letter,
-        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}'
-            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-            | '\u{fff0}'..='\u{fffb}'
-    )
-}
-
-/// Marks that turn the direction of the text that follows.
-fn turns_text(letter: char) -> bool {
-    matches!(
-        letter,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    )
 }
 
 /// About how many tokens a model takes for `text`, rounded against us: one for every seven letters
@@ -129,14 +105,11 @@ pub(super) fn within(text: &str, most: usize) -> String {
 
 /// Lines of a tool's output as data: each marked, cleaned, and all of them within `most` tokens.
 pub(crate) fn lines_of_data(text: &str, most: usize) -> String {
-    let ends = |c: char| {
-        matches!(
-            c,
-            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
-        )
-    };
     let (mut shown, mut left) = (String::new(), most);
-    let mut lines = text.split(ends).map(clean).filter(|line| !line.is_empty());
+    let mut lines = text
+        .split(ends_line)
+        .map(clean)
+        .filter(|line| !line.is_empty());
     for line in lines.by_ref() {
         let cost = tokens(&line) + 2;
         if cost > left {

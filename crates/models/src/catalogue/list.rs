@@ -82,7 +82,9 @@ fn read(answer: &Value, entry: &ListEntry) -> Result<Vec<Listed>, ModelError> {
         let id = id.strip_prefix(&entry.id_prefix).unwrap_or(id);
         let is_plausible = !id.is_empty()
             && id.len() <= MAX_ID_BYTES
-            && !id.chars().any(|c| c.is_control() || c.is_whitespace());
+            && !id
+                .chars()
+                .any(|c| gyrus_text::is_unseen(c) || c.is_whitespace());
         let window = entry.window.as_ref();
         is_plausible.then(|| Listed {
             id: id.to_owned(),

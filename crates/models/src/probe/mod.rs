@@ -158,7 +158,7 @@ fn start_of(text: &str) -> String {
     let text = text.trim();
     let start: String = text.chars().take(MOST).collect();
     let cut = if start.len() < text.len() { "…" } else { "" };
-    format!("`{}{cut}`", start.replace(char::is_control, " "))
+    format!("`{}{cut}`", start.replace(gyrus_text::is_unseen, " "))
 }
 
 async fn answers(asked: &mut Asked<'_>) -> Finding {

@@ -267,7 +267,7 @@ fn digest_of(path: &Path) -> io::Result<Digest> {
     Ok(Digest::from_hash(hasher.finalize()))
 }
 
-/// What a page calls a file as a name that does no harm: no folders, no control characters, not
+/// What a page calls a file as a name that does no harm: no folders, nothing unseen, not
 /// hidden, not too long.
 fn safe_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -275,13 +275,7 @@ fn safe_name(name: &str) -> String {
         .chars()
         .map(|one| match one {
             ':' | '*' | '?' | '"' | '<' | '>' | '|' => '_',
-            one if one.is_control()
-                || ('\u{200b}'..='\u{200f}').contains(&one)
-                || ('\u{202a}'..='\u{202e}').contains(&one)
-                || ('\u{2066}'..='\u{2069}').contains(&one) =>
-            {
-                '_'
-            }
+            one if gyrus_text::is_unseen(one) => '_',
             one => one,
         })
         .collect();

@@ -1,6 +1,6 @@
 //! `gyrus models check`
 
-use std::{io::Write, sync::Arc};
+use std::sync::Arc;
 
 use clap::Args;
 use gyrus_contract::Model;
@@ -11,11 +11,8 @@ use crate::{
     exit::Code,
     failure::Failure,
     keys::Keys,
-    measured, setup,
-    show::{
-        paint::{Paint, Painter},
-        visible,
-    },
+    measured, output, setup,
+    show::paint::{Paint, Painter},
     whom::{self},
 };
 
@@ -77,14 +74,16 @@ impl Check {
     }
 
     async fn measure(&self, gyrus: &Gyrus, model: &dyn Model) -> Result<Measured, Failure> {
-        let out = std::io::stdout();
-        let painter = Painter::new(&out, gyrus.environment.plain);
-        writeln!(&out, "{}", painter.paint(Paint::Strong, model.name()))?;
+        let painter = Painter::new(&output::standard(), gyrus.environment.plain);
+        writeln!(
+            output::standard(),
+            "{}",
+            painter.paint(Paint::Strong, model.name())
+        )?;
         let mut lost = None;
         let mut progress = |tried: &str, came: &str| {
-            let line = visible::visible(&format!("  {tried:<20} {came}")).into_owned();
             // A reader that has gone must not stop what is being measured.
-            if let Err(error) = writeln!(&out, "{line}") {
+            if let Err(error) = writeln!(output::standard(), "  {tried:<20} {came}") {
                 lost.get_or_insert(error);
             }
         };
@@ -95,9 +94,11 @@ impl Check {
         let measured = check(model, effort, &mut progress).await;
         if let Some(latency) = measured.latency {
             writeln!(
-                &out,
+                output::standard(),
                 "  {:<20} {} ms to the first word, {} ms in all, in the median",
-                "speed", latency.first_ms, latency.median_ms
+                "speed",
+                latency.first_ms,
+                latency.median_ms
             )?;
         }
         match lost {

@@ -2,25 +2,20 @@
 
 mod check;
 
-use std::{
-    io::{Write, stdout},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use gyrus_contract::Price;
 use gyrus_models::{Blobs, Candidate, NoBlobs};
+use gyrus_text::visible;
 
 use crate::{
     Gyrus, discover, drive,
     exit::Code,
     failure::Failure,
     keys::Keys,
-    measured,
-    show::{
-        paint::{Paint, Painter},
-        visible,
-    },
+    measured, output,
+    show::paint::{Paint, Painter},
     whom::{self, Whom},
 };
 
@@ -67,7 +62,7 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
         }
         Ok::<_, Failure>(names)
     })?;
-    let mut out = stdout().lock();
+    let mut out = output::standard();
     let painter = Painter::new(&out, gyrus.environment.plain);
     if found.is_empty() {
         return Err(
@@ -80,11 +75,7 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
     let blobs: Arc<dyn Blobs> = Arc::new(NoBlobs);
     for (name, how) in found {
         let head = format!("{name} ({how})");
-        writeln!(
-            out,
-            "{}",
-            painter.paint(Paint::Strong, &visible::visible(&head))
-        )?;
+        writeln!(out, "{}", painter.paint(Paint::Strong, &visible(&head)))?;
         if name.starts_with("script:") {
             continue;
         }
@@ -93,11 +84,11 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
                 for candidate in candidates {
                     let was_measured = measured.contains_key(candidate.model.name());
                     let line = line(&measured::applied(&measured, candidate), was_measured);
-                    writeln!(out, "  {}", visible::visible(&line))?;
+                    writeln!(out, "  {}", visible(&line))?;
                 }
             }
             Err(failure) => {
-                let text = visible::visible(&failure.message).into_owned();
+                let text = visible(&failure.message).into_owned();
                 writeln!(out, "  {}", painter.paint(Paint::Bad, &text))?;
             }
         }

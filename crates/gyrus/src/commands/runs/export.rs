@@ -1,7 +1,7 @@
 //! `gyrus runs export`
 
 use std::{
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter},
     path::{Path, PathBuf},
 };
 
@@ -9,7 +9,7 @@ use clap::Args;
 use gyrus_journal::{Exported, LogName, Store};
 use gyrus_kernel::log_name;
 
-use crate::{Gyrus, console::put, exit::Code, failure::Failure, select};
+use crate::{Gyrus, console::put, exit::Code, failure::Failure, output, select};
 
 /// Copy a run into a file, with everything that it needs to be replayed elsewhere
 #[derive(Args)]
@@ -25,8 +25,8 @@ impl Export {
         let store = gyrus.store()?;
         let run = select::find(&store, &self.run)?;
         let exported = if self.file == Path::new("-") {
-            let mut out = io::stdout().lock();
-            let exported = store.export(&log_name(run), &mut out)?;
+            let mut out = output::standard();
+            let exported = store.export(&log_name(run), out.raw())?;
             out.flush()?;
             exported
         } else {

@@ -2,13 +2,13 @@
 
 use std::{
     fs::File,
-    io::{self, BufReader, Write, stdout},
+    io::{self, BufReader},
     path::{Path, PathBuf},
 };
 
 use clap::Args;
 
-use crate::{Gyrus, exit::Code, failure::Failure, own_child};
+use crate::{Gyrus, exit::Code, failure::Failure, output, own_child};
 
 /// Take in a run that was exported
 #[derive(Args)]
@@ -29,7 +29,7 @@ impl Import {
             })?;
             store.import(&mut BufReader::new(file))?
         };
-        writeln!(stdout(), "{}", name.id())?;
+        writeln!(output::standard(), "{}", name.id())?;
         Ok(Code::Reached)
     }
 }

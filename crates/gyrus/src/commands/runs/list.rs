@@ -1,9 +1,8 @@
 //! `gyrus runs list`
 
-use std::io::{Write, stdout};
-
 use clap::Args;
 use gyrus_kernel::{Entry, log_name};
+use gyrus_text::{clip, width};
 
 use super::Standing;
 use crate::{
@@ -11,11 +10,10 @@ use crate::{
     exit::Code,
     failure::Failure,
     names::short,
-    select,
+    output, select,
     show::{
         paint::{Paint, Painter},
         trace::goal,
-        visible,
     },
     time,
 };
@@ -30,7 +28,7 @@ pub(crate) struct List {}
 impl List {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let mut out = stdout().lock();
+        let mut out = output::standard();
         let painter = Painter::new(&out, gyrus.environment.plain);
         let runs = select::all(&store)?;
         let roots: Vec<_> = runs
@@ -51,15 +49,15 @@ impl List {
                 Some(Ok(Entry::RunStarted(started))) => goal(&started.goal, &reader),
                 _ => "(it cannot be read)".to_owned(),
             };
-            let standing = visible::clip(&Standing::of(&store, run).words(), STANDING);
-            let pad = " ".repeat(STANDING.saturating_sub(visible::width(&standing)));
+            let standing = clip(&Standing::of(&store, run).words(), STANDING);
+            let pad = " ".repeat(STANDING.saturating_sub(width(&standing)));
             let used = 8 + 2 + 10 + 2 + STANDING + 2;
             writeln!(
                 out,
                 "{}  {}  {standing}{pad}  {}",
                 painter.paint(Paint::Strong, short(&id)),
                 painter.paint(Paint::Aside, &format!("{at:<10}")),
-                visible::clip(&goal, painter.columns.saturating_sub(used).clamp(10, 200)),
+                clip(&goal, painter.columns.saturating_sub(used).clamp(10, 200)),
             )?;
         }
         Ok(Code::Reached)

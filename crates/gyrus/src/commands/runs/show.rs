@@ -1,20 +1,13 @@
 //! `gyrus runs show`
 
-use std::io::{Write, stdout};
-
 use clap::Args;
 use gyrus_kernel::{Entry, log_name};
+use gyrus_text::clip;
 
 use super::Standing;
 use crate::{
-    Gyrus, approvals,
-    before::Before,
-    exit::Code,
-    failure::Failure,
-    names::short,
-    select,
-    show::{trace::goal, visible},
-    time,
+    Gyrus, approvals, before::Before, exit::Code, failure::Failure, names::short, output, select,
+    show::trace::goal, time,
 };
 
 /// Show what a run is and how it stands
@@ -81,9 +74,9 @@ impl Show {
             let asks = format!("{} (gyrus approve {of} {})", open.card.sentence, open.id);
             rows.push(("asks", asks));
         }
-        let mut out = stdout().lock();
+        let mut out = output::standard();
         for (name, value) in rows {
-            writeln!(out, "{name:>11}  {}", visible::clip(&value, 500))?;
+            writeln!(out, "{name:>11}  {}", clip(&value, 500))?;
         }
         Ok(Code::Reached)
     }

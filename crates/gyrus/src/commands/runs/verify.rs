@@ -1,11 +1,9 @@
 //! `gyrus runs verify`
 
-use std::io::{Write, stdout};
-
 use clap::Args;
 use gyrus_kernel::log_name;
 
-use crate::{Gyrus, exit::Code, failure::Failure, names::short, select};
+use crate::{Gyrus, exit::Code, failure::Failure, names::short, output, select};
 
 /// Check the chain of runs from their first entry to their last
 ///
@@ -27,7 +25,7 @@ impl Verify {
                 .map(|given| select::find(&store, given))
                 .collect::<Result<_, _>>()?
         };
-        let mut out = stdout().lock();
+        let mut out = output::standard();
         let mut code = Code::Reached;
         for run in runs {
             let id = run.to_string();

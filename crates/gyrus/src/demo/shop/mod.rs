@@ -3,7 +3,7 @@
 
 use std::{
     fs::File,
-    io::{BufRead, Write, stdin, stdout},
+    io::{BufRead, stdin},
     path::PathBuf,
     time::Instant,
 };
@@ -18,7 +18,7 @@ use super::{
     person,
     report::Report,
 };
-use crate::{failure::Failure, names::short, organs, show::html, terminal, time};
+use crate::{failure::Failure, names::short, organs, output, show::html, terminal, time};
 
 /// What is ordered if nobody names anything.
 const DEFAULT: &str = "Brass desk lamp";
@@ -88,7 +88,7 @@ pub(super) fn ask() -> Result<String, Failure> {
     if !terminal::can_ask() {
         return Ok(default_item());
     }
-    let mut out = stdout();
+    let mut out = output::standard();
     let goods = gyrus_sites::goods();
     writeln!(out, "\nThe shop has: {}.", goods.join(", "))?;
     loop {

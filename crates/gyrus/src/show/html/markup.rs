@@ -5,8 +5,10 @@
 
 use std::fmt::{self, Write as _};
 
+use gyrus_text::{unseen_when_reading, visible};
+
 use super::picture::Picture;
-use crate::{show::visible::visible, time};
+use crate::time;
 
 /// A piece of a page, ready to be sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -163,9 +165,7 @@ impl Element {
 
     fn attribute(mut self, name: &'static str, value: &str) -> Self {
         let _ = write!(self.attributes, " {name}=\"");
-        for c in value.chars() {
-            push_escaped(&mut self.attributes, c);
-        }
+        push_escaped(&mut self.attributes, value);
         self.attributes.push('"');
         self
     }
@@ -216,54 +216,38 @@ impl From<Element> for Markup {
 
 /// Text as it stands in the file: escaped, and with a box for everything that would not be seen.
 fn push_text(html: &mut String, text: &str) {
-    let mut buffer = [0; 4];
-    let mut plain = 0;
-    for (at, c) in text.char_indices() {
-        // Nearly all characters are left as they are, and copied by the run.
-        if matches!(c, '\n' | ' ' | '!' | '#'..='%' | '('..=';' | '=' | '?'..='_' | 'a'..='~') {
-            continue;
-        }
-        html.push_str(&text[plain..at]);
-        plain = at + c.len_utf8();
-        let alone: &str = c.encode_utf8(&mut buffer);
-        match visible(alone) {
-            _ if c == '\t' => html.push('\t'),
-            shown if shown != alone => push_box(html, &shown),
-            _ if is_blank(c) => push_box(html, &format!("<U+{:04X}>", u32::from(c))),
-            _ => push_escaped(html, c),
-        }
+    let mut end = 0;
+    for (at, c) in unseen_when_reading(text).filter(|(_, c)| *c != '\t') {
+        push_escaped(html, &text[end..at]);
+        end = at + c.len_utf8();
+        push_box(html, &visible(&text[at..end]));
     }
-    html.push_str(&text[plain..]);
+    push_escaped(html, &text[end..]);
 }
 
 /// A character that shows nothing, as a box with its name.
 fn push_box(html: &mut String, name: &str) {
     html.push_str("<span class=\"unseen\">");
-    for c in name.chars().filter(|c| !matches!(c, '<' | '>')) {
-        push_escaped(html, c);
-    }
+    push_escaped(html, name.trim_matches(['<', '>']));
     html.push_str("</span>");
 }
 
-/// Letters and marks that look like nothing, and could carry something unread.
-fn is_blank(c: char) -> bool {
-    matches!(
-        c,
-        '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}'
-            | '\u{ffa0}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0100}'..='\u{e01ef}'
-    )
-}
-
-fn push_escaped(html: &mut String, c: char) {
-    match c {
-        '&' => html.push_str("&amp;"),
-        '<' => html.push_str("&lt;"),
-        '>' => html.push_str("&gt;"),
-        '"' => html.push_str("&quot;"),
-        '\'' => html.push_str("&#39;"),
-        '`' => html.push_str("&#96;"),
-        c => html.push(c),
+fn push_escaped(html: &mut String, text: &str) {
+    let mut end = 0;
+    // Nearly all characters are left as they are, and copied by the run.
+    for (at, special) in text.match_indices(['&', '<', '>', '"', '\'', '`']) {
+        html.push_str(&text[end..at]);
+        end = at + special.len();
+        html.push_str(match special {
+            "&" => "&amp;",
+            "<" => "&lt;",
+            ">" => "&gt;",
+            "\"" => "&quot;",
+            "'" => "&#39;",
+            _ => "&#96;",
+        });
     }
+    html.push_str(&text[end..]);
 }
 
 #[cfg(test)]

@@ -1,0 +1,105 @@
+//! Texts in the columns of a terminal.
+
+use unicode_width::UnicodeWidthChar;
+
+use crate::shown::readable;
+
+/// How many columns a text takes that has nothing unseen but what [`readable`] leaves. Terminals
+/// differ about joined pictographs; they are counted as if each stood alone.
+pub fn width(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+/// A selector for a picture in colour makes one column two.
+fn columns_of(c: char) -> usize {
+    match c {
+        '\u{fe0f}' => 1,
+        c => c.width().unwrap_or(0),
+    }
+}
+
+/// One [`readable`] line of at most `columns` columns, with `…` for what was cut and `⏎` for line
+/// ends.
+pub fn clip(text: &str, columns: usize) -> String {
+    let shown = readable(text);
+    let line = shown.trim_end_matches('\n').replace('\n', "⏎");
+    if width(&line) <= columns {
+        return line;
+    }
+    let mut cut = String::new();
+    let mut used = 1;
+    for c in line.chars() {
+        used += columns_of(c);
+        if used > columns {
+            break;
+        }
+        cut.push(c);
+    }
+    // A joiner would join the mark of the cut.
+    cut.truncate(cut.trim_end_matches('\u{200d}').len());
+    cut.push('…');
+    cut
+}
+
+/// The [`readable`] text as lines of at most `columns` columns, broken at spaces where there are
+/// some.
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(1);
+    let shown = readable(text);
+    let mut lines = Vec::new();
+    for paragraph in shown.trim_end_matches('\n').split('\n') {
+        let mut line = String::new();
+        let mut used = 0;
+        for c in paragraph.chars() {
+            let wide = columns_of(c);
+            if used + wide > columns && c == ' ' {
+                lines.push(std::mem::take(&mut line));
+                used = 0;
+                continue;
+            }
+            if used + wide > columns {
+                let at = line.rfind(' ').filter(|&at| !line[..at].trim().is_empty());
+                let rest = match at {
+                    Some(at) => line.split_off(at).trim_start().to_owned(),
+                    None => String::new(),
+                };
+                lines.push(std::mem::replace(&mut line, rest));
+                used = width(&line);
+            }
+            line.push(c);
+            used += wide;
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_their_columns() {
+        assert_eq!(clip("one\ntwo", 20), "one⏎two");
+        assert_eq!(clip("日本語です", 5), "日本…");
+        assert_eq!(clip("abcdef", 3), "ab…");
+        assert_eq!(clip("❤️❤️", 3), "❤️…");
+        assert_eq!(clip("👩‍🚀👩‍🚀", 4), "👩…");
+        assert_eq!(wrap("the quick brown fox", 10), ["the quick", "brown fox"]);
+        assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("日本語", 4), ["日本", "語"]);
+        assert_eq!(wrap("a\n\nb\n", 9), ["a", "", "b"]);
+        assert_eq!(
+            wrap("  indented words here", 12),
+            ["  indented", "words here"]
+        );
+        for columns in 1..30 {
+            for line in wrap(
+                "x 日本 \u{1b}[31m some words, and somewhatlongerwords",
+                columns,
+            ) {
+                assert!(width(&line) <= columns.max(8), "{columns}: {line:?}");
+            }
+        }
+    }
+}
