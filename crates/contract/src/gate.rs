@@ -141,6 +141,31 @@ pub struct ResolvedCommand {
     pub containment: Option<Containment>,
 }
 
+/// A program, looked up: a file in a place where neither a run nor another user can put one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ResolvedProgram {
+    /// Absolute, as it is to be started: many programs go by the name that they were started by.
+    pub path: PathBuf,
+    /// The same, with all links followed.
+    pub real: PathBuf,
+    /// The file that is there.
+    pub file: FileIdentity,
+}
+
+/// What tells a file from another one, or from itself after a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FileIdentity {
+    /// The number of the device that holds it.
+    pub device: u64,
+    /// Its number on that device.
+    pub inode: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// When its content or its attributes changed last, in nanoseconds since 1970. Unlike the time
+    /// of its content no program can set it.
+    pub changed_ns: i64,
+}
+
 /// Something that a person allows for longer than one call. Never covers what is critical.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "grants", rename_all = "snake_case")]

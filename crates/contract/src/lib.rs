@@ -32,9 +32,9 @@ pub use budget::{Limits, Microdollars, Price, Spent};
 pub use command::{CommandFact, CommandReading, CommandWord, Does, SimpleCommand};
 pub use containment::{Bind, Containment, Layer, Network, ResourceLimits};
 pub use gate::{
-    ChangedPath, DEFAULT_AGENT, Decision, Gate, Grant, Judgement, Mode, ModeError, PathChange,
-    Place, ResolvedCall, ResolvedCommand, ResolvedPath, Risk, Unresolvable, Verdict,
-    WithheldChange,
+    ChangedPath, DEFAULT_AGENT, Decision, FileIdentity, Gate, Grant, Judgement, Mode, ModeError,
+    PathChange, Place, ResolvedCall, ResolvedCommand, ResolvedPath, ResolvedProgram, Risk,
+    Unresolvable, Verdict, WithheldChange,
 };
 pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId};
 pub use inbox::{MessageBody, OnAsk, Principal, Scope, SurfaceMessage};
