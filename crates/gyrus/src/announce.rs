@@ -10,11 +10,11 @@ use std::path::PathBuf;
 use gyrus_contract::{CommandSpec, EffectId, Exit, OnAsk, Risk, RunId};
 use gyrus_journal::Reader;
 use gyrus_kernel::{Ending, Entry};
-use gyrus_process::keeper::Keeper;
+use gyrus_process::{Programs, keeper::Keeper};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::{Gyrus, approvals::Open, console::put, env, failure::Failure, names::short};
+use crate::{Gyrus, approvals::Open, console::put, env, failure::Failure, names::short, programs};
 
 /// The command is killed after so many milliseconds. gyrus waits for it before it ends.
 const TIME_LIMIT_MS: u64 = 10_000;
@@ -109,21 +109,27 @@ impl Announcer {
         let (Some(line), Ok(json)) = (&self.command, serde_json::to_string(waiting)) else {
             return;
         };
-        let command = CommandSpec {
-            program: "sh".to_owned(),
-            arguments: vec!["-c".to_owned(), line.clone()],
-            folder: self.folder.clone(),
-            environment: env::all(),
-            stdin: format!("{json}\n"),
-            time_limit_ms: TIME_LIMIT_MS,
-            head_bytes: OUTPUT,
-            tail_bytes: 0,
-        };
         let said = |why: String| {
             // There may be nobody left to tell.
             let _ = put(&format!(
                 "warning: the command of `notify` in [approvals] {why}\n"
             ));
+        };
+        let shell = match programs::find("sh") {
+            Ok(shell) => shell,
+            Err(error) => return said(format!("was not run: {error}")),
+        };
+        let mut environment = env::all();
+        environment.insert("PATH".to_owned(), Programs::of_this_process().path());
+        let command = CommandSpec {
+            program: shell.display().to_string(),
+            arguments: vec!["-c".to_owned(), line.clone()],
+            folder: self.folder.clone(),
+            environment,
+            stdin: format!("{json}\n"),
+            time_limit_ms: TIME_LIMIT_MS,
+            head_bytes: OUTPUT,
+            tail_bytes: 0,
         };
         let keeper = match Keeper::start() {
             Ok(keeper) => keeper,

@@ -1,17 +1,13 @@
 //! Saying yes to something as one has changed it: in an editor, or in a file.
 
-use std::{
-    fs,
-    io::Write,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{fs, io::Write, path::Path, process::Stdio};
 
 use gyrus_kernel::Card;
 
 use crate::{
     approvals::{Answer, Reach},
     failure::Failure,
+    programs,
 };
 
 /// Where nothing says otherwise, as the standard for shells has it.
@@ -42,8 +38,8 @@ pub(crate) fn in_editor(card: &Card, editor: Option<&str>) -> Result<Answer, Fai
         .map_err(|error| failed(&error))?;
     let editor = editor.unwrap_or(DEFAULT_EDITOR);
     // It may be a command with arguments of its own, as `code --wait`.
-    let ended = Command::new("sh")
-        .args(["-c", &format!("{editor} \"$1\""), "sh"])
+    let ended = programs::shell(&format!("{editor} \"$1\""))?
+        .arg("sh")
         .arg(file.path())
         .stdin(Stdio::inherit())
         .stdout(Stdio::inherit())
@@ -52,8 +48,9 @@ pub(crate) fn in_editor(card: &Card, editor: Option<&str>) -> Result<Answer, Fai
         .map_err(|error| failed(&error))?;
     if !ended.success() {
         return Err(
-            Failure::usage(format!("the editor `{editor}` failed; nothing was sent"))
-                .hint("name another one in VISUAL or EDITOR"),
+            Failure::usage(format!("the editor `{editor}` failed; nothing was sent")).hint(
+                "name another one in VISUAL or EDITOR, by its absolute path if it is not found",
+            ),
         );
     }
     let after = fs::read_to_string(file.path()).map_err(|error| failed(&error))?;

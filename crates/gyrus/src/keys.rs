@@ -10,13 +10,13 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
 };
 
 use gyrus_kernel::redact::Secret;
 use serde::Deserialize;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, programs};
 
 /// Where the value of one variable comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -123,8 +123,7 @@ fn from_file(path: &Path) -> Result<String, Failure> {
 
 fn from_command(line: &str) -> Result<String, Failure> {
     let failed = || Failure::usage(format!("the command for a key failed: `{line}`"));
-    let output = Command::new("sh")
-        .args(["-c", line])
+    let output = programs::shell(line)?
         // A password manager may ask at the terminal.
         .stdin(Stdio::inherit())
         .stderr(Stdio::inherit())

@@ -16,6 +16,7 @@ mod approvals;
 mod edit;
 mod announce;
 mod organs;
+mod programs;
 mod whom;
 mod setup;
 mod keys;
@@ -124,6 +125,7 @@ fn main() -> ExitCode {
         environment: Environment::read(),
     };
     let line = CommandLine::parse();
+    programs::keep_out_of_workspaces(&gyrus.environment);
     let done = match line.command {
         Some(command) => command.execute(&gyrus),
         None if terminal::can_ask() => prompt::open(&gyrus, line.flags),

@@ -11,6 +11,7 @@ use gyrus_gate::{House, Warden};
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, Live, Only, Organs, Pins};
 use gyrus_loops::Strategy;
+use gyrus_process::Programs;
 use gyrus_screen::Browser;
 use gyrus_tools::Registry;
 
@@ -173,5 +174,6 @@ pub(crate) fn workspace(home: &Home, folder: &Path) -> Result<PathBuf, Failure> 
         ))
         .hint("rename it, or name another one: --workdir FOLDER"));
     }
+    Programs::of_this_process().keep_out_of(&real);
     Ok(real)
 }

@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, fs, io, path::Path, time::Duration};
 
 use gyrus_contract::{Boxed, CommandOutcome, CommandSpec, Exit, KeeperError};
+use gyrus_process::Programs;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tokio::net::unix::pipe;
 
@@ -50,6 +51,8 @@ pub(crate) fn start(what: &Program<'_>, pipes: &Path, run: &RunServer) -> io::Re
     let mut options = pipe::OpenOptions::new();
     options.read_write(true);
     let ends = (options.open_sender(&to)?, options.open_receiver(&from)?);
+    let shell = Programs::of_this_process().find("sh");
+    let shell = shell.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
     let mut arguments = ["-c", OPEN_PIPES, "sh", what.program]
         .map(str::to_owned)
         .to_vec();
@@ -57,7 +60,7 @@ pub(crate) fn start(what: &Program<'_>, pipes: &Path, run: &RunServer) -> io::Re
     let mut environment = what.environment.clone();
     environment.insert("TMPDIR".to_owned(), pipes.to_string_lossy().into_owned());
     let running = run(CommandSpec {
-        program: "sh".to_owned(),
+        program: shell.path.display().to_string(),
         arguments,
         folder: what.folder.to_owned(),
         environment,

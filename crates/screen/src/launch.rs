@@ -14,6 +14,7 @@ use std::{
 };
 
 use gyrus_contract::{Boxed, CommandOutcome, CommandSpec, KeeperError};
+use gyrus_process::{ProgramError, Programs};
 use rustix::{
     fs::{CWD, FileType, Mode, mknodat},
     process::geteuid,
@@ -91,16 +92,23 @@ impl Default for Launch {
 pub enum LaunchError {
     /// None is installed.
     #[error(
-        "no browser is installed (looked for {}); install one: apt-get install chromium, or name one: {PROGRAM_VARIABLE}=/path",
-        PROGRAMS.join(", ")
+        "no browser is installed (looked for {}{}); install one: apt-get install chromium, or name one: {PROGRAM_VARIABLE}=/path",
+        PROGRAMS.join(", "),
+        passed_over.iter().map(|error| format!("; {error}")).collect::<String>()
     )]
-    NoProgram,
-    /// What was named is not there.
-    #[error("the browser `{}` cannot be started: there is no such program; mend {PROGRAM_VARIABLE}", program.display())]
-    NotThere {
-        /// The program.
-        program: PathBuf,
+    NoProgram {
+        /// Programs of these names that may not be started.
+        passed_over: Vec<ProgramError>,
     },
+    /// What was named cannot be started.
+    #[error("the browser cannot be started: {reason}; correct {PROGRAM_VARIABLE}")]
+    NotThere {
+        /// Why.
+        reason: String,
+    },
+    /// A program that starts the browser is missing.
+    #[error("the browser cannot be started: {0}")]
+    NoHelper(ProgramError),
     /// A window was asked for and there is nowhere to show it.
     #[error(
         "a visible browser needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; leave --visible out (gyrus take shows a run's pages in any browser), or start gyrus on a desktop"
@@ -119,31 +127,39 @@ pub enum LaunchError {
     },
 }
 
-/// The program that would be started.
+/// The program that would be started: the one that is named, or the first that is found where
+/// neither a run nor another user could have put it.
 ///
 /// # Errors
 /// When there is none.
 pub fn find_program(named: Option<&Path>) -> Result<PathBuf, LaunchError> {
+    let programs = Programs::of_this_process();
     let from_environment = env::var_os(PROGRAM_VARIABLE).filter(|value| !value.is_empty());
     if let Some(program) = named
         .map(Path::to_owned)
         .or(from_environment.map(PathBuf::from))
     {
-        return match is_program(&program) {
-            true => Ok(program),
-            false => on_path(&program).ok_or(LaunchError::NotThere { program }),
+        // Whoever names a file means that file, wherever it is.
+        if is_program(&program) {
+            return Ok(program);
+        }
+        let name = program.to_string_lossy();
+        return match programs.find(&name) {
+            Ok(found) => Ok(found.path),
+            Err(error) => Err(LaunchError::NotThere {
+                reason: error.to_string(),
+            }),
         };
     }
-    let found = PROGRAMS.iter().find_map(|name| on_path(Path::new(name)));
-    found.ok_or(LaunchError::NoProgram)
-}
-
-fn on_path(name: &Path) -> Option<PathBuf> {
-    let folders = env::var_os("PATH")?;
-    env::split_paths(&folders)
-        .filter(|_| name.components().count() == 1)
-        .map(|folder| folder.join(name))
-        .find(|program| is_program(program))
+    let mut passed_over = Vec::new();
+    for name in PROGRAMS {
+        match programs.find(name) {
+            Ok(found) => return Ok(found.path),
+            Err(ProgramError::NotFound { skipped, .. }) if skipped.is_empty() => {}
+            Err(error) => passed_over.push(error),
+        }
+    }
+    Err(LaunchError::NoProgram { passed_over })
 }
 
 fn is_program(path: &Path) -> bool {
@@ -181,6 +197,13 @@ pub(crate) fn start(
     run: &RunCommand,
 ) -> Result<Started, LaunchError> {
     let program = check(launch)?;
+    let helper = |name| {
+        let found = Programs::of_this_process().find(name);
+        found
+            .map(|found| text(&found.path))
+            .map_err(LaunchError::NoHelper)
+    };
+    let shell = helper("sh")?;
     let folder = profile.folder();
     let pipes = |source| LaunchError::Pipes {
         folder: folder.to_owned(),
@@ -206,7 +229,7 @@ pub(crate) fn start(
         give_away(folder).map_err(pipes)?;
         arguments.extend(
             [
-                "setpriv",
+                helper("setpriv")?.as_str(),
                 &format!("--reuid={NOBODY}"),
                 &format!("--regid={NOBODY}"),
                 "--clear-groups",
@@ -217,7 +240,7 @@ pub(crate) fn start(
     arguments.push(text(&program));
     arguments.extend(flags(launch, folder));
     let spec = CommandSpec {
-        program: "sh".to_owned(),
+        program: shell,
         arguments,
         folder: PathBuf::from("/"),
         environment: environment(launch, folder),
@@ -263,7 +286,7 @@ fn text(path: &Path) -> String {
 }
 
 fn environment(launch: &Launch, folder: &Path) -> BTreeMap<String, String> {
-    let mut names = vec!["PATH", "LANG", "LC_ALL", "TZ"];
+    let mut names = vec!["LANG", "LC_ALL", "TZ"];
     if launch.visible {
         names.extend([
             "DISPLAY",
@@ -276,6 +299,9 @@ fn environment(launch: &Launch, folder: &Path) -> BTreeMap<String, String> {
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), env::var(name).ok()?)))
         .collect();
+    // A browser is often a script that starts the real one.
+    let path = Programs::of_this_process().path();
+    environment.insert("PATH".to_owned(), path);
     environment.insert("HOME".to_owned(), text(folder));
     environment.insert("TMPDIR".to_owned(), text(folder));
     environment

@@ -5,19 +5,19 @@
 //! as most desktops have one. Setting therefore offers the text for a moment, ends the helper, and
 //! reads back what is left; what it says is what it saw.
 
-use std::{collections::BTreeMap, env, path::Path};
+use std::{collections::BTreeMap, env, ffi::OsStr, path::Path, sync::Arc};
 
 use gyrus_contract::{
     ActionVerdict, Boxed, Cleared, CommandOutcome, CommandSpec, Exit, KeeperError, Repeat,
     ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
 };
+use gyrus_process::{ProgramError, Programs};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
     arguments,
     failure::{self, Failure},
-    shell::find,
 };
 
 /// Text that is set, or shown, in bytes.
@@ -29,59 +29,54 @@ const TIME_LIMIT_MS: u64 = 10_000;
 /// Before the text that was read back.
 const READ_BACK: &str = "--- read back ---\n";
 
-/// Sets the clipboard, lets go, reads it back. `$1` sets, staying in the foreground; `$2` reads;
-/// both are words without quotes; `$3` is printed before what was read back. A clipboard manager is told of a new text at once, but nothing
-/// tells when it has taken it, hence the half second.
+/// Sets the clipboard, lets go, reads it back. The program `$1` sets, staying in the foreground; the
+/// program `$3` reads; `$2` and `$4` are their arguments, words without quotes; `$5` is printed
+/// before what was read back. A clipboard manager is told of a new text at once, but nothing tells
+/// when it has taken it, hence the half second.
 const SET: &str = "exec 3<&0\n\
-    $1 <&3 >&2 & owner=$!\n\
+    \"$1\" $2 <&3 >&2 & owner=$!\n\
     sleep 0.5\n\
     kill $owner 2>/dev/null\n\
     wait $owner\n\
     case $? in 0|143) ;; *) exit 1 ;; esac\n\
-    printf %s \"$3\"\n\
-    exec $2 2>/dev/null";
+    printf %s \"$5\"\n\
+    exec \"$3\" $4 2>/dev/null";
 
 const EXAMPLE: &str = r#"{"text": "for the clipboard"} or {} to read it"#;
 
-/// Where programs are, after what the person's own `PATH` says.
-const STANDARD_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// A program that speaks to the desktop.
+/// Programs that speak to the desktop.
 struct Helper {
-    name: &'static str,
     /// The variable that says that there is a desktop of its kind.
     desktop: &'static str,
     /// Prints the text and nothing else.
-    read: &'static str,
+    read: (&'static str, &'static str),
     /// Takes the text from its standard input, and stays to hand it out.
-    set: &'static str,
+    set: (&'static str, &'static str),
 }
 
 /// In the order of preference.
 const HELPERS: [Helper; 3] = [
     Helper {
-        name: "wl-paste",
         desktop: "WAYLAND_DISPLAY",
-        read: "wl-paste --no-newline --type text",
-        set: "wl-copy --foreground --type text/plain",
+        read: ("wl-paste", "--no-newline --type text"),
+        set: ("wl-copy", "--foreground --type text/plain"),
     },
     Helper {
-        name: "xclip",
         desktop: "DISPLAY",
-        read: "xclip -selection clipboard -out -target UTF8_STRING",
-        set: "xclip -selection clipboard -in -verbose",
+        read: ("xclip", "-selection clipboard -out -target UTF8_STRING"),
+        set: ("xclip", "-selection clipboard -in -verbose"),
     },
     Helper {
-        name: "xsel",
         desktop: "DISPLAY",
-        read: "xsel --clipboard --output --nodetach",
-        set: "xsel --clipboard --input --nodetach",
+        read: ("xsel", "--clipboard --output --nodetach"),
+        set: ("xsel", "--clipboard --input --nodetach"),
     },
 ];
 
 /// Reads and sets the clipboard.
 pub struct Clipboard {
     spec: ToolSpec,
+    programs: Arc<Programs>,
     environment: BTreeMap<String, String>,
 }
 
@@ -95,12 +90,18 @@ impl Clipboard {
     /// The tool, for the desktop that this process was started on.
     #[expect(clippy::new_without_default, reason = "it looks at the environment")]
     pub fn new() -> Self {
-        Self::with_variables(|name| env::var(name).ok())
+        let programs = Arc::clone(Programs::of_this_process());
+        Self::over(|name| env::var(name).ok(), programs)
     }
 
     /// The tool, for the desktop that these variables name: `DISPLAY`, `WAYLAND_DISPLAY`,
     /// `XDG_RUNTIME_DIR`, `XAUTHORITY` (else `.Xauthority` in `HOME`), with helpers from `PATH`.
     pub fn with_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let programs = Programs::on_path(variable("PATH").as_deref().map(OsStr::new));
+        Self::over(variable, Arc::new(programs))
+    }
+
+    fn over(variable: impl Fn(&str) -> Option<String>, programs: Arc<Programs>) -> Self {
         let spec = ToolSpec {
             name: "clipboard".to_owned(),
             description: "Reads the text on the clipboard of the person's desktop, or sets it \
@@ -120,12 +121,16 @@ impl Clipboard {
             touches: vec![Touch::Clipboard],
             repeat: Repeat::Never,
         };
-        let environment = environment(variable);
-        Self { spec, environment }
+        let environment = environment(variable, programs.path());
+        Self {
+            spec,
+            programs,
+            environment,
+        }
     }
 
-    /// The first helper that is there for this desktop.
-    fn helper(&self) -> Result<&'static Helper, String> {
+    /// The first helper that is there for this desktop, and the program of it that reads.
+    fn helper(&self) -> Result<(&'static Helper, String), String> {
         let has = |helper: &&Helper| self.environment.contains_key(helper.desktop);
         let mut fitting = HELPERS.iter().filter(has).peekable();
         if fitting.peek().is_none() {
@@ -135,20 +140,23 @@ impl Clipboard {
                     .to_owned(),
             );
         }
-        let path = &self.environment["PATH"];
-        let mut names: Vec<_> = fitting.clone().map(|helper| helper.name).collect();
-        fitting
-            .find(|helper| find(helper.name, path).is_some())
-            .ok_or_else(|| {
-                if let Some(first) = names.first_mut().filter(|name| **name == "wl-paste") {
-                    *first = "wl-paste and wl-copy (package wl-clipboard)";
-                }
-                format!(
-                    "the clipboard needs a helper program that is not installed: {}. Ask the \
-                     person to install it",
-                    names.join(", or ")
-                )
-            })
+        let mut missing = Vec::new();
+        for helper in fitting {
+            match self.program(helper.read.0) {
+                Ok(read) => return Ok((helper, read)),
+                Err(error) => missing.push(error.to_string()),
+            }
+        }
+        Err(format!(
+            "the clipboard needs a helper program that is not installed: {} (wl-paste and wl-copy \
+             are in the package wl-clipboard). Ask the person to install one",
+            missing.join(", or ")
+        ))
+    }
+
+    fn program(&self, name: &str) -> Result<String, ProgramError> {
+        let found = self.programs.find(name)?;
+        Ok(found.path.display().to_string())
     }
 
     async fn read(&self, site: &dyn Site) -> Result<ToolOutput, Failure> {
@@ -164,10 +172,9 @@ impl Clipboard {
     /// # Errors
     /// In words, when there is no desktop or no helper program.
     pub fn reading(&self, folder: &Path) -> Result<CommandSpec, String> {
-        let helper = self.helper()?;
-        let mut words = helper.read.split(' ').map(str::to_owned);
-        let program = words.next().unwrap_or_default();
-        Ok(self.command(program, words.collect(), String::new(), folder))
+        let (helper, read) = self.helper()?;
+        let words = helper.read.1.split(' ').map(str::to_owned).collect();
+        Ok(self.command(read, words, String::new(), folder))
     }
 
     /// What [`reading`](Self::reading) printed; `None` if there is no text on the clipboard.
@@ -205,14 +212,11 @@ impl Clipboard {
                  file"
             )));
         }
-        let helper = self.helper().map_err(Failure::new)?;
-        let script = ["-c", SET, "sh", helper.set, helper.read, READ_BACK].map(str::to_owned);
-        let command = self.command(
-            "sh".to_owned(),
-            script.to_vec(),
-            text.clone(),
-            site.workspace(),
-        );
+        let (helper, read) = self.helper().map_err(Failure::new)?;
+        let (set, shell) = (self.program(helper.set.0)?, self.program("sh")?);
+        let script = ["-c", SET, "sh", &set, helper.set.1, &read, helper.read.1];
+        let script = script.into_iter().chain([READ_BACK]).map(str::to_owned);
+        let command = self.command(shell, script.collect(), text.clone(), site.workspace());
         let outcome = match site.run_command(command).await {
             Ok(outcome) => outcome,
             Err(error @ KeeperError::Start { .. }) => return Err(error.into()),
@@ -308,13 +312,13 @@ fn failed(printed: &str) -> String {
 }
 
 /// What the helpers need to find the desktop, and nothing else.
-fn environment(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+fn environment(
+    variable: impl Fn(&str) -> Option<String>,
+    path: String,
+) -> BTreeMap<String, String> {
     let filled = |name: &str| variable(name).filter(|value| !value.is_empty());
-    let path = format!("{}:{STANDARD_PATH}", filled("PATH").unwrap_or_default());
-    // A relative entry would mean that a file in the workspace can pose as a helper.
-    let folders = path.split(':').filter(|folder| folder.starts_with('/'));
     let mut environment = BTreeMap::from([
-        ("PATH".to_owned(), folders.collect::<Vec<_>>().join(":")),
+        ("PATH".to_owned(), path),
         ("LANG".to_owned(), "C.UTF-8".to_owned()),
     ]);
     for name in [

@@ -31,8 +31,8 @@ const FLOORS: [(&str, &[&str]); 19] = [
     ("gyrus-models", ORGAN),
     ("gyrus-tools", ORGAN_OF_FILES),
     ("gyrus-gate", ORGAN_OF_FILES),
-    ("gyrus-screen", ORGAN),
-    ("gyrus-mcp", ORGAN),
+    ("gyrus-screen", ORGAN_OF_PROCESSES),
+    ("gyrus-mcp", ORGAN_OF_PROCESSES),
     ("gyrus-sites", &[]),
     ("gyrus-memory", ORGAN),
     ("gyrus-skills", ORGAN),
@@ -46,6 +46,8 @@ const FLOORS: [(&str, &[&str]); 19] = [
 ];
 /// Organs never see each other, nor what is above them.
 const ORGAN: &[&str] = &["gyrus-contract", "gyrus-text"];
+/// These also start processes.
+const ORGAN_OF_PROCESSES: &[&str] = &["gyrus-contract", "gyrus-text", "gyrus-process"];
 /// These also change files and start processes.
 const ORGAN_OF_FILES: &[&str] = &[
     "gyrus-contract",

@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::PathBuf,
-    process::{Command, Stdio},
+    process::Stdio,
     time::Duration,
 };
 
@@ -28,7 +28,7 @@ use crate::{
     failure::Failure,
     home::Home,
     names::short,
-    new_run, output, own_child, select,
+    new_run, output, own_child, programs, select,
     takeover::{self, Told, Wanted},
     terminal,
 };
@@ -144,12 +144,14 @@ impl Page {
         };
         if let Some(way) = &way {
             // Whoever has no opener opens it by hand.
-            let _ = Command::new("xdg-open")
-                .arg(way)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn();
+            if let Ok(opener) = programs::find("xdg-open") {
+                let _ = programs::command(&opener)
+                    .arg(way)
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .spawn();
+            }
         }
         Ok(Self { way })
     }

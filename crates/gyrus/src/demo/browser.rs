@@ -1,14 +1,13 @@
 //! Whether there is a browser to show something in, and how there could be one.
 
-use std::{
-    io::{BufRead, stdin},
-    process::Command,
-};
+use std::io::{BufRead, stdin};
 
 use gyrus_screen::LaunchError;
 
 use super::{Wanted, report::Report};
-use crate::{browser, failure::Failure, home::Home, output, show::paint::Paint, terminal};
+use crate::{
+    browser, failure::Failure, home::Home, output, programs, show::paint::Paint, terminal,
+};
 
 /// The command that brings one.
 const INSTALL: &str = "apt-get install --yes --no-install-recommends chromium";
@@ -23,7 +22,7 @@ pub(super) fn installed(report: &Report, wanted: &Wanted) -> Result<bool, Failur
             false => format!("sudo {INSTALL}"),
         };
         report.say(Paint::Plain, &format!("\n{why}."))?;
-        let helps = matches!(why, LaunchError::NoProgram);
+        let helps = matches!(why, LaunchError::NoProgram { .. });
         if !helps || !(wanted.install || (!wanted.json && wants_it(&command)?)) {
             let how = match helps {
                 true => format!(" It needs a browser: {command}"),
@@ -73,8 +72,7 @@ fn install(command: &str, is_root: bool) -> Result<(), Failure> {
     } else {
         "sudo apt-get update"
     };
-    let done = Command::new("sh")
-        .args(["-c", &format!("{update} && {command}")])
+    let done = programs::shell(&format!("{update} && {command}"))?
         // What it prints is no finding of the demo.
         .stdout(std::process::Stdio::from(std::io::stderr()))
         .status()

@@ -10,7 +10,10 @@ use std::{
 use gyrus_contract::{CommandSpec, Containment, KeeperError, Network, Reach};
 use gyrus_kernel::redact::Secret;
 use gyrus_mcp::{Picture, RunServer, Setup, Way};
-use gyrus_process::keeper::{Keeper, Sandbox};
+use gyrus_process::{
+    Programs,
+    keeper::{Keeper, Sandbox},
+};
 use gyrus_tools::PictureHeader;
 use tempfile::TempDir;
 
@@ -28,7 +31,7 @@ use crate::{
 };
 
 /// Variables that a server has of ours, beside those that were written for it.
-const VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ"];
+const VARIABLES: [&str; 5] = ["HOME", "USER", "LANG", "LC_ALL", "TZ"];
 
 /// The names of servers' folders begin so; the process that they belong to follows.
 const PREFIX: &str = "mcp-";
@@ -91,11 +94,15 @@ pub(super) fn setup(
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), env::variable(name)?)))
         .collect();
+    let programs = Programs::of_this_process();
+    // What it starts by name has its keys, too.
+    environment.insert("PATH".to_owned(), programs.path());
     environment.extend(values(&section.env)?);
+    let program = program(programs, section.command.as_deref().unwrap_or_default())?;
     let folder = folder(around.home)?;
     let (run, reach, pipes) = kept(around, &folder, &section.network)?;
     let way = Way::Process {
-        program: section.command.clone().unwrap_or_default(),
+        program,
         arguments: section.args.clone(),
         environment,
         folder: around.workspace.to_owned(),
@@ -103,6 +110,16 @@ pub(super) fn setup(
         run,
     };
     Ok((whole(way, reach), Some(folder)))
+}
+
+/// What starts a server: the file that an absolute path names, or a program that no run can have
+/// put there.
+fn program(programs: &Programs, command: &str) -> Result<String, String> {
+    if Path::new(command).is_absolute() {
+        return Ok(command.to_owned());
+    }
+    let found = programs.find(command).map_err(|error| error.to_string())?;
+    Ok(found.path.display().to_string())
 }
 
 fn picture(bytes: &[u8]) -> Option<Picture> {
