@@ -1,6 +1,9 @@
 //! What a command line does, as far as reading it can tell.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -110,4 +113,69 @@ pub enum Does {
     ChangesSystem,
     /// Hides what it does, or is not understood.
     Hides,
+}
+
+/// A program and its arguments on one line, for a person: what is not plainly one word stands in
+/// quotation marks, and characters that are not seen as they are stand there as their numbers.
+pub fn quoted_words(program: &Path, arguments: &[String]) -> String {
+    let program = program.to_string_lossy();
+    let words = std::iter::once(&*program).chain(arguments.iter().map(String::as_str));
+    let quoted: Vec<String> = words.map(quoted_word).collect();
+    quoted.join(" ")
+}
+
+/// One of the words of [`quoted_words`].
+pub fn quoted_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~^".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    let mut quoted = String::from("\"");
+    for c in word.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            ' '..='~' => quoted.push(c),
+            // Letters are seen; marks, joiners, spaces of other widths and the like may not be.
+            c if c.is_alphanumeric() && !is_blank_letter(c) => quoted.push(c),
+            c => quoted.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Letters that are shown as nothing: the fillers of Hangul.
+fn is_blank_letter(c: char) -> bool {
+    matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_shown_as_they_are() {
+        for (word, shown) in [
+            ("push", "push"),
+            ("--upload-pack=./evil", "--upload-pack=./evil"),
+            ("", "\"\""),
+            ("a b", "\"a b\""),
+            ("$(touch x); `y` 'z'", "\"$(touch x); `y` 'z'\""),
+            ("say \"no\" \\", "\"say \\\"no\\\" \\\\\""),
+            ("a\nb\tc\r\u{1b}[2J", "\"a\\nb\\tc\\u{d}\\u{1b}[2J\""),
+            (
+                "x\u{202e}y\u{200b}\u{3164}\u{fe0f}\u{e0100}",
+                "\"x\\u{202e}y\\u{200b}\\u{3164}\\u{fe0f}\\u{e0100}\"",
+            ),
+            ("größe 日本", "\"größe 日本\""),
+            ("\u{a0}", "\"\\u{a0}\""),
+        ] {
+            assert_eq!(quoted_word(word), shown);
+        }
+        let arguments = ["a b".to_owned()];
+        let words = quoted_words(Path::new("/usr/bin/git"), &arguments);
+        assert_eq!(words, "/usr/bin/git \"a b\"");
+    }
 }

@@ -139,6 +139,11 @@ pub struct ResolvedCommand {
     pub reading: CommandReading,
     /// What it may reach when it runs; `None`: whatever the person may.
     pub containment: Option<Containment>,
+    /// The program that is started with the person's own rights ([`Touch::RunsAsUser`]).
+    ///
+    /// [`Touch::RunsAsUser`]: crate::Touch::RunsAsUser
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ResolvedProgram>,
 }
 
 /// A program, looked up: a file in a place where neither a run nor another user can put one.
@@ -166,7 +171,8 @@ pub struct FileIdentity {
     pub changed_ns: i64,
 }
 
-/// Something that a person allows for longer than one call. Never covers what is critical.
+/// Something that a person allows for longer than one call. Only [`Grant::Program`] covers what is
+/// critical.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "grants", rename_all = "snake_case")]
 pub enum Grant {
@@ -174,6 +180,13 @@ pub enum Grant {
     Command {
         /// The program first.
         words: Vec<String>,
+    },
+    /// Starting this program with exactly these arguments and the person's own rights.
+    Program {
+        /// Absolute.
+        path: PathBuf,
+        /// All of them, in this order.
+        arguments: Vec<String>,
     },
     /// Connections to this host.
     Host {
@@ -224,6 +237,10 @@ impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Grant::Command { words } => write!(f, "commands that begin with `{}`", words.join(" ")),
+            Grant::Program { path, arguments } => {
+                let words = crate::quoted_words(path, arguments);
+                write!(f, "`{words}`, in exactly these words, with your own rights")
+            }
             Grant::Host { host, port: None } => write!(f, "connections to {host}"),
             Grant::Host {
                 host,

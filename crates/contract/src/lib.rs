@@ -29,7 +29,9 @@ mod memory_buffer;
 use std::{future::Future, pin::Pin};
 
 pub use budget::{Limits, Microdollars, Price, Spent};
-pub use command::{CommandFact, CommandReading, CommandWord, Does, SimpleCommand};
+pub use command::{
+    CommandFact, CommandReading, CommandWord, Does, SimpleCommand, quoted_word, quoted_words,
+};
 pub use containment::{Bind, Containment, Layer, Network, ResourceLimits};
 pub use gate::{
     ChangedPath, DEFAULT_AGENT, Decision, FileIdentity, Gate, Grant, Judgement, Mode, ModeError,

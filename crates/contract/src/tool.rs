@@ -44,6 +44,14 @@ pub enum Touch {
     /// Starts processes; this argument is the command line. Nothing is started when it is missing
     /// and the schema does not require it.
     Starts(String),
+    /// Starts one program with the person's own rights, outside of the sandbox and without a shell.
+    /// These arguments are its name or absolute path, and the list of its own arguments.
+    RunsAsUser {
+        /// The argument that names the program.
+        program: String,
+        /// The argument that lists the program's own arguments.
+        arguments: String,
+    },
     /// Connects to the host of the URL in this argument and reads from it.
     Connects(String),
     /// Reads or changes the clipboard of the person's desktop, by a helper program.

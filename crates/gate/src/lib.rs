@@ -17,6 +17,8 @@ mod paths;
 mod workspace;
 pub mod shell;
 mod weigh;
+mod as_user;
+mod reading_verbs;
 mod page;
 mod sinks;
 mod modes;

@@ -46,6 +46,9 @@ pub(crate) fn call(
             | Touch::HandsOver(argument) => {
                 text(&arguments, argument)?;
             }
+            Touch::RunsAsUser { program, .. } => {
+                text(&arguments, program)?;
+            }
             Touch::Clipboard | Touch::Screen | Touch::Evaluates(_) | Touch::Serves(_) => {}
             Touch::Reads(argument) | Touch::Writes(argument) => {
                 let writes = matches!(touch, Touch::Writes(_));

@@ -127,6 +127,7 @@ pub(crate) fn grants_connection(grant: &Grant, host: &str, port: u16) -> bool {
         | Grant::Writes { .. }
         | Grant::Tool { .. }
         | Grant::Service { .. }
+        | Grant::Program { .. }
         | Grant::Servers { .. } => false,
     }
 }

@@ -20,8 +20,10 @@ use gyrus_contract::{
     Unresolvable, Verdict, WithheldChange,
 };
 
+use gyrus_process::Programs;
+
 use crate::{
-    control, doubt, guard,
+    as_user, control, doubt, guard,
     house::House,
     modes::{Bounds, decide},
     page,
@@ -43,6 +45,8 @@ pub struct Warden {
     standing: Vec<Grant>,
     /// The folders in which the person's shell looks for programs, real.
     programs: Vec<PathBuf>,
+    /// Finds what is started with the person's own rights.
+    finder: Arc<Programs>,
     contain: Arc<Contain>,
     /// Why nothing contains what could be contained, if nothing does.
     why_bare: &'static str,
@@ -64,6 +68,7 @@ impl Warden {
     pub fn new(house: House) -> Self {
         Self {
             house: house.real(),
+            finder: Arc::clone(Programs::of_this_process()),
             policy: Policy::default(),
             standing: Vec::new(),
             programs: Vec::new(),
@@ -90,6 +95,12 @@ impl Warden {
     #[must_use]
     pub fn finding_programs_in(self, programs: Vec<PathBuf>) -> Self {
         Self { programs, ..self }
+    }
+
+    /// With programs found by these, which else are those of this process.
+    #[must_use]
+    pub fn finding_with(self, finder: Arc<Programs>) -> Self {
+        Self { finder, ..self }
     }
 
     /// With commands confined as `contain` says.
@@ -123,14 +134,7 @@ impl Warden {
             },
         );
         resolve::follow_links(&self.house, &mut reading);
-        let confined = !reading
-            .facts
-            .iter()
-            .any(|fact| needs_the_machine(&fact.does));
-        let containment = match confined {
-            true => self.containment(place).ok(),
-            false => None,
-        };
+        let containment = self.containment(place).ok();
         let containment = containment.map(|mut containment| {
             if reading.only_reads() {
                 // Should the reading be wrong, it still changes nothing.
@@ -163,6 +167,7 @@ impl Warden {
         ResolvedCommand {
             reading,
             containment,
+            program: None,
         }
     }
 
@@ -256,7 +261,16 @@ impl Gate for Warden {
             Touch::Starts(argument) => resolved.arguments[argument].as_str(),
             _ => None,
         });
-        resolved.command = line.map(|line| self.command(line, place));
+        resolved.command = match line.map(|line| self.command(line, place)) {
+            Some(command) => Some(command),
+            None => as_user::look_up(
+                &self.house,
+                &self.finder,
+                &spec.touches,
+                &resolved.arguments,
+                place,
+            )?,
+        };
         Ok(resolved)
     }
 
@@ -294,6 +308,8 @@ impl Gate for Warden {
             _ if forbidden => (Decision::Deny, None),
             Mode::Never if asks => (Decision::Deny, Some("mode `never` asks nobody".to_owned())),
             Mode::ReadOnly | Mode::Ask | Mode::Edits | Mode::Auto if asks => (Decision::Ask, None),
+            // High as it is, it is what the person said yes to, to the word.
+            mode if is_granted_by_words(&weights) => decide(Risk::Moderate, AS_GRANTED, mode),
             mode => decide(risk, bounds, mode),
         };
         let wider = wider(call, risk, &weights);
@@ -354,7 +370,11 @@ impl Warden {
     fn reweigh(&self, weights: &mut [Weight], call: &ResolvedCall, under: &Judgement<'_>) -> bool {
         let mut granted = false;
         for weight in weights {
-            if weight.risk == Risk::High && self.is_granted(call, weight, under.grants) {
+            if weight.by_words().is_some() && self.is_granted(call, weight, under.grants) {
+                granted = true;
+                weight.risk = Risk::High;
+                weight.reason.push_str(", which you allowed in these words");
+            } else if weight.risk == Risk::High && self.is_granted(call, weight, under.grants) {
                 granted = true;
                 weight.risk = Risk::Moderate;
                 weight.contained = true;
@@ -398,17 +418,11 @@ impl Warden {
         let starts = |touch: &&Touch| matches!(touch, Touch::Starts(_));
         spec.touches.iter().find(starts)?;
         let command = call.command.as_ref()?;
-        let does = |wanted: fn(&Does) -> bool| {
-            let mut facts = command.reading.facts.iter();
-            facts.any(|fact| wanted(&fact.does))
-        };
-        if command.containment.is_some() || !does(builds) {
+        let mut facts = command.reading.facts.iter();
+        if command.containment.is_some() || !facts.any(|fact| builds(&fact.does)) {
             return None;
         }
-        let why = match does(needs_the_machine) {
-            true => "another part of the line cannot be done in the sandbox",
-            false => self.why_bare,
-        };
+        let why = self.why_bare;
         let what = format!("nothing contains the code that it runs: {why}");
         Some(Weight::critical(what))
     }
@@ -449,6 +463,22 @@ impl Warden {
         }
         false
     }
+}
+
+/// How what was granted by its exact words counts in the table of modes.
+const AS_GRANTED: Bounds = Bounds {
+    contained: true,
+    undoable: true,
+};
+
+/// Whether all that is worse than a plain change was granted by its exact words.
+fn is_granted_by_words(weights: &[Weight]) -> bool {
+    let mut worse = weights
+        .iter()
+        .filter(|weight| weight.risk >= Risk::High)
+        .peekable();
+    worse.peek().is_some()
+        && worse.all(|weight| weight.risk == Risk::High && weight.by_words().is_some())
 }
 
 fn when_doubted(mode: Mode) -> Decision {
@@ -497,6 +527,13 @@ fn reasons(mut weights: Vec<Weight>, risk: Risk) -> Vec<String> {
 
 /// What would have to be granted so that this and its like pass.
 fn wider(call: &ResolvedCall, risk: Risk, weights: &[Weight]) -> Vec<Grant> {
+    if risk == Risk::Critical {
+        let critical = weights
+            .iter()
+            .filter(|weight| weight.risk == Risk::Critical);
+        let grants: Option<Vec<_>> = critical.map(|weight| weight.by_words().cloned()).collect();
+        return grants.unwrap_or_default();
+    }
     if risk != Risk::High {
         return Vec::new();
     }
@@ -554,21 +591,6 @@ fn command_is_granted<'a>(
     !reading.commands.is_empty()
         && !reading.facts.iter().any(|fact| fact.does == Does::Hides)
         && reading.commands.iter().all(granted)
-}
-
-/// What no sandbox could let happen: it is asked about, and runs as the person if they say yes.
-fn needs_the_machine(does: &Does) -> bool {
-    match does {
-        Does::UsesCredentials | Does::Publishes | Does::Destroys | Does::ChangesSystem => true,
-        Does::Reads { .. }
-        | Does::Writes { .. }
-        | Does::Removes { .. }
-        | Does::ChangesRepository
-        | Does::RunsCode
-        | Does::GetsPackages
-        | Does::Connects { .. }
-        | Does::Hides => false,
-    }
 }
 
 /// What runs code, and needs the caches of packages for it.

@@ -9,7 +9,7 @@ use gyrus_contract::{
 
 use serde_json::Value;
 
-use crate::{control, house::House, shell, sinks};
+use crate::{as_user, control, house::House, shell, sinks};
 
 /// What one touch adds to a verdict.
 #[derive(Debug)]
@@ -87,6 +87,12 @@ impl Weight {
         }
     }
 
+    /// The grant of exact words that it would pass with; no other grant reaches what is critical.
+    pub(crate) fn by_words(&self) -> Option<&Grant> {
+        let grant = self.grant.as_ref();
+        grant.filter(|grant| matches!(grant, Grant::Program { .. }))
+    }
+
     pub(crate) fn unless(self, grant: Grant) -> Self {
         Self {
             grant: Some(grant),
@@ -116,6 +122,10 @@ impl Scales<'_> {
                 return Vec::new();
             }
             Touch::Starts(_) => return self.command(),
+            Touch::RunsAsUser { arguments, .. } => {
+                let command = call.command.as_ref();
+                return as_user::weigh(self.house, command, &call.arguments, arguments);
+            }
             Touch::Changes(argument) => return self.changes(argument),
             Touch::Compares(argument) => return self.compares(argument),
             Touch::Connects(argument) => {
@@ -420,6 +430,9 @@ impl Scales<'_> {
             true => format!("{what} ({})", fact.why),
             false => format!("`{}` {what} ({})", fact.part, fact.why),
         };
+        if confined && self.has_no_rights_for(fact) {
+            return fails(says("needs your own rights, which it does not have here"));
+        }
         match &fact.does {
             Does::Reads { path } => self.reads_by_command(command, path),
             Does::Writes { path } if self.is_scratch(path) => {
@@ -478,10 +491,27 @@ impl Scales<'_> {
                 Weight::new(Risk::Critical, says("destroys what nothing brings back")).changes()
             }
             Does::ChangesSystem => Weight::new(Risk::High, says("changes this machine")).changes(),
-            Does::Hides => by_sandbox(
-                Weight::new(Risk::High, says("cannot be judged")).changes(),
-                confined,
-            ),
+            Does::Hides => by_sandbox(Weight::new(Risk::High, says("cannot be judged")), confined),
+        }
+    }
+
+    /// Whether the sandbox keeps from it whatever it would take: keys and agents, the machine, the
+    /// network. What the person opened could be published to with a key of the workspace.
+    fn has_no_rights_for(&self, fact: &CommandFact) -> bool {
+        let mut granted = self.under.grants.iter().chain(self.standing);
+        let opens = |grant: &Grant| matches!(grant, Grant::PackageRegistries | Grant::Host { .. });
+        match fact.does {
+            Does::ChangesSystem => true,
+            Does::Publishes => !granted.any(opens),
+            Does::UsesCredentials | Does::Destroys => shell::BY_ACCOUNT.contains(&&*fact.why),
+            Does::Reads { .. }
+            | Does::Writes { .. }
+            | Does::Removes { .. }
+            | Does::ChangesRepository
+            | Does::RunsCode
+            | Does::GetsPackages
+            | Does::Connects { .. }
+            | Does::Hides => false,
         }
     }
 
@@ -560,6 +590,11 @@ impl Scales<'_> {
 /// A connection out of the sandbox is judged when it is made; until then it is code like any other.
 fn connects_later(what: String) -> Weight {
     by_sandbox(Weight::new(Risk::Moderate, what), true)
+}
+
+/// What the sandbox lets come to nothing, but for what code that it starts does in the workspace.
+fn fails(what: String) -> Weight {
+    Weight::new(Risk::Moderate, what).contained().changes()
 }
 
 fn by_sandbox(weight: Weight, confined: bool) -> Weight {

@@ -6,7 +6,7 @@ use gyrus_contract::{Tool, ToolSpec};
 
 use crate::{
     ApplyChangeset, AskPerson, Clipboard, Edit, Fetch, Finish, Glob, Judge, List, ProposeChangeset,
-    RankFiles, Read, Search, SearchDocs, Shell, Write,
+    RankFiles, Read, RunAsUser, Search, SearchDocs, Shell, Write,
 };
 
 /// Of a name that a model made up, so many characters are compared. A longer one is no near miss.
@@ -34,7 +34,7 @@ impl Registry {
 
     /// With the tools that every run has.
     pub fn builtin() -> Self {
-        let tools: [Arc<dyn Tool>; 13] = [
+        let tools: [Arc<dyn Tool>; 14] = [
             Arc::new(Read::new()),
             Arc::new(List::new()),
             Arc::new(Glob::new()),
@@ -43,6 +43,7 @@ impl Registry {
             Arc::new(Edit::new()),
             Arc::new(Write::new()),
             Arc::new(Shell::new()),
+            Arc::new(RunAsUser::new()),
             Arc::new(Fetch::new()),
             Arc::new(Judge::new()),
             Arc::new(Clipboard::new()),
@@ -119,7 +120,7 @@ mod tests {
             .collect();
         assert_eq!(
             names.join(" "),
-            "ask_person clipboard edit fetch finish glob judge list read search search_docs shell write"
+            "ask_person clipboard edit fetch finish glob judge list read run_as_user search search_docs shell write"
         );
         assert!(registry.get("read").is_some() && registry.get("Read").is_none());
         let twice = registry.with(Arc::new(Read::new())).map(|_| ());
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn every_schema_is_closed_and_names_what_is_touched() {
         let registry = Registry::builtin().with_changesets().unwrap();
-        assert_eq!(registry.specs().len(), 16);
+        assert_eq!(registry.specs().len(), 17);
         for spec in registry.specs() {
             assert_eq!(spec.parameters["type"], "object", "{}", spec.name);
             assert_eq!(

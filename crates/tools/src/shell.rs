@@ -3,14 +3,16 @@
 use std::{
     collections::BTreeMap,
     env,
+    ffi::OsStr,
     fmt::Write as _,
     path::{Path, PathBuf},
 };
 
 use gyrus_contract::{
-    ActionVerdict, Boxed, Cleared, CommandOutcome, CommandSpec, Exit, KeeperError, Repeat,
+    ActionVerdict, Boxed, Cleared, CommandOutcome, CommandSpec, Does, Exit, KeeperError, Repeat,
     ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
 };
+use gyrus_process::Programs;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -20,19 +22,23 @@ use crate::{
 };
 
 /// Kept from the start of the output, in bytes.
-const HEAD_BYTES: usize = 16 * 1024;
+pub(crate) const HEAD_BYTES: usize = 16 * 1024;
 
 /// Kept from its end, in bytes.
-const TAIL_BYTES: usize = 16 * 1024;
+pub(crate) const TAIL_BYTES: usize = 16 * 1024;
 
 /// Without a wish of the model's, in seconds.
-const DEFAULT_TIMEOUT_SECONDS: u64 = 120;
+pub(crate) const DEFAULT_TIMEOUT_SECONDS: u64 = 120;
 
 /// At most, in seconds.
-const MAX_TIMEOUT_SECONDS: u64 = 600;
+pub(crate) const MAX_TIMEOUT_SECONDS: u64 = 600;
 
 /// Where programs are, after what the person's own `PATH` says.
 const STANDARD_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Said where a command failed in the sandbox that seems to need more.
+const HINT: &str = "\n[this ran in the sandbox, without the person's keys, logins and daemons; if it \
+                    failed for want of them, call `run_as_user` with that one program]";
 
 const EXAMPLE: &str = r#"{"command": "cargo test", "timeout_seconds": 300}"#;
 
@@ -54,16 +60,21 @@ impl Shell {
     /// The tool, with the few harmless variables of this process's environment.
     #[expect(clippy::new_without_default, reason = "it looks at the environment")]
     pub fn new() -> Self {
-        Self::with_variables(|name| env::var(name).ok())
+        Self::over(|name| env::var(name).ok(), Programs::of_this_process())
     }
 
     /// The tool, with the environment that `variable` knows; of it, only `PATH`, `HOME`, `USER`,
     /// `LANG`, `LC_ALL` and `TMPDIR` are asked for.
     pub fn with_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let programs = Programs::on_path(variable("PATH").as_deref().map(OsStr::new));
+        Self::over(variable, &programs)
+    }
+
+    fn over(variable: impl Fn(&str) -> Option<String>, programs: &Programs) -> Self {
         let environment = environment(variable);
-        // Where it is, so that it is not searched for at every command.
-        let path = find("bash", &environment["PATH"]).or(find("sh", &environment["PATH"]));
-        let path = path.unwrap_or_else(|| PathBuf::from("/bin/sh"));
+        // Once, and never in the workspace, whose programs the commands themselves may well find.
+        let found = programs.find("bash").or_else(|_| programs.find("sh"));
+        let path = found.map_or_else(|_| PathBuf::from("/bin/sh"), |found| found.path);
         let program = match path.ends_with("bash") {
             true => "bash",
             false => "sh",
@@ -76,7 +87,9 @@ impl Shell {
                  and its exit code. Each call is a new shell: folder and variables do not carry \
                  over. There is no terminal and no input, so pass flags that keep programs from \
                  asking. When the command ends, or its time is up, everything that it started is \
-                 killed, background processes too.",
+                 killed, background processes too. It runs in a sandbox: what needs the person's \
+                 keys, logins, agents or daemons fails here, however it is written; use \
+                 `run_as_user` for that.",
                 HEAD_BYTES / 1024,
                 TAIL_BYTES / 1024
             ),
@@ -157,7 +170,20 @@ impl Shell {
         let command = self.command(call, site)?;
         let seconds = command.time_limit_ms / 1000;
         match site.run_command(command).await {
-            Ok(outcome) => Ok(output(&outcome, seconds)),
+            Ok(outcome) => {
+                let mut output = output(&outcome, seconds);
+                if output.is_error && needed_rights(call) {
+                    output.text.push_str(HINT);
+                }
+                if let Some(hidden) = hidden(call) {
+                    let _ = write!(
+                        output.text,
+                        "\n[the sandbox hides {}: whatever is there, it looked empty]",
+                        hidden.display()
+                    );
+                }
+                Ok(output)
+            }
             Err(error @ KeeperError::Start { .. }) => Err(error.into()),
             Err(error @ KeeperError::Keeper { .. }) => {
                 let text = format!("{error}; the command may have done some of its work");
@@ -213,6 +239,37 @@ pub(crate) fn output(outcome: &CommandOutcome, seconds: u64) -> ToolOutput {
     }
 }
 
+/// Whether it ran in the sandbox, and something in it looks as if that was why it failed.
+fn needed_rights(call: &ResolvedCall) -> bool {
+    let Some(command) = &call.command else {
+        return false;
+    };
+    let mut facts = command.reading.facts.iter();
+    command.containment.is_some()
+        && facts.any(|fact| {
+            matches!(
+                fact.does,
+                Does::UsesCredentials | Does::Publishes | Does::ChangesSystem
+            )
+        })
+}
+
+/// A path that the line names and the sandbox hides.
+fn hidden(call: &ResolvedCall) -> Option<&Path> {
+    let command = call.command.as_ref()?;
+    let hidden = &command.containment.as_ref()?.hidden;
+    command
+        .reading
+        .facts
+        .iter()
+        .find_map(|fact| match &fact.does {
+            Does::Reads { path } if hidden.iter().any(|hidden| path.starts_with(hidden)) => {
+                Some(path.as_path())
+            }
+            _ => None,
+        })
+}
+
 /// A small environment: what programs cannot do without, and nothing that could hold a secret.
 fn environment(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
     let path = format!("{}:{STANDARD_PATH}", variable("PATH").unwrap_or_default());
@@ -235,11 +292,4 @@ fn environment(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, St
         }
     }
     environment
-}
-
-/// Where the program is on this `PATH`.
-pub(crate) fn find(program: &str, path: &str) -> Option<PathBuf> {
-    path.split(':')
-        .map(|folder| Path::new(folder).join(program))
-        .find(|file| file.is_file())
 }

@@ -43,6 +43,17 @@ pub(crate) const PARTLY: [&str; 2] = [
     "it removes what has a certain name",
 ];
 
+/// Why a line uses credentials or destroys, where that takes the person's own rights: an account, a
+/// key, an agent, or what others have. Secrets that stand in files or in the line are another matter.
+pub(crate) const BY_ACCOUNT: [&str; 6] = [
+    "it logs in",
+    "it logs in with a key or a password",
+    "it may log in at the remote",
+    "it acts with a person's account",
+    "it uses keys",
+    "it overwrites or deletes what others have",
+];
+
 /// Whether nothing but git changes anything when the line runs, and what git runs.
 pub(crate) fn only_git_changes(reading: &CommandReading) -> bool {
     reading.facts.iter().all(|fact| match fact.does {

@@ -45,6 +45,7 @@ impl Tools {
                     Touch::Changes(_) => "changes files, all or none",
                     Touch::Compares(_) => "reads the files that it would change",
                     Touch::Starts(_) => "starts processes",
+                    Touch::RunsAsUser { .. } => "starts programs with your own rights",
                     Touch::Connects(_) => "connects to a host",
                     Touch::Clipboard => "uses the clipboard",
                     Touch::Screen => "uses the screen",

@@ -167,7 +167,7 @@ fn a_run_becomes_a_script_that_plays_it_again() {
     path = "out.txt"
 
     [reply.usage]
-    input = 2506
+    input = 2782
     output = 14
     "#);
 }

@@ -124,7 +124,8 @@ fn the_gate_explains_itself() {
         ("{touch,FLAG}", "high", "ask"),
         ("curl https://example.com/", "moderate", "allow"),
         ("cat ~/.ssh/id_ed25519", "critical", "ask"),
-        ("git push origin main", "critical", "ask"),
+        // In the sandbox it has no keys, and its connection is judged when it is made.
+        ("git push origin main", "moderate", "allow"),
         ("gyrus approve last", "high", "ask"),
     ] {
         let said = world.gyrus(&["policy", "explain", "--json", line]).exits(0);

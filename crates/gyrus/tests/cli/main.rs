@@ -19,6 +19,7 @@ mod asking;
 mod connecting;
 mod granting;
 mod withholding;
+mod rights;
 mod serving;
 mod assessing;
 mod at_a_terminal;

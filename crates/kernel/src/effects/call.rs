@@ -1,10 +1,11 @@
 //! Calling a tool: resolve, judge, clear, and only then execute.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
-    ActionVerdict, Aim, Decision, Digest, EffectId, Observation, Origin, Place, ResolvedCall, Risk,
-    Starts, Text, Tool, ToolCall, ToolSpec, Touch, Verdict,
+    ActionVerdict, Aim, Decision, Digest, EffectId, Observation, Origin, Place, ResolvedCall,
+    ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch, Verdict, quoted_word,
+    quoted_words,
 };
 
 use super::{
@@ -24,6 +25,9 @@ use crate::{
 
 /// How many characters of arguments a description shows.
 const SHOWN: usize = 200;
+
+/// How many characters of a program's arguments stand in the sentence of a card.
+const SHOWN_WORDS: usize = 300;
 
 /// Why a person is asked about a call that they said yes to before a crash.
 const BEGUN_BEFORE: &str = "it was begun before, and cut off by a crash";
@@ -263,7 +267,7 @@ async fn let_through(
             });
         }
         let digest = Digest::of_json(&resolved);
-        let mut card = card(spec, call, &resolved, verdict);
+        let mut card = card(spec, call, &resolved, place.workspace, verdict);
         card.details.extend(says);
         if past.started.is_some() {
             card.reasons.push(BEGUN_BEFORE.to_owned());
@@ -364,33 +368,16 @@ fn judge(
     Ok(verdict)
 }
 
-fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verdict) -> Card {
+fn card(
+    spec: &ToolSpec,
+    call: &ToolCall,
+    resolved: &ResolvedCall,
+    workspace: &Path,
+    verdict: Verdict,
+) -> Card {
     if let Some(touch @ (Touch::Asks(argument) | Touch::HandsOver(argument))) = asks_a_person(spec)
     {
-        let question = resolved.arguments[argument].as_str().unwrap_or_default();
-        let mut details = vec![Text::new(question, Origin::Model)];
-        // Whatever else is a list are the answers to choose from.
-        let lists = resolved.arguments.as_object().into_iter().flatten();
-        for choices in lists.filter_map(|(_, value)| value.as_array()) {
-            let texts = choices.iter().filter_map(|choice| choice.as_str());
-            details.extend(
-                (1..).zip(texts).map(|(number, choice)| {
-                    Text::new(format!("{number}. {choice}"), Origin::Model)
-                }),
-            );
-        }
-        return Card {
-            sentence: match touch {
-                Touch::HandsOver(_) => "The agent asks you to take over its browser: gyrus take",
-                _ => "The agent asks you a question",
-            }
-            .to_owned(),
-            reasons: Vec::new(),
-            details,
-            question: true,
-            wider: Vec::new(),
-            edit: None,
-        };
+        return question_card(touch, argument, resolved);
     }
     let wants = match verdict.risk {
         Risk::Safe => "look at something",
@@ -413,6 +400,13 @@ fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verd
         None if places.is_empty() => String::new(),
         None => format!(": {}", places.join(", ")),
     };
+    if let Some(program) = resolved
+        .command
+        .as_ref()
+        .and_then(|command| command.program.as_ref())
+    {
+        return as_user_card(program, resolved, workspace, verdict);
+    }
     let details = match call.arguments.as_object() {
         Some(arguments) => arguments
             .iter()
@@ -429,6 +423,83 @@ fn card(spec: &ToolSpec, call: &ToolCall, resolved: &ResolvedCall, verdict: Verd
         sentence: format!("The tool `{}` wants to {wants}{place}", spec.name),
         reasons: verdict.reasons,
         details,
+        question: false,
+        wider: verdict.wider,
+        edit: None,
+    }
+}
+
+/// A card that asks for words.
+fn question_card(touch: &Touch, argument: &str, resolved: &ResolvedCall) -> Card {
+    let question = resolved.arguments[argument].as_str().unwrap_or_default();
+    let mut details = vec![Text::new(question, Origin::Model)];
+    // Whatever else is a list are the answers to choose from.
+    let lists = resolved.arguments.as_object().into_iter().flatten();
+    for choices in lists.filter_map(|(_, value)| value.as_array()) {
+        let texts = choices.iter().filter_map(|choice| choice.as_str());
+        details.extend(
+            (1..)
+                .zip(texts)
+                .map(|(number, choice)| Text::new(format!("{number}. {choice}"), Origin::Model)),
+        );
+    }
+    Card {
+        sentence: match touch {
+            Touch::HandsOver(_) => "The agent asks you to take over its browser: gyrus take",
+            _ => "The agent asks you a question",
+        }
+        .to_owned(),
+        reasons: Vec::new(),
+        details,
+        question: true,
+        wider: Vec::new(),
+        edit: None,
+    }
+}
+
+/// A card about a program that is to run with the person's own rights. Its arguments are the
+/// model's: in the sentence they are a quotation, and below it each stands on a line of its own.
+fn as_user_card(
+    program: &ResolvedProgram,
+    resolved: &ResolvedCall,
+    workspace: &Path,
+    verdict: Verdict,
+) -> Card {
+    let lists = resolved.arguments.as_object().into_iter().flatten();
+    let arguments: Vec<String> = lists
+        .filter_map(|(_, value)| value.as_array())
+        .flatten()
+        .filter_map(|word| word.as_str().map(str::to_owned))
+        .collect();
+    let name = program.path.file_name().unwrap_or_default();
+    let mut words = quoted_words(&program.path, &arguments);
+    if words.chars().count() > SHOWN_WORDS {
+        words = words.chars().take(SHOWN_WORDS).collect();
+        words.push_str(" … (all of it stands below)");
+    }
+    let linked = match program.real == program.path {
+        true => String::new(),
+        false => format!(" (which is {})", program.real.display()),
+    };
+    let sentence = format!(
+        "Run the program {}{linked} with your own rights, outside of the sandbox, in {}, as: {words}",
+        name.display(),
+        workspace.display(),
+    );
+    let mut details = vec![format!("program: {}", program.path.display())];
+    let numbered = (1..).zip(&arguments);
+    details
+        .extend(numbered.map(|(number, word)| format!("argument {number}: {}", quoted_word(word))));
+    if let Some(reason) = resolved.arguments["reason"].as_str() {
+        details.push(format!("reason: {reason}"));
+    }
+    Card {
+        sentence,
+        reasons: verdict.reasons,
+        details: details
+            .into_iter()
+            .map(|line| Text::new(line, Origin::Model))
+            .collect(),
         question: false,
         wider: verdict.wider,
         edit: None,

@@ -140,10 +140,12 @@ impl Site for CallSite<'_> {
 }
 
 fn starts_processes(tool: &dyn Tool) -> bool {
-    tool.spec()
-        .touches
-        .iter()
-        .any(|touch| matches!(touch, Touch::Starts(_) | Touch::Clipboard))
+    tool.spec().touches.iter().any(|touch| {
+        matches!(
+            touch,
+            Touch::Starts(_) | Touch::RunsAsUser { .. } | Touch::Clipboard
+        )
+    })
 }
 
 fn keeper_for(core: &Core, tool: &dyn Tool) -> Result<Option<Keeper>, KeeperError> {
@@ -157,7 +159,7 @@ fn keeper_for(core: &Core, tool: &dyn Tool) -> Result<Option<Keeper>, KeeperErro
 pub(super) fn changes_the_workspace(tool: &dyn Tool) -> bool {
     let spec = tool.spec();
     spec.touches.iter().any(|touch| match touch {
-        Touch::Starts(_) | Touch::Writes(_) | Touch::Changes(_) => true,
+        Touch::Starts(_) | Touch::RunsAsUser { .. } | Touch::Writes(_) | Touch::Changes(_) => true,
         Touch::Serves(service) => service.reach != Reach::Elsewhere,
         _ => false,
     })
@@ -169,6 +171,7 @@ pub(super) fn changes_the_world(tool: &dyn Tool) -> bool {
         matches!(
             touch,
             Touch::Starts(_)
+                | Touch::RunsAsUser { .. }
                 | Touch::Writes(_)
                 | Touch::Changes(_)
                 | Touch::Clipboard

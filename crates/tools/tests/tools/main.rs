@@ -14,6 +14,7 @@ mod read;
 mod search;
 mod search_docs;
 mod server;
+mod run_as_user;
 mod shell;
 mod site;
 mod write;

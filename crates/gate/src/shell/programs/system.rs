@@ -15,6 +15,10 @@ const CHANGES: &str = "su pkexec runuser systemctl service kill pkill killall sk
     logger update-rc.d chkconfig mknod ulimit prlimit taskset ssh-add ssh-keygen gpg2 xset xdotool \
     xrandr setxkbmap loadkeys stty screen tmux killall5 fuser tc brctl nmcli wall write";
 
+/// Those of them that start another program, which is not read.
+const LAUNCHES: &str = "su pkexec runuser at batch nsenter unshare chroot prlimit taskset screen \
+    tmux ip";
+
 /// Programs that install packages of the machine.
 const PACKAGES: &str = "apt apt-get aptitude dnf yum zypper pacman apk snap flatpak brew port emerge \
     rpm nix nix-env xbps-install";
@@ -34,6 +38,9 @@ pub(super) fn read(reader: &mut Reader<'_>, call: &Call<'_>) -> bool {
     }
     if listed(CHANGES) {
         reader.fact(Does::ChangesSystem, call.part, system);
+        if listed(LAUNCHES) {
+            reader.hides(call.part, "it may start another program");
+        }
         if matches!(call.name, "chown" | "chgrp" | "chattr" | "setfacl") {
             owners(reader, call);
         }

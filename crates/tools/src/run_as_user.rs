@@ -1,0 +1,238 @@
+//! The tool `run_as_user`: one program with literal arguments, started with the person's own rights
+//! outside of the sandbox, under the run's keeper.
+//!
+//! The gate has looked the program up and asked the person. Here it is looked up again just before
+//! the start: if another file stands there by then, nothing is started.
+
+use std::{env, ffi::OsString, fmt::Write as _, sync::Arc};
+
+use gyrus_contract::{
+    ActionVerdict, Boxed, Cleared, CommandSpec, KeeperError, Repeat, ResolvedCall, Site, Tool,
+    ToolOutput, ToolSpec, Touch, Unresolvable, quoted_word,
+};
+use gyrus_process::Programs;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    arguments,
+    failure::{self, Failure},
+    shell::{DEFAULT_TIMEOUT_SECONDS, HEAD_BYTES, MAX_TIMEOUT_SECONDS, TAIL_BYTES, output},
+};
+
+/// Arguments of one call. A person reads every one of them before they say yes.
+const MAX_ARGUMENTS: usize = 30;
+
+/// Characters of all arguments together, as a card shows them.
+const MAX_SHOWN: usize = 2_000;
+
+/// Characters of the reason.
+const MAX_REASON: usize = 300;
+
+const EXAMPLE: &str = r#"{"program": "git", "arguments": ["push", "origin", "main"], "reason": "the person asked for it"}"#;
+
+/// Gives all variables of an environment.
+type Variables = dyn Fn() -> Vec<(OsString, OsString)> + Send + Sync;
+
+/// Runs one program with the person's own rights.
+pub struct RunAsUser {
+    spec: ToolSpec,
+    programs: Arc<Programs>,
+    variables: Box<Variables>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    program: String,
+    #[serde(default)]
+    arguments: Vec<String>,
+    reason: String,
+    timeout_seconds: Option<u64>,
+}
+
+impl RunAsUser {
+    /// The tool, with the environment of this process.
+    #[expect(clippy::new_without_default, reason = "it looks at the environment")]
+    pub fn new() -> Self {
+        Self::with(Arc::clone(Programs::of_this_process()), || {
+            env::vars_os().collect()
+        })
+    }
+
+    /// The tool, with programs that these find, and with these variables of the person.
+    pub fn with(
+        programs: Arc<Programs>,
+        variables: impl Fn() -> Vec<(OsString, OsString)> + Send + Sync + 'static,
+    ) -> Self {
+        let spec = ToolSpec {
+            name: "run_as_user".to_owned(),
+            description: "Runs one program with the person's own rights, outside of the sandbox: with \
+                          their keys, logins, agents, daemons and network. Only for what `shell` \
+                          cannot do for want of these, such as `git push`, `gh`, `ssh` or `docker`: \
+                          the person is asked, unless they allowed exactly these words before. There \
+                          is no shell: arguments are handed over as they are written. It runs in the \
+                          workspace, without a terminal and without input."
+                .to_owned(),
+            parameters: arguments::schema(
+                json!({
+                    "program": {
+                        "type": "string",
+                        "description": "The name or absolute path of an installed program; none of \
+                                        the workspace."
+                    },
+                    "arguments": {
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "description": format!(
+                            "At most {MAX_ARGUMENTS}, and {MAX_SHOWN} characters together."
+                        )
+                    },
+                    "reason": {
+                        "type": "string",
+                        "description": "One sentence to the person."
+                    },
+                    "timeout_seconds": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": MAX_TIMEOUT_SECONDS,
+                        "description": format!("Default: {DEFAULT_TIMEOUT_SECONDS}.")
+                    }
+                }),
+                &["program", "reason"],
+            ),
+            touches: vec![Touch::RunsAsUser {
+                program: "program".to_owned(),
+                arguments: "arguments".to_owned(),
+            }],
+            repeat: Repeat::Never,
+        };
+        Self {
+            spec,
+            programs,
+            variables: Box::new(variables),
+        }
+    }
+
+    fn command(&self, call: &ResolvedCall, site: &dyn Site) -> Result<CommandSpec, Failure> {
+        let given: Arguments = arguments::parse(call, EXAMPLE)?;
+        if let Some(wrong) = wrong(&given) {
+            return Err(Failure::new(wrong));
+        }
+        let command = call.command.as_ref();
+        let Some(program) = command.and_then(|command| command.program.as_ref()) else {
+            return Err(Failure::new(
+                "the program was not looked up; nothing was started",
+            ));
+        };
+        self.programs.keep_out_of(site.workspace());
+        let now = self.programs.check(&program.path);
+        if now.as_ref() != Ok(program) {
+            let mut text = format!(
+                "{} is not the file that was judged any more",
+                program.path.display()
+            );
+            if let Err(error) = now {
+                let _ = write!(text, " ({error})");
+            }
+            return Err(Failure::new(text).and("; nothing was started"));
+        }
+        let mut environment = self.programs.environment((self.variables)());
+        // Where it starts is not where gyrus did.
+        environment.remove("OLDPWD");
+        environment.insert("PWD".to_owned(), site.workspace().display().to_string());
+        let no_prompt = "GIT_TERMINAL_PROMPT".to_owned();
+        environment.entry(no_prompt).or_insert("0".to_owned());
+        Ok(CommandSpec {
+            program: program.path.display().to_string(),
+            arguments: given.arguments,
+            folder: site.workspace().to_owned(),
+            environment,
+            stdin: String::new(),
+            time_limit_ms: given.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS) * 1000,
+            head_bytes: HEAD_BYTES,
+            tail_bytes: TAIL_BYTES,
+        })
+    }
+
+    async fn run(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
+        let command = self.command(call, site)?;
+        let seconds = command.time_limit_ms / 1000;
+        match site.run_command(command).await {
+            Ok(outcome) => Ok(output(&outcome, seconds)),
+            Err(error @ KeeperError::Start { .. }) => Err(error.into()),
+            Err(error @ KeeperError::Keeper { .. }) => {
+                let text = format!("{error}; the program may have done some of its work");
+                Ok(ToolOutput {
+                    verdict: ActionVerdict::CannotTell,
+                    ..ToolOutput::error(text)
+                })
+            }
+        }
+    }
+}
+
+impl Tool for RunAsUser {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn check(&self, arguments: &Value) -> Result<(), Unresolvable> {
+        let given = Arguments::deserialize(arguments).map_err(|error| Unresolvable {
+            reason: format!("invalid arguments: {error}. Expected an object like {EXAMPLE}"),
+        })?;
+        match wrong(&given) {
+            Some(reason) => Err(Unresolvable { reason }),
+            None => Ok(()),
+        }
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> Boxed<'a, ToolOutput> {
+        Box::pin(async move { failure::output(self.run(&call, site).await) })
+    }
+}
+
+/// What keeps arguments from being handed over, or from being read by a person.
+fn wrong(given: &Arguments) -> Option<String> {
+    let nothing = "; nothing was started";
+    let all = || given.arguments.iter().chain([&given.program]);
+    if given.arguments.len() > MAX_ARGUMENTS {
+        return Some(format!(
+            "invalid `arguments`: {} of them, and at most {MAX_ARGUMENTS} are allowed{nothing}",
+            given.arguments.len()
+        ));
+    }
+    if all().any(|word| word.contains('\0')) {
+        return Some(format!(
+            "invalid `arguments`: one contains a NUL character, which no program can be given{nothing}"
+        ));
+    }
+    if all().any(|word| word.contains("⟦secret:")) {
+        return Some(format!(
+            "invalid `arguments`: one names a secret, which other users could read while the program \
+             runs; it has the person's own keys{nothing}"
+        ));
+    }
+    // Enough to tell, however long they are.
+    let shown = |word: &String| quoted_word(&word[..word.floor_char_boundary(8 * MAX_SHOWN)]);
+    let length: usize = all().map(|word| shown(word).chars().count() + 1).sum();
+    if length > MAX_SHOWN {
+        return Some(format!(
+            "invalid `arguments`: they are longer than the {MAX_SHOWN} characters that a person can \
+             be asked to read; put a long text into a file and name that{nothing}"
+        ));
+    }
+    if given.reason.trim().is_empty() || given.reason.chars().count() > MAX_REASON {
+        return Some(format!(
+            "invalid `reason`: say in a sentence of at most {MAX_REASON} characters why it is \
+             needed{nothing}"
+        ));
+    }
+    let seconds = given.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+    (!(1..=MAX_TIMEOUT_SECONDS).contains(&seconds))
+        .then(|| format!("`timeout_seconds` must be between 1 and {MAX_TIMEOUT_SECONDS}{nothing}"))
+}
