@@ -15,13 +15,14 @@ use super::{
     world::World,
 };
 
-/// Sends what its arguments say to the proxy and prints what comes back.
+/// Sends what its arguments say to the proxy and prints what comes back. A peer that closes with
+/// something unread resets the connection, of which `cat` would tell.
 const ASK: &str = r#"
 ask() {
   local proxy=${HTTP_PROXY#http://}
   exec 3<>/dev/tcp/${proxy%:*}/${proxy#*:}
   printf "$1" >&3
-  cat <&3 | tr -d '\r' | tr '\n' '|'
+  cat <&3 2>/dev/null | tr -d '\r' | tr '\n' '|'
   exec 3>&-
   echo
 }
@@ -202,7 +203,7 @@ pub(crate) fn a_forwarded_address_leads_outside(user: User, around: Around) {
         .to_vec();
     let policy = Policy::opening(&[format!("127.0.0.1:{port}")]);
     let script = format!(
-        "say() {{ exec 4<>/dev/tcp/127.0.0.1/$1 && printf hello >&4 && cat <&4; echo; }}
+        "say() {{ exec 4<>/dev/tcp/127.0.0.1/$1 && printf hello >&4 && cat <&4 2>/dev/null; echo; }}
         say {port}
         (exec 4<>/dev/tcp/127.0.0.1/{other}) 2>/dev/null || echo closed
         say {refused}
