@@ -14,6 +14,7 @@ pub mod snapshot;
 pub mod changeset;
 pub mod undo;
 mod change_set;
+pub mod repository;
 
 pub use change_set::{ChangeSet, Recorded};
 pub use root::{Failed, Pace, Parent, Root};

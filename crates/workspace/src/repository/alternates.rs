@@ -1,0 +1,89 @@
+//! How a private copy reaches the real objects: the list of other places in `objects/info`.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    RepositoryError, copying,
+    folder::{GitFolder, Kind},
+    stamps::REAL_OBJECTS,
+};
+
+/// Largest list that is read, in bytes.
+const MAX_LIST: u64 = 64 << 10;
+
+/// Where commands find the real objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RealObjects {
+    /// Bound, read-only, beside the private objects, as the copy's binds say. The copy is bound
+    /// over the real git directory, whose own objects are then out of sight.
+    Bound,
+    /// In their own place. The copy is used by its path (`GIT_DIR`), without any mount.
+    InPlace,
+}
+
+/// The file in a store that lists other places with objects.
+pub(super) fn path(store: &Path) -> PathBuf {
+    store.join("objects/info/alternates")
+}
+
+/// What the list of a private store has to say.
+pub(super) fn list(
+    live: &GitFolder,
+    store: &Path,
+    real: RealObjects,
+) -> Result<Vec<u8>, RepositoryError> {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let objects = live.path().join(store).join("objects");
+    let own = match real {
+        RealObjects::Bound => live.path().join(store).join(REAL_OBJECTS),
+        RealObjects::InPlace => objects.clone(),
+    };
+    let mut list = own.as_os_str().as_bytes().to_vec();
+    list.push(b'\n');
+    // Git would take those of the real store relative to where they are bound.
+    let others = live.read(&path(store), MAX_LIST)?.unwrap_or_default();
+    for line in others.split(|byte| *byte == b'\n') {
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        if !line.starts_with(b"/") && !line.starts_with(b"\"") {
+            list.extend(objects.as_os_str().as_bytes());
+            list.push(b'/');
+        }
+        list.extend(line);
+        list.push(b'\n');
+    }
+    Ok(list)
+}
+
+/// Makes sure that a private store has its own objects, and reaches the real ones.
+pub(super) fn restore(
+    private: &GitFolder,
+    store: &Path,
+    list: &[u8],
+) -> Result<(), RepositoryError> {
+    for folder in ["objects/info", "objects/pack", REAL_OBJECTS] {
+        if private.kind(&store.join(folder))? != Kind::Folder {
+            copying::make_folder(private, &store.join(folder))?;
+        }
+    }
+    if is_intact(private, store, list) {
+        return Ok(());
+    }
+    let path = path(store);
+    private.remove_tree(&path)?;
+    let mode = Mode::from_raw_mode(0o644);
+    Ok(private.write_new(&path, list, mode)?)
+}
+
+/// Whether a private store's list says what it should.
+pub(super) fn is_intact(private: &GitFolder, store: &Path, list: &[u8]) -> bool {
+    private
+        .read(&path(store), MAX_LIST)
+        .is_ok_and(|found| found.as_deref() == Some(list))
+}

@@ -1,0 +1,91 @@
+//! Doing what was staged, under the locks. Each step is one call of the system, so that a kill
+//! leaves each file as it was or as it will be.
+
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use rustix::io::Errno;
+
+use super::{
+    carried::CarryError,
+    changes::StoreChanges,
+    folder::{GitFolder, Kind, Modes},
+    locks::{Locks, Taken},
+    stage::Step,
+};
+use crate::root::Failed;
+
+pub(super) fn apply(
+    live: &GitFolder,
+    todo: Vec<Step>,
+    locks: &mut Locks<'_>,
+    steps: &mut dyn FnMut(&'static str),
+) -> Result<(), CarryError> {
+    for step in todo {
+        match step {
+            Step::Rename { from, to, what } => {
+                locks.release_below(&to)?;
+                match put(live, &from, &to, locks.modes) {
+                    // Put aside by a process that was killed.
+                    Err(failed) if failed.error == Errno::NOENT => {}
+                    done => done?,
+                }
+                steps(what);
+            }
+            Step::Log { from, to } => {
+                let in_the_way = [Errno::ISDIR, Errno::NOTDIR, Errno::NOTEMPTY, Errno::EXIST];
+                match put(live, &from, &to, locks.modes) {
+                    Err(failed) if in_the_way.contains(&failed.error) => {}
+                    done => done?,
+                }
+                steps("log written");
+            }
+            Step::Remove { path, what } => {
+                // Of a reference that was packed, a folder may have the name by now.
+                if live.kind(&path)? == Kind::File {
+                    live.remove_file(&path)?;
+                    steps(what);
+                }
+            }
+            Step::RemoveEmpty { path, top } => live.remove_empty(&path, &top),
+            Step::Lock(path) => {
+                if locks.take(&path)? == Taken::NoFolder {
+                    return Err(CarryError::Locked { path });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Puts a file in its place, which may be in a folder that does not exist yet.
+fn put(live: &GitFolder, from: &Path, to: &Path, modes: Modes) -> Result<(), Failed> {
+    clear(live, to);
+    live.make_folder(to.parent().unwrap_or(Path::new("")), modes)?;
+    live.replace(from, to)
+}
+
+/// Removes empty folders that stand in the place of a file.
+fn clear(live: &GitFolder, path: &Path) {
+    if !live.kind(path).is_ok_and(|kind| kind == Kind::Folder) {
+        return;
+    }
+    for name in live.names(path).unwrap_or_default() {
+        clear(live, &path.join(OsStr::from_bytes(&name)));
+    }
+    live.remove_empty(path, path.parent().unwrap_or(Path::new("")));
+}
+
+/// Removes the folders that may be empty now, below which references were removed or locked.
+pub(super) fn tidy(live: &GitFolder, changes: &StoreChanges) {
+    for change in &changes.refs {
+        let path = changes.store.join(change.name.as_str());
+        let kinds: PathBuf = change.name.as_str().split('/').take(2).collect();
+        if let Some(above) = path.parent() {
+            live.remove_empty(above, &changes.store.join(kinds));
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Carrying what commands changed in a private copy over into the real repository, so that a kill
+//! at any point, even of the machine's power, leaves it whole.
+//!
+//! In this order, for each store, submodules first: the plan, on disk; new objects, checked one by
+//! one and then for completeness; the locks; and under them references, `HEAD`, state, logs,
+//! settings and last the index, as [`super::decide`] judges them. The locks are held to the end, so
+//! that nobody sees a half and acts on it. Doing all of it again after a kill leads to the same.
+
+use std::{collections::BTreeSet, path::Path};
+
+use super::{
+    RepositoryError, apply,
+    carried::{Carried, CarryError, Kept},
+    changes::{RepositoryChanges, StoreChanges},
+    decide::{self, Decision, Fate},
+    folder::GitFolder,
+    git::Git,
+    keep,
+    locks::{Locks, Taken},
+    names::{ObjectId, RefValue},
+    objects::{self, Objects},
+    plan::{Plan, Purpose},
+    private_copy::{COPY, PrivateCopy},
+    refs, stage,
+};
+
+/// Largest list of commits at which a shallow clone ends, in bytes.
+const MAX_SHALLOW: u64 = 4 << 20;
+
+impl PrivateCopy {
+    /// Carries `changes` over, which [`PrivateCopy::changes`] has returned since the last command.
+    /// `git` is the absolute path of the program. `steps` is told what was just done; it may end the
+    /// process.
+    ///
+    /// Afterwards [`PrivateCopy::refresh`] brings the copy up to date.
+    ///
+    /// # Errors
+    /// See [`CarryError`].
+    pub fn carry(
+        &self,
+        changes: RepositoryChanges,
+        git: &Path,
+        steps: &mut dyn FnMut(&'static str),
+    ) -> Result<Carried, CarryError> {
+        if Plan::read(&self.folder)?.is_some() {
+            return Err(CarryError::Unfinished);
+        }
+        let plan = Plan::new(Purpose::Carry, &self.directory.path, &self.run, changes);
+        plan.write(&self.folder)?;
+        steps("plan written");
+        execute(&self.folder, plan, git, steps)
+    }
+}
+
+/// Finishes the carry-over that a kill cut off in the folder of a private copy; `None` if none was.
+/// To be called when a run is taken up, before its private copy is prepared, and before each
+/// command.
+///
+/// # Errors
+/// See [`CarryError`].
+pub fn recover(
+    folder: &Path,
+    git: &Path,
+    steps: &mut dyn FnMut(&'static str),
+) -> Result<Option<Carried>, CarryError> {
+    match Plan::read(folder)? {
+        None => Ok(None),
+        Some(plan) => execute(folder, plan, git, steps).map(Some),
+    }
+}
+
+/// Carries out a plan that is on disk, and removes it.
+pub(super) fn execute(
+    folder: &Path,
+    mut plan: Plan,
+    git: &Path,
+    steps: &mut dyn FnMut(&'static str),
+) -> Result<Carried, CarryError> {
+    let live = GitFolder::open(&plan.repository)?;
+    let stores = std::mem::take(&mut plan.changes.stores);
+    let mut carried = Carried {
+        repository: plan.repository.clone(),
+        stores: Vec::new(),
+        kept: Vec::new(),
+        withheld: std::mem::take(&mut plan.changes.withheld),
+        notes: std::mem::take(&mut plan.changes.notes),
+    };
+    for mut changes in stores {
+        let store = StoreCarry {
+            folder,
+            plan: &plan,
+            live: &live,
+        };
+        let outcome = store.run(&mut changes, git, steps);
+        match outcome {
+            Ok((done, kept)) => {
+                carried.stores.extend(done);
+                carried.kept.extend(kept);
+            }
+            Err(Halt::Before(error)) => {
+                Plan::remove(folder)?;
+                return Err(error);
+            }
+            // With the locks held, the next process finishes it.
+            Err(Halt::Within(error)) => return Err(error),
+        }
+    }
+    if plan.purpose == Purpose::Carry {
+        let marked = std::fs::write(folder.join(super::private_copy::CARRIED), "1\n");
+        marked.map_err(|error| RepositoryError::io(folder, &error))?;
+        steps("copy marked");
+    }
+    Plan::remove(folder)?;
+    steps("plan removed");
+    Ok(carried)
+}
+
+/// Where a carry-over of a store ended.
+enum Halt {
+    /// Before anything was done, or as it was found: the plan is dropped.
+    Before(CarryError),
+    /// In the middle: the plan is kept.
+    Within(CarryError),
+}
+
+impl From<CarryError> for Halt {
+    fn from(error: CarryError) -> Self {
+        Self::Before(error)
+    }
+}
+
+struct StoreCarry<'a> {
+    folder: &'a Path,
+    plan: &'a Plan,
+    live: &'a GitFolder,
+}
+
+impl StoreCarry<'_> {
+    fn run(
+        &self,
+        changes: &mut StoreChanges,
+        git: &Path,
+        steps: &mut dyn FnMut(&'static str),
+    ) -> Result<(Option<StoreChanges>, Vec<Kept>), Halt> {
+        if let Err(error) = self.import(changes, git, steps) {
+            self.release(changes)?;
+            return Err(match error {
+                // Something odd in the copy: trying again will not help.
+                CarryError::Repository(error) => Halt::Before(CarryError::Refused {
+                    reason: error.to_string(),
+                }),
+                error => Halt::Before(error),
+            });
+        }
+        let mut locks = Locks::new(self.live, &changes.store, self.plan)?;
+        steps("locks prepared");
+        match self.locked(changes, &mut locks, steps) {
+            Ok(done) => {
+                locks.release(&[])?;
+                steps("locks released");
+                apply::tidy(self.live, changes);
+                Ok(done)
+            }
+            Err(Halt::Within(error)) => Err(Halt::Within(error)),
+            Err(Halt::Before(error)) => {
+                locks.release(&decide::files_to_lock(changes))?;
+                apply::tidy(self.live, changes);
+                Err(Halt::Before(error))
+            }
+        }
+    }
+
+    /// Releases what a process that was killed had locked.
+    fn release(&self, changes: &StoreChanges) -> Result<(), CarryError> {
+        let locks = Locks::new(self.live, &changes.store, self.plan)?;
+        locks.release(&decide::files_to_lock(changes))
+    }
+
+    fn locked(
+        &self,
+        changes: &StoreChanges,
+        locks: &mut Locks<'_>,
+        steps: &mut dyn FnMut(&'static str),
+    ) -> Result<(Option<StoreChanges>, Vec<Kept>), Halt> {
+        for file in decide::files_to_lock(changes) {
+            if locks.take(&file)? == Taken::Held {
+                steps("lock taken");
+            }
+        }
+        let decision = decide::decide(self.live, changes, self.plan.purpose)?;
+        if self.plan.purpose != Purpose::Carry && !decision.is_whole() {
+            return Err(moved(changes, &decision).into());
+        }
+        let kept = keep::keep(self.live, changes, &decision, locks, &self.plan.run)?;
+        steps("kept apart");
+        let todo = stage::stage(self.live, changes, &decision, locks)?;
+        steps("staged");
+        apply::apply(self.live, todo, locks, steps).map_err(Halt::Within)?;
+        let done = done(changes, &decision);
+        Ok(((!done.is_empty()).then_some(done), kept))
+    }
+
+    /// Brings over the objects that the changes need.
+    fn import(
+        &self,
+        changes: &mut StoreChanges,
+        git: &Path,
+        steps: &mut dyn FnMut(&'static str),
+    ) -> Result<(), CarryError> {
+        let known = self.known(&changes.store)?;
+        let new =
+            |ids: BTreeSet<ObjectId>| -> BTreeSet<_> { ids.difference(&known).copied().collect() };
+        let mut tips = new(changes.tips());
+        let logged: BTreeSet<_> = new(changes.logged()).difference(&tips).copied().collect();
+        if tips.is_empty() && logged.is_empty() {
+            return Ok(());
+        }
+        let git = Git::new(git, self.folder)?;
+        let shallow = self
+            .live
+            .read(&changes.store.join("shallow"), MAX_SHALLOW)?;
+        git.set_shallow(shallow.as_deref())?;
+        let copy = self.folder.join(COPY);
+        let real = self.live.path().join(&changes.store).join("objects");
+        let objects = match self.plan.purpose {
+            Purpose::Carry | Purpose::Approved => Objects {
+                git: &git,
+                private: copy.join(&changes.store).join("objects"),
+                real,
+            },
+            // Everything is in the real store already.
+            Purpose::Restore => Objects {
+                git: &git,
+                private: real.clone(),
+                real,
+            },
+        };
+        if self.plan.purpose != Purpose::Restore {
+            objects::sweep(&GitFolder::open(&copy)?, &changes.store)?;
+        }
+        if !logged.is_empty() {
+            // A log may name what was collected long ago.
+            let missing = objects.missing(&logged)?;
+            for log in changes.logs_mut() {
+                log.retain(|id| !missing.contains(id));
+            }
+            tips.extend(logged.difference(&missing));
+        }
+        if self.plan.purpose != Purpose::Restore {
+            // A process that was killed may have brought them over already.
+            if let Err(error) = objects.import(&tips, &known)
+                && objects.check(&tips, &known).is_err()
+            {
+                return Err(error);
+            }
+            steps("objects imported");
+        }
+        objects.check(&tips, &known)?;
+        steps("objects checked");
+        Ok(())
+    }
+
+    /// What the real store's own references stand for: it is there, and so is all that it needs.
+    fn known(&self, store: &Path) -> Result<BTreeSet<ObjectId>, CarryError> {
+        let refs = refs::read_all(self.live, store)?;
+        let mut known: BTreeSet<_> = refs.all.values().filter_map(RefValue::object).collect();
+        let mut worktrees = refs::linked_worktrees(self.live, store)?;
+        worktrees.push(store.to_owned());
+        for own in worktrees {
+            known.extend(
+                refs::read_head(self.live, &own)
+                    .ok()
+                    .and_then(|head| head.object()),
+            );
+        }
+        Ok(known)
+    }
+}
+
+/// The changes that are in the real repository now.
+fn done(changes: &StoreChanges, decision: &Decision) -> StoreChanges {
+    let is_done = |fate: &Fate| !matches!(fate, Fate::Kept(_));
+    let refs = changes
+        .refs
+        .iter()
+        .zip(&decision.refs)
+        .filter(|(_, fate)| is_done(fate));
+    let settings = changes
+        .settings
+        .iter()
+        .zip(&decision.settings)
+        .filter(|(_, fate)| is_done(fate));
+    let files = changes
+        .files
+        .iter()
+        .zip(&decision.files)
+        .filter(|(_, fate)| is_done(fate));
+    let worktrees = changes.worktrees.iter().zip(&decision.worktrees);
+    StoreChanges {
+        store: changes.store.clone(),
+        refs: refs.map(|(change, _)| change.clone()).collect(),
+        worktrees: worktrees
+            .filter(|(_, fate)| fate.is_ok())
+            .map(|(change, _)| change.clone())
+            .collect(),
+        settings: settings.map(|(change, _)| change.clone()).collect(),
+        files: files.map(|(change, _)| change.clone()).collect(),
+    }
+}
+
+/// The first of the changes that cannot be taken back.
+pub(super) fn moved(changes: &StoreChanges, decision: &Decision) -> CarryError {
+    let refs = changes
+        .refs
+        .iter()
+        .map(|change| change.name.to_string())
+        .zip(&decision.refs);
+    let settings = changes
+        .settings
+        .iter()
+        .map(|change| change.name.to_string())
+        .zip(&decision.settings);
+    let files = changes
+        .files
+        .iter()
+        .map(|change| change.path.display().to_string())
+        .zip(&decision.files);
+    let kept = refs
+        .chain(settings)
+        .chain(files)
+        .find_map(|(what, fate)| match fate {
+            Fate::Kept(reason) => Some((what, *reason)),
+            Fate::Done | Fate::Carried => None,
+        });
+    let worktrees = changes.worktrees.iter().zip(&decision.worktrees);
+    let mut heads = worktrees.filter_map(|(change, fate)| {
+        let reason = fate.as_ref().err()?;
+        Some((change.file("HEAD").display().to_string(), *reason))
+    });
+    let (what, reason) = kept.or_else(|| heads.next()).unwrap_or_default();
+    CarryError::Moved {
+        what,
+        reason: reason.to_owned(),
+    }
+}

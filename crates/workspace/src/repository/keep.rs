@@ -1,0 +1,142 @@
+//! Names for what a command made and cannot be given the name that the command gave it, because
+//! somebody else has moved that meanwhile.
+
+use std::{collections::BTreeSet, path::Path};
+
+use rustix::io::Errno;
+
+use super::{
+    carried::{CarryError, Kept},
+    changes::StoreChanges,
+    decide::{Decision, Fate},
+    folder::GitFolder,
+    locks::Locks,
+    names::{ObjectId, RefName, RefValue},
+    reflog::LogChange,
+    refs,
+};
+
+/// Most names that are tried for one reference.
+const MAX_NAMES: usize = 1_000;
+
+/// Keeps apart what was not carried over: below `refs/gyrus/kept/RUN`. New references are in
+/// nobody's way, so this may be done even if nothing else is.
+pub(super) fn keep(
+    live: &GitFolder,
+    changes: &StoreChanges,
+    decision: &Decision,
+    locks: &Locks<'_>,
+    run: &str,
+) -> Result<Vec<Kept>, CarryError> {
+    let keeper = Keeper {
+        live,
+        changes,
+        decision,
+        locks,
+        run,
+    };
+    let mut kept = keeper.refs()?;
+    kept.extend(keeper.heads()?);
+    let settings = changes.settings.iter().zip(&decision.settings);
+    kept.extend(settings.filter_map(|(change, fate)| match fate {
+        Fate::Kept(reason) => Some(Kept {
+            what: change.name.to_string(),
+            under: Vec::new(),
+            reason: (*reason).to_owned(),
+        }),
+        Fate::Done | Fate::Carried => None,
+    }));
+    Ok(kept)
+}
+
+struct Keeper<'a> {
+    live: &'a GitFolder,
+    changes: &'a StoreChanges,
+    decision: &'a Decision,
+    locks: &'a Locks<'a>,
+    run: &'a str,
+}
+
+impl Keeper<'_> {
+    fn refs(&self) -> Result<Vec<Kept>, CarryError> {
+        let mut kept = Vec::new();
+        for (change, fate) in self.changes.refs.iter().zip(&self.decision.refs) {
+            let Fate::Kept(reason) = fate else {
+                continue;
+            };
+            let mut objects: Vec<_> = change.after.iter().filter_map(RefValue::object).collect();
+            // Stashes below the first are in the log alone.
+            if change.name.as_str() == "refs/stash" {
+                let logged = change.log.iter().flat_map(LogChange::new_objects);
+                let others = logged.filter(|id| !objects.contains(id));
+                objects.extend(others.collect::<BTreeSet<_>>());
+            }
+            let name = change.name.below_refs();
+            let under = objects.into_iter().map(|id| self.name(name, id));
+            kept.push(Kept {
+                what: change.name.to_string(),
+                under: under.collect::<Result<_, _>>()?,
+                reason: (*reason).to_owned(),
+            });
+        }
+        Ok(kept)
+    }
+
+    fn heads(&self) -> Result<Vec<Kept>, CarryError> {
+        let mut kept = Vec::new();
+        for (change, fate) in self.changes.worktrees.iter().zip(&self.decision.worktrees) {
+            let Err(reason) = fate else {
+                continue;
+            };
+            let detached = change.head.1.object();
+            let detached = detached.filter(|_| change.head.0 != change.head.1);
+            let name = detached.map(|id| self.name("HEAD", id)).transpose()?;
+            kept.push(Kept {
+                what: change.file("HEAD").display().to_string(),
+                under: name.into_iter().collect(),
+                reason: (*reason).to_owned(),
+            });
+        }
+        Ok(kept)
+    }
+
+    /// Gives an object a name that nothing else has.
+    fn name(&self, name: &str, id: ObjectId) -> Result<RefName, CarryError> {
+        let content = RefValue::Object(id).content();
+        let store = &self.changes.store;
+        for number in 1..MAX_NAMES {
+            // Numbered names are flat, so that none is below another.
+            let name = match number {
+                1 => name.to_owned(),
+                number => format!("{}-{number}", name.replace('/', "-")),
+            };
+            let name = format!("refs/gyrus/kept/{}/{name}", self.run);
+            let name = RefName::parse(&name).map_err(|why| CarryError::Refused {
+                reason: format!("`{name}` is not a reference: {why}"),
+            })?;
+            let path = store.join(name.as_str());
+            match refs::read_one(self.live, store, &name, &self.decision.packed) {
+                Ok(Some(now)) if now.object() == Some(id) => return Ok(name),
+                Ok(Some(_)) | Err(_) => continue,
+                Ok(None) => {}
+            }
+            let above = path.parent().unwrap_or(Path::new(""));
+            match self.live.make_folder(above, self.locks.modes) {
+                Ok(()) => {}
+                Err(failed) if failed.error == Errno::NOTDIR => continue,
+                Err(failed) => return Err(failed.into()),
+            }
+            let staged = self.locks.stage(&content, true)?;
+            match self.live.link(&staged, &path) {
+                Ok(()) => return Ok(name),
+                Err(failed) if failed.error == Errno::EXIST => {}
+                Err(failed) => return Err(failed.into()),
+            }
+        }
+        let reason = format!(
+            "too many references are kept apart for the run {}",
+            self.run
+        );
+        Err(CarryError::Refused { reason })
+    }
+}

@@ -1,0 +1,169 @@
+//! Git's own locks (`index.lock`, `HEAD.lock`, `refs/heads/main.lock` …), taken so that a later
+//! process can tell its own from everybody else's.
+//!
+//! One file, which holds the token of the plan, is linked under the name of each lock: a lock is
+//! there with its whole content, or not at all, and it is ours if that content is the token.
+
+use std::{
+    cell::Cell,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::io::Errno;
+
+use super::{
+    carried::CarryError,
+    folder::{GitFolder, Kind, Modes},
+    plan::Plan,
+};
+
+/// How long a lock that somebody else holds is waited for, in all.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The locks of a carry-over in one store, and its folder there. Nothing is released when this is
+/// dropped: what a kill would leave, an error leaves too, for the next process to finish.
+pub(super) struct Locks<'a> {
+    pub(super) live: &'a GitFolder,
+    pub(super) modes: Modes,
+    stage: PathBuf,
+    token: String,
+    deadline: Instant,
+    files: Cell<usize>,
+    held: Vec<PathBuf>,
+}
+
+/// Whether a lock could be taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    Held,
+    /// A file stands where its folder would have to be.
+    NoFolder,
+}
+
+impl<'a> Locks<'a> {
+    /// Prepares to take locks; a process that was killed may have prepared already.
+    pub(super) fn new(live: &'a GitFolder, store: &Path, plan: &Plan) -> Result<Self, CarryError> {
+        let locks = Self {
+            live,
+            modes: live.modes()?,
+            stage: plan.stage(store),
+            token: format!("gyrus {}\n", plan.token),
+            deadline: Instant::now() + PATIENCE,
+            files: Cell::new(0),
+            held: Vec::new(),
+        };
+        // Without the lock's own file, which the locks that are still held share.
+        for name in live.names(&locks.stage)? {
+            if name != b"lock" {
+                live.remove_tree(&locks.stage.join(String::from_utf8_lossy(&name).as_ref()))?;
+            }
+        }
+        live.make_folder(&locks.stage, locks.modes)?;
+        if live.kind(&locks.file())? == Kind::Missing {
+            live.write_new(&locks.file(), locks.token.as_bytes(), locks.modes.file)?;
+        }
+        Ok(locks)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.stage.join("lock")
+    }
+
+    /// Takes the lock of the file at `path`.
+    ///
+    /// # Errors
+    /// [`CarryError::Locked`] if somebody else holds it for longer than this waits.
+    pub(super) fn take(&mut self, path: &Path) -> Result<Taken, CarryError> {
+        let lock = lock_of(path);
+        let above = lock.parent().unwrap_or(Path::new(""));
+        let mut pause = Duration::from_millis(1);
+        loop {
+            match self.live.make_folder(above, self.modes) {
+                Ok(()) => {}
+                Err(failed) if failed.error == Errno::NOTDIR => return Ok(Taken::NoFolder),
+                Err(failed) => return Err(failed.into()),
+            }
+            match self.live.link(&self.file(), &lock) {
+                Ok(()) => break,
+                Err(failed) if failed.error == Errno::EXIST => {
+                    if self.is_own(&lock)? {
+                        break;
+                    }
+                    if Instant::now() >= self.deadline {
+                        let path = self.live.path().join(lock);
+                        return Err(CarryError::Locked { path });
+                    }
+                    thread::sleep(pause);
+                    pause = (pause * 2).min(Duration::from_millis(50));
+                }
+                // Git removes empty folders.
+                Err(failed) if failed.error == Errno::NOENT && Instant::now() < self.deadline => {}
+                Err(failed) if failed.error == Errno::NOTDIR => return Ok(Taken::NoFolder),
+                Err(failed) if failed.error == Errno::PERM || failed.error == Errno::OPNOTSUPP => {
+                    let reason = "its file system has no hard links".to_owned();
+                    return Err(CarryError::Refused { reason });
+                }
+                Err(failed) => return Err(failed.into()),
+            }
+        }
+        self.held.push(lock);
+        Ok(Taken::Held)
+    }
+
+    /// Releases the locks of references that were in the folder `path`, which becomes a file.
+    pub(super) fn release_below(&mut self, path: &Path) -> Result<(), CarryError> {
+        let (below, held) = self
+            .held
+            .drain(..)
+            .partition(|lock| lock.parent() == Some(path));
+        self.held = held;
+        let below: Vec<PathBuf> = below;
+        for lock in below {
+            self.live.remove_file(&lock)?;
+        }
+        Ok(())
+    }
+
+    fn is_own(&self, lock: &Path) -> Result<bool, CarryError> {
+        // Somebody else's may hold a whole index.
+        let content = self.live.read(lock, super::index::MAX_INDEX);
+        Ok(content.is_ok_and(|content| content.as_deref() == Some(self.token.as_bytes())))
+    }
+
+    /// Writes a file of this carry-over, to be renamed to its place.
+    pub(super) fn stage(&self, content: &[u8], durable: bool) -> Result<PathBuf, CarryError> {
+        let path = self.stage_name();
+        self.live.write_new(&path, content, self.modes.file)?;
+        if durable {
+            self.live.sync_file(&path)?;
+        }
+        Ok(path)
+    }
+
+    /// A name of this carry-over that nothing has.
+    pub(super) fn stage_name(&self) -> PathBuf {
+        self.files.set(self.files.get() + 1);
+        self.stage.join(self.files.get().to_string())
+    }
+
+    /// Releases the locks that were taken, and those that a killed process had taken and that
+    /// `others` names, and removes the folder of this carry-over.
+    pub(super) fn release(self, others: &[PathBuf]) -> Result<(), CarryError> {
+        let others: Vec<_> = others.iter().map(|path| lock_of(path)).collect();
+        for lock in self.held.iter().chain(&others) {
+            if self.live.kind(lock)? == Kind::File && self.is_own(lock)? {
+                self.live.remove_file(lock)?;
+            }
+        }
+        self.live.remove_tree(&self.stage)?;
+        Ok(())
+    }
+}
+
+fn lock_of(path: &Path) -> PathBuf {
+    let mut lock = path.as_os_str().to_owned();
+    lock.push(".lock");
+    PathBuf::from(lock)
+}

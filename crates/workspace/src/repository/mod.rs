@@ -1,0 +1,139 @@
+//! A private copy of each repository of a workspace for commands, and carrying over what changed.
+//!
+//! The one idea: a command never sees the real git directory. It gets a copy of everything in it
+//! but the objects, which it can read in the real place ([`PrivateCopy::binds`]). When it has ended,
+//! the copy is compared with the state it was made from, and what is git's own data (objects,
+//! references, `HEAD`, index, logs, the state of a merge, harmless settings) is carried over into the
+//! real one under git's own locks, in an order that leaves it whole when killed anywhere. What
+//! programs obey (settings, hooks, attributes, lists of steps) is [`Withheld`] until a person agrees.
+//! What a person did meanwhile stays, and what conflicts with it is kept under `refs/gyrus/kept`.
+//!
+//! The order of a run: [`find`] before the first command; [`PrivateCopy::prepare`] for each
+//! [`GitDirectory`] that is [`Support::Carried`], the real one bound read-only for the others;
+//! before each command [`recover`] and [`PrivateCopy::refresh`]; after it
+//! [`PrivateCopy::changes`] and [`PrivateCopy::carry`], or [`PrivateCopy::discard`]. Later, perhaps,
+//! [`apply_withheld`] and [`restore`]. What a command made anew, [`examine_new`] judges.
+//!
+//! **Whom this relies on.** The real git directory is written by the person and by this module
+//! alone: a command must not be able to write it, nor the run's folder, by any way but the copy, and
+//! no process may have the copy while a method of it runs. Everything in the copy is read as what an
+//! attacker wrote: by this module's own readers, bounded and without following a link, or by a git
+//! that is shown nothing but objects ([`git`]). No process that is started here reads the
+//! configuration of any repository, or runs a hook, filter, helper or anything else that one names.
+//!
+//! Not supported, and said by [`find`] or [`PrivateCopy::prepare`]: reftable, SHA-256, partial
+//! clones, extensions that are not known, split and sparse indexes, file systems without hard links.
+//! Not carried over, and said in the notes: submodules that a command adds, removed work trees,
+//! recorded resolutions (`rr-cache`), what large-file extensions keep beside git.
+
+mod names;
+mod folder;
+mod pointer;
+mod find;
+mod config;
+mod config_edit;
+mod settings;
+mod refs;
+mod reflog;
+mod index;
+mod index_path;
+mod state;
+mod stamps;
+mod copying;
+mod worktree;
+mod alternates;
+mod withheld;
+mod changes;
+mod protected;
+mod compare;
+mod plan;
+mod sync;
+mod private_copy;
+mod git;
+mod objects;
+mod locks;
+mod decide;
+mod keep;
+mod stage;
+mod apply;
+mod carried;
+mod carry;
+mod restore;
+mod examine;
+
+pub use alternates::RealObjects;
+pub use carried::{Carried, CarryError, Kept};
+pub use carry::recover;
+pub use changes::{
+    FileChange, FinishedOperation, RefChange, RepositoryChanges, StateChange, StoreChanges,
+    WorktreeChange,
+};
+pub use config::SettingName;
+pub use examine::examine_new;
+pub use find::{Discovery, GitDirectory, MAX_DEPTH, MAX_FOLDERS, MAX_REPOSITORIES, Support, find};
+pub use index::{EntryContent, IndexChange};
+pub use names::{ObjectId, RefName, RefValue};
+pub use private_copy::{PrivateCopy, Refreshed};
+pub use reflog::LogChange;
+pub use restore::{apply_withheld, restore};
+pub use settings::SettingChange;
+pub use withheld::{FileContent, Withheld};
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use rustix::io::Errno;
+
+use crate::root::{Failed, failed};
+
+/// Why a repository, or its private copy, cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RepositoryError {
+    /// A call of the system failed.
+    #[error(transparent)]
+    System(#[from] Failed),
+    /// A link, a folder or a device where git has a file.
+    #[error("`{}` is not a regular file", .0.display())]
+    NotRegular(PathBuf),
+    /// A file is larger than any that git writes there.
+    #[error("`{}` has more than {limit} bytes", path.display())]
+    TooLarge {
+        /// Which.
+        path: PathBuf,
+        /// In bytes.
+        limit: u64,
+    },
+    /// There are more entries than this is made for.
+    #[error("`{}` holds more than {limit} entries", path.display())]
+    TooMany {
+        /// The folder or file.
+        path: PathBuf,
+        /// How many are read.
+        limit: usize,
+    },
+    /// A file does not hold what git writes there.
+    #[error("invalid `{}`: {reason}", path.display())]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The repository has a form that is not supported.
+    #[error("`{}` is not supported: {reason}", path.display())]
+    NotSupported {
+        /// The repository.
+        path: PathBuf,
+        /// Why, in a few words.
+        reason: String,
+    },
+}
+
+impl RepositoryError {
+    fn io(path: &Path, error: &io::Error) -> Self {
+        failed(path, Errno::from_io_error(error).unwrap_or(Errno::IO)).into()
+    }
+}

@@ -1,0 +1,384 @@
+//! The private copy of a repository that commands get in the place of the real one.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::Bind;
+
+use super::{
+    RepositoryError,
+    alternates::{self, RealObjects},
+    changes::RepositoryChanges,
+    compare,
+    find::{self, GitDirectory, Support},
+    folder::GitFolder,
+    plan,
+    protected::Sides,
+    stamps::{BOUND, REAL_OBJECTS, Stamps},
+    sync::{Sync, Synced},
+    worktree,
+};
+
+/// The folders and files of a private copy.
+pub(super) const COPY: &str = "copy";
+const BASE: &str = "base";
+const READY: &str = "ready";
+/// Says that nothing in the copy is left to be carried over.
+pub(super) const CARRIED: &str = "carried";
+/// Says in that file that the copy was being brought up to date.
+const SYNCING: &str = "syncing\n";
+
+/// A copy of a git directory without its objects, for the commands of one run.
+///
+/// In its folder stand the copy itself, which commands may change at will, and the state from which
+/// it was made, with which it is compared. Between two commands it is brought up to date with the
+/// real one ([`PrivateCopy::refresh`]); an operation that a command left unfinished, such as a
+/// rebase, stays in it.
+///
+/// No command may be running with the copy while any of these methods is called.
+#[derive(Debug)]
+pub struct PrivateCopy {
+    pub(super) directory: GitDirectory,
+    pub(super) folder: PathBuf,
+    pub(super) run: String,
+    real: RealObjects,
+    /// `None` until they were taken by this process.
+    live_stamps: Option<Stamps>,
+    private_stamps: Option<Stamps>,
+    /// Of the real git directory: the path below it, and what its list of alternates has to say.
+    stores: Vec<(PathBuf, Vec<u8>)>,
+}
+
+/// What [`PrivateCopy::refresh`] did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refreshed {
+    /// Nothing had changed.
+    Unchanged,
+    /// The copy is as the real git directory again.
+    Updated {
+        /// How many files were copied.
+        copied: usize,
+        /// What was dropped from the copy, in sentences for the model.
+        dropped: Vec<String>,
+    },
+    /// Nothing: what commands changed was not carried over yet, or only in part.
+    Pending,
+}
+
+impl PrivateCopy {
+    /// Makes a private copy of a git directory in `folder`, or takes up the one that is there.
+    /// `folder` belongs to the run, lies where no command can see it but by
+    /// [`PrivateCopy::binds`], and exists. `run` names the run in references.
+    ///
+    /// # Errors
+    /// When the git directory is not supported, or cannot be read or copied.
+    pub fn prepare(
+        directory: &GitDirectory,
+        folder: &Path,
+        run: &str,
+        real: RealObjects,
+    ) -> Result<Self, RepositoryError> {
+        let not = |reason: &str| RepositoryError::NotSupported {
+            path: directory.path.clone(),
+            reason: reason.to_owned(),
+        };
+        match &directory.support {
+            Support::Carried => {}
+            Support::NotCarried { reason } => return Err(not(reason)),
+            Support::Bare => return Err(not("it has no work tree")),
+        }
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if run.is_empty() || run.len() > 100 || !run.chars().all(is_plain) || run.starts_with('-') {
+            return Err(not("the run's name cannot be part of a reference"));
+        }
+        let mut copy = Self {
+            directory: directory.clone(),
+            folder: folder.to_owned(),
+            run: run.to_owned(),
+            real,
+            live_stamps: None,
+            private_stamps: None,
+            stores: Vec::new(),
+        };
+        if copy.at(READY).exists() {
+            copy.stores = copy.read_stores()?;
+        } else {
+            copy.start_anew()?;
+        }
+        copy.refresh()?;
+        copy.check_indexes()?;
+        Ok(copy)
+    }
+
+    /// Whether the indexes have a form that can be carried over.
+    fn check_indexes(&self) -> Result<(), RepositoryError> {
+        let (live, base, _) = self.open()?;
+        for (store, _) in &self.stores {
+            for own in worktree::in_workspace(&live, store, &self.directory)? {
+                worktree::read_index(&base, &own)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The git directory that this is a copy of.
+    #[must_use]
+    pub fn directory(&self) -> &GitDirectory {
+        &self.directory
+    }
+
+    /// Where the copy itself is.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.at(COPY)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn start_anew(&self) -> Result<(), RepositoryError> {
+        let failed = |error: io::Error| RepositoryError::io(&self.folder, &error);
+        remove(&self.at(READY)).map_err(failed)?;
+        let folder = GitFolder::open(&self.folder)?;
+        for name in [BASE, COPY] {
+            // What a command made too deep to be removed is left aside.
+            if folder.remove_tree(Path::new(name)).is_err() {
+                let aside = (0..)
+                    .map(|n| self.at(&format!("old-{n}")))
+                    .find(|path| !path.exists());
+                fs::rename(self.at(name), aside.expect("numbers do not end")).map_err(failed)?;
+            }
+            fs::create_dir(self.at(name)).map_err(failed)?;
+        }
+        remove(&self.at(CARRIED)).map_err(failed)?;
+        remove(&self.at(plan::FILE)).map_err(failed)
+    }
+
+    pub(super) fn open(&self) -> Result<(GitFolder, GitFolder, GitFolder), RepositoryError> {
+        let live = GitFolder::open(&self.directory.path)?;
+        Ok((
+            live,
+            GitFolder::open(&self.at(BASE))?,
+            GitFolder::open(&self.at(COPY))?,
+        ))
+    }
+
+    /// Brings the copy up to date with the real git directory, before a command. Where nothing
+    /// changed, this costs one look at each file but objects.
+    ///
+    /// What commands changed and was carried over, or was refused, is as in the real one afterwards.
+    /// An unfinished operation stays, unless somebody moved `HEAD`, its branch or the index of the
+    /// real one meanwhile. A lock that a person holds is not copied.
+    ///
+    /// # Errors
+    /// When a folder cannot be read or written, or the real git directory has changed its form.
+    pub fn refresh(&mut self) -> Result<Refreshed, RepositoryError> {
+        let (live, base, private) = self.open()?;
+        if self.at(plan::FILE).exists() {
+            return self.pending(&private);
+        }
+        let own = self.folder.clone();
+        let failed = |error: io::Error| RepositoryError::io(&own, &error);
+        let is_carried = self.at(CARRIED).exists();
+        let marker = |is| {
+            if is {
+                fs::read(self.at(CARRIED))
+            } else {
+                Ok(Vec::new())
+            }
+        };
+        let was_cut_off = marker(is_carried).map_err(failed)? == SYNCING.as_bytes();
+        let is_first = !self.at(READY).exists();
+        let untouched = holds(self.private_stamps.as_mut(), &private, &base)?;
+        if !untouched && !is_carried && !is_first && self.compare()?.is_some() {
+            return self.pending(&private);
+        }
+        let unmoved = holds(self.live_stamps.as_mut(), &live, &base)?;
+        if untouched && unmoved && !is_carried {
+            for (store, list) in &self.stores {
+                alternates::restore(&private, store, list)?;
+            }
+            return Ok(Refreshed::Unchanged);
+        }
+        let sync = Sync {
+            directory: &self.directory,
+            live: &live,
+            base: &base,
+            private: &private,
+            live_stamps: self.live_stamps.as_ref(),
+            private_stamps: self.private_stamps.as_ref(),
+            may_retain: !was_cut_off,
+        };
+        find::check(&self.directory.path)?;
+        // From here on, what differs between the copy and its base is not what a command did.
+        fs::write(self.at(CARRIED), SYNCING).map_err(failed)?;
+        let synced = match sync.run() {
+            Ok(synced) => synced,
+            // A command left something in the way that cannot be removed.
+            Err(_) if !is_first => {
+                self.start_anew()?;
+                self.live_stamps = None;
+                self.private_stamps = None;
+                let mut refreshed = self.refresh()?;
+                if let Refreshed::Updated { dropped, .. } = &mut refreshed {
+                    let name = self.directory.name();
+                    dropped.push(format!("the private copy of `{name}` had to be made anew"));
+                }
+                return Ok(refreshed);
+            }
+            Err(error) => return Err(error),
+        };
+        self.finish(&live, &private, synced)
+    }
+
+    /// The copy stays as commands left it, but for its way to the real objects.
+    fn pending(&self, private: &GitFolder) -> Result<Refreshed, RepositoryError> {
+        for (store, list) in &self.stores {
+            alternates::restore(private, store, list)?;
+        }
+        Ok(Refreshed::Pending)
+    }
+
+    fn finish(
+        &mut self,
+        live: &GitFolder,
+        private: &GitFolder,
+        synced: Synced,
+    ) -> Result<Refreshed, RepositoryError> {
+        self.stores = self.lists(live, &synced.live.stores)?;
+        for (store, list) in &self.stores {
+            alternates::restore(private, store, list)?;
+        }
+        for name in BOUND
+            .iter()
+            .filter(|name| self.directory.path.join(name).is_dir())
+        {
+            super::copying::make_folder(private, Path::new(name))?;
+        }
+        self.live_stamps = Some(synced.live);
+        let mut stamps = Stamps::take(private)?;
+        stamps.remember(private)?;
+        self.private_stamps = Some(stamps);
+        let failed = |error: io::Error| RepositoryError::io(&self.folder, &error);
+        fs::write(self.at(READY), "1\n").map_err(failed)?;
+        remove(&self.at(CARRIED)).map_err(failed)?;
+        Ok(Refreshed::Updated {
+            copied: synced.copied,
+            dropped: synced.dropped,
+        })
+    }
+
+    fn read_stores(&self) -> Result<Vec<(PathBuf, Vec<u8>)>, RepositoryError> {
+        let (live, base, _) = self.open()?;
+        self.lists(&live, &Stamps::take(&base)?.stores)
+    }
+
+    fn lists(
+        &self,
+        live: &GitFolder,
+        stores: &[PathBuf],
+    ) -> Result<Vec<(PathBuf, Vec<u8>)>, RepositoryError> {
+        let lists = stores.iter().map(|store| {
+            let list = alternates::list(live, store, self.real)?;
+            Ok((store.clone(), list))
+        });
+        lists.collect()
+    }
+
+    /// What commands changed since the copy was last up to date; `None` if nothing of interest. Where
+    /// nothing changed at all, this costs one look at each file but objects.
+    ///
+    /// # Errors
+    /// When a folder cannot be read. What is odd in the copy is said in the changes' notes.
+    pub fn changes(&mut self) -> Result<Option<RepositoryChanges>, RepositoryError> {
+        if self.at(CARRIED).exists() {
+            return Ok(None);
+        }
+        let (_, base, private) = self.open()?;
+        let is_intact = self
+            .stores
+            .iter()
+            .all(|(store, list)| alternates::is_intact(&private, store, list));
+        if is_intact && holds(self.private_stamps.as_mut(), &private, &base)? {
+            return Ok(None);
+        }
+        self.compare()
+    }
+
+    fn compare(&self) -> Result<Option<RepositoryChanges>, RepositoryError> {
+        let (live, base, private) = self.open()?;
+        let sides = Sides {
+            directory: &self.directory,
+            base: &base,
+            private: &private,
+        };
+        let changes = compare::compare(&sides, &live, self.real)?;
+        Ok((!changes.is_empty()).then_some(changes))
+    }
+
+    /// Drops everything that commands changed in the copy, but for objects.
+    ///
+    /// # Errors
+    /// When a folder cannot be read or written.
+    pub fn discard(&mut self) -> Result<Refreshed, RepositoryError> {
+        self.settle()?;
+        // No stamp holds for a copy that is to be made anew.
+        self.live_stamps = None;
+        self.private_stamps = None;
+        self.start_anew()?;
+        self.refresh()
+    }
+
+    /// Notes that nothing of the copy is left to be carried over.
+    pub(super) fn settle(&self) -> Result<(), RepositoryError> {
+        let failed = |error: io::Error| RepositoryError::io(&self.folder, &error);
+        fs::write(self.at(CARRIED), "1\n").map_err(failed)
+    }
+
+    /// What has to stand where for a command, in this order: the copy over the real git directory,
+    /// and in it, read-only, the real objects of the repository and of each of its submodules.
+    ///
+    /// The sources of the later ones lie in the place of the first: they have to be opened before.
+    #[must_use]
+    pub fn binds(&self) -> Vec<Bind> {
+        let real = &self.directory.path;
+        let mut binds = vec![Bind {
+            place: real.clone(),
+            source: self.path(),
+            writable: true,
+        }];
+        let read_only = |place: PathBuf, source: PathBuf| Bind {
+            place,
+            source,
+            writable: false,
+        };
+        for (store, _) in &self.stores {
+            let store = real.join(store);
+            binds.push(read_only(store.join(REAL_OBJECTS), store.join("objects")));
+        }
+        let bound = BOUND
+            .iter()
+            .map(|name| real.join(name))
+            .filter(|path| path.is_dir());
+        binds.extend(bound.map(|path| read_only(path.clone(), path)));
+        binds
+    }
+}
+
+fn holds(
+    stamps: Option<&mut Stamps>,
+    git: &GitFolder,
+    reference: &GitFolder,
+) -> Result<bool, RepositoryError> {
+    stamps.map_or(Ok(false), |stamps| stamps.hold(git, reference))
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}

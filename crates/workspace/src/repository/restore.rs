@@ -1,0 +1,247 @@
+//! Taking back what was carried over, and applying what a person has approved: both in the same
+//! order and under the same locks as carrying over, and only if nobody changed the same meanwhile.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use super::{
+    carried::{Carried, CarryError},
+    carry,
+    changes::{
+        FileChange, RefChange, RepositoryChanges, StateChange, StoreChanges, WorktreeChange,
+    },
+    decide,
+    folder::GitFolder,
+    index::IndexChange,
+    names::{ObjectId, RefValue},
+    plan::{Plan, Purpose},
+    reflog::LogChange,
+    settings::SettingChange,
+    withheld::Withheld,
+};
+
+/// Takes back what was carried over: references, `HEAD`, index, state and settings are what they
+/// were before, or nothing is changed. Objects stay, as do files of the work tree. `folder` is one
+/// of the run's own; [`carry::recover`] finishes there what a kill cuts off.
+///
+/// An operation in progress that a command had ended does not come back, nor do logs of branches
+/// that it had removed.
+///
+/// # Errors
+/// [`CarryError::Moved`] if somebody changed the same since.
+pub fn restore(
+    carried: &Carried,
+    folder: &Path,
+    git: &Path,
+    steps: &mut dyn FnMut(&'static str),
+) -> Result<(), CarryError> {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
+    let stores = carried
+        .stores
+        .iter()
+        .rev()
+        .map(|changes| inverse(changes, now));
+    execute(
+        &carried.repository,
+        stores.collect(),
+        Purpose::Restore,
+        folder,
+        git,
+        steps,
+    )?;
+    Ok(())
+}
+
+/// Applies changes that were withheld, after a person's yes: all of them or none. They are of one
+/// repository. `folder` is that of the private copy, which may hold objects that they need.
+///
+/// # Errors
+/// [`CarryError::Moved`] if one of the files is not what the person was shown any more, or if one
+/// of the changes is of a kind that cannot be applied.
+pub fn apply_withheld(
+    withheld: &[Withheld],
+    folder: &Path,
+    git: &Path,
+    steps: &mut dyn FnMut(&'static str),
+) -> Result<Option<Carried>, CarryError> {
+    let Some(first) = withheld.first() else {
+        return Ok(None);
+    };
+    let mut stores: BTreeMap<PathBuf, StoreChanges> = BTreeMap::new();
+    for change in withheld {
+        if change.repository != first.repository || !change.can_be_applied() {
+            return Err(CarryError::Moved {
+                what: change.path.display().to_string(),
+                reason: "it cannot be applied".to_owned(),
+            });
+        }
+        let is_config = !change.settings.is_empty() && change.path.ends_with("config");
+        let store = store_of(&change.path, is_config);
+        let entry = stores.entry(store.clone()).or_insert_with(|| StoreChanges {
+            store,
+            ..StoreChanges::default()
+        });
+        if is_config {
+            entry.settings.extend(change.settings.iter().cloned());
+        } else {
+            entry.files.push(FileChange {
+                path: change.path.clone(),
+                before: change.old.clone(),
+                after: change.new.clone(),
+            });
+        }
+    }
+    let stores = stores.into_values().collect();
+    execute(
+        &first.repository,
+        stores,
+        Purpose::Approved,
+        folder,
+        git,
+        steps,
+    )
+    .map(Some)
+}
+
+/// The store that a file belongs to, as far as that matters: where its settings, or the objects of
+/// its work tree, are.
+fn store_of(path: &Path, is_config: bool) -> PathBuf {
+    let parts = path.iter().take_while(|part| *part != "worktrees");
+    match path.parent() {
+        Some(above) if is_config => above.to_owned(),
+        _ if path.iter().any(|part| part == "worktrees") => parts.collect(),
+        _ => PathBuf::new(),
+    }
+}
+
+fn execute(
+    repository: &Path,
+    stores: Vec<StoreChanges>,
+    purpose: Purpose,
+    folder: &Path,
+    git: &Path,
+    steps: &mut dyn FnMut(&'static str),
+) -> Result<Carried, CarryError> {
+    if Plan::read(folder)?.is_some() {
+        return Err(CarryError::Unfinished);
+    }
+    let live = GitFolder::open(repository)?;
+    // Before the first of several is touched.
+    for changes in &stores {
+        let decision = decide::decide(&live, changes, purpose)?;
+        if !decision.is_whole() {
+            return Err(carry::moved(changes, &decision));
+        }
+    }
+    let changes = RepositoryChanges {
+        stores,
+        ..RepositoryChanges::default()
+    };
+    let plan = Plan::new(purpose, repository, "undo", changes);
+    plan.write(folder)?;
+    steps("plan written");
+    carry::execute(folder, plan, git, steps)
+}
+
+fn inverse(changes: &StoreChanges, now: u64) -> StoreChanges {
+    StoreChanges {
+        store: changes.store.clone(),
+        refs: changes
+            .refs
+            .iter()
+            .map(|change| inverse_ref(change, now))
+            .collect(),
+        worktrees: changes
+            .worktrees
+            .iter()
+            .map(|change| inverse_worktree(change, now))
+            .collect(),
+        settings: changes
+            .settings
+            .iter()
+            .map(|change| SettingChange {
+                name: change.name.clone(),
+                before: change.after.clone(),
+                after: change.before.clone(),
+            })
+            .collect(),
+        files: changes
+            .files
+            .iter()
+            .map(|change| FileChange {
+                path: change.path.clone(),
+                before: change.after.clone(),
+                after: change.before.clone(),
+            })
+            .collect(),
+    }
+}
+
+fn inverse_ref(change: &RefChange, now: u64) -> RefChange {
+    let object = |value: &Option<RefValue>| value.as_ref().and_then(RefValue::object);
+    let log = match &change.log {
+        Some(log) if log.lists_stashes() => Some(log.inverse()),
+        Some(_) | None => undo_line(object(&change.after), object(&change.before), now),
+    };
+    RefChange {
+        name: change.name.clone(),
+        before: change.after.clone(),
+        after: change.before.clone(),
+        log,
+    }
+}
+
+fn inverse_worktree(change: &WorktreeChange, now: u64) -> WorktreeChange {
+    let commit = |value: &RefValue, is_after: bool| match value {
+        RefValue::Object(id) => Some(*id),
+        RefValue::Symbolic(name) => {
+            let branch = change.branches.iter().find(|(branch, ..)| branch == name);
+            branch.and_then(|(_, before, after)| if is_after { *after } else { *before })
+        }
+    };
+    let branches = change.branches.iter();
+    WorktreeChange {
+        worktree: change.worktree.clone(),
+        head: (change.head.1.clone(), change.head.0.clone()),
+        branches: branches
+            .map(|(name, before, after)| (name.clone(), *after, *before))
+            .collect(),
+        index: change
+            .index
+            .iter()
+            .map(|path| IndexChange {
+                path: path.path.clone(),
+                before: path.after.clone(),
+                after: path.before.clone(),
+            })
+            .collect(),
+        state: change
+            .state
+            .iter()
+            .map(|file| StateChange {
+                name: file.name.clone(),
+                before: file.after.clone(),
+                after: file.before.clone(),
+            })
+            .collect(),
+        finished: Vec::new(),
+        log: undo_line(
+            commit(&change.head.1, true),
+            commit(&change.head.0, false),
+            now,
+        ),
+    }
+}
+
+/// What a log says of taking something back.
+fn undo_line(from: Option<ObjectId>, to: Option<ObjectId>, now: u64) -> Option<LogChange> {
+    let (from, to) = (from?, to?);
+    let line = format!("{from} {to} gyrus <gyrus@localhost> {now} +0000\tgyrus: undo");
+    (from != to).then(|| LogChange::appending(line))
+}

@@ -1,0 +1,248 @@
+//! Telling by sizes, times and inodes alone that nothing changed in a git directory.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use gyrus_contract::Digest;
+use rustix::{
+    fd::OwnedFd,
+    fs::{Mode, OFlags, Stat, openat},
+    io::Errno,
+};
+
+use super::{
+    RepositoryError,
+    folder::{GitFolder, Kind},
+    index::MAX_INDEX,
+};
+use crate::root;
+
+/// Most files and folders of a git directory, without objects.
+const MAX_FILES: usize = 300_000;
+/// Deepest folder of a git directory.
+const MAX_DEPTH: usize = 40;
+/// A file that was changed this long before it was looked at may change again without a new time:
+/// clocks of file systems tick every 1 to 10 ms.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Beside `objects` in a private copy: the folder over which the real objects are bound.
+pub(super) const REAL_OBJECTS: &str = "gyrus-objects";
+/// How names of files begin that a carry-over puts into a real git directory for a moment.
+pub(super) const OWN_PREFIX: &str = "gyrus-";
+/// Folders with large contents of other programs; they are bound instead of copied.
+pub(super) const BOUND: [&str; 2] = ["lfs", "annex"];
+
+/// What the system says of one file or folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) kind: Kind,
+    mode: u32,
+    size: i64,
+    inode: u64,
+    modified: (i64, u64),
+    changed: (i64, u64),
+}
+
+impl Stamp {
+    fn of(stat: &Stat) -> Self {
+        let kind = Kind::of(stat.st_mode);
+        Self {
+            kind,
+            mode: stat.st_mode,
+            // That of a folder says nothing.
+            size: if kind == Kind::Folder {
+                0
+            } else {
+                stat.st_size
+            },
+            inode: stat.st_ino,
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size.try_into().unwrap_or(0)
+    }
+}
+
+/// A git directory at one moment: everything in it but objects, locks and this module's own files.
+#[derive(Debug, Default)]
+pub(super) struct Stamps {
+    pub(super) entries: BTreeMap<PathBuf, Stamp>,
+    /// The folders that hold objects and references of their own: the git directory itself (the
+    /// empty path) and those of submodules.
+    pub(super) stores: Vec<PathBuf>,
+    /// Locks that somebody holds, or has left.
+    pub(super) locks: Vec<PathBuf>,
+    /// What was changed so shortly before that its stamp proves nothing, with its content if that
+    /// was remembered.
+    racy: BTreeMap<PathBuf, Option<Digest>>,
+}
+
+impl Stamps {
+    pub(super) fn take(git: &GitFolder) -> Result<Self, RepositoryError> {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let folder = git.open_at(Path::new(""), OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut stamps = Self::default();
+        stamps.walk(git, &folder, Path::new(""), 0)?;
+        let since = now.saturating_sub(TICK);
+        let since = (
+            since.as_secs().cast_signed(),
+            u64::from(since.subsec_nanos()),
+        );
+        let racy = stamps
+            .entries
+            .iter()
+            .filter(|(_, stamp)| stamp.changed >= since);
+        stamps.racy = racy.map(|(path, _)| (path.clone(), None)).collect();
+        Ok(stamps)
+    }
+
+    fn walk(
+        &mut self,
+        git: &GitFolder,
+        folder: &OwnedFd,
+        path: &Path,
+        depth: usize,
+    ) -> Result<(), RepositoryError> {
+        let failed = |error| root::failed(&git.path().join(path), error);
+        let stat = rustix::fs::fstat(folder).map_err(failed)?;
+        self.entries.insert(path.to_owned(), Stamp::of(&stat));
+        let names = root::names(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let names = names.map_err(failed)?;
+        let has = |own: &[u8]| names.iter().any(|name| name == own);
+        let is_store = may_be_store(path) && has(b"HEAD") && has(b"objects");
+        if is_store {
+            self.stores.push(path.to_owned());
+        }
+        for name in &names {
+            let name = OsStr::from_bytes(name);
+            if is_store && is_left_out(name) {
+                continue;
+            }
+            if name.as_bytes().ends_with(b".lock") {
+                self.locks.push(path.join(name));
+                continue;
+            }
+            self.add(git, folder, path, name, depth)?;
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        git: &GitFolder,
+        folder: &OwnedFd,
+        above: &Path,
+        name: &OsStr,
+        depth: usize,
+    ) -> Result<(), RepositoryError> {
+        let path = above.join(name);
+        let stamp = match root::stat(folder, name) {
+            Ok(stat) => Stamp::of(&stat),
+            // Removed just now.
+            Err(Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(root::failed(&git.path().join(path), error).into()),
+        };
+        if self.entries.len() >= MAX_FILES || depth >= MAX_DEPTH {
+            let path = git.path().to_owned();
+            let limit = MAX_FILES;
+            return Err(RepositoryError::TooMany { path, limit });
+        }
+        if stamp.kind != Kind::Folder {
+            self.entries.insert(path, stamp);
+            return Ok(());
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match openat(folder, name, flags, Mode::empty()) {
+            Ok(below) => self.walk(git, &below, &path, depth + 1),
+            Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(root::failed(&git.path().join(path), error).into()),
+        }
+    }
+
+    /// Remembers the content of what was changed so shortly before that its stamp proves nothing.
+    pub(super) fn remember(&mut self, git: &GitFolder) -> Result<(), RepositoryError> {
+        for (path, digest) in &mut self.racy {
+            let stamp = self.entries.get(path);
+            if stamp.is_some_and(|stamp| stamp.kind == Kind::File) {
+                *digest = digest_of(git, path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `git` is still as it was, as far as stamps can tell. What they cannot is compared
+    /// with what was remembered, or else with `reference`, once.
+    pub(super) fn hold(
+        &mut self,
+        git: &GitFolder,
+        reference: &GitFolder,
+    ) -> Result<bool, RepositoryError> {
+        let folder = git.open_at(Path::new(""), OFlags::PATH | OFlags::DIRECTORY)?;
+        let same = self.entries.iter().all(|(path, stamp)| {
+            let is_top = path.as_os_str().is_empty();
+            let path = if is_top { Path::new(".") } else { path };
+            root::stat(&folder, path).is_ok_and(|stat| Stamp::of(&stat) == *stamp)
+        });
+        if !same || self.racy.is_empty() {
+            return Ok(same);
+        }
+        let mut now = Self::take(git)?;
+        for (path, digest) in &mut now.racy {
+            *digest = self.racy.get(path).copied().flatten();
+        }
+        let mut same = now.entries == self.entries && now.locks == self.locks;
+        for (path, remembered) in &self.racy {
+            let stamp = self.entries.get(path);
+            if same && stamp.is_some_and(|stamp| stamp.kind == Kind::File) {
+                let expected = match remembered {
+                    Some(digest) => Some(*digest),
+                    None => digest_of(reference, path)?,
+                };
+                same = digest_of(git, path)? == expected;
+            }
+        }
+        if same {
+            *self = now;
+        }
+        Ok(same)
+    }
+
+    /// Whether one file is as it was when `before` was taken.
+    pub(super) fn is_as_in(&self, before: &Self, path: &Path) -> bool {
+        let now = self.entries.get(path);
+        now.is_some() && now == before.entries.get(path) && !before.racy.contains_key(path)
+    }
+}
+
+fn digest_of(git: &GitFolder, path: &Path) -> Result<Option<Digest>, RepositoryError> {
+    let content = git.read(path, MAX_INDEX)?;
+    Ok(content.map(|content| Digest::of(&content)))
+}
+
+/// Where submodules' folders may lie.
+fn may_be_store(path: &Path) -> bool {
+    let mut parts = path.iter().map(OsStr::as_bytes);
+    match parts.next() {
+        None | Some(b"modules") => true,
+        Some(b"worktrees") => parts.nth(1) == Some(b"modules"),
+        Some(_) => false,
+    }
+}
+
+fn is_left_out(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name == b"objects"
+        || name == b"fsmonitor--daemon"
+        || name.starts_with(OWN_PREFIX.as_bytes())
+        || BOUND.iter().any(|bound| name == bound.as_bytes())
+}

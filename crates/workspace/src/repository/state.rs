@@ -1,0 +1,240 @@
+//! Files beside `HEAD` that say what a person is in the middle of: which are carried over, and
+//! which belong to an operation that stays private until it is finished.
+
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::Digest;
+
+use super::{
+    RepositoryError,
+    folder::{GitFolder, Kind},
+    names::ObjectId,
+};
+
+/// Largest of these files, in bytes.
+const MAX_STATE: u64 = 1 << 20;
+/// Most files of an unfinished operation, and the deepest of its folders.
+const MAX_FILES: usize = 20_000;
+const MAX_DEPTH: usize = 8;
+
+/// What a file of state holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Objects,
+    Message,
+    Mode,
+}
+
+/// The files that are carried over, with what they hold:
+///
+/// | file | why |
+/// | --- | --- |
+/// | `ORIG_HEAD` | an object's name; where `git reset ORIG_HEAD` leads back to |
+/// | `MERGE_HEAD`, `CHERRY_PICK_HEAD`, `REVERT_HEAD` | names of objects; without them a conflict in the index could be committed as if there had been no merge |
+/// | `MERGE_MODE` | `no-ff` or nothing |
+/// | `MERGE_MSG`, `SQUASH_MSG` | words, which a person sees before they commit them |
+const CARRIED: [(&str, Form); 7] = [
+    ("ORIG_HEAD", Form::Objects),
+    ("MERGE_HEAD", Form::Objects),
+    ("CHERRY_PICK_HEAD", Form::Objects),
+    ("REVERT_HEAD", Form::Objects),
+    ("MERGE_MODE", Form::Mode),
+    ("MERGE_MSG", Form::Message),
+    ("SQUASH_MSG", Form::Message),
+];
+
+/// Files that nobody misses: git writes them anew when it needs them (`FETCH_HEAD` also names
+/// places, and `MERGE_RR` makes git apply recorded resolutions).
+pub(super) const WRITTEN_ANEW: [&str; 9] = [
+    "COMMIT_EDITMSG",
+    "FETCH_HEAD",
+    "AUTO_MERGE",
+    "MERGE_RR",
+    "TAG_EDITMSG",
+    "NOTES_EDITMSG",
+    "EDIT_DESCRIPTION",
+    "gc.log",
+    "gc.pid",
+];
+
+/// Operations that take several steps. Their files hold lists of what is to be done, which may
+/// name programs: a person's `git rebase --continue` would run them.
+const OPERATIONS: [(&str, &[&str]); 5] = [
+    ("rebase", &["rebase-merge"]),
+    ("rebase or am", &["rebase-apply"]),
+    ("cherry-pick or revert", &["sequencer"]),
+    (
+        "bisect",
+        &[
+            "BISECT_START",
+            "BISECT_LOG",
+            "BISECT_NAMES",
+            "BISECT_TERMS",
+            "BISECT_RUN",
+            "BISECT_EXPECTED_REV",
+            "BISECT_ANCESTORS_OK",
+            "BISECT_FIRST_PARENT",
+            "refs/bisect",
+        ],
+    ),
+    (
+        "merge of notes",
+        &[
+            "NOTES_MERGE_PARTIAL",
+            "NOTES_MERGE_REF",
+            "NOTES_MERGE_WORKTREE",
+        ],
+    ),
+];
+
+/// Other files of a work tree that belong to an operation in progress.
+const BESIDE: [&str; 6] = [
+    "HEAD",
+    "index",
+    "logs/HEAD",
+    "REBASE_HEAD",
+    "AUTO_MERGE",
+    "refs/rewritten",
+];
+
+/// Names of the files of state that are carried over.
+pub(super) fn carried() -> impl Iterator<Item = &'static str> {
+    CARRIED.iter().map(|(name, _)| *name)
+}
+
+/// Whether a file or folder of a work tree belongs to an operation in progress.
+pub(super) fn is_private(path: &Path) -> bool {
+    let mut private = OPERATIONS.iter().flat_map(|(_, files)| *files).copied();
+    private.any(|file| path.starts_with(file))
+        || BESIDE.iter().any(|file| path.starts_with(file))
+        || carried().any(|file| path == Path::new(file))
+}
+
+/// Reads a file of state and checks that it holds what it should; `None` if it is not there.
+///
+/// # Errors
+/// [`RepositoryError::Damaged`] if it holds something else.
+pub(super) fn read(
+    git: &GitFolder,
+    worktree: &Path,
+    name: &str,
+) -> Result<Option<Vec<u8>>, RepositoryError> {
+    let path = worktree.join(name);
+    let Some(content) = git.read(&path, MAX_STATE)? else {
+        return Ok(None);
+    };
+    let form = CARRIED
+        .iter()
+        .find(|(carried, _)| *carried == name)
+        .map(|(_, form)| *form);
+    let fits = match form {
+        Some(Form::Objects) => objects(&content).is_some(),
+        Some(Form::Message) => is_plain(&content),
+        Some(Form::Mode) => matches!(content.trim_ascii(), b"" | b"no-ff"),
+        None => false,
+    };
+    if fits {
+        return Ok(Some(content));
+    }
+    Err(RepositoryError::Damaged {
+        path: git.path().join(path),
+        reason: "it holds something else than git writes there".to_owned(),
+    })
+}
+
+/// Whether this is text that moves no cursor when an editor or a terminal shows it.
+fn is_plain(content: &[u8]) -> bool {
+    let is_fine = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
+    std::str::from_utf8(content).is_ok_and(|text| text.chars().all(is_fine))
+}
+
+/// The objects that a file of state names.
+pub(super) fn objects_in(name: &str, content: &[u8]) -> Vec<ObjectId> {
+    let names_objects = CARRIED.contains(&(name, Form::Objects));
+    objects(content)
+        .filter(|_| names_objects)
+        .unwrap_or_default()
+}
+
+fn objects(content: &[u8]) -> Option<Vec<ObjectId>> {
+    let text = std::str::from_utf8(content).ok()?;
+    let ids: Option<Vec<_>> = text.lines().map(ObjectId::parse).collect();
+    ids.filter(|ids| !ids.is_empty() && ids.iter().all(|id| !id.is_null()))
+}
+
+/// An operation of several steps that has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Operation {
+    /// What a person calls it.
+    pub(super) name: &'static str,
+    /// Its files and folders that are there.
+    pub(super) files: Vec<PathBuf>,
+    /// Over all of them.
+    pub(super) digest: Digest,
+}
+
+/// The operations that have begun in a work tree.
+pub(super) fn operations(
+    git: &GitFolder,
+    worktree: &Path,
+) -> Result<Vec<Operation>, RepositoryError> {
+    let mut found = Vec::new();
+    for (name, files) in OPERATIONS {
+        let mut parts = Vec::new();
+        let mut there = Vec::new();
+        for file in files {
+            let path = worktree.join(file);
+            if git.kind(&path)? != Kind::Missing {
+                describe(git, &path, 0, &mut parts)?;
+                there.push(PathBuf::from(file));
+            }
+        }
+        // A folder that git left empty is not an operation.
+        let is_only_refs = there == [Path::new("refs/bisect")];
+        if !(there.is_empty() || is_only_refs && parts.len() <= 1) {
+            let digest = Digest::of_json(&parts);
+            found.push(Operation {
+                name,
+                files: there,
+                digest,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Adds the path and content of everything at and below `path`.
+fn describe(
+    git: &GitFolder,
+    path: &Path,
+    depth: usize,
+    parts: &mut Vec<(String, Option<Digest>)>,
+) -> Result<(), RepositoryError> {
+    if parts.len() > MAX_FILES || depth > MAX_DEPTH {
+        let path = git.path().join(path);
+        return Err(RepositoryError::TooMany {
+            path,
+            limit: MAX_FILES,
+        });
+    }
+    let name = path.to_string_lossy().into_owned();
+    match git.kind(path)? {
+        Kind::Missing => {}
+        Kind::Folder => {
+            parts.push((name, None));
+            for entry in git.names(path)? {
+                describe(git, &path.join(OsStr::from_bytes(&entry)), depth + 1, parts)?;
+            }
+        }
+        Kind::File => {
+            let content = git.read(path, MAX_STATE)?.unwrap_or_default();
+            parts.push((name, Some(Digest::of(&content))));
+        }
+        Kind::Link | Kind::Other => parts.push((name, None)),
+    }
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! Bringing a private copy, and the state it is compared with, up to date with the real git
+//! directory.
+
+use std::{
+    ops::Bound,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    RepositoryError, copying,
+    find::GitDirectory,
+    folder::{GitFolder, Kind},
+    refs,
+    stamps::Stamps,
+    state, worktree,
+};
+
+/// How often the real git directory is looked at again because somebody changed it meanwhile.
+const ROUNDS: usize = 5;
+
+/// The three folders, and what is known of two of them.
+pub(super) struct Sync<'a> {
+    pub(super) directory: &'a GitDirectory,
+    pub(super) live: &'a GitFolder,
+    pub(super) base: &'a GitFolder,
+    pub(super) private: &'a GitFolder,
+    pub(super) live_stamps: Option<&'a Stamps>,
+    pub(super) private_stamps: Option<&'a Stamps>,
+    /// Whether what a command left unfinished may stay. Not after a synchronisation that was cut
+    /// off: nobody knows then what the operation began from.
+    pub(super) may_retain: bool,
+}
+
+/// What was done.
+pub(super) struct Synced {
+    /// Of the real git directory, as it was copied.
+    pub(super) live: Stamps,
+    pub(super) copied: usize,
+    /// Sentences for the model.
+    pub(super) dropped: Vec<String>,
+}
+
+impl Sync<'_> {
+    pub(super) fn run(&self) -> Result<Synced, RepositoryError> {
+        let mut dropped = Vec::new();
+        let mut now = Stamps::take(self.live)?;
+        let private = Stamps::take(self.private)?;
+        let retained = self.retained(&now, &mut dropped)?;
+        let mut copied = self.copy(&now, self.live_stamps, &private, &retained)?;
+        // Somebody may be at work: a state of which every file is from the same moment is needed.
+        for _ in 0..ROUNDS {
+            let again = Stamps::take(self.live)?;
+            if again.entries == now.entries {
+                break;
+            }
+            let private = Stamps::take(self.private)?;
+            copied += self.copy(&again, Some(&now), &private, &retained)?;
+            now = again;
+        }
+        Ok(Synced {
+            live: now,
+            copied,
+            dropped,
+        })
+    }
+
+    /// The work trees in which a command has left an operation unfinished that can still go on.
+    fn retained(
+        &self,
+        now: &Stamps,
+        dropped: &mut Vec<String>,
+    ) -> Result<Vec<PathBuf>, RepositoryError> {
+        let mut retained = Vec::new();
+        for store in &now.stores {
+            for own in worktree::in_workspace(self.live, store, self.directory)? {
+                // What cannot be read in the copy is not worth keeping.
+                let Ok(unfinished) = state::operations(self.private, &own) else {
+                    continue;
+                };
+                let begun = state::operations(self.base, &own)?;
+                let Some(new) = unfinished
+                    .iter()
+                    .find(|operation| !begun.contains(operation))
+                else {
+                    continue;
+                };
+                let standing = |git: &GitFolder| {
+                    let refs = refs::read_all(git, store)?;
+                    worktree::standing(git, &own, &refs)
+                };
+                let unmoved = self.may_retain
+                    && standing(self.live)? == standing(self.base)?
+                    && state::operations(self.live, &own)? == begun;
+                if unmoved {
+                    retained.push(own);
+                } else {
+                    let (name, path) = (new.name, self.directory.name());
+                    dropped.push(format!(
+                        "the unfinished {name} in `{path}` was dropped: somebody else moved `HEAD` or the index meanwhile"
+                    ));
+                }
+            }
+        }
+        Ok(retained)
+    }
+
+    fn copy(
+        &self,
+        now: &Stamps,
+        before: Option<&Stamps>,
+        private: &Stamps,
+        retained: &[PathBuf],
+    ) -> Result<usize, RepositoryError> {
+        let mut copied = 0;
+        for lock in &private.locks {
+            // Whoever held it is gone.
+            self.private.remove_tree(lock)?;
+        }
+        self.remove(now, private, retained)?;
+        for (path, stamp) in &now.entries {
+            let same = before.is_some_and(|before| now.is_as_in(before, path));
+            if !same {
+                copying::copy(self.live, self.base, path, stamp)?;
+                copied += usize::from(stamp.kind == Kind::File);
+            }
+            let untouched = self
+                .private_stamps
+                .is_some_and(|known| private.is_as_in(known, path));
+            let is_up_to_date = same && untouched
+                || is_retained(path, retained)
+                || !same && self.is_same_index(path, private);
+            if !is_up_to_date {
+                copying::copy(self.live, self.private, path, stamp)?;
+            }
+        }
+        for store in &now.stores {
+            // By which a store is known.
+            copying::make_folder(self.base, &store.join("objects"))?;
+        }
+        Ok(copied)
+    }
+
+    /// Removes from both copies what is not in the real git directory.
+    fn remove(
+        &self,
+        now: &Stamps,
+        private: &Stamps,
+        retained: &[PathBuf],
+    ) -> Result<(), RepositoryError> {
+        let base = Stamps::take(self.base)?;
+        for path in base
+            .entries
+            .keys()
+            .filter(|path| !now.entries.contains_key(*path))
+        {
+            self.base.remove_tree(path)?;
+        }
+        let mut removed: Option<&Path> = None;
+        for path in private.entries.keys() {
+            let is_gone = removed.is_some_and(|above| path.starts_with(above));
+            if is_gone || now.entries.contains_key(path) || is_retained(path, retained) {
+                continue;
+            }
+            // The folder of something that stays is needed too.
+            let below = private
+                .entries
+                .range::<Path, _>((Bound::Included(path.as_path()), Bound::Unbounded));
+            let mut below = below
+                .map(|(path, _)| path)
+                .take_while(|below| below.starts_with(path));
+            let is_needed = retained.iter().any(|own| own.starts_with(path))
+                || below.any(|below| is_retained(below, retained));
+            if !is_needed {
+                self.private.remove_tree(path)?;
+                removed = Some(path);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the copy's own index says the same as the real one. It then stays, because it still
+    /// has what git remembers beside the entries.
+    fn is_same_index(&self, path: &Path, private: &Stamps) -> bool {
+        let is_file = private
+            .entries
+            .get(path)
+            .is_some_and(|stamp| stamp.kind == Kind::File);
+        let own = path.parent().filter(|_| path.ends_with("index") && is_file);
+        let Some(own) = own.filter(|_| !path.starts_with("refs") && !path.starts_with("logs"))
+        else {
+            return false;
+        };
+        let entries = |git: &GitFolder| worktree::entries(git, own).ok();
+        entries(self.live).is_some_and(|live| entries(self.private) == Some(live))
+    }
+}
+
+/// Whether a file belongs to an unfinished operation of one of these work trees.
+fn is_retained(path: &Path, retained: &[PathBuf]) -> bool {
+    let below = retained
+        .iter()
+        .filter_map(|own| path.strip_prefix(own).ok());
+    below.into_iter().any(state::is_private)
+}

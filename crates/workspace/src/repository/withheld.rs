@@ -1,0 +1,132 @@
+//! Changes of a repository that wait for a person's yes.
+
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::readlinkat;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    RepositoryError,
+    folder::{GitFolder, Kind},
+    settings::SettingChange,
+};
+
+/// Largest content that can be shown and applied, in bytes.
+pub(super) const MAX_CONTENT: u64 = 256 << 10;
+
+/// A change that is not carried over without a person's yes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Withheld {
+    /// The real git directory.
+    pub repository: PathBuf,
+    /// Below it, such as `hooks/pre-commit`.
+    pub path: PathBuf,
+    /// Why it is withheld, in a few words.
+    pub reason: String,
+    /// What stands there; `None` if nothing does.
+    pub old: Option<FileContent>,
+    /// What would stand there; `None` if it would be removed.
+    pub new: Option<FileContent>,
+    /// For a configuration file: the settings that would change. The rest of it stays.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<SettingChange>,
+}
+
+/// The content of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileContent {
+    /// UTF-8.
+    Text {
+        /// All of it.
+        text: String,
+        /// Whether it may be executed.
+        executable: bool,
+    },
+    /// Not text.
+    Binary {
+        /// In hexadecimal digits.
+        bytes: String,
+        /// Whether it may be executed.
+        executable: bool,
+    },
+    /// A symbolic link with its target.
+    Link(String),
+    /// Something that can be neither shown nor applied: a large file, a device, a folder.
+    Other(String),
+}
+
+impl Withheld {
+    /// Whether a yes can be acted upon: links, devices and large files have to be made by the
+    /// person.
+    #[must_use]
+    pub fn can_be_applied(&self) -> bool {
+        let is_file = |content: &Option<FileContent>| {
+            content
+                .as_ref()
+                .is_none_or(|content| content.bytes().is_some())
+        };
+        is_file(&self.old) && is_file(&self.new)
+    }
+}
+
+impl FileContent {
+    /// Reads what stands at a path, without following it.
+    pub(super) fn read(git: &GitFolder, path: &Path) -> Result<Option<Self>, RepositoryError> {
+        match git.kind(path)? {
+            Kind::Missing => Ok(None),
+            Kind::File => match git.read_with_mode(path, MAX_CONTENT) {
+                Ok(content) => Ok(content.map(|(bytes, mode)| Self::of(bytes, mode))),
+                Err(RepositoryError::TooLarge { .. }) => {
+                    Ok(Some(Self::Other(format!("more than {MAX_CONTENT} bytes"))))
+                }
+                Err(error) => Err(error),
+            },
+            Kind::Folder => Ok(Some(Self::Other("a folder".to_owned()))),
+            Kind::Other => Ok(Some(Self::Other("a device, pipe or socket".to_owned()))),
+            Kind::Link => {
+                let (folder, name) = git.parent(path)?;
+                let target = readlinkat(&folder, name, Vec::new());
+                let target = target.map_err(|error| crate::root::failed(path, error))?;
+                let target = OsStr::from_bytes(target.to_bytes());
+                Ok(Some(Self::Link(target.to_string_lossy().into_owned())))
+            }
+        }
+    }
+
+    /// A regular file's content.
+    pub(super) fn of(bytes: Vec<u8>, mode: u32) -> Self {
+        let executable = mode & 0o111 != 0;
+        match String::from_utf8(bytes) {
+            Ok(text) => Self::Text { text, executable },
+            Err(error) => {
+                let bytes = error
+                    .as_bytes()
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect();
+                Self::Binary { bytes, executable }
+            }
+        }
+    }
+
+    /// The bytes of a regular file, and whether it may be executed; `None` for anything else.
+    pub(super) fn bytes(&self) -> Option<(Vec<u8>, bool)> {
+        match self {
+            Self::Text { text, executable } => Some((text.clone().into_bytes(), *executable)),
+            Self::Binary { bytes, executable } => {
+                let digits = bytes.as_bytes().chunks(2);
+                let bytes = digits.map(|pair| {
+                    let pair = std::str::from_utf8(pair).ok()?;
+                    u8::from_str_radix(pair, 16).ok()
+                });
+                Some((bytes.collect::<Option<_>>()?, *executable))
+            }
+            Self::Link(_) | Self::Other(_) => None,
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Killed at each step of a carry-over, a repository is whole; and after recovery all is carried
+//! over, or nothing.
+
+use std::{fs, path::Path, process::Command};
+
+use gyrus_workspace::repository::{GitDirectory, PrivateCopy, RealObjects, find, recover};
+use rustix::process::{Signal, getpid, kill_process};
+
+use super::world::{World, carry, git_program, refresh, try_carry};
+
+/// The variables by which this test's own process is told to be the one that dies.
+const FOLDER: &str = "GYRUS_TEST_CRASH_FOLDER";
+const STEP: &str = "GYRUS_TEST_CRASH_STEP";
+
+/// Carries over, and kills itself at a step. Does nothing as an ordinary test.
+#[test]
+fn the_one_that_dies() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
+    let folder = Path::new(&folder);
+    let last: usize = std::env::var(STEP).unwrap().parse().unwrap();
+    let mut steps = 0;
+    let mut step = |_| {
+        steps += 1;
+        if steps == last {
+            kill_process(getpid(), Signal::KILL).unwrap();
+        }
+    };
+    let copy = folder.join("copy");
+    if copy.join("plan.json").exists() {
+        recover(&copy, git_program(), &mut step).unwrap();
+        return;
+    }
+    let found = find(&folder.join("work")).unwrap();
+    let mut copy =
+        PrivateCopy::prepare(&found.directories[0], &copy, "run-1", RealObjects::InPlace).unwrap();
+    if let Some(changes) = copy.changes().unwrap() {
+        copy.carry(changes, git_program(), &mut step).unwrap();
+    }
+}
+
+/// Starts the one that dies; false if it came to its end.
+fn die(world: &World, step: usize) -> bool {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crashes::the_one_that_dies", "--test-threads=1"])
+        .env(FOLDER, world.path(""))
+        .env(STEP, step.to_string())
+        .output()
+        .unwrap();
+    let killed = output.status.code().is_none();
+    assert!(killed || output.status.success(), "{output:?}");
+    killed
+}
+
+/// Copies what is in a folder, with its times.
+fn copy_tree(from: &Path, to: &Path) {
+    let from = from.join(".");
+    let status = Command::new("cp")
+        .arg("-a")
+        .arg(from)
+        .arg(to)
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+/// What has to be wholly before or wholly after.
+fn view(world: &World, repository: Option<&Path>) -> String {
+    let work = world.work();
+    let repository = repository.map(|repository| (repository, work.as_path()));
+    let show = |arguments| {
+        let output = world.run(&work, repository, arguments);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let git = repository.map_or(work.join(".git"), |(git, _)| git.to_owned());
+    let read = |name: &str| fs::read_to_string(git.join(name)).unwrap_or_default();
+    [
+        read("HEAD"),
+        read("MERGE_HEAD"),
+        show("for-each-ref"),
+        show("ls-files -s"),
+        show("stash list"),
+        read("logs/HEAD"),
+    ]
+    .join("\n")
+}
+
+/// Dies at every `stride`th step, recovers (dying there once more), and looks.
+fn check(before: &[&str], inside: &[&str], stride: usize) {
+    let world = World::with_repository();
+    for line in before {
+        world.git(&world.work(), line);
+    }
+    let copy = world.prepare();
+    world.write("a", "changed\n");
+    for line in inside {
+        let _ = world.try_inside(&copy, line);
+    }
+    let (old, new) = (view(&world, None), view(&world, Some(&copy.path())));
+    drop(copy);
+    // What is in the tree names it by its path, so it is put back in the same place.
+    let saved = World::empty();
+    copy_tree(&world.path(""), &saved.path(""));
+    let git = world.work().join(".git");
+    let mut step = 1;
+    loop {
+        for name in ["work", "copy"] {
+            fs::remove_dir_all(world.path(name)).unwrap();
+        }
+        copy_tree(&saved.path(""), &world.path(""));
+        let killed = die(&world, step);
+        let fsck = world.run(&git, None, "fsck --full --strict");
+        assert!(fsck.status.success(), "step {step}: {fsck:?}");
+        if killed && step % 2 == 0 {
+            die(&world, 1 + step % 5);
+        }
+        let recovered = recover(&world.path("copy"), git_program(), &mut |_| ()).unwrap();
+        assert!(
+            recovered.is_none_or(|carried| carried.kept.is_empty()),
+            "step {step}"
+        );
+        world.check_clean(&git);
+        let mut now = view(&world, None);
+        if now == old {
+            // Nothing had begun: it is still there to be carried over.
+            carry(&mut world.prepare());
+            now = view(&world, None);
+        }
+        assert_eq!(now, new, "step {step}");
+        if !killed {
+            break;
+        }
+        step += stride;
+    }
+    assert!(step > 8, "there are more steps than {step}");
+    let mut copy = world.prepare();
+    assert_eq!(copy.changes().unwrap(), None);
+    assert_eq!(view(&world, Some(&copy.path())), new);
+    world.check_whole(&git);
+}
+
+#[test]
+fn killed_in_a_commit() {
+    check(&[], &["commit -qam third"], 1);
+}
+
+#[test]
+fn killed_with_branches_and_a_stash() {
+    let before = ["branch x", "pack-refs --all", "branch loose"];
+    let inside = [
+        "branch -D x",
+        "branch -D loose",
+        "branch x/y",
+        "stash push -q",
+        "checkout -q side",
+    ];
+    check(&before, &inside, 4);
+}
+
+#[test]
+fn killed_in_a_conflict() {
+    let before = [
+        "checkout -q side",
+        "rm -q --cached a",
+        "commit -qm theirs",
+        "checkout -qf main",
+        "config color.ui false",
+    ];
+    check(
+        &before,
+        &["commit -qam ours", "config color.ui auto", "merge side"],
+        3,
+    );
+}
+
+/// What dies with the process that carries over are also the processes that it has started.
+#[test]
+fn what_a_kill_left_is_found_by_its_token() {
+    let world = World::with_repository();
+    let mut copy = world.prepare();
+    world.inside(&copy, "commit -q --allow-empty -m empty");
+    // Somebody else's lock is not taken for ours, whoever was killed.
+    let lock = world.work().join(".git/index.lock");
+    fs::write(&lock, "").unwrap();
+    assert!(try_carry(&mut copy).is_err());
+    assert!(lock.exists());
+    assert!(
+        recover(&world.path("copy"), git_program(), &mut |_| ())
+            .unwrap()
+            .is_none()
+    );
+    fs::remove_file(lock).unwrap();
+    carry(&mut copy);
+    refresh(&mut copy);
+    world.check_whole(&world.work().join(".git"));
+}
+
+/// The plan names what it is about by itself.
+#[test]
+fn a_plan_of_another_format_is_not_carried_out() {
+    let world = World::with_repository();
+    let copy = world.prepare();
+    let directory: &GitDirectory = copy.directory();
+    assert_eq!(directory.name(), ".git");
+    let plan = world.path("copy/plan.json");
+    for content in ["", "{}", "[]", "{\"version\": 2}"] {
+        fs::write(&plan, content).unwrap();
+        assert!(recover(&world.path("copy"), git_program(), &mut |_| ()).is_err());
+    }
+}
