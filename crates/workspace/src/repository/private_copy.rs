@@ -153,8 +153,7 @@ impl PrivateCopy {
             }
             fs::create_dir(self.at(name)).map_err(failed)?;
         }
-        remove(&self.at(CARRIED)).map_err(failed)?;
-        remove(&self.at(plan::FILE)).map_err(failed)
+        remove(&self.at(CARRIED)).map_err(failed)
     }
 
     pub(super) fn open(&self) -> Result<(GitFolder, GitFolder, GitFolder), RepositoryError> {
@@ -182,15 +181,12 @@ impl PrivateCopy {
         }
         let own = self.folder.clone();
         let failed = |error: io::Error| RepositoryError::io(&own, &error);
-        let is_carried = self.at(CARRIED).exists();
-        let marker = |is| {
-            if is {
-                fs::read(self.at(CARRIED))
-            } else {
-                Ok(Vec::new())
-            }
+        let marker = match fs::read(self.at(CARRIED)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            read => Some(read.map_err(failed)?),
         };
-        let was_cut_off = marker(is_carried).map_err(failed)? == SYNCING.as_bytes();
+        let is_carried = marker.is_some();
+        let was_cut_off = marker.as_deref() == Some(SYNCING.as_bytes());
         let is_first = !self.at(READY).exists();
         let untouched = holds(self.private_stamps.as_mut(), &private, &base)?;
         if !untouched && !is_carried && !is_first && self.compare()?.is_some() {
@@ -319,11 +315,15 @@ impl PrivateCopy {
         Ok((!changes.is_empty()).then_some(changes))
     }
 
-    /// Drops everything that commands changed in the copy, but for objects.
+    /// Drops everything that commands changed in the copy. [`Refreshed::Pending`] if a carry-over of
+    /// it was cut off, which [`super::recover`] has to finish first.
     ///
     /// # Errors
     /// When a folder cannot be read or written.
     pub fn discard(&mut self) -> Result<Refreshed, RepositoryError> {
+        if self.at(plan::FILE).exists() {
+            return Ok(Refreshed::Pending);
+        }
         self.settle()?;
         // No stamp holds for a copy that is to be made anew.
         self.live_stamps = None;
