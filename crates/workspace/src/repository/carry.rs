@@ -45,6 +45,16 @@ impl PrivateCopy {
         if Plan::read(&self.folder)?.is_some() {
             return Err(CarryError::Unfinished);
         }
+        if changes.stores.is_empty() {
+            self.settle()?;
+            return Ok(Carried {
+                repository: self.directory.path.clone(),
+                stores: Vec::new(),
+                kept: Vec::new(),
+                withheld: changes.withheld,
+                notes: changes.notes,
+            });
+        }
         let plan = Plan::new(Purpose::Carry, &self.directory.path, &self.run, changes);
         plan.write(&self.folder)?;
         steps("plan written");

@@ -162,14 +162,11 @@ pub(super) fn is_data(below: &Path) -> bool {
         .next()
         .and_then(|part| part.to_str())
         .unwrap_or_default();
-    let is_sample =
-        beside.starts_with("hooks") && below.extension().is_some_and(|end| end == "sample");
     matches!(first, "refs" | "logs" | "packed-refs" | "rr-cache")
         || state::is_private(&beside)
         || state::WRITTEN_ANEW.contains(&first)
         || first.starts_with("sharedindex.")
         || beside == Path::new("info/refs")
-        || is_sample
 }
 
 impl Found {

@@ -71,7 +71,8 @@ impl Stamp {
     }
 }
 
-/// A git directory at one moment: everything in it but objects, locks and this module's own files.
+/// A git directory at one moment: everything in it but objects, locks, samples of hooks, which do
+/// nothing, and this module's own files.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
     pub(super) entries: BTreeMap<PathBuf, Stamp>,
@@ -125,7 +126,8 @@ impl Stamps {
         }
         for name in &names {
             let name = OsStr::from_bytes(name);
-            if is_store && is_left_out(name) {
+            let is_sample = path.ends_with("hooks") && name.as_bytes().ends_with(b".sample");
+            if is_store && is_left_out(name) || is_sample {
                 continue;
             }
             if name.as_bytes().ends_with(b".lock") {
