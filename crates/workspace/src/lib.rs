@@ -1,5 +1,5 @@
 //! The content of a workspace and how it changes: snapshots of it, several files changed together,
-//! and taking back what lies between two snapshots.
+//! taking back what lies between two snapshots, and the repositories in it.
 //!
 //! The one idea: everything goes through a [`Root`], a folder held open below which no symbolic link
 //! is ever followed, so that whatever is swapped meanwhile leads nowhere else; and every change is

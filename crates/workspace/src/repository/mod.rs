@@ -14,16 +14,20 @@
 //! [`PrivateCopy::changes`] and [`PrivateCopy::carry`], or [`PrivateCopy::discard`]. Later, perhaps,
 //! [`apply_withheld`] and [`restore`]. What a command made anew, [`examine_new`] judges.
 //!
-//! **Whom this relies on.** The real git directory is written by the person and by this module
+//! **What this relies on.** The real git directory is written by the person and by this module
 //! alone: a command must not be able to write it, nor the run's folder, by any way but the copy, and
 //! no process may have the copy while a method of it runs. Everything in the copy is read as what an
 //! attacker wrote: by this module's own readers, bounded and without following a link, or by a git
-//! that is shown nothing but objects ([`git`]). No process that is started here reads the
+//! that is shown nothing but objects (`git.rs`). No process that is started here reads the
 //! configuration of any repository, or runs a hook, filter, helper or anything else that one names.
 //!
+//! References are written here and not by `git update-ref`: so the locks of references, `HEAD`, index
+//! and settings are all held at once, each can be told from somebody else's after a kill, and logs
+//! are written under them. Any git since 2.11 will do.
+//!
 //! Not supported, and said by [`find`] or [`PrivateCopy::prepare`]: reftable, SHA-256, partial
-//! clones, extensions that are not known, split and sparse indexes, file systems without hard links.
-//! Not carried over, and said in the notes: submodules that a command adds, removed work trees,
+//! clones, extensions that are not known, split and sparse indexes; and by [`PrivateCopy::carry`],
+//! file systems without hard links. Not carried over, and said in the notes: submodules that a command adds, removed work trees,
 //! recorded resolutions (`rr-cache`), what large-file extensions keep beside git.
 
 mod names;
