@@ -216,6 +216,11 @@ fn what_is_discarded_is_gone() {
             .status
             .success()
     );
+    // Not while locks in the real repository wait for the plan that names them.
+    let plan = world.path("copy/plan.json");
+    fs::write(&plan, "{}").unwrap();
+    assert_eq!(copy.discard().unwrap(), Refreshed::Pending);
+    assert!(plan.exists());
 }
 
 #[test]
