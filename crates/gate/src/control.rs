@@ -12,8 +12,6 @@ use std::{
 
 use gyrus_contract::{ChangedPath, PathChange, WithheldChange};
 
-use crate::weigh::has_git_part;
-
 const TABLE: &str = include_str!("control_files.txt");
 
 /// Names under which `make` finds its rules. Even `make -n`, by which people look before they run
@@ -97,10 +95,6 @@ pub(crate) fn withheld(
 ) -> Vec<WithheldChange> {
     let bare = bare_repositories(changes, workspace);
     let found = changes.iter().enumerate().filter_map(|(index, change)| {
-        if has_git_part(&change.path) {
-            // Guarded as a whole while the command runs.
-            return None;
-        }
         let reason = by_name(change)
             .or_else(|| makefile(change))
             .or_else(|| in_program_folder(change, workspace, programs))

@@ -32,7 +32,7 @@ pub mod oracle;
 const SECRETS: &str = include_str!("secrets.txt");
 
 pub use self::{
-    guard::protect_from_code,
+    guard::protect_from_server,
     house::House,
     warden::{Contain, Warden},
     workspace::{WorkspaceError, check_workspace, is_throwaway},

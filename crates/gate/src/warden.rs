@@ -154,7 +154,6 @@ impl Warden {
                     containment.writable.extend(opened);
                 }
             }
-            guard::protect(place.workspace, &reading, &mut containment);
             guard::protect_programs(place.workspace, &self.programs, &mut containment);
             if !runs_code {
                 // Laying them takes longer than all the rest.

@@ -19,6 +19,7 @@ use gyrus_workspace::snapshot::Snapshots;
 use crate::{
     Controls, Ending, Entry, Kernel, KernelState, ModelReply, Permit, RunStarted, Settings, Stop,
     budget::Ledger,
+    effects::repositories::Repositories,
     latch::Latched,
     links::{self, Links},
     log::Log,
@@ -45,8 +46,10 @@ pub(crate) struct Core {
     /// Snapshots of the workspace.
     snapshots: Mutex<Snapshots>,
     /// The calls under way whose changes are judged when they end, each with the snapshot before
-    /// it.
-    judged_calls: Mutex<Vec<(EffectId, BlobId)>>,
+    /// it, if the folder is not too large for one.
+    judged_calls: Mutex<Vec<(EffectId, Option<BlobId>)>>,
+    /// The workspace's repositories, of which commands see private copies.
+    repositories: Mutex<Repositories>,
 }
 
 /// What changes while a cycle goes on, beside the ledger.
@@ -164,6 +167,7 @@ impl Core {
             links: Mutex::default(),
             snapshots: Mutex::new(parts.snapshots),
             judged_calls: Mutex::default(),
+            repositories: Mutex::default(),
         }
     }
 
@@ -181,8 +185,14 @@ impl Core {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn judged_calls(&self) -> MutexGuard<'_, Vec<(EffectId, BlobId)>> {
+    pub(crate) fn judged_calls(&self) -> MutexGuard<'_, Vec<(EffectId, Option<BlobId>)>> {
         self.judged_calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn repositories(&self) -> MutexGuard<'_, Repositories> {
+        self.repositories
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

@@ -215,7 +215,8 @@ pub(crate) enum Side {
     Other(String),
 }
 
-fn diff_of(path: &str, old: &Side, new: &Side) -> String {
+/// The difference of two sides of a path, as a unified diff.
+pub(crate) fn diff_of(path: &str, old: &Side, new: &Side) -> String {
     let header = |side: &Side, prefix: &str| match side {
         Side::Nothing => "/dev/null".to_owned(),
         Side::Text(_) | Side::Other(_) => format!("{prefix}/{path}"),

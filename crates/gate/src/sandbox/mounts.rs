@@ -154,7 +154,16 @@ pub(super) fn arrange(
         read_only(&tree)?;
     }
     for (place, tree) in binds {
-        attach(&tree, place, Links::Refused)?;
+        let is_own = TEMPORARY.iter().any(|folder| place.starts_with(folder))
+            && !containment
+                .writable
+                .iter()
+                .any(|folder| place.starts_with(folder));
+        match is_own {
+            // The folder around it is the run's own one, where its place may have to be made.
+            true => put(&tree, place)?,
+            false => attach(&tree, place, Links::Refused)?,
+        }
     }
     Ok(())
 }

@@ -167,7 +167,7 @@ fn kept(
         return Ok((run, Reach::Everything, folder.path().to_owned()));
     }
     let mut containment = sandbox::plan(around.home, folder.path(), around.workspace)?;
-    gyrus_gate::protect_from_code(around.workspace, &mut containment);
+    gyrus_gate::protect_from_server(around.workspace, &mut containment);
     let reach = match hosts.is_empty() {
         true => Reach::Workspace,
         false => {

@@ -19,6 +19,7 @@ mod asking;
 mod connecting;
 mod granting;
 mod withholding;
+mod committing;
 mod rights;
 mod serving;
 mod assessing;

@@ -1,7 +1,7 @@
 //! Bringing a fresh loop to where the journal is: its last state, and then either the unfinished
 //! cycle again or a fresh one that is told what the unfinished one did.
 
-use gyrus_contract::{ActionVerdict, BlobId, EffectId, MemoryBuffer, Observation, Origin, Text};
+use gyrus_contract::{ActionVerdict, EffectId, MemoryBuffer, Observation, Origin, Text};
 
 use super::{Driver, ending_of};
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
     RunHandedOver, RunStarted, Settled, Stop, ToolResulted, Unfinished,
     core::Core,
     effects::{
+        changes::JudgedChanges,
         execute::{judged_of_the_dead, wait_for_tree},
         used::{Open, abandoned},
     },
@@ -175,8 +176,8 @@ async fn unsettled(core: &Core, recorded: &[Entry]) -> Result<Vec<Entry>, Stop> 
                 // A repeated call has several starts and one outcome.
                 let of_it = |entry: &Entry| entry.effect() == Some(&started.effect);
                 if !outcomes.iter().any(of_it) {
-                    let withheld = judged_of_the_dead(core, started)?;
-                    outcomes.push(interrupted(started.effect.clone(), withheld));
+                    let changed = judged_of_the_dead(core, started)?;
+                    outcomes.push(interrupted(started.effect.clone(), &changed));
                 }
             }
             Entry::ModelCall(call) if !answered(&call.effect, call.attempt) => {
@@ -199,8 +200,8 @@ async fn unsettled(core: &Core, recorded: &[Entry]) -> Result<Vec<Entry>, Stop> 
     Ok(outcomes)
 }
 
-fn interrupted(effect: EffectId, withheld: Option<BlobId>) -> Entry {
-    let text = match withheld {
+fn interrupted(effect: EffectId, changed: &JudgedChanges) -> Entry {
+    let text = match changed.withheld {
         None => "this call was interrupted; it may or may not have happened",
         Some(_) => {
             "this call was interrupted; it may or may not have happened. Its changes to files by \
@@ -210,13 +211,13 @@ fn interrupted(effect: EffectId, withheld: Option<BlobId>) -> Entry {
     Entry::from(ToolResulted {
         effect,
         settled: Settled::Interrupted,
-        text: Inline::Is(text.to_owned()),
+        text: Inline::Is(format!("{text}{}", changed.told())),
         images: Vec::new(),
         is_error: true,
         verdict: ActionVerdict::CannotTell,
         artifacts: Vec::new(),
         claim: None,
-        withheld,
+        withheld: changed.withheld,
         pending: Vec::new(),
         took_ms: 0,
     })

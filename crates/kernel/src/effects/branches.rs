@@ -238,12 +238,13 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
         (calls, children, asks.collect::<Vec<ModelReply>>())
     };
     let calls = calls.into_iter().map(|effect| {
-        let withheld = changes::end(core, &effect)?;
+        let changed = changes::end(core, &effect)?;
+        let text = "another branch ended first; this call was cut off";
         Ok(ToolResulted {
             effect,
-            withheld,
+            withheld: changed.withheld,
             settled: Settled::Cancelled,
-            text: Inline::Is("another branch ended first; this call was cut off".to_owned()),
+            text: Inline::Is(format!("{text}{}", changed.told())),
             images: Vec::new(),
             is_error: true,
             verdict: ActionVerdict::CannotTell,

@@ -10,12 +10,12 @@ use std::path::PathBuf;
 
 use gyrus_contract::{BlobId, Digest, EffectId, Mode, Origin, ResolvedCall, Text, Tool, Touch};
 use gyrus_workspace::{
-    ChangeSet, Recorded,
+    ChangeSet, Recorded, repository,
     snapshot::{SnapshotError, Taken},
 };
 use serde::{Deserialize, Serialize};
 
-use super::{approval, execute::changes_the_workspace};
+use super::{approval, execute::changes_the_workspace, repositories};
 use crate::{Card, Entry, Fact, Stop, ToolResulted, core::Core, log_name};
 
 /// The kind of the fact that withheld changes were applied, or why they were not.
@@ -29,10 +29,13 @@ const MAX_NAMED: usize = 20;
 
 /// Changes of one call that were taken back until a person says yes. A blob that the call's outcome
 /// names.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Withheld {
-    changes: ChangeSet,
+    /// Of files of the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changes: Option<ChangeSet>,
     /// The changed files, each with the reason why it may not stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     reasons: Vec<(String, String)>,
     /// Files that were taken back and cannot be applied again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -40,17 +43,53 @@ struct Withheld {
     /// Files that could not be taken back, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     left: Vec<(String, String)>,
+    /// Of repositories: these never got there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    repositories: Vec<repository::Withheld>,
+}
+
+/// What is to be said of the changes of a call when it has ended.
+#[derive(Debug, Default)]
+pub(crate) struct JudgedChanges {
+    /// The blob for the call's outcome, if something was taken back.
+    pub(crate) withheld: Option<BlobId>,
+    /// For the model, in whole sentences, without secrets.
+    notes: Vec<String>,
+}
+
+impl JudgedChanges {
+    /// The notes, to stand below the text of an outcome; empty if there are none.
+    pub(crate) fn told(&self) -> String {
+        match self.notes.is_empty() {
+            true => String::new(),
+            false => format!("\n[{}]", self.notes.join(" ")),
+        }
+    }
 }
 
 impl Withheld {
-    fn names(&self) -> String {
-        let mut names: Vec<String> = self
-            .reasons
+    fn is_empty(&self) -> bool {
+        self.reasons.is_empty() && self.repositories.is_empty()
+    }
+
+    /// Each changed file with the reason why it may not stay.
+    fn all_reasons(&self, core: &Core) -> Vec<(String, String)> {
+        let below = &core.started.workspace;
+        let in_repositories = self.repositories.iter();
+        let in_repositories =
+            in_repositories.map(|change| (change.name(below), change.reason.clone()));
+        self.reasons
             .iter()
-            .take(MAX_NAMED)
-            .map(|(path, _)| format!("`{path}`"))
-            .collect();
-        let more = self.reasons.len().saturating_sub(MAX_NAMED);
+            .cloned()
+            .chain(in_repositories)
+            .collect()
+    }
+
+    fn names(&self, core: &Core) -> String {
+        let reasons = self.all_reasons(core);
+        let named = reasons.iter().take(MAX_NAMED);
+        let mut names: Vec<String> = named.map(|(path, _)| format!("`{path}`")).collect();
+        let more = reasons.len().saturating_sub(MAX_NAMED);
         if more > 0 {
             names.push(format!("{more} more"));
         }
@@ -58,8 +97,68 @@ impl Withheld {
     }
 
     /// The changes that a yes can apply.
-    fn offered(&self) -> ChangeSet {
-        self.changes.without(&self.not_kept)
+    fn offered(&self) -> Offered {
+        let files = self.changes.as_ref();
+        let files = files.map(|changes| changes.without(&self.not_kept));
+        let in_repositories = self.repositories.iter();
+        let in_repositories = in_repositories.filter(|change| change.can_be_applied());
+        Offered {
+            files: files.filter(|files| !files.is_empty()),
+            repositories: in_repositories.cloned().collect(),
+        }
+    }
+
+    /// A change in a repository that holds a secret is told without its content.
+    fn leave_out_secrets(&mut self, core: &Core) -> Result<(), Stop> {
+        for change in &mut self.repositories {
+            let json = serde_json::to_string(change);
+            let json = json.map_err(|error| Stop::Failed(error.to_string()))?;
+            if holds_secret(core, &json) {
+                change.leave_out_content();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Withheld changes that a yes applies.
+struct Offered {
+    files: Option<ChangeSet>,
+    repositories: Vec<repository::Withheld>,
+}
+
+impl Offered {
+    fn is_empty(&self) -> bool {
+        self.files.is_none() && self.repositories.is_empty()
+    }
+
+    /// As text for a person.
+    fn diff(&self, core: &Core) -> Result<String, Stop> {
+        let load = |id: &BlobId| core.log.reader().blob(id);
+        let mut diff = match &self.files {
+            None => String::new(),
+            Some(files) => files
+                .diff(&load)
+                .map_err(|error| Stop::Failed(error.to_string()))?,
+        };
+        for change in &self.repositories {
+            diff.push_str(&change.diff(&core.started.workspace));
+        }
+        Ok(diff)
+    }
+
+    /// Applies them. Returns those that could not be, each with the reason.
+    fn apply(&self, core: &Core, asking: &EffectId) -> Result<Vec<(String, String)>, String> {
+        let load = |id: &BlobId| core.log.reader().blob(id);
+        let workspace = &core.started.workspace;
+        let mut refused = Vec::new();
+        if let Some(files) = &self.files {
+            let done = files.apply(workspace, &load, &trash(core, asking));
+            let done = done.map_err(|error| error.to_string())?;
+            refused.extend(done.refused.into_iter().map(|one| (one.path, one.why)));
+        }
+        refused.extend(core.repositories().apply(core, &self.repositories));
+        Ok(refused)
     }
 }
 
@@ -74,8 +173,9 @@ pub(super) fn are_judged(tool: &dyn Tool, resolved: &ResolvedCall) -> bool {
     changes_the_workspace(tool) && (contained || tool.spec().touches.iter().any(serves))
 }
 
-/// Keeps what the workspace holds before a call. Returns the snapshot, which is to be on disk with
-/// the call's start; `None` where the folder is too large for one, which the verdict knew.
+/// Keeps what the workspace holds before a call, and makes the private copies of its repositories
+/// ready. Returns the snapshot, which is to be on disk with the call's start; `None` where the
+/// folder is too large for one, which the verdict knew.
 ///
 /// # Errors
 /// `Ok(Err(…))` if the folder cannot be kept although the verdict relied on that.
@@ -86,25 +186,46 @@ pub(super) fn begin(
     let mut began = core.judged_calls();
     // What changes while another call goes on is compared with what was there before both.
     let kept = match began.first() {
-        Some((_, before)) => Ok(Some(*before)),
-        None => keep(core)?,
+        Some((_, before)) => Ok(*before),
+        None => match core.repositories().begin(core) {
+            Ok(()) => keep(core)?,
+            Err(why) => Err(format!("the folder's repositories cannot be read: {why}")),
+        },
     };
-    if let Ok(Some(before)) = &kept {
+    if let Ok(before) = &kept {
         began.push((effect.clone(), *before));
     }
     Ok(kept)
 }
 
 /// Takes back what may not stay of what changed since [`begin`], once the call's processes are
-/// gone. Returns the blob for its outcome, if there was anything.
-pub(super) fn end(core: &Core, effect: &EffectId) -> Result<Option<BlobId>, Stop> {
+/// gone.
+pub(super) fn end(core: &Core, effect: &EffectId) -> Result<JudgedChanges, Stop> {
     let mut began = core.judged_calls();
-    if !began.iter().any(|(call, _)| call == effect) {
-        return Ok(None);
+    let Some(place) = began.iter().position(|(call, _)| call == effect) else {
+        return Ok(JudgedChanges::default());
+    };
+    // A private copy is read when no command has it any more.
+    let carried = match began.len() {
+        1 => core.repositories().end(core),
+        _ => repositories::Ended::default(),
+    };
+    let judged = judge(core, effect, carried)?;
+    began.remove(place);
+    Ok(judged)
+}
+
+/// As [`end`], for a call of an earlier process.
+pub(super) fn end_of_the_dead(
+    core: &Core,
+    effect: &EffectId,
+    before: Option<&BlobId>,
+) -> Result<JudgedChanges, Stop> {
+    if let Some(before) = before {
+        go_on_from(core, before)?;
     }
-    let withheld = judge(core, effect)?;
-    began.retain(|(call, _)| call != effect);
-    Ok(withheld)
+    let carried = core.repositories().end(core);
+    judge(core, effect, carried)
 }
 
 fn keep(core: &Core) -> Result<Result<Option<BlobId>, String>, Stop> {
@@ -134,47 +255,79 @@ fn keep(core: &Core) -> Result<Result<Option<BlobId>, String>, Stop> {
 }
 
 /// Goes on from the snapshot that an earlier process took before a call.
-pub(super) fn go_on_from(core: &Core, before: &BlobId) -> Result<(), Stop> {
+fn go_on_from(core: &Core, before: &BlobId) -> Result<(), Stop> {
     let load = |id: &BlobId| core.log.reader().blob(id);
     core.snapshots()
         .go_on_from(before, load)
         .map_err(|error| Stop::Failed(format!("what the folder held before a command: {error}")))
 }
 
-/// Takes back what may not stay of all that changed since the last snapshot. Returns the blob for
-/// the outcome of a call, if there was anything.
-pub(super) fn judge(core: &Core, effect: &EffectId) -> Result<Option<BlobId>, Stop> {
+/// Takes back what may not stay of all that changed since the last snapshot. `carried` is what came
+/// of the repositories.
+fn judge(
+    core: &Core,
+    effect: &EffectId,
+    carried: repositories::Ended,
+) -> Result<JudgedChanges, Stop> {
+    let mut withheld = take_back(core, effect)?;
+    withheld.repositories.extend(carried.withheld);
+    withheld.leave_out_secrets(core)?;
+    let blob = match withheld.is_empty() {
+        true => None,
+        false => {
+            let json = serde_json::to_vec(&withheld);
+            let json = json.map_err(|error| Stop::Failed(error.to_string()))?;
+            Some(core.log.put_blob(&json)?)
+        }
+    };
+    let redactor = &core.kernel.organs().redactor;
+    let notes = carried.notes.iter();
+    let notes = notes.map(|note| redactor.redact(note).into_owned());
+    Ok(JudgedChanges {
+        withheld: blob,
+        notes: notes.collect(),
+    })
+}
+
+/// Takes back what may not stay of the files that changed.
+fn take_back(core: &Core, effect: &EffectId) -> Result<Withheld, Stop> {
+    let mut withheld = Withheld::default();
     let snapshots = core.snapshots();
     let failed = |error: std::io::Error| {
         Stop::Failed(format!(
             "what a command changed cannot be looked at: {error}"
         ))
     };
-    let Some(changed) = snapshots.changed_paths().map_err(failed)? else {
-        return Ok(None);
+    let Some(mut changed) = snapshots.changed_paths().map_err(failed)? else {
+        return Ok(withheld);
     };
+    let examined = core.repositories().examine(core, &changed);
+    withheld.repositories = examined.withheld;
+    let mut index = 0;
+    changed.retain(|_| {
+        index += 1;
+        !examined.settled.contains(&(index - 1))
+    });
     let found = core.withhold(&changed);
     if found.is_empty() {
-        return Ok(None);
+        return Ok(withheld);
     }
     let paths: Vec<_> = found
         .iter()
         .filter_map(|withheld| changed.get(withheld.index))
         .collect();
-    let redactor = &core.kernel.organs().redactor;
     let recorded = ChangeSet::record(&snapshots, &paths, |_, content| {
         // A file with a secret is no blob of the journal.
-        let text = String::from_utf8_lossy(content);
-        match redactor.redact(&text) == text {
-            true => core.log.put_blob(content).map(Some),
-            false => Ok(None),
+        match holds_secret(core, &String::from_utf8_lossy(content)) {
+            true => Ok(None),
+            false => core.log.put_blob(content).map(Some),
         }
     })?;
     let Some(Recorded { changes, not_kept }) = recorded else {
-        return Ok(None);
+        return Ok(withheld);
     };
     if changes.is_empty() && not_kept.is_empty() {
-        return Ok(None);
+        return Ok(withheld);
     }
     let load = |id: &BlobId| core.log.reader().blob(id);
     let done = changes
@@ -187,18 +340,16 @@ pub(super) fn judge(core: &Core, effect: &EffectId) -> Result<Option<BlobId>, St
         let differs = really.contains(&text.as_str()) || not_kept.contains(path);
         differs.then(|| (text, withheld.reason.clone()))
     });
-    let withheld = Withheld {
-        reasons: reasons.collect(),
-        left: done
-            .refused
-            .into_iter()
-            .map(|refused| (refused.path, refused.why))
-            .collect(),
-        changes,
-        not_kept,
-    };
-    let json = serde_json::to_vec(&withheld).map_err(|error| Stop::Failed(error.to_string()))?;
-    core.log.put_blob(&json).map(Some)
+    withheld.reasons = reasons.collect();
+    let refused = done.refused.into_iter();
+    withheld.left = refused.map(|refused| (refused.path, refused.why)).collect();
+    withheld.changes = Some(changes);
+    withheld.not_kept = not_kept;
+    Ok(withheld)
+}
+
+fn holds_secret(core: &Core, text: &str) -> bool {
+    core.kernel.organs().redactor.redact(text) != text
 }
 
 /// A folder of the run's for copies of what is replaced in the workspace.
@@ -230,7 +381,7 @@ pub(super) async fn decide(
     let mut note = format!(
         "[The command changed files by which other programs run things or agents are instructed: \
          {}. These changes were taken back",
-        withheld.names()
+        withheld.names(core)
     );
     for (path, why) in withheld.left.iter().take(MAX_NAMED) {
         note.push_str(&format!("; `{path}` could not be: {why}"));
@@ -256,10 +407,7 @@ async fn ask(
             core.settings.mode
         ));
     }
-    let load = |id: &BlobId| core.log.reader().blob(id);
-    let diff = offered
-        .diff(&load)
-        .map_err(|error| Stop::Failed(error.to_string()))?;
+    let diff = offered.diff(core)?;
     let card = card(core, withheld, &diff);
     let digest = Digest::of_json(&(asking, blob));
     let mut applied = None;
@@ -289,18 +437,16 @@ async fn ask(
 }
 
 /// Applies changes that a person allowed, and notes what came of it.
-fn apply(core: &Core, asking: &EffectId, allowed: &ChangeSet) -> Result<String, Stop> {
+fn apply(core: &Core, asking: &EffectId, allowed: &Offered) -> Result<String, Stop> {
     core.may_act()?;
-    let load = |id: &BlobId| core.log.reader().blob(id);
-    let outcome = match allowed.apply(&core.started.workspace, &load, &trash(core, asking)) {
-        Ok(done) if done.refused.is_empty() => {
+    let outcome = match allowed.apply(core, asking) {
+        Ok(refused) if refused.is_empty() => {
             "then a person allowed them, and they were applied.".to_owned()
         }
-        Ok(done) => {
-            let left: Vec<_> = done
-                .refused
+        Ok(refused) => {
+            let left: Vec<_> = refused
                 .iter()
-                .map(|refused| format!("`{}` ({})", refused.path, refused.why))
+                .map(|(path, why)| format!("`{path}` ({why})"))
                 .collect();
             format!(
                 "then a person allowed them, and they were applied but for {}.",
@@ -330,20 +476,20 @@ fn card(core: &Core, withheld: &Withheld, diff: &str) -> Card {
     let of_command = Origin::Tool {
         name: "shell".to_owned(),
     };
-    let mut reasons: Vec<String> = withheld
-        .reasons
+    let all = withheld.all_reasons(core);
+    let mut reasons: Vec<String> = all
         .iter()
         .take(MAX_NAMED)
         .map(|(path, why)| format!("`{path}`: {why}"))
         .collect();
-    let more = withheld.reasons.len().saturating_sub(MAX_NAMED);
+    let more = all.len().saturating_sub(MAX_NAMED);
     if more > 0 {
         reasons.push(format!("and {more} more of that kind"));
     }
     Card {
         sentence: format!(
             "A command changed {}; the change was taken back, and your yes applies it again",
-            withheld.names()
+            withheld.names(core)
         ),
         reasons,
         details: vec![Text::new(redactor.redact(&shown).into_owned(), of_command)],

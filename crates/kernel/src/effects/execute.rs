@@ -17,7 +17,7 @@ use gyrus_process::{
 };
 
 use super::{
-    changes,
+    changes::{self, JudgedChanges},
     destinations::{Destinations, Questions},
 };
 use crate::{
@@ -134,7 +134,9 @@ impl Site for CallSite<'_> {
                 let reason = "nothing decides where its command may connect".to_owned();
                 return Err(KeeperError::Keeper { reason });
             };
-            destinations.run(keeper, command, containment).await
+            let mut containment = containment.clone();
+            self.core.repositories().stand_in(&mut containment);
+            destinations.run(keeper, command, &containment).await
         })
     }
 }
@@ -244,7 +246,7 @@ pub(super) async fn start(
         ..CallSite::new(core, effect, keeper, answer, resolved.command.clone())
     };
     let since = Instant::now();
-    let output = match call_of(core, effect, tool, resolved, &site).await {
+    let mut output = match call_of(core, effect, tool, resolved, &site).await {
         Ok(output) => output,
         Err(ending) => {
             drop(site);
@@ -252,9 +254,12 @@ pub(super) async fn start(
         }
     };
     drop(site);
-    let outcome = resulted(core, effect, Settled::Done, output, took_ms(since))?;
+    let took = took_ms(since);
+    let changed = changes::end(core, effect)?;
+    output.text.push_str(&changed.told());
+    let outcome = resulted(core, effect, Settled::Done, output, took)?;
     Ok(ToolResulted {
-        withheld: changes::end(core, effect)?,
+        withheld: changed.withheld,
         pending: questions.pending(),
         ..outcome
     })
@@ -290,13 +295,15 @@ async fn cut_off_by_person(
     if let Some(keeper) = keeper {
         wait_until_gone(&keeper, TREE_GONE_WITHIN).await;
     }
+    let changed = changes::end(core, effect)?;
+    let text = "a person cut this call off; it may have done part of its work";
     let output = ToolOutput {
         verdict: ActionVerdict::CannotTell,
-        ..ToolOutput::error("a person cut this call off; it may have done part of its work")
+        ..ToolOutput::error(format!("{text}{}", changed.told()))
     };
     let outcome = resulted(core, effect, Settled::Cancelled, output, took_ms(since))?;
     core.log.append(ToolResulted {
-        withheld: changes::end(core, effect)?,
+        withheld: changed.withheld,
         ..outcome
     })?;
     Err(ending.into())
@@ -341,7 +348,7 @@ pub(super) async fn settle(
         return Err(Stop::EndOfRecord);
     }
     wait_for_tree(started).await?;
-    let withheld = judged_of_the_dead(core, started)?;
+    let changed = judged_of_the_dead(core, started)?;
     core.shared().world_changed |= changes_the_workspace(&**tool);
     let again = match tool.spec().repeat {
         Repeat::Freely => true,
@@ -362,14 +369,15 @@ pub(super) async fn settle(
     }
     let output = ToolOutput {
         verdict: ActionVerdict::CannotTell,
-        ..ToolOutput::error(
+        ..ToolOutput::error(format!(
             "this call was interrupted by a crash; it may or may not have happened, in part or \
-             whole. Look before you do it again.",
-        )
+             whole. Look before you do it again.{}",
+            changed.told()
+        ))
     };
     let outcome = resulted(core, effect, Settled::Interrupted, output, 0)?;
     Ok(Some(ToolResulted {
-        withheld,
+        withheld: changed.withheld,
         ..outcome
     }))
 }
@@ -379,12 +387,8 @@ pub(super) async fn settle(
 pub(crate) fn judged_of_the_dead(
     core: &Core,
     started: &ToolStarted,
-) -> Result<Option<BlobId>, Stop> {
-    let Some(before) = &started.before else {
-        return Ok(None);
-    };
-    changes::go_on_from(core, before)?;
-    changes::judge(core, &started.effect)
+) -> Result<JudgedChanges, Stop> {
+    changes::end_of_the_dead(core, &started.effect, started.before.as_ref())
 }
 
 /// A tool's output at ingress: bounded, and without secrets.

@@ -14,6 +14,7 @@ pub(crate) mod foresee;
 pub(crate) mod look;
 pub(crate) mod used;
 mod request;
+pub(crate) mod repositories;
 pub(crate) mod value;
 pub(crate) mod wait;
 

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use rustix::fs::Mode;
+
 use super::{
     RepositoryError, config_edit,
     find::read_config,
@@ -72,6 +74,23 @@ pub fn examine_new(git_directory: &Path) -> Result<Vec<Withheld>, RepositoryErro
                     settings: Vec::new(),
                 });
             }
+        }
+    }
+    Ok(withheld)
+}
+
+/// Examines a git directory that is new, and puts [`Withheld::old`] in the place of each change that
+/// may not stay. Returns them for [`super::apply_withheld`].
+///
+/// # Errors
+/// When it is no folder, or cannot be read or changed. Then nothing of it may stay.
+pub fn take_back_new(git_directory: &Path) -> Result<Vec<Withheld>, RepositoryError> {
+    let git = GitFolder::open(git_directory)?;
+    let withheld = examine_new(git_directory)?;
+    for change in &withheld {
+        git.remove_tree(&change.path)?;
+        if let Some((content, _)) = change.old.as_ref().and_then(FileContent::bytes) {
+            git.write_new(&change.path, &content, Mode::from_raw_mode(0o644))?;
         }
     }
     Ok(withheld)

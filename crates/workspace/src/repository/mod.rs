@@ -73,7 +73,7 @@ pub use changes::{
     WorktreeChange,
 };
 pub use config::SettingName;
-pub use examine::examine_new;
+pub use examine::{examine_new, take_back_new};
 pub use find::{Discovery, GitDirectory, MAX_DEPTH, MAX_FOLDERS, MAX_REPOSITORIES, Support, find};
 pub use index::{EntryContent, IndexChange};
 pub use names::{ObjectId, RefName, RefValue};
@@ -137,7 +137,9 @@ pub enum RepositoryError {
 }
 
 impl RepositoryError {
-    fn io(path: &Path, error: &io::Error) -> Self {
+    /// That a call of the system failed at `path`.
+    #[must_use]
+    pub fn io(path: &Path, error: &io::Error) -> Self {
         failed(path, Errno::from_io_error(error).unwrap_or(Errno::IO)).into()
     }
 }

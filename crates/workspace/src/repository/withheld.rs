@@ -14,6 +14,7 @@ use super::{
     folder::{GitFolder, Kind},
     settings::SettingChange,
 };
+use crate::change_set::{Side, diff_of};
 
 /// Largest content that can be shown and applied, in bytes.
 pub(super) const MAX_CONTENT: u64 = 256 << 10;
@@ -71,6 +72,38 @@ impl Withheld {
                 .is_none_or(|content| content.bytes().is_some())
         };
         is_file(&self.old) && is_file(&self.new)
+    }
+
+    /// What a person calls the file: its path below `folder`, else the whole path.
+    #[must_use]
+    pub fn name(&self, folder: &Path) -> String {
+        let path = self.repository.join(&self.path);
+        let below = path.strip_prefix(folder).unwrap_or(&path);
+        below.display().to_string()
+    }
+
+    /// The change as text for a person: a unified diff of what is text, a line for the rest. Paths
+    /// are as [`Self::name`] says.
+    #[must_use]
+    pub fn diff(&self, folder: &Path) -> String {
+        let side = |content: &Option<FileContent>| match content {
+            None => Side::Nothing,
+            Some(FileContent::Text { text, .. }) => Side::Text(text.clone()),
+            Some(FileContent::Binary { bytes, .. }) => {
+                Side::Other(format!("a file of {} bytes", bytes.len() / 2))
+            }
+            Some(FileContent::Link(target)) => Side::Other(format!("a link to {target}")),
+            Some(FileContent::Other(what)) => Side::Other(what.clone()),
+        };
+        diff_of(&self.name(folder), &side(&self.old), &side(&self.new))
+    }
+
+    /// Drops the contents, so that the change can be told and no longer applied.
+    pub fn leave_out_content(&mut self) {
+        let secret = || FileContent::Other("content with a secret, which was not kept".to_owned());
+        self.old = self.old.as_ref().map(|_| secret());
+        self.new = Some(secret());
+        self.settings.clear();
     }
 }
 

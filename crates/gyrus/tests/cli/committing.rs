@@ -1,0 +1,209 @@
+//! Commands work with private copies of repositories: git's own data is carried over, what other
+//! programs obey waits for a yes.
+
+use std::{fs, path::Path, process::Command};
+
+use gyrus_kernel::Entry;
+use rustix::process::Signal;
+
+use crate::support::World;
+
+/// One command whose text says nothing of what it does.
+const RUNS_CODE: &str = r#"
+[[reply]]
+calls = [{ tool = "shell", arguments = { command = "sh code.sh" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
+"#;
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=p", "-c", "user.email=p@example.org"])
+        .args(arguments)
+        .current_dir(folder)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("HOME", folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A workspace with a repository, and a script that a command runs there.
+fn world(code: &str) -> World {
+    let world = World::new(RUNS_CODE);
+    let work = world.work();
+    fs::write(work.join("file"), "one\n").unwrap();
+    git(&work, &["init", "-q", "-b", "main"]);
+    git(&work, &["config", "user.name", "p"]);
+    git(&work, &["config", "user.email", "p@example.org"]);
+    git(&work, &["add", "file"]);
+    git(&work, &["commit", "-qm", "first"]);
+    fs::write(work.join("code.sh"), code).unwrap();
+    world
+}
+
+fn is_whole(work: &Path) {
+    git(work, &["fsck", "--full", "--strict"]);
+    assert!(!work.join(".git/index.lock").exists());
+}
+
+#[test]
+fn a_commit_is_carried_over_and_a_hook_is_not() {
+    let world = world(
+        "set -e\necho two > file\ngit commit -qam second\ngit branch feature\n\
+         echo 'touch planted' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit\n\
+         git config core.fsmonitor ./planted.sh\ngit config alias.x '!touch planted'\n",
+    );
+    let work = world.work();
+    let config = fs::read_to_string(work.join(".git/config")).unwrap();
+    world.gyrus(&["run", "go"]).exits(0);
+    assert_eq!(git(&work, &["log", "--format=%s", "-1"]), "second");
+    assert!(git(&work, &["branch"]).contains("feature"));
+    assert!(!work.join(".git/hooks/post-commit").exists());
+    assert_eq!(
+        fs::read_to_string(work.join(".git/config")).unwrap(),
+        config
+    );
+    is_whole(&work);
+    world.gyrus(&["replay", "last"]).exits(0);
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
+    assert_eq!(git(&work, &["log", "--format=%s", "-1"]), "first");
+    is_whole(&work);
+}
+
+#[test]
+fn a_yes_applies_hooks_and_settings_by_another_process() {
+    let world = world(
+        "printf '#!/bin/sh\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit\n\
+         git config core.fsmonitor ./watch.sh; echo two > file; git commit -qam second\n",
+    );
+    let work = world.work();
+    let said = world.gyrus(&["run", "go", "--on-ask", "park"]).exits(5);
+    for words in [
+        "`.git/config`",
+        "`.git/hooks/post-commit`",
+        "fsmonitor = ./watch.sh",
+        "+#!/bin/sh",
+    ] {
+        assert!(said.err.contains(words), "{words}: {}", said.err);
+    }
+    assert!(!work.join(".git/hooks/post-commit").exists());
+    world.gyrus(&["approve", "last"]).exits(0);
+    world.gyrus(&["resume", "last"]).exits(0);
+    assert_eq!(git(&work, &["config", "core.fsmonitor"]), "./watch.sh");
+    assert!(work.join(".git/hooks/post-commit").exists());
+    assert_eq!(git(&work, &["log", "--format=%s", "-1"]), "second");
+    world.gyrus(&["replay", "last"]).exits(0);
+}
+
+#[test]
+fn a_new_repository_keeps_its_data_and_loses_what_runs() {
+    let world = world(
+        "set -e\ngit init -q sub\ncd sub\ngit config user.email a@example.org\n\
+         git config core.pager ./evil\necho x > x; git add x\n\
+         git -c user.name=a commit -qm 'in sub'\n\
+         printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit\n",
+    );
+    let work = world.work();
+    world.gyrus(&["run", "go"]).exits(0);
+    let sub = work.join("sub");
+    assert_eq!(git(&sub, &["log", "--format=%s"]), "in sub");
+    assert!(!sub.join(".git/hooks/pre-commit").exists());
+    let config = fs::read_to_string(sub.join(".git/config")).unwrap();
+    assert!(config.contains("a@example.org"), "{config}");
+    assert!(!config.contains("evil"), "{config}");
+}
+
+#[test]
+fn a_moved_repository_stays_whole_and_a_link_to_another_is_taken_back() {
+    let world = world(
+        "set -e\nmv nested moved\ncd moved; echo two > file; git commit -qam 'while moved'\n\
+         cd ..\nmkdir trap; echo \"gitdir: $PWD/moved/.git\" > trap/.git\n",
+    );
+    let work = world.work();
+    let nested = work.join("nested");
+    fs::create_dir(&nested).unwrap();
+    git(&nested, &["init", "-q", "-b", "main"]);
+    fs::write(nested.join("file"), "one\n").unwrap();
+    fs::write(nested.join(".git/hooks/mine"), "#!/bin/sh\n").unwrap();
+    git(&nested, &["add", "file"]);
+    git(&nested, &["commit", "-qm", "first"]);
+    world.gyrus(&["run", "go"]).exits(0);
+    let moved = work.join("moved");
+    assert!(!nested.exists());
+    assert!(moved.join(".git/hooks/mine").exists());
+    assert!(!work.join("trap/.git").exists());
+    is_whole(&moved);
+}
+
+#[test]
+fn a_linked_work_tree_commits_into_a_repository_elsewhere() {
+    let world = World::new(RUNS_CODE);
+    let main = world.path("main");
+    fs::create_dir(&main).unwrap();
+    git(&main, &["init", "-q", "-b", "main"]);
+    git(&main, &["config", "user.name", "p"]);
+    git(&main, &["config", "user.email", "p@example.org"]);
+    fs::write(main.join("file"), "one\n").unwrap();
+    git(&main, &["add", "file"]);
+    git(&main, &["commit", "-qm", "first"]);
+    let work = world.work();
+    fs::remove_dir_all(&work).unwrap();
+    let place = work.to_str().unwrap();
+    git(&main, &["worktree", "add", "-q", "-b", "side", place]);
+    let code = "echo two > file; git commit -qam second; echo x > ../main/escaped; \
+                echo evil > ../main/.git/hooks/post-commit";
+    fs::write(work.join("code.sh"), code).unwrap();
+    world.gyrus(&["run", "go"]).exits(0);
+    assert_eq!(git(&main, &["log", "--format=%s", "-1", "side"]), "second");
+    assert_eq!(git(&work, &["status", "--short"]), "?? code.sh");
+    assert!(!main.join("escaped").exists());
+    assert!(!main.join(".git/hooks/post-commit").exists());
+    is_whole(&main);
+}
+
+#[test]
+fn a_run_that_was_killed_carries_over_when_it_is_taken_up() {
+    let world = world(
+        "echo two > file; git commit -qam second; touch .git/hooks/evil; echo done > mark; sleep 60",
+    );
+    let work = world.work();
+    let running = world.start(&["run", "go"]);
+    world.wait_for(|entry| matches!(entry, Entry::ToolStarted(_)));
+    world.wait_for_file("mark", "done");
+    running.signal(Signal::KILL);
+    running.end();
+    assert_eq!(git(&work, &["log", "--format=%s", "-1"]), "first");
+    world.gyrus(&["resume", "last"]).exits(0);
+    assert_eq!(git(&work, &["log", "--format=%s", "-1"]), "second");
+    assert!(!work.join(".git/hooks/evil").exists());
+    is_whole(&work);
+}
+
+#[test]
+fn what_a_person_commits_meanwhile_stays() {
+    let world = world(
+        "git checkout -qb mine; echo two > file; git commit -qam 'of the run'; git checkout -q main; \
+         git merge -q --ff-only mine; echo ready > mark; while [ ! -e go ]; do sleep 0.05; done",
+    );
+    let work = world.work();
+    let running = world.start(&["run", "go"]);
+    world.wait_for_file("mark", "ready");
+    git(
+        &work,
+        &["commit", "-q", "--allow-empty", "-m", "of a person"],
+    );
+    fs::write(work.join("go"), "").unwrap();
+    let said = running.end();
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert_eq!(
+        git(&work, &["log", "--format=%s", "-1", "main"]),
+        "of a person"
+    );
+    assert_eq!(
+        git(&work, &["log", "--format=%s", "-1", "mine"]),
+        "of the run"
+    );
+    is_whole(&work);
+}

@@ -1,0 +1,464 @@
+//! The workspace's repositories, of which commands see private copies only.
+//!
+//! Before a command the copies are brought up to date; while it runs they stand over the real git
+//! directories; when it has ended, what is git's own data is carried over, and what programs obey
+//! waits for a person's yes. Calls that run at once share the copies, so they are brought up to date
+//! before the first of them and carried over after the last.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use gyrus_contract::{ChangedPath, Containment, PathChange};
+use gyrus_process::Programs;
+use gyrus_workspace::repository::{
+    self, Carried, CarryError, Discovery, GitDirectory, PrivateCopy, RealObjects, Refreshed,
+    RepositoryError, Support, Withheld,
+};
+
+use crate::{core::Core, log_name};
+
+/// Where a run keeps its private copies, below its own folder.
+const FOLDER: &str = "repositories";
+
+/// The list of repositories that was made before the first command.
+const FOUND: &str = "found.json";
+
+/// How long a lock is waited for that another program holds.
+const LOCKED_FOR: Duration = Duration::from_secs(2);
+
+/// How often it is looked at meanwhile.
+const LOCK_LOOKED_AT: Duration = Duration::from_millis(20);
+
+/// Bytes of a path's hash that name the folder of its copy.
+const NAME_BYTES: usize = 16;
+
+/// The repositories of one run's workspace.
+#[derive(Debug, Default)]
+pub(crate) struct Repositories {
+    /// `None` until the first command.
+    known: Option<Vec<Known>>,
+    /// What was carried over before a command, to be told when it has ended.
+    waiting: Ended,
+}
+
+#[derive(Debug)]
+struct Known {
+    directory: GitDirectory,
+    /// Device and number of its folder, before the commands that are under way.
+    identity: Option<(u64, u64)>,
+    copy: Option<PrivateCopy>,
+    /// Why commands may only read the real one.
+    only_readable: Option<String>,
+}
+
+/// What became of the repositories when a command had ended.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    /// For the model, in whole sentences.
+    pub(super) notes: Vec<String>,
+    pub(super) withheld: Vec<Withheld>,
+}
+
+impl Ended {
+    fn add(&mut self, directory: &GitDirectory, carried: Carried) {
+        self.notes.extend(told(directory, &carried));
+        self.withheld.extend(carried.withheld);
+    }
+}
+
+/// What may not stay of changes of paths that lie in a `.git`.
+#[derive(Debug, Default)]
+pub(super) struct Examined {
+    /// Changes that the gate has nothing to decide about, by index.
+    pub(super) settled: Vec<usize>,
+    pub(super) withheld: Vec<Withheld>,
+}
+
+impl Known {
+    fn new(directory: GitDirectory) -> Self {
+        let only_readable = match &directory.support {
+            Support::Carried => None,
+            Support::NotCarried { reason } => Some(reason.clone()),
+            Support::Bare => Some("it has no work tree".to_owned()),
+        };
+        Self {
+            identity: identity(&directory.path),
+            directory,
+            copy: None,
+            only_readable,
+        }
+    }
+
+    /// Makes the copy ready for a command, if there can be one.
+    fn take_up(&mut self, run: &Run<'_>, ended: &mut Ended) {
+        self.identity = identity(&self.directory.path);
+        if self.directory.support != Support::Carried || self.identity.is_none() {
+            return;
+        }
+        let before = self.only_readable.take();
+        if let Err(error) = self.prepare(run, ended) {
+            let why = error.to_string();
+            if before.as_ref() != Some(&why) {
+                let name = self.directory.name();
+                let note = format!("Commands can read `{name}` and not change it now: {why}.");
+                ended.notes.push(note);
+            }
+            self.only_readable = Some(why);
+        }
+    }
+
+    /// Makes the copy like the real one. What a lock or a kill kept from being carried over before
+    /// is carried over first.
+    fn prepare(&mut self, run: &Run<'_>, ended: &mut Ended) -> Result<(), CarryError> {
+        let folder = run.folder(&self.directory.path);
+        make_private(&folder)?;
+        if let Some(finished) = repository::recover(&folder, run.git()?, &mut |_| {})? {
+            ended.add(&self.directory, finished);
+        }
+        let mut copy = match self.copy.take() {
+            Some(copy) => copy,
+            None => {
+                let real = RealObjects::Bound;
+                PrivateCopy::prepare(&self.directory, &folder, &run.name, real)?
+            }
+        };
+        let mut refreshed = copy.refresh()?;
+        if refreshed == Refreshed::Pending
+            && let Some(changes) = copy.changes()?
+        {
+            let carried = copy.carry(changes, run.git()?, &mut |_| {})?;
+            ended.add(&self.directory, carried);
+            refreshed = copy.refresh()?;
+        }
+        if let Refreshed::Updated { dropped, .. } = refreshed {
+            ended.notes.extend(dropped);
+        }
+        self.copy = Some(copy);
+        Ok(())
+    }
+
+    /// Carries over what commands changed.
+    fn carry(&mut self, run: &Run<'_>) -> Result<Option<Carried>, CarryError> {
+        let Some(copy) = &mut self.copy else {
+            return Ok(None);
+        };
+        if identity(&self.directory.path) != self.identity {
+            // The folder around it was moved or replaced. Its copy went with it.
+            self.copy = None;
+            return Err(CarryError::Refused {
+                reason: "the folder that it is in was moved or replaced".to_owned(),
+            });
+        }
+        let until = Instant::now() + LOCKED_FOR;
+        loop {
+            let Some(changes) = copy.changes()? else {
+                return Ok(None);
+            };
+            match copy.carry(changes, run.git()?, &mut |_| {}) {
+                Err(CarryError::Locked { .. }) if Instant::now() < until => {
+                    thread::sleep(LOCK_LOOKED_AT);
+                }
+                Err(CarryError::Unfinished) => {
+                    let folder = run.folder(&self.directory.path);
+                    return repository::recover(&folder, run.git()?, &mut |_| {});
+                }
+                Err(refused @ CarryError::Refused { .. }) => {
+                    copy.discard()?;
+                    return Err(refused);
+                }
+                carried => return carried.map(Some),
+            }
+        }
+    }
+
+    /// What the model is told where nothing was carried over.
+    fn not_carried(&self, error: &CarryError) -> String {
+        let name = self.directory.name();
+        match error {
+            CarryError::Locked { .. } => format!(
+                "What the command did in `{name}` is not there yet, because {error}. It is kept, \
+                 and carried over before the next command."
+            ),
+            CarryError::Refused { .. } => format!(
+                "What the command did in `{name}` was dropped, because {error}. Its files in the \
+                 work tree stay."
+            ),
+            error => format!(
+                "What the command did in `{name}` could not be carried over: {error}. It is tried \
+                 again before the next command."
+            ),
+        }
+    }
+}
+
+/// What the repositories have to know of the run.
+struct Run<'a> {
+    workspace: &'a Path,
+    /// Holds the private copies.
+    folder: PathBuf,
+    name: String,
+    git: Result<PathBuf, String>,
+}
+
+impl<'a> Run<'a> {
+    fn of(core: &'a Core) -> Self {
+        let found = Programs::of_this_process().find("git");
+        Self {
+            workspace: &core.started.workspace,
+            folder: folder(core),
+            name: core.started.run.to_string(),
+            git: found
+                .map(|program| program.path)
+                .map_err(|error| error.to_string()),
+        }
+    }
+
+    fn git(&self) -> Result<&Path, CarryError> {
+        self.git.as_deref().map_err(|reason| CarryError::Git {
+            path: "git".into(),
+            source: io::Error::other(reason.clone()),
+        })
+    }
+
+    /// The folder of a repository's private copy.
+    fn folder(&self, directory: &Path) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let hash = blake3::hash(directory.as_os_str().as_bytes()).to_hex();
+        self.folder.join(&hash[..NAME_BYTES])
+    }
+
+    /// Applies changes of one repository that a person allowed.
+    fn apply(&self, repository: &Path, allowed: &[Withheld]) -> Result<(), CarryError> {
+        let folder = self.folder(repository);
+        make_private(&folder)?;
+        repository::recover(&folder, self.git()?, &mut |_| {})?;
+        repository::apply_withheld(allowed, &folder, self.git()?, &mut |_| {})?;
+        Ok(())
+    }
+
+    /// Searches the workspace, and keeps what was found for the processes after this one.
+    fn search(&self) -> Result<Vec<Known>, String> {
+        let found = repository::find(self.workspace).map_err(|error| error.to_string())?;
+        self.keep(&found).map_err(|error| error.to_string())?;
+        Ok(found.directories.into_iter().map(Known::new).collect())
+    }
+
+    fn keep(&self, found: &Discovery) -> Result<(), RepositoryError> {
+        make_private(&self.folder)?;
+        let new = self.folder.join("found.new");
+        let written = || {
+            fs::write(&new, serde_json::to_vec(found)?)?;
+            fs::File::open(&new)?.sync_all()?;
+            fs::rename(&new, self.folder.join(FOUND))
+        };
+        written().map_err(|error| RepositoryError::io(&new, &error))
+    }
+
+    /// What an earlier process found; `None` if there was none before the first command.
+    fn found_before(&self) -> Option<Vec<Known>> {
+        let found = fs::read(self.folder.join(FOUND)).ok()?;
+        let found: Discovery = serde_json::from_slice(&found).ok()?;
+        Some(found.directories.into_iter().map(Known::new).collect())
+    }
+}
+
+impl Repositories {
+    /// Makes the copies like the real repositories, before a command when no other is under way.
+    ///
+    /// # Errors
+    /// Why no command can be run.
+    pub(super) fn begin(&mut self, core: &Core) -> Result<(), String> {
+        let run = Run::of(core);
+        let top = run.workspace.join(".git");
+        let is_new = |known: &Vec<Known>| {
+            identity(&top).is_some() && known.iter().all(|one| !one.leads_from(&top))
+        };
+        let known = self.known.take().or_else(|| run.found_before());
+        let mut known = match known.filter(|known| !is_new(known)) {
+            Some(known) => known,
+            None => run.search()?,
+        };
+        for one in &mut known {
+            one.take_up(&run, &mut self.waiting);
+        }
+        self.known = Some(known);
+        Ok(())
+    }
+
+    /// Puts the private copies over the real repositories for a command, where it could change
+    /// them.
+    pub(super) fn stand_in(&self, containment: &mut Containment) {
+        for one in self.known.iter().flatten() {
+            let directory = &one.directory;
+            let may_write = |folder: &PathBuf| directory.workspace.starts_with(folder);
+            if !containment.writable.iter().any(may_write) || identity(&directory.path).is_none() {
+                continue;
+            }
+            match &one.copy {
+                Some(copy) if one.only_readable.is_none() => {
+                    containment.binds.extend(copy.binds());
+                }
+                _ => containment.read_only.push(directory.path.clone()),
+            }
+        }
+    }
+
+    /// Carries over what commands changed, when the last of them has ended.
+    pub(super) fn end(&mut self, core: &Core) -> Ended {
+        let run = Run::of(core);
+        let mut ended = std::mem::take(&mut self.waiting);
+        if self.known.is_none() {
+            // This process has run no command yet, and settles one of a process that died.
+            self.known = run.found_before();
+            for one in self.known.iter_mut().flatten() {
+                if run.folder(&one.directory.path).exists() {
+                    one.take_up(&run, &mut ended);
+                }
+            }
+            return ended;
+        }
+        for one in self.known.iter_mut().flatten() {
+            match one.carry(&run) {
+                Ok(None) => {}
+                Ok(Some(carried)) => ended.add(&one.directory, carried),
+                Err(error) => ended.notes.push(one.not_carried(&error)),
+            }
+        }
+        ended
+    }
+
+    /// Judges changes of paths that lie in a `.git`. In a repository that is known, only gyrus and
+    /// the person change anything; of a new one, what programs obey is taken back.
+    pub(super) fn examine(&mut self, core: &Core, changed: &[ChangedPath]) -> Examined {
+        let mut groups: BTreeMap<PathBuf, Vec<usize>> = BTreeMap::new();
+        for (index, change) in changed.iter().enumerate() {
+            if let Some(git) = git_part(&change.path) {
+                groups.entry(git).or_default().push(index);
+            }
+        }
+        let mut examined = Examined::default();
+        let mut is_moved = false;
+        for (git, indexes) in groups {
+            let place = core.started.workspace.join(&git);
+            let now = identity(&place);
+            let mut known = self.known.iter().flatten();
+            let same = known.find(|one| match now {
+                Some(now) => one.identity == Some(now),
+                None => one.directory.path == place,
+            });
+            let mut of_group = indexes.iter().filter_map(|index| changed.get(*index));
+            let is_new =
+                of_group.any(|change| change.path == git && change.change == PathChange::Created);
+            if let Some(same) = same {
+                is_moved |= now.is_none() || same.directory.path != place;
+                examined.settled.extend(indexes);
+            } else if is_new
+                && place.symlink_metadata().is_ok_and(|data| data.is_dir())
+                && let Ok(withheld) = repository::take_back_new(&place)
+            {
+                is_moved = true;
+                examined.settled.extend(indexes);
+                examined.withheld.extend(withheld);
+            }
+        }
+        if is_moved && let Ok(found) = Run::of(core).search() {
+            self.adopt(found);
+        }
+        examined
+    }
+
+    /// Takes a new list of repositories, and keeps the copies of those that are still there.
+    fn adopt(&mut self, found: Vec<Known>) {
+        let mut before = self.known.take().unwrap_or_default();
+        let known = found.into_iter().map(|mut one| {
+            let same = before.iter_mut().find(|old| old.directory == one.directory);
+            if let Some(old) = same {
+                one.copy = old.copy.take();
+                one.only_readable = old.only_readable.take();
+            }
+            one
+        });
+        self.known = Some(known.collect());
+    }
+
+    /// Applies changes that a person allowed. Returns those that could not be, each with the
+    /// reason.
+    pub(super) fn apply(&mut self, core: &Core, allowed: &[Withheld]) -> Vec<(String, String)> {
+        let run = Run::of(core);
+        let mut refused = Vec::new();
+        let mut of_one: BTreeMap<&Path, Vec<Withheld>> = BTreeMap::new();
+        for change in allowed {
+            let group = of_one.entry(&change.repository).or_default();
+            group.push(change.clone());
+        }
+        for (repository, changes) in of_one {
+            let done = run.apply(repository, &changes);
+            if let Err(error) = done {
+                let names = changes.iter().map(|change| change.name(run.workspace));
+                refused.extend(names.map(|name| (name, error.to_string())));
+            }
+        }
+        refused
+    }
+}
+
+impl Known {
+    /// Whether what is called `.git` at `place` is this repository, or leads to it.
+    fn leads_from(&self, place: &Path) -> bool {
+        let pointers = &self.directory.pointers;
+        self.directory.path == place || pointers.iter().any(|pointer| pointer == place)
+    }
+}
+
+/// What the model is told of what was carried over.
+fn told(directory: &GitDirectory, carried: &Carried) -> Vec<String> {
+    let name = directory.name();
+    let kept = carried.kept.iter().map(|kept| {
+        let under: Vec<String> = kept
+            .under
+            .iter()
+            .map(|under| format!("`{under}`"))
+            .collect();
+        format!(
+            "`{}` in `{name}` stays as somebody else left it: {}. What the command made of it is \
+             kept under {}.",
+            kept.what,
+            kept.reason,
+            under.join(", ")
+        )
+    });
+    carried.notes.iter().cloned().chain(kept).collect()
+}
+
+/// The path up to the first `.git` in it.
+fn git_part(path: &Path) -> Option<PathBuf> {
+    let at = path.iter().position(|part| part == ".git")?;
+    Some(path.iter().take(at + 1).collect())
+}
+
+/// Device and number of what stands at a path.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let data = path.symlink_metadata().ok()?;
+    Some((data.dev(), data.ino()))
+}
+
+fn folder(core: &Core) -> PathBuf {
+    let run = core.kernel.store().folder(&log_name(core.started.run));
+    run.join(FOLDER)
+}
+
+/// Makes a folder that only this user can look into.
+fn make_private(folder: &Path) -> Result<(), RepositoryError> {
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder);
+    made.map_err(|error| RepositoryError::io(folder, &error))
+}
