@@ -216,7 +216,13 @@ fn is_harmless(key: &str, value: &str) -> bool {
             .iter()
             .any(|end| key.ends_with(end))
         && (key.ends_with(".merge") || !value.contains(['/', ':']));
-    SETTINGS.contains(&key) || key.starts_with("color.") || of_branch
+    // What a clone of an address on the web has, and no program or place.
+    let name = key
+        .strip_prefix("remote.")
+        .and_then(|key| key.strip_suffix(".fetch"));
+    let of_clone =
+        name.is_some_and(|name| value == format!("+refs/heads/*:refs/remotes/{name}/*"));
+    SETTINGS.contains(&key) || key.starts_with("color.") || of_branch || of_clone
 }
 
 /// The settings that git reads from a file; `None` if it is not there.

@@ -208,7 +208,10 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn of(core: &'a Core) -> Self {
-        let found = Programs::of_this_process().find("git");
+        let programs = Programs::of_this_process();
+        // A command may have put one there that was not judged yet.
+        programs.keep_out_of(&core.started.workspace);
+        let found = programs.find("git");
         Self {
             workspace: &core.started.workspace,
             folder: folder(core),
