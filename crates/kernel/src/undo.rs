@@ -6,6 +6,7 @@
 
 mod plan;
 mod record;
+mod repositories;
 
 use gyrus_contract::RunId;
 
@@ -14,6 +15,7 @@ use crate::Stop;
 pub use self::{
     plan::{RunUndo, plan},
     record::{Undone, forget, undone},
+    repositories::RepositoryUndo,
 };
 
 /// Why nothing of a run could be taken back.

@@ -60,6 +60,8 @@ pub enum Kind {
     Link,
     /// A folder.
     Folder,
+    /// A repository: its references, `HEAD`, index and settings.
+    Repository,
 }
 
 /// One path that the run changed and that is left alone.

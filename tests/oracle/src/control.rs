@@ -220,8 +220,7 @@ fn is_harmless(key: &str, value: &str) -> bool {
     let name = key
         .strip_prefix("remote.")
         .and_then(|key| key.strip_suffix(".fetch"));
-    let of_clone =
-        name.is_some_and(|name| value == format!("+refs/heads/*:refs/remotes/{name}/*"));
+    let of_clone = name.is_some_and(|name| value == format!("+refs/heads/*:refs/remotes/{name}/*"));
     SETTINGS.contains(&key) || key.starts_with("color.") || of_branch || of_clone
 }
 

@@ -53,7 +53,7 @@ impl Undo {
         if !self.json {
             put(&preview(&found))?;
         }
-        if found.plan.changes.is_empty() {
+        if found.changes().is_empty() {
             if self.yes {
                 found.clean().map_err(|error| failure(error, run))?;
             }
@@ -206,7 +206,7 @@ fn preview(found: &RunUndo) -> String {
         found.plan.workspace.display(),
         moment(found.to)
     );
-    for change in &found.plan.changes {
+    for change in &found.changes() {
         text.push_str(&line(change));
     }
     if found.plan.already > 0 {
@@ -231,7 +231,7 @@ fn preview(found: &RunUndo) -> String {
              what others changed\n"
         ));
     }
-    if !found.plan.changes.is_empty() {
+    if !found.changes().is_empty() {
         text.push_str(
             "what somebody else changed while the run went on counts as the run's: look before \
              you say yes\n",
@@ -252,6 +252,9 @@ fn line(change: &Change) -> String {
         Kind::File => format!("  {action:<9} {path} ({} bytes)\n", change.bytes),
         Kind::Link => format!("  {action:<9} {path} (link)\n"),
         Kind::Folder => format!("  {action:<9} {path}/\n"),
+        Kind::Repository => {
+            format!("  {action:<9} {path} (branches, HEAD, index and settings)\n")
+        }
     }
 }
 
@@ -299,7 +302,7 @@ fn said(found: &RunUndo, done: &Done, trash: &Path) -> String {
 fn print(found: &RunUndo, done: Option<(&Done, &Path)>) -> Result<(), Failure> {
     let (changes, refused) = match done {
         Some((done, _)) => (&done.undone, &done.refused),
-        None => (&found.plan.changes, &found.plan.refused),
+        None => (&found.changes(), &found.plan.refused),
     };
     let object = json!({
         "run": found.run,

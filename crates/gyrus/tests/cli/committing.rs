@@ -67,9 +67,20 @@ fn a_commit_is_carried_over_and_a_hook_is_not() {
     );
     is_whole(&work);
     world.gyrus(&["replay", "last"]).exits(0);
-    world.gyrus(&["undo", "last", "--yes"]).exits(0);
+    // Which writes the index.
+    assert_eq!(git(&work, &["status", "--short"]), "?? code.sh");
+    world
+        .gyrus(&["undo", "last", "--yes"])
+        .exits(0)
+        .says("restore   .git (branches, HEAD, index and settings)");
     assert_eq!(git(&work, &["log", "--format=%s", "-1"]), "first");
+    assert_eq!(git(&work, &["branch", "--format=%(refname:short)"]), "main");
+    assert_eq!(git(&work, &["status", "--short"]), "?? code.sh");
     is_whole(&work);
+    world
+        .gyrus(&["undo", "last", "--yes"])
+        .exits(0)
+        .says("there is nothing to take back");
 }
 
 #[test]
@@ -95,6 +106,11 @@ fn a_yes_applies_hooks_and_settings_by_another_process() {
     assert!(work.join(".git/hooks/post-commit").exists());
     assert_eq!(git(&work, &["log", "--format=%s", "-1"]), "second");
     world.gyrus(&["replay", "last"]).exits(0);
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
+    assert!(!work.join(".git/hooks/post-commit").exists());
+    let config = fs::read_to_string(work.join(".git/config")).unwrap();
+    assert!(!config.contains("fsmonitor"), "{config}");
+    assert_eq!(git(&work, &["log", "--format=%s", "-1"]), "first");
 }
 
 #[test]
@@ -161,6 +177,17 @@ fn a_linked_work_tree_commits_into_a_repository_elsewhere() {
     assert!(!main.join("escaped").exists());
     assert!(!main.join(".git/hooks/post-commit").exists());
     is_whole(&main);
+    git(
+        &main,
+        &["commit", "-q", "--allow-empty", "-m", "of a person"],
+    );
+    world.gyrus(&["undo", "last", "--yes"]).exits(0);
+    assert_eq!(git(&main, &["log", "--format=%s", "-1", "side"]), "first");
+    assert_eq!(
+        git(&main, &["log", "--format=%s", "-1", "main"]),
+        "of a person"
+    );
+    assert_eq!(git(&work, &["status", "--short"]), "?? code.sh");
 }
 
 #[test]

@@ -337,6 +337,7 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "committed" }
         if touched {
             fs::write(world.work().join("more"), "").unwrap();
             git("add more");
+            git("commit -qm three");
         }
         let done = world.gyrus(&["undo", "last", "--yes"]);
         assert_eq!(world.file("file"), "one\n", "{done:?}");

@@ -218,6 +218,7 @@ fn interrupted(effect: EffectId, changed: &JudgedChanges) -> Entry {
         artifacts: Vec::new(),
         claim: None,
         withheld: changed.withheld,
+        carried: changed.carried,
         pending: Vec::new(),
         took_ms: 0,
     })

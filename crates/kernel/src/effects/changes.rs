@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 use gyrus_contract::{BlobId, Digest, EffectId, Mode, Origin, ResolvedCall, Text, Tool, Touch};
 use gyrus_workspace::{
-    ChangeSet, Recorded, repository,
+    ChangeSet, Recorded,
+    repository::{self, Carried},
     snapshot::{SnapshotError, Taken},
 };
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,9 @@ use crate::{Card, Entry, Fact, Stop, ToolResulted, core::Core, log_name};
 
 /// The kind of the fact that withheld changes were applied, or why they were not.
 const APPLIED: &str = "changes.applied";
+
+/// The kind of the fact that says, by a blob, what an applied change did in a repository.
+pub(crate) const CARRIED: &str = "changes.carried";
 
 /// The most characters of a diff on a card.
 const MAX_DIFF_CHARS: usize = 16_000;
@@ -53,6 +57,8 @@ struct Withheld {
 pub(crate) struct JudgedChanges {
     /// The blob for the call's outcome, if something was taken back.
     pub(crate) withheld: Option<BlobId>,
+    /// The blob for the call's outcome, if something of a repository can be taken back.
+    pub(crate) carried: Option<BlobId>,
     /// For the model, in whole sentences, without secrets.
     notes: Vec<String>,
 }
@@ -147,18 +153,23 @@ impl Offered {
         Ok(diff)
     }
 
-    /// Applies them. Returns those that could not be, each with the reason.
-    fn apply(&self, core: &Core, asking: &EffectId) -> Result<Vec<(String, String)>, String> {
+    /// Applies them.
+    fn apply(&self, core: &Core, asking: &EffectId) -> Result<repositories::Applied, String> {
         let load = |id: &BlobId| core.log.reader().blob(id);
         let workspace = &core.started.workspace;
-        let mut refused = Vec::new();
+        let mut applied = repositories::Applied::default();
         if let Some(files) = &self.files {
             let done = files.apply(workspace, &load, &trash(core, asking));
             let done = done.map_err(|error| error.to_string())?;
-            refused.extend(done.refused.into_iter().map(|one| (one.path, one.why)));
+            let refused = done.refused.into_iter();
+            applied
+                .refused
+                .extend(refused.map(|one| (one.path, one.why)));
         }
-        refused.extend(core.repositories().apply(core, &self.repositories));
-        Ok(refused)
+        let in_repositories = core.repositories().apply(core, &self.repositories);
+        applied.refused.extend(in_repositories.refused);
+        applied.carried = in_repositories.carried;
+        Ok(applied)
     }
 }
 
@@ -285,8 +296,22 @@ fn judge(
     let notes = notes.map(|note| redactor.redact(note).into_owned());
     Ok(JudgedChanges {
         withheld: blob,
+        carried: keep_carried(core, &carried.carried)?,
         notes: notes.collect(),
     })
+}
+
+/// Keeps what an undo needs of the repositories. With a secret in it, it is not kept.
+fn keep_carried(core: &Core, carried: &[Carried]) -> Result<Option<BlobId>, Stop> {
+    if carried.is_empty() {
+        return Ok(None);
+    }
+    let json = serde_json::to_string(carried);
+    let json = json.map_err(|error| Stop::Failed(error.to_string()))?;
+    match holds_secret(core, &json) {
+        true => Ok(None),
+        false => core.log.put_blob(json.as_bytes()).map(Some),
+    }
 }
 
 /// Takes back what may not stay of the files that changed.
@@ -417,6 +442,7 @@ async fn ask(
             Entry::Noted { kind, fact, .. } if kind == APPLIED => {
                 applied = fact.fact.as_str().map(str::to_owned);
             }
+            Entry::Noted { kind, .. } if kind == CARRIED => {}
             other => questions.push(other),
         }
     }
@@ -439,12 +465,19 @@ async fn ask(
 /// Applies changes that a person allowed, and notes what came of it.
 fn apply(core: &Core, asking: &EffectId, allowed: &Offered) -> Result<String, Stop> {
     core.may_act()?;
-    let outcome = match allowed.apply(core, asking) {
-        Ok(refused) if refused.is_empty() => {
+    let applied = allowed.apply(core, asking);
+    if let Ok(applied) = &applied
+        && let Some(blob) = keep_carried(core, &applied.carried)?
+    {
+        core.log.append(noted(CARRIED, asking, blob.to_string()))?;
+    }
+    let outcome = match applied {
+        Ok(applied) if applied.refused.is_empty() => {
             "then a person allowed them, and they were applied.".to_owned()
         }
-        Ok(refused) => {
-            let left: Vec<_> = refused
+        Ok(applied) => {
+            let left: Vec<_> = applied
+                .refused
                 .iter()
                 .map(|(path, why)| format!("`{path}` ({why})"))
                 .collect();
@@ -456,15 +489,19 @@ fn apply(core: &Core, asking: &EffectId, allowed: &Offered) -> Result<String, St
         Err(error) => format!("a person allowed them, but they could not be applied: {error}"),
     };
     core.shared().world_changed = true;
-    core.log.append(Entry::Noted {
-        kind: APPLIED.to_owned(),
+    core.log.append(noted(APPLIED, asking, outcome.clone()))?;
+    Ok(outcome)
+}
+
+fn noted(kind: &str, asking: &EffectId, fact: String) -> Entry {
+    Entry::Noted {
+        kind: kind.to_owned(),
         version: 1,
         fact: Fact {
             effect: asking.clone(),
-            fact: outcome.clone().into(),
+            fact: fact.into(),
         },
-    })?;
-    Ok(outcome)
+    }
 }
 
 fn card(core: &Core, withheld: &Withheld, diff: &str) -> Card {

@@ -260,6 +260,7 @@ pub(super) async fn start(
     let outcome = resulted(core, effect, Settled::Done, output, took)?;
     Ok(ToolResulted {
         withheld: changed.withheld,
+        carried: changed.carried,
         pending: questions.pending(),
         ..outcome
     })
@@ -304,6 +305,7 @@ async fn cut_off_by_person(
     let outcome = resulted(core, effect, Settled::Cancelled, output, took_ms(since))?;
     core.log.append(ToolResulted {
         withheld: changed.withheld,
+        carried: changed.carried,
         ..outcome
     })?;
     Err(ending.into())
@@ -378,6 +380,7 @@ pub(super) async fn settle(
     let outcome = resulted(core, effect, Settled::Interrupted, output, 0)?;
     Ok(Some(ToolResulted {
         withheld: changed.withheld,
+        carried: changed.carried,
         ..outcome
     }))
 }
@@ -420,6 +423,7 @@ fn resulted(
         artifacts: output.artifacts,
         claim,
         withheld: None,
+        carried: None,
         pending: Vec::new(),
         took_ms,
     })

@@ -8,7 +8,10 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    os::unix::fs::{DirBuilderExt, MetadataExt},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, MetadataExt},
+    },
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -35,8 +38,8 @@ const LOCKED_FOR: Duration = Duration::from_secs(2);
 /// How often it is looked at meanwhile.
 const LOCK_LOOKED_AT: Duration = Duration::from_millis(20);
 
-/// Bytes of a path's hash that name the folder of its copy.
-const NAME_BYTES: usize = 16;
+/// Digits of a path's hash that name the folder of its copy.
+const NAME_DIGITS: usize = 16;
 
 /// The repositories of one run's workspace.
 #[derive(Debug, Default)]
@@ -63,13 +66,25 @@ pub(super) struct Ended {
     /// For the model, in whole sentences.
     pub(super) notes: Vec<String>,
     pub(super) withheld: Vec<Withheld>,
+    /// What an undo takes back, in its order.
+    pub(super) carried: Vec<Carried>,
 }
 
 impl Ended {
     fn add(&mut self, directory: &GitDirectory, carried: Carried) {
         self.notes.extend(told(directory, &carried));
+        self.carried.extend(carried.to_take_back());
         self.withheld.extend(carried.withheld);
     }
+}
+
+/// What became of changes that a person allowed.
+#[derive(Debug, Default)]
+pub(super) struct Applied {
+    /// What an undo takes back, in its order.
+    pub(super) carried: Vec<Carried>,
+    /// Those that could not be, each with the reason.
+    pub(super) refused: Vec<(String, String)>,
 }
 
 /// What may not stay of changes of paths that lie in a `.git`.
@@ -231,19 +246,20 @@ impl<'a> Run<'a> {
 
     /// The folder of a repository's private copy.
     fn folder(&self, directory: &Path) -> PathBuf {
-        use std::os::unix::ffi::OsStrExt as _;
-
-        let hash = blake3::hash(directory.as_os_str().as_bytes()).to_hex();
-        self.folder.join(&hash[..NAME_BYTES])
+        self.folder.join(folder_name(directory))
     }
 
     /// Applies changes of one repository that a person allowed.
-    fn apply(&self, repository: &Path, allowed: &[Withheld]) -> Result<(), CarryError> {
+    fn apply(
+        &self,
+        repository: &Path,
+        allowed: &[Withheld],
+    ) -> Result<Option<Carried>, CarryError> {
         let folder = self.folder(repository);
         make_private(&folder)?;
         repository::recover(&folder, self.git()?, &mut |_| {})?;
-        repository::apply_withheld(allowed, &folder, self.git()?, &mut |_| {})?;
-        Ok(())
+        let applied = repository::apply_withheld(allowed, &folder, self.git()?, &mut |_| {})?;
+        Ok(applied.and_then(|carried| carried.to_take_back()))
     }
 
     /// Searches the workspace, and keeps what was found for the processes after this one.
@@ -391,11 +407,10 @@ impl Repositories {
         self.known = Some(known.collect());
     }
 
-    /// Applies changes that a person allowed. Returns those that could not be, each with the
-    /// reason.
-    pub(super) fn apply(&mut self, core: &Core, allowed: &[Withheld]) -> Vec<(String, String)> {
+    /// Applies changes that a person allowed.
+    pub(super) fn apply(&mut self, core: &Core, allowed: &[Withheld]) -> Applied {
         let run = Run::of(core);
-        let mut refused = Vec::new();
+        let mut applied = Applied::default();
         let mut of_one: BTreeMap<&Path, Vec<Withheld>> = BTreeMap::new();
         for change in allowed {
             let group = of_one.entry(&change.repository).or_default();
@@ -403,12 +418,16 @@ impl Repositories {
         }
         for (repository, changes) in of_one {
             let done = run.apply(repository, &changes);
-            if let Err(error) = done {
-                let names = changes.iter().map(|change| change.name(run.workspace));
-                refused.extend(names.map(|name| (name, error.to_string())));
+            match done {
+                Ok(carried) => applied.carried.extend(carried),
+                Err(error) => {
+                    let names = changes.iter().map(|change| change.name(run.workspace));
+                    let refused = names.map(|name| (name, error.to_string()));
+                    applied.refused.extend(refused);
+                }
             }
         }
-        refused
+        applied
     }
 }
 
@@ -444,6 +463,19 @@ fn told(directory: &GitDirectory, carried: &Carried) -> Vec<String> {
 fn git_part(path: &Path) -> Option<PathBuf> {
     let at = path.iter().position(|part| part == ".git")?;
     Some(path.iter().take(at + 1).collect())
+}
+
+/// What the folder of a repository's private copy is called.
+fn folder_name(directory: &Path) -> String {
+    let hash = blake3::hash(directory.as_os_str().as_bytes()).to_hex();
+    hash[..NAME_DIGITS].to_owned()
+}
+
+/// The folder of a repository's private copy below the folder of a run, made if it is not there.
+pub(crate) fn copy_folder(run: &Path, directory: &Path) -> Result<PathBuf, RepositoryError> {
+    let folder = run.join(FOLDER).join(folder_name(directory));
+    make_private(&folder)?;
+    Ok(folder)
 }
 
 /// Device and number of what stands at a path.

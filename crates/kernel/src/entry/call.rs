@@ -278,6 +278,9 @@ pub struct ToolResulted {
     /// Changes that were taken back until a person says yes, as a blob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<BlobId>,
+    /// What it changed in repositories, as a blob, to be taken back by an undo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<BlobId>,
     /// Questions about connections of its command that were open when it ended, and are asked on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<EffectId>,

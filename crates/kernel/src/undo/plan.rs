@@ -6,8 +6,11 @@ use gyrus_contract::{BlobId, RunId};
 use gyrus_journal::{Reader, Store};
 use gyrus_workspace::undo::Plan;
 
-use super::RunUndoError;
-use crate::{Entry as Recorded, Snapshot, Stop, log_name, parse};
+use super::{
+    RunUndoError,
+    repositories::{self, RepositoryUndo},
+};
+use crate::{Entry as Recorded, Snapshot, Stop, effects::changes::CARRIED, log_name, parse};
 
 /// What an undo of one run comes to, as things stand now.
 #[derive(Debug)]
@@ -16,8 +19,10 @@ pub struct RunUndo {
     pub run: RunId,
     /// The step after which the workspace was as it will be; 0 is before the run.
     pub to: u32,
-    /// What is taken back, and what not.
+    /// What is taken back of the files, and what not.
     pub plan: Plan,
+    /// What is taken back of repositories.
+    pub repositories: Vec<RepositoryUndo>,
     /// The run was cut off in this step; what it changed there is in no snapshot.
     pub unfinished: Option<u32>,
     /// The run is over for good, so it cannot be gone on with.
@@ -36,12 +41,17 @@ pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError>
         after,
         unfinished,
         is_over,
+        carried,
     } = Moments::read(run, &reader, to)?;
-    let plan = Plan::new(workspace, &before, &after, |id| reader.blob(id))?;
+    let carried = repositories::read(&reader, &carried)?;
+    let places = repositories::in_folder(&carried, &workspace);
+    let mut plan = Plan::new(workspace, &before, &after, &places, |id| reader.blob(id))?;
+    let repositories = repositories::plan(carried, &mut plan);
     Ok(RunUndo {
         run,
         to,
         plan,
+        repositories,
         unfinished,
         is_over,
     })
@@ -54,6 +64,8 @@ struct Moments {
     after: BlobId,
     unfinished: Option<u32>,
     is_over: bool,
+    /// Blobs of what was carried over into repositories since, in its order.
+    carried: Vec<BlobId>,
 }
 
 impl Moments {
@@ -63,6 +75,7 @@ impl Moments {
         // The last snapshot so far, and the step that it was taken after.
         let mut latest = (Snapshot::Missing("the run has no start".to_owned()), 0);
         let (mut last, mut began, mut is_over) = (0, false, false);
+        let mut carried = Vec::new();
         for entry in reader.entries(1)? {
             match parse(&entry?).map_err(Stop::from)? {
                 Recorded::RunStarted(started) => {
@@ -79,6 +92,14 @@ impl Moments {
                     }
                 }
                 Recorded::ToolStarted(_) => began = true,
+                Recorded::ToolResulted(resulted) if resulted.effect.cycle_number() > to => {
+                    carried.extend(resulted.carried);
+                }
+                Recorded::Noted { kind, fact, .. }
+                    if kind == CARRIED && fact.effect.cycle_number() > to =>
+                {
+                    carried.extend(fact.fact.as_str().and_then(|id| id.parse::<BlobId>().ok()));
+                }
                 Recorded::RunEnded(_) => is_over = true,
                 _ => {}
             }
@@ -97,6 +118,7 @@ impl Moments {
             after: kept(latest)?,
             unfinished: began.then_some(last + 1),
             is_over,
+            carried,
         })
     }
 }

@@ -11,7 +11,7 @@ use gyrus_journal::{LogName, NewEntry, Store, Take, Writer};
 use gyrus_workspace::undo::{Change, Done, Refused};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{RunUndo, RunUndoError};
+use super::{RepositoryUndo, RunUndo, RunUndoError};
 use crate::log_name;
 
 /// The kind of these logs.
@@ -59,6 +59,18 @@ fn name(run: RunId) -> LogName {
 }
 
 impl RunUndo {
+    /// All that is taken back: files by path, then repositories.
+    #[must_use]
+    pub fn changes(&self) -> Vec<Change> {
+        let repositories = self.repositories.iter().map(RepositoryUndo::change);
+        self.plan
+            .changes
+            .iter()
+            .cloned()
+            .chain(repositories)
+            .collect()
+    }
+
     /// Takes back what is planned, with copies in a new folder below `trash` and a record of it.
     ///
     /// # Errors
@@ -81,12 +93,15 @@ impl RunUndo {
         let began = Began {
             to: self.to,
             trash: trash.clone(),
-            changes: blob(&writer, &self.plan.changes)?,
+            changes: blob(&writer, &self.changes())?,
         };
         append(&writer, BEGAN, &began)?;
         step();
         let reader = store.reader(&log_name(self.run))?;
-        let done = self.plan.apply(&|id| reader.blob(id), &trash, step)?;
+        let (restored, refused) = self.restore_repositories(store, step);
+        let mut done = self.plan.apply(&|id| reader.blob(id), &trash, step)?;
+        done.undone.extend(restored);
+        done.refused.extend(refused);
         let ended = Ended {
             undone: done.undone.len() as u64,
             left_alone: done.refused.len() as u64,

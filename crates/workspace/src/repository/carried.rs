@@ -72,6 +72,20 @@ pub struct Carried {
     pub notes: Vec<String>,
 }
 
+impl Carried {
+    /// The same as far as it can be taken back; `None` if nothing was carried over.
+    #[must_use]
+    pub fn to_take_back(&self) -> Option<Self> {
+        (!self.stores.is_empty()).then(|| Self {
+            repository: self.repository.clone(),
+            stores: self.stores.clone(),
+            kept: Vec::new(),
+            withheld: Vec::new(),
+            notes: Vec::new(),
+        })
+    }
+}
+
 /// Something that was not carried over because somebody else changed it too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {

@@ -67,6 +67,16 @@ pub(super) struct Carry {
 }
 
 impl Decision {
+    /// Whether everything was carried over already.
+    pub(super) fn is_done(&self) -> bool {
+        let mut fates = self.refs.iter().chain(&self.settings).chain(&self.files);
+        let mut worktrees = self.worktrees.iter();
+        fates.all(|fate| *fate == Fate::Done)
+            && worktrees.all(
+                |carry| matches!(carry, Ok(carry) if !carry.moves_head && carry.index.is_none()),
+            )
+    }
+
     /// Whether everything is carried over, or was.
     pub(super) fn is_whole(&self) -> bool {
         let fates = self.refs.iter().chain(&self.settings).chain(&self.files);

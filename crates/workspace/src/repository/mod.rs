@@ -79,7 +79,7 @@ pub use index::{EntryContent, IndexChange};
 pub use names::{ObjectId, RefName, RefValue};
 pub use private_copy::{PrivateCopy, Refreshed};
 pub use reflog::LogChange;
-pub use restore::{apply_withheld, restore};
+pub use restore::{Restorable, apply_withheld, look_at_restoring, restore};
 pub use settings::SettingChange;
 pub use withheld::{FileContent, Withheld};
 

@@ -23,6 +23,40 @@ use super::{
     withheld::Withheld,
 };
 
+/// Whether what was carried over can be taken back, as things stand now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Restorable {
+    /// It was taken back already.
+    Done,
+    /// It can be.
+    Yes,
+    /// Somebody changed the same since; why, in a few words.
+    No(String),
+}
+
+/// Looks whether [`restore`] would take `carried` back. Nothing is changed.
+///
+/// # Errors
+/// When the repository cannot be read.
+pub fn look_at_restoring(carried: &Carried) -> Result<Restorable, CarryError> {
+    let live = GitFolder::open(&carried.repository)?;
+    let mut is_done = true;
+    for changes in &carried.stores {
+        let changes = inverse(changes, 0);
+        let decision = decide::decide(&live, &changes, Purpose::Restore)?;
+        if !decision.is_whole() {
+            return Ok(Restorable::No(
+                carry::moved(&changes, &decision).to_string(),
+            ));
+        }
+        is_done &= decision.is_done();
+    }
+    Ok(match is_done {
+        true => Restorable::Done,
+        false => Restorable::Yes,
+    })
+}
+
 /// Takes back what was carried over: references, `HEAD`, index, state and settings are what they
 /// were before, or nothing is changed. Objects stay, as do files of the work tree. `folder` is one
 /// of the run's own; [`carry::recover`] finishes there what a kill cuts off.

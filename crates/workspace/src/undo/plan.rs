@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -36,12 +37,16 @@ pub struct Plan {
     pub already: u64,
     /// Folders of build output that no snapshot holds; they stay as they are.
     pub not_kept: Vec<String>,
+    /// Repositories whose files are left out.
+    pub apart: Vec<PathBuf>,
     pub(super) before: Contents,
     pub(super) after: Entries,
 }
 
 impl Plan {
     /// Plans to take back in `workspace` what lies between two snapshots of it; `load` reads a blob.
+    /// `repositories` are git directories that are taken back otherwise, below the folder: their
+    /// files are left out, but for those of a repository that is to go.
     ///
     /// # Errors
     /// When a snapshot or the workspace cannot be read.
@@ -49,11 +54,25 @@ impl Plan {
         workspace: PathBuf,
         before: &BlobId,
         after: &BlobId,
+        repositories: &[PathBuf],
         load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
     ) -> Result<Self, UndoError<E>> {
-        let before = load_contents(before, &load)?;
-        let after = load_contents(after, &load)?.entries;
-        Self::between(&workspace, before, after)
+        let mut before = load_contents(before, &load)?;
+        let mut after = load_contents(after, &load)?.entries;
+        let mut apart = Vec::new();
+        for git in repositories {
+            let encoded = name::encode(git.as_os_str().as_bytes());
+            if !before.entries.contains_key(&encoded) {
+                continue;
+            }
+            let inner = format!("{encoded}/");
+            before.entries.retain(|path, _| !path.starts_with(&inner));
+            after.retain(|path, _| !path.starts_with(&inner));
+            apart.push(git.clone());
+        }
+        let mut plan = Self::between(&workspace, before, after)?;
+        plan.apart = apart;
+        Ok(plan)
     }
 
     /// Plans to bring back what `before` holds where things stand as `after` says; both may be of
@@ -93,6 +112,7 @@ impl Plan {
                 .collect(),
             already,
             not_kept: not_kept.into_iter().collect(),
+            apart: Vec::new(),
             before,
             after,
         })

@@ -1,0 +1,156 @@
+//! Taking back what commands did in repositories: branches, `HEAD`, index and settings become what
+//! they were, where nobody changed the same since. Objects stay.
+
+use std::path::{Path, PathBuf};
+
+use gyrus_contract::BlobId;
+use gyrus_journal::{Reader, Store};
+use gyrus_process::Programs;
+use gyrus_workspace::{
+    repository::{self, Carried, Restorable},
+    undo::{Action, Change, Kind, Plan, Refused},
+};
+
+use super::{RunUndo, RunUndoError};
+use crate::{Stop, effects::repositories::copy_folder, log_name};
+
+/// What is taken back of one repository.
+#[derive(Debug)]
+pub struct RepositoryUndo {
+    /// The git directory, below the workspace where it lies in it.
+    pub name: String,
+    /// What commands did there, newest first.
+    carried: Vec<Carried>,
+}
+
+impl RepositoryUndo {
+    /// As one of the changes that an undo lists.
+    #[must_use]
+    pub fn change(&self) -> Change {
+        Change {
+            path: self.name.clone(),
+            action: Action::Restore,
+            kind: Kind::Repository,
+            bytes: 0,
+        }
+    }
+}
+
+/// Reads what was carried over, oldest first.
+pub(super) fn read(reader: &Reader, blobs: &[BlobId]) -> Result<Vec<Carried>, RunUndoError> {
+    let mut carried = Vec::new();
+    for id in blobs {
+        let bytes = reader.blob(id)?;
+        let read: Vec<Carried> = serde_json::from_slice(&bytes).map_err(|error| {
+            Stop::Failed(format!("what a command did in a repository: {error}"))
+        })?;
+        carried.extend(read);
+    }
+    Ok(carried)
+}
+
+/// The git directories that lie in the workspace, below it.
+pub(super) fn in_folder(carried: &[Carried], workspace: &Path) -> Vec<PathBuf> {
+    let below = carried.iter();
+    let below = below.filter_map(|one| one.repository.strip_prefix(workspace).ok());
+    let mut below: Vec<PathBuf> = below.map(Path::to_path_buf).collect();
+    below.sort();
+    below.dedup();
+    below
+}
+
+/// Plans what becomes of the repositories. Those that the run made go with their files.
+pub(super) fn plan(carried: Vec<Carried>, plan: &mut Plan) -> Vec<RepositoryUndo> {
+    let mut groups: Vec<(PathBuf, Vec<Carried>)> = Vec::new();
+    for one in carried.into_iter().rev() {
+        match groups.iter_mut().find(|(path, _)| *path == one.repository) {
+            Some((_, group)) => group.push(one),
+            None => groups.push((one.repository.clone(), vec![one])),
+        }
+    }
+    let mut found = Vec::new();
+    for (path, mut carried) in groups {
+        let below = path.strip_prefix(&plan.workspace).ok();
+        if below.is_some_and(|below| !plan.apart.iter().any(|apart| apart == below)) {
+            continue;
+        }
+        let name = below.unwrap_or(&path).display().to_string();
+        match first_to_restore(&carried) {
+            Ok(None) => plan.already += 1,
+            Ok(Some(first)) => {
+                carried.drain(..first);
+                found.push(RepositoryUndo { name, carried });
+            }
+            Err(why) => plan.refused.push(Refused { path: name, why }),
+        }
+    }
+    found
+}
+
+/// Which of them is to be taken back first: those before it were, by an undo that was cut off.
+/// `None` if all of them were.
+fn first_to_restore(carried: &[Carried]) -> Result<Option<usize>, String> {
+    let look = |one: &Carried| {
+        repository::look_at_restoring(one).unwrap_or_else(|error| Restorable::No(error.to_string()))
+    };
+    let Some(oldest) = carried.last() else {
+        return Ok(None);
+    };
+    if look(oldest) == Restorable::Done {
+        return Ok(None);
+    }
+    let looked: Vec<Restorable> = carried.iter().map(look).collect();
+    match (
+        looked.iter().position(|one| *one == Restorable::Yes),
+        looked.into_iter().next(),
+    ) {
+        (Some(first), _) => Ok(Some(first)),
+        (None, Some(Restorable::No(why))) => Err(why),
+        (None, _) => Ok(None),
+    }
+}
+
+impl RunUndo {
+    /// Takes back what is planned of the repositories. Returns what was, and what was left alone.
+    pub(super) fn restore_repositories(
+        &self,
+        store: &Store,
+        step: &mut dyn FnMut(),
+    ) -> (Vec<Change>, Vec<Refused>) {
+        let programs = Programs::of_this_process();
+        programs.keep_out_of(&self.plan.workspace);
+        let git = programs.find("git").map(|program| program.path);
+        let run = store.folder(&log_name(self.run));
+        let (mut done, mut refused) = (Vec::new(), Vec::new());
+        for one in &self.repositories {
+            let restored = git
+                .as_ref()
+                .map_err(ToString::to_string)
+                .and_then(|git| restore(one, &run, git, step));
+            match restored {
+                Ok(()) => done.push(one.change()),
+                Err(why) => refused.push(Refused {
+                    path: one.name.clone(),
+                    why,
+                }),
+            }
+        }
+        (done, refused)
+    }
+}
+
+fn restore(
+    one: &RepositoryUndo,
+    run: &Path,
+    git: &Path,
+    step: &mut dyn FnMut(),
+) -> Result<(), String> {
+    for carried in &one.carried {
+        let folder = copy_folder(run, &carried.repository).map_err(|error| error.to_string())?;
+        let mut stepped = |_: &'static str| step();
+        repository::recover(&folder, git, &mut stepped).map_err(|error| error.to_string())?;
+        repository::restore(carried, &folder, git, &mut stepped)
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
