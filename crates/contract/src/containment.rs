@@ -58,6 +58,10 @@ pub struct Layer {
     pub upper: PathBuf,
     /// An empty folder beside `upper`, for the operating system; made if it is not there.
     pub work: PathBuf,
+    /// Whether the command may not run without it. Else the folder is read-only where there can be
+    /// no layer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub required: bool,
 }
 
 /// What a command has of the network.

@@ -15,11 +15,15 @@ use gyrus_contract::{
 };
 use gyrus_journal::Inbox;
 use gyrus_workspace::snapshot::Snapshots;
+use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
     Controls, Ending, Entry, Kernel, KernelState, ModelReply, Permit, RunStarted, Settings, Stop,
     budget::Ledger,
-    effects::repositories::Repositories,
+    effects::{
+        layers::{self, Layers},
+        repositories::Repositories,
+    },
     latch::Latched,
     links::{self, Links},
     log::Log,
@@ -50,6 +54,10 @@ pub(crate) struct Core {
     judged_calls: Mutex<Vec<(EffectId, Option<BlobId>)>>,
     /// The workspace's repositories, of which commands see private copies.
     repositories: Mutex<Repositories>,
+    /// Where changes of a large workspace go first.
+    layers: Mutex<Layers>,
+    /// Held by a call whose changes go there.
+    pub(crate) layer_turn: AsyncMutex<()>,
 }
 
 /// What changes while a cycle goes on, beside the ledger.
@@ -168,6 +176,8 @@ impl Core {
             snapshots: Mutex::new(parts.snapshots),
             judged_calls: Mutex::default(),
             repositories: Mutex::default(),
+            layers: Mutex::default(),
+            layer_turn: AsyncMutex::default(),
         }
     }
 
@@ -195,6 +205,10 @@ impl Core {
         self.repositories
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn layers(&self) -> MutexGuard<'_, Layers> {
+        self.layers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The kernel's part of a cycle's last entry.
@@ -249,7 +263,11 @@ impl Core {
             }
         };
         let gate = &self.kernel.organs().gate;
-        Ok(self.under(link_was_seen, |under| gate.judge(resolved, spec, under)))
+        let undoable = layers::is_undoable(self, resolved, spec);
+        Ok(self.under(link_was_seen, |under| {
+            let under = Judgement { undoable, ..*under };
+            gate.judge(resolved, spec, &under)
+        }))
     }
 
     /// Which changes of a command may not stay without a person's yes.

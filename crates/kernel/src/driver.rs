@@ -13,7 +13,7 @@ use crate::{
     RunStarted, Snapshot, Stop,
     budget::Ledger,
     core::{Core, CoreParts, LedgerOfChild},
-    effects::ask,
+    effects::{ask, layers},
     inbox,
     log::Log,
     position::Position,
@@ -342,7 +342,7 @@ impl Driver {
         let first = core.shared().journaled_items;
         let appended = ask::append_items(core, memory, first)?;
         let changed = std::mem::take(&mut core.shared().world_changed);
-        let snapshot = if changed {
+        let snapshot = if changed && !layers::are_used(core) {
             take_snapshot(&core.log, &mut core.snapshots())?
         } else {
             None

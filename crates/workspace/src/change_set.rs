@@ -11,11 +11,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_contract::{BlobId, ChangedPath};
+use gyrus_contract::{BlobId, ChangedPath, PathChange};
 use rustix::fs::{AtFlags, FileType};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    layer::Layer,
     root::{self, Root},
     snapshot::{
         Snapshots,
@@ -31,8 +32,10 @@ const MAX_DIFF_BYTES: usize = 64 << 10;
 /// What happened to some paths of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeSet {
-    /// The snapshot that holds the contents of `before`.
-    snapshot: BlobId,
+    /// The snapshot that holds the contents of `before`; without one they lie in blobs of their
+    /// own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    snapshot: Option<BlobId>,
     /// What stood at the paths; those that are missing had nothing.
     before: Entries,
     /// What stands at the paths now. Contents lie in blobs of their own.
@@ -65,7 +68,7 @@ impl ChangeSet {
         };
         let root = Root::open(snapshots.workspace()).map_err(io::Error::from)?;
         let mut changes = ChangeSet {
-            snapshot: last.id(),
+            snapshot: Some(last.id()),
             before: Entries::new(),
             after: Entries::new(),
         };
@@ -104,6 +107,77 @@ impl ChangeSet {
             }
         }
         Ok(Some(Recorded { changes, not_kept }))
+    }
+
+    /// Records how paths of a layer differ from the folder below it. `keep` stores the content of a
+    /// file of either; `None` refuses it.
+    ///
+    /// # Errors
+    /// The store's error, or a folder that cannot be read.
+    pub fn record_layer<E: From<io::Error>>(
+        layer: &Layer,
+        paths: &[&ChangedPath],
+        mut keep: impl FnMut(&Path, &[u8]) -> Result<Option<BlobId>, E>,
+    ) -> Result<Recorded, E> {
+        let (upper, lower) = layer.roots().map_err(io::Error::from)?;
+        let mut recorded = Recorded {
+            changes: ChangeSet {
+                snapshot: None,
+                before: Entries::new(),
+                after: Entries::new(),
+            },
+            not_kept: Vec::new(),
+        };
+        let mut look_at = |root: &Root<'_>, path: &Path| -> Result<_, E> {
+            let now = match look::look(root, path.as_os_str().as_bytes()) {
+                Ok(None) => return Ok(Some(None)),
+                Ok(Some(now)) if is_whole(&now) => now,
+                Ok(_) | Err(_) => return Ok(None),
+            };
+            let is_file = matches!(now.entry, Entry::File { .. });
+            if is_file && keep(path, &now.content)?.is_none() {
+                return Ok(None);
+            }
+            Ok(Some(Some(now.entry)))
+        };
+        for changed in paths {
+            let path = &changed.path;
+            let before = look_at(&lower, path)?;
+            let after = match changed.change {
+                PathChange::Deleted => Some(None),
+                PathChange::Special => None,
+                PathChange::Created | PathChange::Changed => look_at(&upper, path)?,
+            };
+            let (Some(before), Some(after)) = (before, after) else {
+                recorded.not_kept.push(path.clone());
+                continue;
+            };
+            let encoded = name::encode(path.as_os_str().as_bytes());
+            let changes = &mut recorded.changes;
+            changes
+                .before
+                .extend(before.map(|before| (encoded.clone(), before)));
+            changes.after.extend(after.map(|after| (encoded, after)));
+        }
+        Ok(recorded)
+    }
+
+    /// What stood there before, with where the contents lie.
+    fn before<E>(
+        &self,
+        load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
+    ) -> Result<Contents, UndoError<E>> {
+        let Some(snapshot) = &self.snapshot else {
+            return Ok(self.single_blobs(&self.before));
+        };
+        let mut whole = crate::snapshot::manifest::load_contents(snapshot, &load)?;
+        whole.entries.clone_from(&self.before);
+        Ok(whole)
+    }
+
+    fn single_blobs(&self, entries: &Entries) -> Contents {
+        let id = self.snapshot.unwrap_or_else(|| BlobId::of(b""));
+        Contents::of_single_blobs(id, entries.clone())
     }
 
     /// What stood at a path can come back only if the folders around it are there.
@@ -149,6 +223,13 @@ impl ChangeSet {
         paths.into_iter().collect()
     }
 
+    /// The paths below the folder, each once.
+    #[must_use]
+    pub fn below(&self) -> Vec<PathBuf> {
+        let decoded = self.paths().into_iter().filter_map(name::decode);
+        decoded.map(|path| name::path(&path).to_owned()).collect()
+    }
+
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.before.is_empty() && self.after.is_empty()
@@ -165,9 +246,11 @@ impl ChangeSet {
         load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
         trash: &Path,
     ) -> Result<Done, UndoError<E>> {
-        let mut before = crate::snapshot::manifest::load_contents(&self.snapshot, &load)?;
-        before.entries.clone_from(&self.before);
-        Plan::between(workspace, before, self.after.clone())?.apply(load, trash, &mut || {})
+        Plan::between(workspace, self.before(load)?, self.after.clone())?.apply(
+            load,
+            trash,
+            &mut || {},
+        )
     }
 
     /// Applies the changes again after they were taken back; `load` reads a blob. What has changed
@@ -181,7 +264,7 @@ impl ChangeSet {
         load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
         trash: &Path,
     ) -> Result<Done, UndoError<E>> {
-        let after = Contents::of_single_blobs(self.snapshot, self.after.clone());
+        let after = self.single_blobs(&self.after);
         Plan::between(workspace, after, self.before.clone())?.apply(load, trash, &mut || {})
     }
 
@@ -194,9 +277,8 @@ impl ChangeSet {
         &self,
         load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
     ) -> Result<String, UndoError<E>> {
-        let mut whole = crate::snapshot::manifest::load_contents(&self.snapshot, &load)?;
-        whole.entries.clone_from(&self.before);
-        let after = Contents::of_single_blobs(self.snapshot, self.after.clone());
+        let whole = self.before(load)?;
+        let after = self.single_blobs(&self.after);
         let paths: BTreeSet<&String> = self.before.keys().chain(self.after.keys()).collect();
         let mut text = String::new();
         for path in paths {

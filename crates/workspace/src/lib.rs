@@ -15,6 +15,7 @@ pub mod changeset;
 pub mod undo;
 mod change_set;
 pub mod repository;
+pub mod layer;
 
 pub use change_set::{ChangeSet, Recorded};
 pub use root::{Failed, Pace, Parent, Root};

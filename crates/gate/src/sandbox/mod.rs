@@ -305,6 +305,13 @@ fn without_namespaces(
         let gap = format!("nothing can stand over `{place}`: namespaces are forbidden here");
         confined.gap(Promise::Writes, format!("{gap} ({reason})"));
     }
+    if let Some(layer) = containment.layered.iter().find(|layer| layer.required) {
+        return Err(ConfineError::At {
+            doing: "layering",
+            path: layer.lower.clone(),
+            source: reason,
+        });
+    }
     confined
         .unlayered
         .extend(containment.layered.iter().map(|layer| layer.lower.clone()));

@@ -213,6 +213,7 @@ fn trees(
                 trees.push((layer.lower.clone(), Stand::Tree(tree)));
                 confined.locks.push(lock);
             }
+            Err(error) if layer.required => return Err(at("layering", &layer.lower)(error)),
             // Read-only then, as everything else.
             Err(_) => confined.unlayered.push(layer.lower.clone()),
         }

@@ -259,6 +259,7 @@ fn layer(changes: &Path, lower: PathBuf) -> Layer {
         upper: folder.join("changes"),
         work: folder.join("work"),
         lower,
+        required: false,
     }
 }
 

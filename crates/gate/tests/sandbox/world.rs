@@ -142,6 +142,7 @@ impl World {
                 lower: self.path("cache"),
                 upper: self.path("changes/upper"),
                 work: self.path("changes/work"),
+                required: false,
             }],
             binds: Vec::new(),
             moved: [("npm_config_cache".to_owned(), "npm".to_owned())].into(),

@@ -20,6 +20,7 @@ mod connecting;
 mod granting;
 mod withholding;
 mod committing;
+mod large_folders;
 mod rights;
 mod serving;
 mod assessing;

@@ -349,7 +349,12 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "committed" }
 
 #[test]
 fn without_a_snapshot_nothing_is_undone() {
-    let world = World::new(THREE_STEPS);
+    let world = World::new(
+        r#"
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "nothing to do" } }]
+"#,
+    );
     let large = fs::File::create(world.work().join("large")).unwrap();
     large.set_len(1 << 40).unwrap();
     world.run(&[]).exits(0);
@@ -357,7 +362,6 @@ fn without_a_snapshot_nothing_is_undone() {
         .gyrus(&["undo", "last", "--yes"])
         .exits(2)
         .says("nobody knows how the folder looked before the run: the folder is too large");
-    assert_eq!(world.file("out.txt"), "hello\n");
 }
 
 #[test]

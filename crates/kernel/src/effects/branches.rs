@@ -238,7 +238,7 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
         (calls, children, asks.collect::<Vec<ModelReply>>())
     };
     let calls = calls.into_iter().map(|effect| {
-        let changed = changes::end(core, &effect)?;
+        let changed = changes::end(core, &effect, None)?;
         let text = "another branch ended first; this call was cut off";
         Ok(ToolResulted {
             effect,

@@ -8,15 +8,19 @@
 
 use std::path::PathBuf;
 
-use gyrus_contract::{BlobId, Digest, EffectId, Mode, Origin, ResolvedCall, Text, Tool, Touch};
+use gyrus_contract::{
+    BlobId, ChangedPath, Digest, EffectId, Mode, Origin, ResolvedCall, Text, Tool, Touch,
+};
 use gyrus_workspace::{
     ChangeSet, Recorded,
+    layer::{Applied, Copies, KeptFiles, Layer},
     repository::{self, Carried},
     snapshot::{SnapshotError, Taken},
+    undo::Refused,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{approval, execute::changes_the_workspace, repositories};
+use super::{approval, execute::changes_the_workspace, layers, repositories};
 use crate::{Card, Entry, Fact, Stop, ToolResulted, core::Core, log_name};
 
 /// The kind of the fact that withheld changes were applied, or why they were not.
@@ -127,6 +131,15 @@ impl Withheld {
     }
 }
 
+/// What became of changes that a person allowed.
+#[derive(Debug, Default)]
+struct AppliedChanges {
+    repositories: Vec<Carried>,
+    files: Option<KeptFiles>,
+    /// Those that could not be applied, each with the reason.
+    refused: Vec<(String, String)>,
+}
+
 /// Withheld changes that a yes applies.
 struct Offered {
     files: Option<ChangeSet>,
@@ -154,21 +167,28 @@ impl Offered {
     }
 
     /// Applies them.
-    fn apply(&self, core: &Core, asking: &EffectId) -> Result<repositories::Applied, String> {
+    fn apply(&self, core: &Core, asking: &EffectId) -> Result<AppliedChanges, String> {
         let load = |id: &BlobId| core.log.reader().blob(id);
         let workspace = &core.started.workspace;
-        let mut applied = repositories::Applied::default();
+        let mut applied = AppliedChanges::default();
         if let Some(files) = &self.files {
+            let copies = match layers::are_used(core) {
+                true => Some(layers::copy(core, asking, &files.below())),
+                false => None,
+            };
+            let copies = copies.transpose().map_err(|stop| stop.to_string())?;
             let done = files.apply(workspace, &load, &trash(core, asking));
             let done = done.map_err(|error| error.to_string())?;
             let refused = done.refused.into_iter();
             applied
                 .refused
                 .extend(refused.map(|one| (one.path, one.why)));
+            let kept = copies.map(layers::changed).transpose();
+            applied.files = kept.map_err(|stop| stop.to_string())?;
         }
         let in_repositories = core.repositories().apply(core, &self.repositories);
         applied.refused.extend(in_repositories.refused);
-        applied.carried = in_repositories.carried;
+        applied.repositories = in_repositories.carried;
         Ok(applied)
     }
 }
@@ -199,6 +219,7 @@ pub(super) fn begin(
     let kept = match began.first() {
         Some((_, before)) => Ok(*before),
         None => match core.repositories().begin(core) {
+            Ok(()) if layers::are_used(core) => layers::begin(core, effect).map(|()| None),
             Ok(()) => keep(core)?,
             Err(why) => Err(format!("the folder's repositories cannot be read: {why}")),
         },
@@ -210,20 +231,31 @@ pub(super) fn begin(
 }
 
 /// Takes back what may not stay of what changed since [`begin`], once the call's processes are
-/// gone.
-pub(super) fn end(core: &Core, effect: &EffectId) -> Result<JudgedChanges, Stop> {
+/// gone. `copies` are those of files that it named.
+pub(super) fn end(
+    core: &Core,
+    effect: &EffectId,
+    copies: Option<Copies>,
+) -> Result<JudgedChanges, Stop> {
     let mut began = core.judged_calls();
     let Some(place) = began.iter().position(|(call, _)| call == effect) else {
-        return Ok(JudgedChanges::default());
+        let kept = copies.map(layers::changed).transpose()?;
+        return Ok(JudgedChanges {
+            carried: keep_for_undo(core, Vec::new(), kept)?,
+            ..JudgedChanges::default()
+        });
     };
     // A private copy is read when no command has it any more.
     let carried = match began.len() {
         1 => core.repositories().end(core),
         _ => repositories::Ended::default(),
     };
-    let judged = judge(core, effect, carried)?;
+    let changed = match layers::take(core) {
+        Some(layer) => of_layer(core, &layer)?,
+        None => take_back(core, effect)?,
+    };
     began.remove(place);
-    Ok(judged)
+    judge(core, carried, changed)
 }
 
 /// As [`end`], for a call of an earlier process.
@@ -232,11 +264,25 @@ pub(super) fn end_of_the_dead(
     effect: &EffectId,
     before: Option<&BlobId>,
 ) -> Result<JudgedChanges, Stop> {
-    if let Some(before) = before {
-        go_on_from(core, before)?;
-    }
     let carried = core.repositories().end(core);
-    judge(core, effect, carried)
+    let changed = match (before, layers::of_the_dead(core, effect)) {
+        (Some(before), _) => {
+            go_on_from(core, before)?;
+            take_back(core, effect)?
+        }
+        (None, Some(layer)) => match layers::recover(&layer)? {
+            Some(applied) => ChangedFiles::applied(applied),
+            None => of_layer(core, &layer)?,
+        },
+        (None, None) => ChangedFiles {
+            kept: match layers::copies_of_the_dead(core, effect) {
+                Some(copies) => Some(layers::changed(copies)?),
+                None => None,
+            },
+            ..ChangedFiles::default()
+        },
+    };
+    judge(core, carried, changed)
 }
 
 fn keep(core: &Core) -> Result<Result<Option<BlobId>, String>, Stop> {
@@ -273,14 +319,63 @@ fn go_on_from(core: &Core, before: &BlobId) -> Result<(), Stop> {
         .map_err(|error| Stop::Failed(format!("what the folder held before a command: {error}")))
 }
 
-/// Takes back what may not stay of all that changed since the last snapshot. `carried` is what came
-/// of the repositories.
+/// What became of the files that a call changed.
+#[derive(Debug, Default)]
+struct ChangedFiles {
+    withheld: Withheld,
+    /// What stood there before, where no snapshot holds it.
+    kept: Option<KeptFiles>,
+    /// What somebody else changed meanwhile.
+    refused: Vec<Refused>,
+}
+
+impl ChangedFiles {
+    fn applied(applied: Applied) -> Self {
+        Self {
+            withheld: Withheld::default(),
+            kept: Some(applied.kept),
+            refused: applied.refused,
+        }
+    }
+
+    /// For the model: what was not applied.
+    fn notes(&self) -> Option<String> {
+        let named = self.refused.iter().take(MAX_NAMED);
+        let named: Vec<String> = named
+            .map(|one| format!("`{}` ({})", one.path, one.why))
+            .collect();
+        let more = match self.refused.len().saturating_sub(MAX_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        (!named.is_empty()).then(|| {
+            format!(
+                "What the command did to {}{more} was not applied.",
+                named.join(", ")
+            )
+        })
+    }
+}
+
+/// What an undo needs beside snapshots. A blob that the call's outcome names.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ToUndo {
+    /// What was carried over into repositories.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) repositories: Vec<Carried>,
+    /// What stood in the workspace before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) files: Option<KeptFiles>,
+}
+
+/// Records what came of a call's changes.
 fn judge(
     core: &Core,
-    effect: &EffectId,
     carried: repositories::Ended,
+    changed: ChangedFiles,
 ) -> Result<JudgedChanges, Stop> {
-    let mut withheld = take_back(core, effect)?;
+    let not_applied = changed.notes();
+    let mut withheld = changed.withheld;
     withheld.repositories.extend(carried.withheld);
     withheld.leave_out_secrets(core)?;
     let blob = match withheld.is_empty() {
@@ -292,31 +387,79 @@ fn judge(
         }
     };
     let redactor = &core.kernel.organs().redactor;
-    let notes = carried.notes.iter();
+    let notes = carried.notes.iter().chain(&not_applied);
     let notes = notes.map(|note| redactor.redact(note).into_owned());
     Ok(JudgedChanges {
         withheld: blob,
-        carried: keep_carried(core, &carried.carried)?,
+        carried: keep_for_undo(core, carried.carried, changed.kept)?,
         notes: notes.collect(),
     })
 }
 
-/// Keeps what an undo needs of the repositories. With a secret in it, it is not kept.
-fn keep_carried(core: &Core, carried: &[Carried]) -> Result<Option<BlobId>, Stop> {
-    if carried.is_empty() {
+/// Keeps what an undo needs. What of a repository holds a secret is not kept.
+fn keep_for_undo(
+    core: &Core,
+    carried: Vec<Carried>,
+    files: Option<KeptFiles>,
+) -> Result<Option<BlobId>, Stop> {
+    let mut repositories = carried;
+    repositories.retain(|carried| {
+        serde_json::to_string(carried).is_ok_and(|json| !holds_secret(core, &json))
+    });
+    if repositories.is_empty() && files.is_none() {
         return Ok(None);
     }
-    let json = serde_json::to_string(carried);
+    let json = serde_json::to_string(&ToUndo {
+        repositories,
+        files,
+    });
     let json = json.map_err(|error| Stop::Failed(error.to_string()))?;
-    match holds_secret(core, &json) {
-        true => Ok(None),
-        false => core.log.put_blob(json.as_bytes()).map(Some),
-    }
+    core.log.put_blob(json.as_bytes()).map(Some)
 }
 
-/// Takes back what may not stay of the files that changed.
-fn take_back(core: &Core, effect: &EffectId) -> Result<Withheld, Stop> {
+/// Moves what a command changed in its layer into the workspace, but for what may not stay.
+fn of_layer(core: &Core, layer: &Layer) -> Result<ChangedFiles, Stop> {
     let mut withheld = Withheld::default();
+    let mut listed = layers::list(layer)?;
+    let examined = core
+        .repositories()
+        .examine(core, &listed.changed, &layer.upper());
+    if !examined.withheld.is_empty() {
+        listed = layers::list(layer)?;
+    }
+    withheld.repositories = examined.withheld;
+    let mut of_gate = listed.changed.clone();
+    let settled = examined.git_directories;
+    of_gate.retain(|change| !settled.iter().any(|git| change.path.starts_with(git)));
+    let found = core.withhold(&of_gate);
+    let paths: Vec<&ChangedPath> = found
+        .iter()
+        .filter_map(|withheld| of_gate.get(withheld.index))
+        .collect();
+    let recorded = ChangeSet::record_layer(layer, &paths, |_, content| {
+        match holds_secret(core, &String::from_utf8_lossy(content)) {
+            true => Ok(None),
+            false => core.log.put_blob(content).map(Some),
+        }
+    })?;
+    let reasons = found.iter().filter_map(|withheld| {
+        let path = &of_gate.get(withheld.index)?.path;
+        Some((path.display().to_string(), withheld.reason.clone()))
+    });
+    withheld.reasons = reasons.collect();
+    withheld.changes = (!recorded.changes.is_empty()).then_some(recorded.changes);
+    withheld.not_kept = recorded.not_kept;
+    let applied = layers::apply(layer, listed, &paths)?;
+    Ok(ChangedFiles {
+        withheld,
+        ..ChangedFiles::applied(applied)
+    })
+}
+
+/// Takes back what may not stay of the files that changed since the last snapshot.
+fn take_back(core: &Core, effect: &EffectId) -> Result<ChangedFiles, Stop> {
+    let mut changed_files = ChangedFiles::default();
+    let withheld = &mut changed_files.withheld;
     let snapshots = core.snapshots();
     let failed = |error: std::io::Error| {
         Stop::Failed(format!(
@@ -324,18 +467,16 @@ fn take_back(core: &Core, effect: &EffectId) -> Result<Withheld, Stop> {
         ))
     };
     let Some(mut changed) = snapshots.changed_paths().map_err(failed)? else {
-        return Ok(withheld);
+        return Ok(changed_files);
     };
-    let examined = core.repositories().examine(core, &changed);
+    let workspace = &core.started.workspace;
+    let examined = core.repositories().examine(core, &changed, workspace);
     withheld.repositories = examined.withheld;
-    let mut index = 0;
-    changed.retain(|_| {
-        index += 1;
-        !examined.settled.contains(&(index - 1))
-    });
+    let settled = examined.git_directories;
+    changed.retain(|change| !settled.iter().any(|git| change.path.starts_with(git)));
     let found = core.withhold(&changed);
     if found.is_empty() {
-        return Ok(withheld);
+        return Ok(changed_files);
     }
     let paths: Vec<_> = found
         .iter()
@@ -349,10 +490,10 @@ fn take_back(core: &Core, effect: &EffectId) -> Result<Withheld, Stop> {
         }
     })?;
     let Some(Recorded { changes, not_kept }) = recorded else {
-        return Ok(withheld);
+        return Ok(changed_files);
     };
     if changes.is_empty() && not_kept.is_empty() {
-        return Ok(withheld);
+        return Ok(changed_files);
     }
     let load = |id: &BlobId| core.log.reader().blob(id);
     let done = changes
@@ -370,7 +511,7 @@ fn take_back(core: &Core, effect: &EffectId) -> Result<Withheld, Stop> {
     withheld.left = refused.map(|refused| (refused.path, refused.why)).collect();
     withheld.changes = Some(changes);
     withheld.not_kept = not_kept;
-    Ok(withheld)
+    Ok(changed_files)
 }
 
 fn holds_secret(core: &Core, text: &str) -> bool {
@@ -465,11 +606,12 @@ async fn ask(
 /// Applies changes that a person allowed, and notes what came of it.
 fn apply(core: &Core, asking: &EffectId, allowed: &Offered) -> Result<String, Stop> {
     core.may_act()?;
-    let applied = allowed.apply(core, asking);
-    if let Ok(applied) = &applied
-        && let Some(blob) = keep_carried(core, &applied.carried)?
-    {
-        core.log.append(noted(CARRIED, asking, blob.to_string()))?;
+    let mut applied = allowed.apply(core, asking);
+    if let Ok(applied) = &mut applied {
+        let repositories = std::mem::take(&mut applied.repositories);
+        if let Some(blob) = keep_for_undo(core, repositories, applied.files.take())? {
+            core.log.append(noted(CARRIED, asking, blob.to_string()))?;
+        }
     }
     let outcome = match applied {
         Ok(applied) if applied.refused.is_empty() => {

@@ -15,10 +15,12 @@ use gyrus_process::{
     ProcessIdentity,
     keeper::{Keeper, wait_until_gone},
 };
+use gyrus_workspace::layer::Copies;
 
 use super::{
     changes::{self, JudgedChanges},
     destinations::{Destinations, Questions},
+    layers,
 };
 use crate::{
     Ending, Inline, LiveEvent, Said, Settled, Stop, ToolResulted, ToolStarted, core::Core,
@@ -136,7 +138,12 @@ impl Site for CallSite<'_> {
             };
             let mut containment = containment.clone();
             self.core.repositories().stand_in(&mut containment);
-            destinations.run(keeper, command, &containment).await
+            layers::stand_in(self.core, &mut containment);
+            let outcome = destinations.run(keeper, command, &containment).await;
+            if let Err(error) = &outcome {
+                layers::refuse(self.core, &error.to_string());
+            }
+            outcome
         })
     }
 }
@@ -220,6 +227,11 @@ pub(super) async fn start(
         }
     };
     let identity = keeper.as_ref().map(|keeper| keeper.identity().clone());
+    let _turn = match layers::are_used(core) && changes_the_workspace(&**tool) {
+        true => Some(core.layer_turn.lock().await),
+        false => None,
+    };
+    let copies = layers::copy_before(core, effect, &resolved, tool.spec())?;
     let before = match changes::are_judged(&**tool, &resolved) {
         false => None,
         true => match changes::begin(core, effect)? {
@@ -246,22 +258,35 @@ pub(super) async fn start(
         ..CallSite::new(core, effect, keeper, answer, resolved.command.clone())
     };
     let since = Instant::now();
-    let mut output = match call_of(core, effect, tool, resolved, &site).await {
-        Ok(output) => output,
-        Err(ending) => {
-            drop(site);
-            return cut_off_by_person(core, effect, identity, since, ending).await;
-        }
-    };
+    let output = call_of(core, effect, tool, resolved, &site).await;
     drop(site);
-    let took = took_ms(since);
-    let changed = changes::end(core, effect)?;
+    match output {
+        Ok(output) => {
+            let outcome = done(core, effect, output, took_ms(since), copies)?;
+            let pending = questions.pending();
+            Ok(ToolResulted { pending, ..outcome })
+        }
+        Err(ending) => {
+            let cut_off = (since, ending, copies);
+            cut_off_by_person(core, effect, identity, cut_off).await
+        }
+    }
+}
+
+/// The outcome of a call that came to its end.
+fn done(
+    core: &Core,
+    effect: &EffectId,
+    mut output: ToolOutput,
+    took_ms: u64,
+    copies: Option<Copies>,
+) -> Result<ToolResulted, Stop> {
+    let changed = changes::end(core, effect, copies)?;
     output.text.push_str(&changed.told());
-    let outcome = resulted(core, effect, Settled::Done, output, took)?;
+    let outcome = resulted(core, effect, Settled::Done, output, took_ms)?;
     Ok(ToolResulted {
         withheld: changed.withheld,
         carried: changed.carried,
-        pending: questions.pending(),
         ..outcome
     })
 }
@@ -290,13 +315,12 @@ async fn cut_off_by_person(
     core: &Core,
     effect: &EffectId,
     keeper: Option<ProcessIdentity>,
-    since: Instant,
-    ending: Ending,
+    (since, ending, copies): (Instant, Ending, Option<Copies>),
 ) -> Result<ToolResulted, Stop> {
     if let Some(keeper) = keeper {
         wait_until_gone(&keeper, TREE_GONE_WITHIN).await;
     }
-    let changed = changes::end(core, effect)?;
+    let changed = changes::end(core, effect, copies)?;
     let text = "a person cut this call off; it may have done part of its work";
     let output = ToolOutput {
         verdict: ActionVerdict::CannotTell,

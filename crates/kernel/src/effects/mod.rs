@@ -11,6 +11,7 @@ pub(crate) mod delegate;
 pub(crate) mod destinations;
 pub(crate) mod execute;
 pub(crate) mod foresee;
+pub(crate) mod layers;
 pub(crate) mod look;
 pub(crate) mod used;
 mod request;

@@ -90,8 +90,8 @@ pub(super) struct Applied {
 /// What may not stay of changes of paths that lie in a `.git`.
 #[derive(Debug, Default)]
 pub(super) struct Examined {
-    /// Changes that the gate has nothing to decide about, by index.
-    pub(super) settled: Vec<usize>,
+    /// Git directories, below the workspace, about whose files the gate has nothing to decide.
+    pub(super) git_directories: Vec<PathBuf>,
     pub(super) withheld: Vec<Withheld>,
 }
 
@@ -354,8 +354,14 @@ impl Repositories {
     }
 
     /// Judges changes of paths that lie in a `.git`. In a repository that is known, only gyrus and
-    /// the person change anything; of a new one, what programs obey is taken back.
-    pub(super) fn examine(&mut self, core: &Core, changed: &[ChangedPath]) -> Examined {
+    /// the person change anything; of a new one, what programs obey is taken back. The paths lie
+    /// below `folder`: the workspace, or a layer over it.
+    pub(super) fn examine(
+        &mut self,
+        core: &Core,
+        changed: &[ChangedPath],
+        folder: &Path,
+    ) -> Examined {
         let mut groups: BTreeMap<PathBuf, Vec<usize>> = BTreeMap::new();
         for (index, change) in changed.iter().enumerate() {
             if let Some(git) = git_part(&change.path) {
@@ -365,25 +371,30 @@ impl Repositories {
         let mut examined = Examined::default();
         let mut is_moved = false;
         for (git, indexes) in groups {
-            let place = core.started.workspace.join(&git);
+            let place = folder.join(&git);
             let now = identity(&place);
             let mut known = self.known.iter().flatten();
             let same = known.find(|one| match now {
                 Some(now) => one.identity == Some(now),
-                None => one.directory.path == place,
+                None => one.directory.path == core.started.workspace.join(&git),
             });
             let mut of_group = indexes.iter().filter_map(|index| changed.get(*index));
             let is_new =
                 of_group.any(|change| change.path == git && change.change == PathChange::Created);
             if let Some(same) = same {
                 is_moved |= now.is_none() || same.directory.path != place;
-                examined.settled.extend(indexes);
+                examined.git_directories.push(git);
             } else if is_new
                 && place.symlink_metadata().is_ok_and(|data| data.is_dir())
                 && let Ok(withheld) = repository::take_back_new(&place)
             {
                 is_moved = true;
-                examined.settled.extend(indexes);
+                let real = core.started.workspace.join(&git);
+                examined.git_directories.push(git);
+                let withheld = withheld.into_iter().map(|change| Withheld {
+                    repository: real.clone(),
+                    ..change
+                });
                 examined.withheld.extend(withheld);
             }
         }

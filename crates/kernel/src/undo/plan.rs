@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use gyrus_contract::{BlobId, RunId};
 use gyrus_journal::{Reader, Store};
-use gyrus_workspace::undo::Plan;
+use gyrus_workspace::{
+    layer::{self, KeptFiles},
+    undo::{Change, Plan},
+};
 
 use super::{
     RunUndoError,
@@ -23,6 +26,10 @@ pub struct RunUndo {
     pub plan: Plan,
     /// What is taken back of repositories.
     pub repositories: Vec<RepositoryUndo>,
+    /// What calls changed of files that no snapshot holds, oldest first.
+    pub(super) files: Vec<KeptFiles>,
+    /// What of that is taken back.
+    pub(super) files_back: Vec<Change>,
     /// The run was cut off in this step; what it changed there is in no snapshot.
     pub unfinished: Option<u32>,
     /// The run is over for good, so it cannot be gone on with.
@@ -43,15 +50,28 @@ pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError>
         is_over,
         carried,
     } = Moments::read(run, &reader, to)?;
-    let carried = repositories::read(&reader, &carried)?;
+    let (carried, files) = repositories::read(&reader, &carried)?;
     let places = repositories::in_folder(&carried, &workspace);
-    let mut plan = Plan::new(workspace, &before, &after, &places, |id| reader.blob(id))?;
+    let mut plan = match (kept(before), kept(after)) {
+        (Ok(before), Ok(after)) => {
+            Plan::new(workspace, &before, &after, &places, |id| reader.blob(id))?
+        }
+        // Too large for snapshots: each call kept what it changed.
+        (Err(_), Err(_)) if !files.is_empty() => Plan::of_nothing(workspace, &places),
+        (Err(error), _) | (_, Err(error)) => return Err(error),
+    };
+    let looked = layer::take_back(&plan.workspace, &files, false, &mut || {});
+    let looked = looked.map_err(|error| Stop::Failed(error.to_string()))?;
+    plan.already += looked.already;
+    plan.refused.extend(looked.refused);
     let repositories = repositories::plan(carried, &mut plan);
     Ok(RunUndo {
         run,
         to,
         plan,
         repositories,
+        files,
+        files_back: looked.done,
         unfinished,
         is_over,
     })
@@ -60,8 +80,8 @@ pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError>
 /// The two moments of a run that are compared.
 struct Moments {
     workspace: PathBuf,
-    before: BlobId,
-    after: BlobId,
+    before: (Snapshot, u32),
+    after: (Snapshot, u32),
     unfinished: Option<u32>,
     is_over: bool,
     /// Blobs of what was carried over into repositories since, in its order.
@@ -114,8 +134,8 @@ impl Moments {
         let before = before.unwrap_or_else(|| latest.clone());
         Ok(Self {
             workspace,
-            before: kept(before)?,
-            after: kept(latest)?,
+            before,
+            after: latest,
             unfinished: began.then_some(last + 1),
             is_over,
             carried,

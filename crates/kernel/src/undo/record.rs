@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 
 use gyrus_contract::{BlobId, RunId};
 use gyrus_journal::{LogName, NewEntry, Store, Take, Writer};
-use gyrus_workspace::undo::{Change, Done, Refused};
+use gyrus_workspace::{
+    layer,
+    undo::{Change, Done, Refused},
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{RepositoryUndo, RunUndo, RunUndoError};
@@ -63,12 +66,8 @@ impl RunUndo {
     #[must_use]
     pub fn changes(&self) -> Vec<Change> {
         let repositories = self.repositories.iter().map(RepositoryUndo::change);
-        self.plan
-            .changes
-            .iter()
-            .cloned()
-            .chain(repositories)
-            .collect()
+        let files = self.plan.changes.iter().chain(&self.files_back);
+        files.cloned().chain(repositories).collect()
     }
 
     /// Takes back what is planned, with copies in a new folder below `trash` and a record of it.
@@ -99,7 +98,15 @@ impl RunUndo {
         step();
         let reader = store.reader(&log_name(self.run))?;
         let (restored, refused) = self.restore_repositories(store, step);
+        let files = layer::take_back(&self.plan.workspace, &self.files, true, step);
+        let files = files.map_err(|error| crate::Stop::Failed(error.to_string()))?;
         let mut done = self.plan.apply(&|id| reader.blob(id), &trash, step)?;
+        done.undone.extend(files.done);
+        for refused in files.refused {
+            if !done.refused.contains(&refused) {
+                done.refused.push(refused);
+            }
+        }
         done.undone.extend(restored);
         done.refused.extend(refused);
         let ended = Ended {

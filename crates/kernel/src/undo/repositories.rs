@@ -7,12 +7,17 @@ use gyrus_contract::BlobId;
 use gyrus_journal::{Reader, Store};
 use gyrus_process::Programs;
 use gyrus_workspace::{
+    layer::KeptFiles,
     repository::{self, Carried, Restorable},
     undo::{Action, Change, Kind, Plan, Refused},
 };
 
 use super::{RunUndo, RunUndoError};
-use crate::{Stop, effects::repositories::copy_folder, log_name};
+use crate::{
+    Stop,
+    effects::{changes::ToUndo, repositories::copy_folder},
+    log_name,
+};
 
 /// What is taken back of one repository.
 #[derive(Debug)]
@@ -36,17 +41,20 @@ impl RepositoryUndo {
     }
 }
 
-/// Reads what was carried over, oldest first.
-pub(super) fn read(reader: &Reader, blobs: &[BlobId]) -> Result<Vec<Carried>, RunUndoError> {
-    let mut carried = Vec::new();
+/// Reads what calls changed, oldest first: in repositories, and of files that no snapshot holds.
+pub(super) fn read(
+    reader: &Reader,
+    blobs: &[BlobId],
+) -> Result<(Vec<Carried>, Vec<KeptFiles>), RunUndoError> {
+    let (mut carried, mut files) = (Vec::new(), Vec::new());
     for id in blobs {
         let bytes = reader.blob(id)?;
-        let read: Vec<Carried> = serde_json::from_slice(&bytes).map_err(|error| {
-            Stop::Failed(format!("what a command did in a repository: {error}"))
-        })?;
-        carried.extend(read);
+        let read: ToUndo = serde_json::from_slice(&bytes)
+            .map_err(|error| Stop::Failed(format!("what a command changed: {error}")))?;
+        carried.extend(read.repositories);
+        files.extend(read.files);
     }
-    Ok(carried)
+    Ok((carried, files))
 }
 
 /// The git directories that lie in the workspace, below it.

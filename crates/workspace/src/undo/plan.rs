@@ -75,6 +75,22 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Plans to take back nothing but what else is known of the folder. `apart` are its git
+    /// directories that are taken back.
+    #[must_use]
+    pub fn of_nothing(workspace: PathBuf, apart: &[PathBuf]) -> Self {
+        Self {
+            workspace,
+            changes: Vec::new(),
+            refused: Vec::new(),
+            already: 0,
+            not_kept: Vec::new(),
+            apart: apart.to_vec(),
+            before: Contents::of_single_blobs(BlobId::of(b""), Entries::new()),
+            after: Entries::new(),
+        }
+    }
+
     /// Plans to bring back what `before` holds where things stand as `after` says; both may be of
     /// some paths only.
     ///

@@ -1,0 +1,215 @@
+//! Workspaces that are too large for snapshots: commands change them in a layer, and what other
+//! calls change is copied before.
+//!
+//! Each call has a folder of its own below the run's, in which lies what stood in the workspace
+//! before; its outcome names that, so an undo can put it back. Calls of that kind go one after the
+//! other: a layer must not stand on what changes.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::{ChangedPath, Containment, EffectId, Reach, ResolvedCall, ToolSpec, Touch};
+use gyrus_workspace::layer::{Applied, Copies, KeptFiles, Layer, LayerError, Listed};
+
+use crate::{Stop, core::Core, log_name};
+
+/// Where a run keeps what stood in its workspace before each call, below its own folder.
+const FOLDER: &str = "layers";
+
+/// The layer of the call that is under way.
+#[derive(Debug, Default)]
+pub(crate) struct Layers {
+    current: Option<Layer>,
+    /// Why commands cannot have a layer here.
+    refused: Option<String>,
+    /// Whether it is known that renames lead from the run's folder to the workspace.
+    is_near: Option<bool>,
+}
+
+/// Whether what a call changes is kept, so that it can be judged and taken back.
+pub(crate) fn is_undoable(core: &Core, resolved: &ResolvedCall, spec: &ToolSpec) -> bool {
+    if core.shared().not_undoable.is_none() {
+        return true;
+    }
+    let is_bare = resolved
+        .command
+        .as_ref()
+        .is_some_and(|command| command.containment.is_none());
+    // A server changes files at any time, and a program with a person's rights anywhere.
+    let mut elsewhere = spec.touches.iter().filter(|touch| match touch {
+        Touch::Serves(service) => service.reach != Reach::Elsewhere,
+        Touch::RunsAsUser { .. } => true,
+        _ => false,
+    });
+    !is_bare && elsewhere.next().is_none() && are_used(core)
+}
+
+/// Whether the run's calls are kept apart and not by snapshots.
+pub(crate) fn are_used(core: &Core) -> bool {
+    if core.shared().not_undoable.is_none() {
+        return false;
+    }
+    let mut layers = core.layers();
+    let device = |path: &Path| fs::metadata(path).ok().map(|data| data.dev());
+    let is_near = *layers.is_near.get_or_insert_with(|| {
+        let run = core.kernel.store().folder(&log_name(core.started.run));
+        device(&run).is_some_and(|near| Some(near) == device(&core.started.workspace))
+    });
+    is_near && layers.refused.is_none()
+}
+
+/// Makes the layer of a command.
+///
+/// # Errors
+/// Why there can be none, for the model.
+pub(super) fn begin(core: &Core, effect: &EffectId) -> Result<(), String> {
+    let made = Layer::create(&new_folder(core, effect), &core.started.workspace);
+    let mut layers = core.layers();
+    match made {
+        Ok(layer) => {
+            layers.current = Some(layer);
+            Ok(())
+        }
+        Err(error) => {
+            let why = error.to_string();
+            layers.refused = Some(why.clone());
+            Err(format!(
+                "changes of so large a folder cannot be kept apart here ({why}), so they cannot \
+                 be undone; call it again"
+            ))
+        }
+    }
+}
+
+/// Puts the layer over the workspace for a command, where it could change it.
+pub(super) fn stand_in(core: &Core, containment: &mut Containment) {
+    let workspace = &core.started.workspace;
+    let layers = core.layers();
+    let Some(layer) = &layers.current else {
+        return;
+    };
+    let before = containment.writable.len();
+    containment.writable.retain(|folder| folder != workspace);
+    if containment.writable.len() < before {
+        containment.layered.push(gyrus_contract::Layer {
+            lower: workspace.clone(),
+            upper: layer.upper(),
+            work: layer.work(),
+            required: true,
+        });
+    }
+}
+
+/// Notes that a command could not have its layer.
+pub(super) fn refuse(core: &Core, why: &str) {
+    let mut layers = core.layers();
+    if layers.current.is_some() {
+        layers.refused = Some(why.to_owned());
+    }
+}
+
+/// The layer of the command that has ended; `None` if it had none.
+pub(super) fn take(core: &Core) -> Option<Layer> {
+    core.layers().current.take()
+}
+
+/// The layer that a call of an earlier process had.
+pub(super) fn of_the_dead(core: &Core, effect: &EffectId) -> Option<Layer> {
+    Layer::find(&last_folder(core, effect)?, &core.started.workspace)
+}
+
+/// What a layer holds.
+pub(super) fn list(layer: &Layer) -> Result<Listed, Stop> {
+    layer.list().map_err(failed)
+}
+
+/// Moves what a layer holds into the workspace, but for paths that were withheld.
+pub(super) fn apply(
+    layer: &Layer,
+    mut listed: Listed,
+    withheld: &[&ChangedPath],
+) -> Result<Applied, Stop> {
+    let paths: Vec<&Path> = withheld
+        .iter()
+        .map(|change| change.path.as_path())
+        .collect();
+    layer.leave_out(&mut listed, &paths).map_err(failed)?;
+    layer.apply(listed, &mut || {}).map_err(failed)
+}
+
+/// Goes on with moving what a kill cut off; `None` if it had not begun.
+pub(super) fn recover(layer: &Layer) -> Result<Option<Applied>, Stop> {
+    layer.recover(&mut || {}).map_err(failed)
+}
+
+fn failed(error: LayerError) -> Stop {
+    Stop::Failed(format!("changes of a command cannot be applied: {error}"))
+}
+
+/// Copies what a call is about to change that names its files; `None` if that needs no copies.
+pub(super) fn copy_before(
+    core: &Core,
+    effect: &EffectId,
+    resolved: &ResolvedCall,
+    spec: &ToolSpec,
+) -> Result<Option<Copies>, Stop> {
+    let changes = spec.touches.iter().filter_map(|touch| match touch {
+        Touch::Writes(argument) | Touch::Changes(argument) => Some(argument),
+        _ => None,
+    });
+    let arguments: Vec<&String> = changes.collect();
+    if arguments.is_empty() || !are_used(core) {
+        return Ok(None);
+    }
+    let is_named = |name: &str| {
+        let mut arguments = arguments.iter();
+        arguments.any(|argument| {
+            let rest = name.strip_prefix(argument.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
+    let named = resolved.paths.iter().filter(|(name, _)| is_named(name));
+    let below = named.filter_map(|(_, path)| {
+        let below = path.real.strip_prefix(&core.started.workspace).ok()?;
+        Some(below.to_path_buf())
+    });
+    copy(core, effect, &below.collect::<Vec<_>>()).map(Some)
+}
+
+/// Copies what stands at paths below the workspace.
+pub(super) fn copy(core: &Core, effect: &EffectId, paths: &[PathBuf]) -> Result<Copies, Stop> {
+    let folder = new_folder(core, effect);
+    Copies::make(&folder, &core.started.workspace, paths)
+        .map_err(|error| Stop::Failed(format!("a file cannot be kept before it changes: {error}")))
+}
+
+/// What a call changed of the files that were copied before it.
+pub(super) fn changed(copies: Copies) -> Result<KeptFiles, Stop> {
+    copies
+        .changed()
+        .map_err(|error| Stop::Failed(format!("a file cannot be looked at: {error}")))
+}
+
+/// The copies that a call of an earlier process made.
+pub(super) fn copies_of_the_dead(core: &Core, effect: &EffectId) -> Option<Copies> {
+    Copies::find(&last_folder(core, effect)?)
+}
+
+fn folder(core: &Core, effect: &EffectId, number: u32) -> PathBuf {
+    let run = core.kernel.store().folder(&log_name(core.started.run));
+    run.join(FOLDER).join(format!("{effect}-{number}"))
+}
+
+fn new_folder(core: &Core, effect: &EffectId) -> PathBuf {
+    let mut numbers = (0..).map(|number| folder(core, effect, number));
+    let free = numbers.find(|folder| !folder.exists());
+    free.expect("numbers do not end")
+}
+
+fn last_folder(core: &Core, effect: &EffectId) -> Option<PathBuf> {
+    let numbers = (0..).map(|number| folder(core, effect, number));
+    numbers.take_while(|folder| folder.exists()).last()
+}

@@ -1,0 +1,331 @@
+//! Moving the changes of a layer into the folder, so that a kill at any point can be gone on from.
+
+use std::{
+    fs, io,
+    os::fd::{AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::Digest;
+use rustix::{
+    fs::{FileType, Mode, OFlags, RenameFlags, Stat, listxattr, removexattr, renameat_with},
+    io::Errno,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Applied, Layer, LayerError, Listed, PLAN, Step,
+    kept::{Kept, KeptFiles, Was},
+    stamp::stamp,
+};
+use crate::{
+    root::{Failed, Root, failed},
+    undo::Refused,
+};
+
+const CHANGED_SINCE: &str = "somebody else changed it while the command ran";
+
+/// What is about to be done, on disk.
+#[derive(Debug, Serialize, Deserialize)]
+struct Plan {
+    steps: Vec<Step>,
+}
+
+/// What became of one step.
+enum Outcome {
+    Done(Kept),
+    /// Nobody knows how, but what the step was about is gone.
+    Gone,
+    Refused(String),
+}
+
+impl Layer {
+    /// Moves what was listed into the folder. `stepped` is called after every change on disk; it may
+    /// end the process.
+    ///
+    /// # Errors
+    /// When the plan cannot be written. What fails for one path is among the refused.
+    pub fn apply(&self, listed: Listed, stepped: &mut dyn FnMut()) -> Result<Applied, LayerError> {
+        let plan = Plan {
+            steps: listed.steps,
+        };
+        self.write(&plan)?;
+        stepped();
+        self.execute(plan, stepped)
+    }
+
+    /// Goes on with what a kill cut off; `None` if no move had begun. To be called again, it says
+    /// the same again.
+    ///
+    /// # Errors
+    /// As [`Self::apply`], and when the plan cannot be read.
+    pub fn recover(&self, stepped: &mut dyn FnMut()) -> Result<Option<Applied>, LayerError> {
+        let path = self.folder.join(PLAN);
+        let wrong = |source| LayerError::File {
+            path: path.clone(),
+            source,
+        };
+        let text = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(wrong)?,
+        };
+        let plan = serde_json::from_slice(&text).map_err(|error| wrong(error.into()))?;
+        self.execute(plan, stepped).map(Some)
+    }
+
+    fn write(&self, plan: &Plan) -> Result<(), LayerError> {
+        let (path, new) = (self.folder.join(PLAN), self.folder.join("plan.new"));
+        let written = || {
+            fs::write(&new, serde_json::to_vec(plan)?)?;
+            fs::File::open(&new)?.sync_all()?;
+            // The new things are on disk before they have their places.
+            fs::rename(&new, &path)?;
+            rustix::fs::syncfs(fs::File::open(&self.folder)?)?;
+            Ok(())
+        };
+        written().map_err(|source| LayerError::File { path, source })
+    }
+
+    fn execute(&self, plan: Plan, stepped: &mut dyn FnMut()) -> Result<Applied, LayerError> {
+        let (upper, lower) = self.roots()?;
+        let moving = Moving {
+            began: self.began()?,
+            upper,
+            lower,
+        };
+        let mut applied = Applied {
+            kept: KeptFiles {
+                folder: self.upper(),
+                files: Vec::with_capacity(plan.steps.len()),
+            },
+            refused: Vec::new(),
+        };
+        for step in plan.steps {
+            let path = step.path().to_owned();
+            match moving.step(step) {
+                Ok(Outcome::Done(kept)) => applied.kept.files.push(kept),
+                Ok(Outcome::Gone) => {}
+                Ok(Outcome::Refused(why)) => applied.refused.push(Refused {
+                    path: path.display().to_string(),
+                    why,
+                }),
+                Err(error) => applied.refused.push(Refused {
+                    path: path.display().to_string(),
+                    why: error.error.to_string(),
+                }),
+            }
+            stepped();
+        }
+        // What is said to be done must still be so after a loss of power.
+        let _ = moving.lower.sync();
+        Ok(applied)
+    }
+}
+
+struct Moving {
+    /// What was changed after this was changed by somebody else.
+    began: i64,
+    upper: Root<'static>,
+    lower: Root<'static>,
+}
+
+impl Moving {
+    fn step(&self, step: Step) -> Result<Outcome, Failed> {
+        match step {
+            Step::Put { path, inode } => self.put(path, inode),
+            Step::Swap {
+                path,
+                inode,
+                before,
+            } => self.swap(path, inode, before),
+            Step::Take {
+                path,
+                inode,
+                before,
+            } => self.take(path, inode, before),
+            Step::Mode {
+                path,
+                before,
+                after,
+            } => self.mode(path, before, after),
+        }
+    }
+
+    fn put(&self, path: PathBuf, inode: u64) -> Result<Outcome, Failed> {
+        let (new, now) = (self.upper.stat(&path)?, self.lower.stat(&path)?);
+        let is_ours = |stat: &Stat| stat.st_ino == inode;
+        match (new, now) {
+            (_, Some(now)) if is_ours(&now) => {}
+            (Some(new), None) if is_ours(&new) => {
+                strip(&self.upper, &path)?;
+                self.rename(&self.upper, &self.lower, &path, RenameFlags::NOREPLACE)?;
+            }
+            (Some(_), Some(_)) => return Ok(Outcome::Refused(CHANGED_SINCE.to_owned())),
+            _ => return Ok(Outcome::Gone),
+        }
+        self.done(path, Was::Nothing)
+    }
+
+    fn swap(&self, path: PathBuf, inode: u64, before: Digest) -> Result<Outcome, Failed> {
+        let (new, now) = (self.upper.stat(&path)?, self.lower.stat(&path)?);
+        let Some(now) = now else {
+            return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
+        };
+        if now.st_ino != inode {
+            if new.is_none_or(|new| new.st_ino != inode) {
+                return Ok(Outcome::Gone);
+            }
+            if self.is_of_somebody_else(&path, &now)? {
+                return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
+            }
+            strip(&self.upper, &path)?;
+            self.rename(&self.upper, &self.lower, &path, RenameFlags::EXCHANGE)?;
+        }
+        let old = self.upper.stat(&path)?;
+        let was = Was::Kept {
+            path: path.clone(),
+            inode: old.map_or(0, |old| old.st_ino),
+            before,
+        };
+        self.done(path, was)
+    }
+
+    fn take(&self, path: PathBuf, inode: u64, before: Digest) -> Result<Outcome, Failed> {
+        let (mark, now) = (self.upper.stat(&path)?, self.lower.stat(&path)?);
+        let is_ours = |stat: &Stat| stat.st_ino == inode;
+        match (mark, now) {
+            (Some(mark), _) if is_ours(&mark) => {}
+            (mark, Some(now)) if is_ours(&now) => {
+                if self.is_of_somebody_else(&path, &now)? {
+                    return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
+                }
+                if mark.is_some() {
+                    self.upper.remove_file(&path)?;
+                }
+                self.rename(&self.lower, &self.upper, &path, RenameFlags::NOREPLACE)?;
+            }
+            (_, Some(_)) => return Ok(Outcome::Refused(CHANGED_SINCE.to_owned())),
+            _ => return Ok(Outcome::Gone),
+        }
+        let old = self.upper.stat(&path)?;
+        let was = Was::Kept {
+            path: path.clone(),
+            inode: old.map_or(0, |old| old.st_ino),
+            before,
+        };
+        self.done(path, was)
+    }
+
+    fn mode(&self, path: PathBuf, before: u32, after: u32) -> Result<Outcome, Failed> {
+        let Some(now) = self.lower.stat(&path)? else {
+            return Ok(Outcome::Gone);
+        };
+        let is_folder = FileType::from_raw_mode(now.st_mode) == FileType::Directory;
+        match now.st_mode & 0o7777 {
+            mode if mode == after => {}
+            mode if mode == before && is_folder => {
+                self.lower.set_mode(&path, Mode::from_raw_mode(after))?;
+            }
+            _ => return Ok(Outcome::Refused(CHANGED_SINCE.to_owned())),
+        }
+        Ok(Outcome::Done(Kept {
+            path,
+            was: Was::Mode { before, after },
+            now: None,
+        }))
+    }
+
+    fn done(&self, path: PathBuf, was: Was) -> Result<Outcome, Failed> {
+        let now = stamp(&self.lower, &path)?;
+        Ok(Outcome::Done(Kept { path, was, now }))
+    }
+
+    /// Whether the folder's thing, or something in it, was changed since the command began.
+    fn is_of_somebody_else(&self, path: &Path, now: &Stat) -> Result<bool, Failed> {
+        let mut things = vec![(path.to_owned(), *now)];
+        while let Some((path, stat)) = things.pop() {
+            let changed = stat
+                .st_ctime
+                .saturating_mul(1_000_000_000)
+                .saturating_add(i64::try_from(stat.st_ctime_nsec).unwrap_or(0));
+            if changed > self.began {
+                return Ok(true);
+            }
+            if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+                continue;
+            }
+            for name in self.lower.names(&path)? {
+                let inner = path.join(name);
+                if let Some(stat) = self.lower.stat(&inner)? {
+                    things.push((inner, stat));
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Moves a path from one side to the same path on the other. Above what was deleted, the layer
+    /// may lack folders.
+    fn rename(
+        &self,
+        from: &Root<'_>,
+        to: &Root<'_>,
+        path: &Path,
+        flags: RenameFlags,
+    ) -> Result<(), Failed> {
+        let renamed = || {
+            let (source, name) = from.parent(path)?;
+            let target = match to.parent(path) {
+                Err(Errno::NOENT) if std::ptr::eq(to, &self.upper) => to.make_parent(path)?.folder,
+                found => found?.0,
+            };
+            renameat_with(source, name, target, name, flags)
+        };
+        renamed().map_err(|error| failed(path, error))
+    }
+}
+
+/// Removes the marks that an overlay leaves on its files.
+fn strip(root: &Root<'_>, path: &Path) -> Result<(), Failed> {
+    let mut things = vec![path.to_owned()];
+    while let Some(path) = things.pop() {
+        let Some(stat) = root.stat(&path)? else {
+            continue;
+        };
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind == FileType::Symlink {
+            continue;
+        }
+        let opened = root
+            .open_at(&path, OFlags::PATH)
+            .map_err(|error| failed(&path, error))?;
+        strip_one(&opened);
+        if kind == FileType::Directory {
+            let names = root.names(&path)?;
+            things.extend(names.into_iter().map(|name| path.join(name)));
+        }
+    }
+    Ok(())
+}
+
+fn strip_one(opened: &OwnedFd) {
+    let place = by_number(opened);
+    let mut names = vec![0; 4096];
+    let Ok(length) = listxattr(place.as_path(), &mut names[..]) else {
+        return;
+    };
+    for name in names[..length].split(|byte| *byte == 0) {
+        let Ok(name) = std::str::from_utf8(name) else {
+            continue;
+        };
+        if name.starts_with("trusted.overlay.") || name.starts_with("user.overlay.") {
+            // A mark that stays means nothing outside of an overlay.
+            let _ = removexattr(place.as_path(), name);
+        }
+    }
+}
+
+/// A path that leads to what is open, whatever has its name by now.
+pub(super) fn by_number(opened: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", opened.as_raw_fd()).into()
+}

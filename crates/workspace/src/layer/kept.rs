@@ -1,0 +1,379 @@
+//! What stood in a folder before a call changed it, kept so that it can be taken back.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::Digest;
+use rustix::{
+    fs::{FileType, Mode, RenameFlags, renameat_with},
+    io::Errno,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    LayerError,
+    stamp::{States, stamp, stamp_after},
+};
+use crate::{
+    root::{Failed, Root, failed},
+    undo::{Action, Change, Kind, Refused},
+};
+
+/// What one call changed in a folder, in its order, with what stood there before.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptFiles {
+    /// Holds what stood there before. On the file system of the workspace.
+    pub folder: PathBuf,
+    /// Each change.
+    pub files: Vec<Kept>,
+}
+
+/// One changed path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Below the workspace.
+    #[serde(with = "super::encoded")]
+    pub(super) path: PathBuf,
+    pub(super) was: Was,
+    /// What stands there afterwards; `None` if nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) now: Option<Digest>,
+}
+
+/// What was there before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "was", rename_all = "snake_case")]
+pub(super) enum Was {
+    Nothing,
+    /// At this path below the folder of what is kept.
+    Kept {
+        #[serde(with = "super::encoded")]
+        path: PathBuf,
+        inode: u64,
+        /// Its stamp, as it stood in the workspace.
+        before: Digest,
+    },
+    /// A folder with another mode.
+    Mode {
+        before: u32,
+        after: u32,
+    },
+}
+
+/// What came of taking back.
+#[derive(Debug, Default)]
+pub struct TakenBack {
+    /// What was taken back.
+    pub done: Vec<Change>,
+    /// What is no longer as the call left it, and stays.
+    pub refused: Vec<Refused>,
+    /// How many paths were back already.
+    pub already: u64,
+}
+
+/// Copies of files that a call is about to change without a layer.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Copies {
+    kept: KeptFiles,
+    workspace: PathBuf,
+}
+
+/// What lists them in their folder.
+const COPIES: &str = "copies.json";
+
+impl Copies {
+    /// Copies what stands at `paths`, which are below the workspace, into `folder`, a new one.
+    ///
+    /// # Errors
+    /// When something cannot be copied.
+    pub fn make(folder: &Path, workspace: &Path, paths: &[PathBuf]) -> Result<Self, LayerError> {
+        fs::create_dir_all(folder).map_err(|source| LayerError::File {
+            path: folder.to_owned(),
+            source,
+        })?;
+        let root = Root::open(workspace)?;
+        let mut files = Vec::new();
+        for (number, path) in paths.iter().enumerate() {
+            let stat = root.stat(path)?;
+            let is_file = |stat: rustix::fs::Stat| {
+                FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            };
+            if stat.is_some_and(|stat| !is_file(stat)) {
+                // No call that names a path changes anything else.
+                continue;
+            }
+            let now = stamp(&root, path)?;
+            let was = match now {
+                None => Was::Nothing,
+                Some(before) => {
+                    let kept = PathBuf::from(number.to_string());
+                    let inode = copy(&root, path, &folder.join(&kept))?;
+                    Was::Kept {
+                        path: kept,
+                        inode,
+                        before,
+                    }
+                }
+            };
+            files.push(Kept {
+                path: path.clone(),
+                was,
+                now,
+            });
+        }
+        let copies = Self {
+            kept: KeptFiles {
+                folder: folder.to_owned(),
+                files,
+            },
+            workspace: workspace.to_owned(),
+        };
+        let list = folder.join(COPIES);
+        let written = || {
+            let mut file = fs::File::create(&list)?;
+            serde_json::to_writer(&mut file, &copies)?;
+            file.sync_all()
+        };
+        written().map_err(|source| LayerError::File { path: list, source })?;
+        Ok(copies)
+    }
+
+    /// The copies that an earlier process made in `folder`; `None` if it made none, or not all.
+    #[must_use]
+    pub fn find(folder: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(folder.join(COPIES)).ok()?).ok()
+    }
+
+    /// Says what the call changed, when it has ended.
+    ///
+    /// # Errors
+    /// When a path cannot be looked at.
+    pub fn changed(self) -> Result<KeptFiles, LayerError> {
+        let root = Root::open(&self.workspace)?;
+        let mut kept = self.kept;
+        let mut changed = Vec::new();
+        for mut one in kept.files {
+            let now = stamp(&root, &one.path)?;
+            if now != one.now {
+                one.now = now;
+                changed.push(one);
+            }
+        }
+        kept.files = changed;
+        Ok(kept)
+    }
+}
+
+/// Copies a file. Returns the copy's inode.
+fn copy(root: &Root<'_>, path: &Path, to: &Path) -> Result<u64, LayerError> {
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+    let opened = root
+        .open_at(path, flags)
+        .map_err(|error| failed(path, error))?;
+    let mut from = fs::File::from(opened);
+    let mut copied = || {
+        let mut new = fs::File::create_new(to)?;
+        io::copy(&mut from, &mut new)?;
+        new.set_permissions(from.metadata()?.permissions())?;
+        new.sync_all()?;
+        Ok(new.metadata()?.ino())
+    };
+    copied().map_err(|source| LayerError::File {
+        path: to.to_owned(),
+        source,
+    })
+}
+
+/// Takes back in `workspace` what calls changed, newest first, where it is still as they left it.
+/// With `is_done` false, it is only looked at. `stepped` is called after every change on disk.
+///
+/// # Errors
+/// When the workspace or what was kept cannot be opened.
+pub fn take_back(
+    workspace: &Path,
+    calls: &[KeptFiles],
+    is_done: bool,
+    stepped: &mut dyn FnMut(),
+) -> Result<TakenBack, LayerError> {
+    let mut taken = TakenBack::default();
+    let root = Root::open(workspace)?;
+    // What stands at paths once the later calls are taken back: their renames move times.
+    let mut states = States::new();
+    let mut done: BTreeMap<PathBuf, Change> = BTreeMap::new();
+    for call in calls.iter().rev() {
+        let kept = Root::open(&call.folder)?;
+        let back = Back {
+            root: &root,
+            kept: &kept,
+        };
+        for one in call.files.iter().rev() {
+            match back.look(one, &states) {
+                Ok(Stands::Before) => {
+                    taken.already += 1;
+                    one.before_into(&mut states);
+                }
+                Ok(Stands::After) => {
+                    let took = match is_done {
+                        true => back.take(one),
+                        false => Ok(()),
+                    };
+                    match took {
+                        Ok(()) => {
+                            one.before_into(&mut states);
+                            done.insert(one.path.clone(), change(&root, one));
+                        }
+                        Err(error) => taken.refused.push(refused(one, &error.error.to_string())),
+                    }
+                    stepped();
+                }
+                Ok(Stands::Otherwise) => {
+                    taken.refused.push(refused(one, "it was changed since"));
+                }
+                Err(error) => taken.refused.push(refused(one, &error.error.to_string())),
+            }
+        }
+    }
+    taken.done = done.into_values().collect();
+    Ok(taken)
+}
+
+impl Kept {
+    /// Notes what stands at the path before the call.
+    fn before_into(&self, states: &mut States) {
+        let state = match &self.was {
+            Was::Nothing => None,
+            Was::Kept { before, .. } => Some(*before),
+            Was::Mode { .. } => return,
+        };
+        // What was noted of things in a folder that is another one now says nothing.
+        states.retain(|path, _| !path.starts_with(&self.path));
+        states.insert(self.path.clone(), state);
+    }
+}
+
+fn refused(one: &Kept, why: &str) -> Refused {
+    Refused {
+        path: one.path.display().to_string(),
+        why: why.to_owned(),
+    }
+}
+
+fn change(root: &Root<'_>, one: &Kept) -> Change {
+    let action = match (&one.was, &one.now) {
+        (Was::Nothing, _) => Action::Delete,
+        (Was::Mode { .. }, _) => Action::Mode,
+        (Was::Kept { .. }, None) => Action::Create,
+        (Was::Kept { .. }, Some(_)) => Action::Restore,
+    };
+    let stat = root.stat(&one.path).ok().flatten();
+    let kind = stat.map(|stat| FileType::from_raw_mode(stat.st_mode));
+    Change {
+        path: one.path.display().to_string(),
+        action,
+        kind: match kind {
+            Some(FileType::Directory) => Kind::Folder,
+            Some(FileType::Symlink) => Kind::Link,
+            _ => Kind::File,
+        },
+        bytes: stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)),
+    }
+}
+
+enum Stands {
+    Before,
+    After,
+    Otherwise,
+}
+
+struct Back<'a> {
+    root: &'a Root<'static>,
+    kept: &'a Root<'static>,
+}
+
+impl Back<'_> {
+    fn look(&self, one: &Kept, states: &States) -> Result<Stands, Failed> {
+        if let Was::Mode { before, after } = one.was {
+            let stat = self.root.stat(&one.path)?;
+            return Ok(match stat.map(|stat| stat.st_mode & 0o7777) {
+                Some(mode) if mode == after => Stands::After,
+                Some(mode) if mode == before => Stands::Before,
+                _ => Stands::Otherwise,
+            });
+        }
+        if stamp_after(self.root, &one.path, states)? == one.now {
+            return Ok(Stands::After);
+        }
+        // A rename moves times, and not the inode.
+        let now = self.root.stat(&one.path)?;
+        let is_back = match &one.was {
+            Was::Nothing => now.is_none(),
+            Was::Kept { inode, .. } => now.is_some_and(|now| now.st_ino == *inode),
+            Was::Mode { .. } => false,
+        };
+        Ok(if is_back {
+            Stands::Before
+        } else {
+            Stands::Otherwise
+        })
+    }
+
+    fn take(&self, one: &Kept) -> Result<(), Failed> {
+        match (&one.was, &one.now) {
+            (Was::Mode { before, .. }, _) => {
+                self.root.set_mode(&one.path, Mode::from_raw_mode(*before))
+            }
+            // What goes is kept in the place of what comes.
+            (Was::Nothing, _) => {
+                let trash = self.free()?;
+                self.swing(
+                    self.root,
+                    &one.path,
+                    self.kept,
+                    &trash,
+                    RenameFlags::NOREPLACE,
+                )
+            }
+            (Was::Kept { path, .. }, None) => self.swing(
+                self.kept,
+                path,
+                self.root,
+                &one.path,
+                RenameFlags::NOREPLACE,
+            ),
+            (Was::Kept { path, .. }, Some(_)) => {
+                self.swing(self.kept, path, self.root, &one.path, RenameFlags::EXCHANGE)
+            }
+        }
+    }
+
+    /// A name that nothing has among what is kept.
+    fn free(&self) -> Result<PathBuf, Failed> {
+        for number in 0_u32.. {
+            let path = PathBuf::from(format!(".taken-back-{number}"));
+            if self.kept.stat(&path)?.is_none() {
+                return Ok(path);
+            }
+        }
+        Err(failed(Path::new(""), Errno::NOSPC))
+    }
+
+    fn swing(
+        &self,
+        from: &Root<'_>,
+        old: &Path,
+        to: &Root<'_>,
+        new: &Path,
+        flags: RenameFlags,
+    ) -> Result<(), Failed> {
+        let moved = || {
+            let (source, old) = from.parent(old)?;
+            let (target, new) = to.parent(new)?;
+            renameat_with(source, old, target, new, flags)
+        };
+        moved().map_err(|error| failed(new, error))
+    }
+}

@@ -1,0 +1,374 @@
+//! What a layer holds: every change, told by comparing it with the folder below.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    fs::File,
+    io::Read,
+    ops::Bound,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::{ChangedPath, PathChange};
+use rustix::{
+    fs::{FileType, OFlags, Stat, getxattr},
+    io::Errno,
+};
+
+use super::{Layer, LayerError, MAX_LISTED, Step, stamp::stamp};
+use crate::root::{Failed, Root, failed};
+
+/// The marks of a folder that hides what is below it, as root and as an ordinary user leaves them.
+const OPAQUE: [&str; 2] = ["trusted.overlay.opaque", "user.overlay.opaque"];
+
+/// Bytes that are compared at once.
+const PIECE: usize = 64 << 10;
+
+/// What a command changed, by its layer.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// Every path that changed, by path, with all that is in new and deleted folders.
+    pub changed: Vec<ChangedPath>,
+    pub(super) steps: Vec<Step>,
+}
+
+impl Listed {
+    /// Whether nothing changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.changed.is_empty()
+    }
+}
+
+impl Layer {
+    /// Lists what was changed. No command may be running in the layer.
+    ///
+    /// # Errors
+    /// When something cannot be read, or there is too much.
+    pub fn list(&self) -> Result<Listed, LayerError> {
+        let (upper, lower) = self.roots()?;
+        let mut walk = Walk {
+            upper,
+            lower,
+            listed: Listed::default(),
+        };
+        let mut folders = vec![(PathBuf::new(), false)];
+        while let Some((folder, hides)) = folders.pop() {
+            walk.folder(&folder, hides, &mut folders)?;
+        }
+        let mut listed = walk.listed;
+        listed
+            .changed
+            .sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(listed)
+    }
+
+    /// Takes the paths out of the layer that may not be moved into the folder. What cannot be told
+    /// apart goes with them: a folder that was deleted or replaced stays whole where something in it
+    /// may not be.
+    ///
+    /// # Errors
+    /// When something cannot be removed.
+    pub fn leave_out(&self, listed: &mut Listed, paths: &[&Path]) -> Result<(), LayerError> {
+        let upper = Root::open(&self.upper())?;
+        let paths: BTreeSet<&Path> = paths.iter().copied().collect();
+        let is_left = |path: &Path| path.ancestors().any(|above| paths.contains(above));
+        let holds_one = |path: &Path| {
+            let mut after = paths.range::<Path, _>((Bound::Included(path), Bound::Unbounded));
+            after.next().is_some_and(|one| one.starts_with(path))
+        };
+        listed.steps.retain(|step| match step {
+            Step::Take { path, .. } | Step::Swap { path, .. } => !is_left(path) && !holds_one(path),
+            Step::Put { path, .. } | Step::Mode { path, .. } => !is_left(path),
+        });
+        let mut inner: Vec<&Path> = paths
+            .iter()
+            .copied()
+            .filter(|path| {
+                listed.steps.iter().any(|step| match step {
+                    Step::Put { path: whole, .. } => path.starts_with(whole),
+                    _ => false,
+                })
+            })
+            .collect();
+        // What is in a folder before the folder itself.
+        inner.reverse();
+        for path in inner {
+            match upper.stat(path)? {
+                None => {}
+                Some(stat) if is_folder(&stat) => {
+                    // Only if nothing is left in it.
+                    let _ = upper.remove_folder(path);
+                }
+                Some(_) => upper.remove_file(path)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Walk {
+    upper: Root<'static>,
+    lower: Root<'static>,
+    listed: Listed,
+}
+
+impl Walk {
+    /// Looks at what the layer has in one folder that is in both. With `hides`, what only the lower
+    /// one has is deleted.
+    fn folder(
+        &mut self,
+        folder: &Path,
+        hides: bool,
+        folders: &mut Vec<(PathBuf, bool)>,
+    ) -> Result<(), LayerError> {
+        let mut seen: BTreeSet<OsString> = BTreeSet::new();
+        for name in readable_names(&self.upper, folder)? {
+            let path = folder.join(&name);
+            let Some(new) = self.upper.stat(&path)? else {
+                continue;
+            };
+            let old = self.lower.stat(&path)?;
+            self.thing(&path, &new, old.as_ref(), folders)?;
+            seen.insert(name);
+        }
+        if hides {
+            for name in self.lower.names(folder)? {
+                let path = folder.join(&name);
+                if !seen.contains(&name)
+                    && let Some(old) = self.lower.stat(&path)?
+                {
+                    self.take(path, &old)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn thing(
+        &mut self,
+        path: &Path,
+        new: &Stat,
+        old: Option<&Stat>,
+        folders: &mut Vec<(PathBuf, bool)>,
+    ) -> Result<(), LayerError> {
+        let kind = FileType::from_raw_mode(new.st_mode);
+        let own = path.to_owned();
+        let inode = new.st_ino;
+        match (kind, old) {
+            (FileType::CharacterDevice, Some(old)) if new.st_rdev == 0 => {
+                return self.take(own, old);
+            }
+            (FileType::CharacterDevice, None) if new.st_rdev == 0 => {}
+            (FileType::Directory, Some(old)) if is_folder(old) => {
+                let (before, after) = (old.st_mode & 0o7777, new.st_mode & 0o7777);
+                if before != after {
+                    self.say(path, PathChange::Changed)?;
+                    self.listed.steps.push(Step::Mode {
+                        path: own.clone(),
+                        before,
+                        after,
+                    });
+                }
+                folders.push((own, self.is_opaque(path)?));
+            }
+            (FileType::RegularFile | FileType::Symlink | FileType::Directory, old) => {
+                if let Some(old) = old {
+                    if self.is_same(path, new, old)? {
+                        return Ok(());
+                    }
+                    self.say(path, PathChange::Changed)?;
+                    self.say_inner(false, path, old, PathChange::Deleted)?;
+                } else {
+                    self.say(path, PathChange::Created)?;
+                }
+                self.say_inner(true, path, new, PathChange::Created)?;
+                let before = stamp(&self.lower, path)?;
+                self.listed.steps.push(match before {
+                    Some(before) => Step::Swap {
+                        path: own,
+                        inode,
+                        before,
+                    },
+                    None => Step::Put { path: own, inode },
+                });
+            }
+            // A pipe, a socket, a device: it stays in the layer.
+            _ => self.say(path, PathChange::Special)?,
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, path: PathBuf, old: &Stat) -> Result<(), LayerError> {
+        self.say(&path, PathChange::Deleted)?;
+        self.say_inner(false, &path, old, PathChange::Deleted)?;
+        if let Some(before) = stamp(&self.lower, &path)? {
+            let inode = old.st_ino;
+            self.listed.steps.push(Step::Take {
+                path,
+                inode,
+                before,
+            });
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, path: &Path, change: PathChange) -> Result<(), LayerError> {
+        if self.listed.changed.len() >= MAX_LISTED {
+            return Err(LayerError::TooMany);
+        }
+        self.listed.changed.push(ChangedPath {
+            path: path.to_owned(),
+            change,
+        });
+        Ok(())
+    }
+
+    /// Says of everything in a folder of the upper or the lower layer what happened to it. Whiteouts
+    /// and pipes in a new folder say nothing of their own: they are special.
+    fn say_inner(
+        &mut self,
+        in_upper: bool,
+        path: &Path,
+        stat: &Stat,
+        change: PathChange,
+    ) -> Result<(), LayerError> {
+        let mut folders = match is_folder(stat) {
+            true => vec![path.to_owned()],
+            false => Vec::new(),
+        };
+        while let Some(folder) = folders.pop() {
+            let root = if in_upper { &self.upper } else { &self.lower };
+            let names = match readable_names(root, &folder) {
+                Err(Failed {
+                    error: Errno::ACCESS,
+                    ..
+                }) if !in_upper => continue,
+                names => names?,
+            };
+            let mut found = Vec::with_capacity(names.len());
+            for name in names {
+                let inner = folder.join(name);
+                if let Some(stat) = root.stat(&inner)? {
+                    found.push((inner, stat));
+                }
+            }
+            for (inner, stat) in found {
+                let kind = FileType::from_raw_mode(stat.st_mode);
+                let is_plain = matches!(
+                    kind,
+                    FileType::RegularFile | FileType::Symlink | FileType::Directory
+                );
+                let change = if is_plain {
+                    change
+                } else {
+                    PathChange::Special
+                };
+                self.say(&inner, change)?;
+                if kind == FileType::Directory {
+                    folders.push(inner);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_opaque(&self, path: &Path) -> Result<bool, Failed> {
+        let folder = self
+            .upper
+            .open_at(path, OFlags::PATH)
+            .map_err(|error| failed(path, error))?;
+        let place = super::apply::by_number(&folder);
+        let mut value = [0; 8];
+        let mut marks = OPAQUE.iter();
+        Ok(marks.any(|mark| {
+            let length = getxattr(place.as_path(), *mark, &mut value[..]);
+            matches!(length, Ok(1)) && value[0] == b'y'
+        }))
+    }
+
+    /// Whether a thing that was opened for writing is still what it was. Times can be set, so
+    /// contents are compared.
+    fn is_same(&self, path: &Path, new: &Stat, old: &Stat) -> Result<bool, Failed> {
+        if new.st_mode != old.st_mode || new.st_size != old.st_size {
+            return Ok(false);
+        }
+        match FileType::from_raw_mode(new.st_mode) {
+            FileType::RegularFile => {
+                let same = || {
+                    let mut one = open(&self.upper, path)?;
+                    let mut other = open(&self.lower, path)?;
+                    same_content(&mut one, &mut other)
+                };
+                // What cannot be read counts as changed.
+                Ok(same().unwrap_or(false))
+            }
+            FileType::Symlink => {
+                let target = |root: &Root<'_>| {
+                    let (folder, name) = root.parent(path)?;
+                    rustix::fs::readlinkat(folder, name, Vec::new())
+                };
+                Ok(matches!(
+                    (target(&self.upper), target(&self.lower)),
+                    (Ok(one), Ok(other)) if one == other
+                ))
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+/// The names in a folder of our own, also where its mode hides them.
+fn readable_names(root: &Root<'_>, folder: &Path) -> Result<Vec<OsString>, Failed> {
+    match root.names(folder) {
+        Err(Failed {
+            error: Errno::ACCESS,
+            ..
+        }) => {
+            let place = root
+                .open_at(folder, OFlags::PATH)
+                .map_err(|error| failed(folder, error))?;
+            let mode = rustix::fs::fstat(&place).map_err(|error| failed(folder, error))?;
+            let mode = rustix::fs::Mode::from_raw_mode(mode.st_mode & 0o7777 | 0o700);
+            rustix::fs::chmod(super::apply::by_number(&place).as_path(), mode)
+                .map_err(|error| failed(folder, error))?;
+            root.names(folder)
+        }
+        names => names,
+    }
+}
+
+fn open(root: &Root<'_>, path: &Path) -> Result<File, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    root.open_at(path, flags).map(File::from)
+}
+
+fn same_content(one: &mut File, other: &mut File) -> Result<bool, Errno> {
+    let (mut first, mut second) = (vec![0; PIECE], vec![0; PIECE]);
+    let wrong = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    loop {
+        let length = fill(one, &mut first).map_err(wrong)?;
+        if length != fill(other, &mut second).map_err(wrong)? || first[..length] != second[..length]
+        {
+            return Ok(false);
+        }
+        if length == 0 {
+            return Ok(true);
+        }
+    }
+}
+
+fn fill(file: &mut File, piece: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < piece.len() {
+        match file.read(&mut piece[filled..])? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
+}
+
+fn is_folder(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+}

@@ -1,0 +1,84 @@
+//! What tells a thing that was moved from itself after somebody changed it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    ops::Bound,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::Digest;
+use rustix::{fs::FileType, io::Errno};
+
+use crate::root::{Failed, Root, failed};
+
+/// The deepest folder that is looked into.
+const MAX_DEPTH: usize = 2_000;
+
+/// Stamps of paths that count in the place of what stands there now; `None` for nothing.
+pub(super) type States = BTreeMap<PathBuf, Option<Digest>>;
+
+/// A digest of a file's inode, size, mode and times, or of all that is in a folder; `None` if
+/// nothing stands there.
+pub(super) fn stamp(root: &Root<'_>, path: &Path) -> Result<Option<Digest>, Failed> {
+    stamp_after(root, path, &States::new())
+}
+
+/// As [`stamp`], where `states` counts in the place of what stands there.
+pub(super) fn stamp_after(
+    root: &Root<'_>,
+    path: &Path,
+    states: &States,
+) -> Result<Option<Digest>, Failed> {
+    of(root, path, states, 0)
+}
+
+fn of(
+    root: &Root<'_>,
+    path: &Path,
+    states: &States,
+    depth: usize,
+) -> Result<Option<Digest>, Failed> {
+    if let Some(state) = states.get(path) {
+        return Ok(*state);
+    }
+    let Some(stat) = root.stat(path)? else {
+        return Ok(None);
+    };
+    let mut bytes = Vec::new();
+    bytes.extend(stat.st_ino.to_le_bytes());
+    bytes.extend(stat.st_mode.to_le_bytes());
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        bytes.extend(stat.st_size.to_le_bytes());
+        for (seconds, rest) in [
+            (stat.st_mtime, stat.st_mtime_nsec),
+            (stat.st_ctime, stat.st_ctime_nsec),
+        ] {
+            bytes.extend(seconds.to_le_bytes());
+            bytes.extend(rest.to_le_bytes());
+        }
+        return Ok(Some(Digest::of(&bytes)));
+    }
+    if depth > MAX_DEPTH {
+        return Err(failed(path, Errno::NAMETOOLONG));
+    }
+    let mut names: BTreeSet<OsString> = root.names(path)?.into_iter().collect();
+    let within = (Bound::Excluded(path), Bound::Unbounded);
+    let noted = states.range::<Path, _>(within);
+    let noted = noted.take_while(|(inner, _)| inner.starts_with(path));
+    names.extend(
+        noted
+            .filter(|(inner, _)| inner.parent() == Some(path))
+            .filter_map(|(inner, _)| inner.file_name().map(OsString::from)),
+    );
+    for name in names {
+        let Some(digest) = of(root, &path.join(&name), states, depth + 1)? else {
+            continue;
+        };
+        bytes.extend(name.as_bytes());
+        bytes.push(0);
+        bytes.extend(digest.to_string().as_bytes());
+    }
+    Ok(Some(Digest::of(&bytes)))
+}
