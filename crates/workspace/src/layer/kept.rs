@@ -3,15 +3,13 @@
 use std::{
     collections::BTreeMap,
     fs, io,
+    ops::Bound,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 use gyrus_contract::Digest;
-use rustix::{
-    fs::{FileType, Mode, RenameFlags, renameat_with},
-    io::Errno,
-};
+use rustix::fs::{FileType, Mode, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -210,7 +208,7 @@ pub fn take_back(
             root: &root,
             kept: &kept,
         };
-        for one in call.files.iter().rev() {
+        for (number, one) in call.files.iter().enumerate().rev() {
             match back.look(one, &states) {
                 Ok(Stands::Before) => {
                     taken.already += 1;
@@ -218,7 +216,7 @@ pub fn take_back(
                 }
                 Ok(Stands::After) => {
                     let took = match is_done {
-                        true => back.take(one),
+                        true => back.take(one, number),
                         false => Ok(()),
                     };
                     match took {
@@ -238,6 +236,9 @@ pub fn take_back(
         }
     }
     taken.done = done.into_values().collect();
+    taken
+        .refused
+        .sort_by(|one, other| one.path.cmp(&other.path));
     Ok(taken)
 }
 
@@ -250,7 +251,13 @@ impl Kept {
             Was::Mode { .. } => return,
         };
         // What was noted of things in a folder that is another one now says nothing.
-        states.retain(|path, _| !path.starts_with(&self.path));
+        let within = (Bound::Excluded(self.path.as_path()), Bound::Unbounded);
+        let inner = states.range::<Path, _>(within);
+        let inner = inner.take_while(|(path, _)| path.starts_with(&self.path));
+        let inner: Vec<PathBuf> = inner.map(|(path, _)| path.clone()).collect();
+        for path in inner {
+            states.remove(&path);
+        }
         states.insert(self.path.clone(), state);
     }
 }
@@ -321,14 +328,15 @@ impl Back<'_> {
         })
     }
 
-    fn take(&self, one: &Kept) -> Result<(), Failed> {
+    /// Takes back one change, which is the call's of this number.
+    fn take(&self, one: &Kept, number: usize) -> Result<(), Failed> {
         match (&one.was, &one.now) {
             (Was::Mode { before, .. }, _) => {
                 self.root.set_mode(&one.path, Mode::from_raw_mode(*before))
             }
             // What goes is kept in the place of what comes.
             (Was::Nothing, _) => {
-                let trash = self.free()?;
+                let trash = PathBuf::from(format!(".taken-back-{number}"));
                 self.swing(
                     self.root,
                     &one.path,
@@ -348,17 +356,6 @@ impl Back<'_> {
                 self.swing(self.kept, path, self.root, &one.path, RenameFlags::EXCHANGE)
             }
         }
-    }
-
-    /// A name that nothing has among what is kept.
-    fn free(&self) -> Result<PathBuf, Failed> {
-        for number in 0_u32.. {
-            let path = PathBuf::from(format!(".taken-back-{number}"));
-            if self.kept.stat(&path)?.is_none() {
-                return Ok(path);
-            }
-        }
-        Err(failed(Path::new(""), Errno::NOSPC))
     }
 
     fn swing(
