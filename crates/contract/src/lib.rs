@@ -19,6 +19,7 @@ mod containment;
 mod sandbox;
 mod command;
 mod screen;
+mod typing;
 mod gate;
 mod inbox;
 mod outcome;
@@ -59,6 +60,7 @@ pub use tool::{
     Artifact, Cleared, Probe, Reach, Repeat, Service, Site, Tool, ToolOutput, ToolSpec, Touch,
     UnknownSecret, path_in_list,
 };
+pub use typing::{TYPE_TEXT, TypedInto, typed_text};
 
 /// What an `async` method of an object-safe trait returns: boxed, and movable between threads.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -151,6 +151,12 @@ fn organs(
     );
     tools.push(Arc::new(ReadJournal::new(store.clone())));
     let redactor = Arc::new(home.redactor(whom.secrets)?);
+    if let Some(browser) = screen {
+        let redactor = redactor.clone();
+        browser.cover(Arc::new(move |name, value| {
+            redactor.shows_secret(name, value)
+        }));
+    }
     let mut organs = Organs::new(whom.router, tools, gate, redactor, gyrus_loops::factory());
     organs.assessor = whom.assessor;
     organs.screen = screen.map(|browser| Arc::clone(browser) as Arc<dyn Screen>);

@@ -28,6 +28,7 @@ use crate::{
     links::{self, Links},
     log::Log,
     recorded::Recorded,
+    typed::SecretFields,
     unknown::Unknown,
 };
 
@@ -76,6 +77,8 @@ pub(crate) struct Shared {
     pub(crate) window: Option<u64>,
     /// This process has looked at a screen.
     pub(crate) looked: bool,
+    /// Where passwords are typed, as of the last look.
+    pub(crate) secret_fields: SecretFields,
     /// Documents counted on screens so far.
     pub(crate) documents: u32,
     /// Connections that the person allowed once, to commands that had ended by then.
@@ -150,6 +153,7 @@ impl Core {
             not_undoable: state.not_undoable,
             window: state.window,
             looked: false,
+            secret_fields: SecretFields::default(),
             documents: state.documents,
             permits: state.permits,
             unknown: state.unknown,

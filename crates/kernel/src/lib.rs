@@ -39,6 +39,7 @@ mod only;
 
 pub mod latch;
 pub mod redact;
+mod typed;
 pub mod undo;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;

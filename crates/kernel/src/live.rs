@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use gyrus_contract::{Delta, EffectId, Purpose, RunId};
 
-use crate::redact::Redactor;
+use crate::{
+    redact::{Before, Redactor},
+    typed::SecretFields,
+};
 
 /// Hears the models of all runs of a process. Called often and must not block.
 pub type Live = Arc<dyn Fn(LiveEvent<'_>) + Send + Sync>;
@@ -48,10 +51,14 @@ const LONG_LINE: usize = 200;
 pub(crate) struct Speaker<'a> {
     live: Option<&'a Live>,
     redactor: &'a Redactor,
+    /// Where passwords are typed. If there are any, nothing is passed on before the reply is whole.
+    fields: SecretFields,
     run: RunId,
     effect: &'a EffectId,
     purpose: Purpose,
     held: String,
+    /// What was said before it.
+    before: Before,
     /// `held` is thinking.
     thinking: bool,
 }
@@ -60,6 +67,7 @@ impl<'a> Speaker<'a> {
     pub(crate) fn new(
         live: Option<&'a Live>,
         redactor: &'a Redactor,
+        fields: SecretFields,
         run: RunId,
         effect: &'a EffectId,
         purpose: Purpose,
@@ -67,10 +75,12 @@ impl<'a> Speaker<'a> {
         let speaker = Self {
             live,
             redactor,
+            fields,
             run,
             effect,
             purpose,
             held: String::new(),
+            before: Before::Nothing,
             thinking: false,
         };
         speaker.say(Said::Asked);
@@ -95,10 +105,11 @@ impl<'a> Speaker<'a> {
         if thinking != self.thinking {
             self.let_go(self.held.len());
             self.thinking = thinking;
+            self.before = Before::Nothing;
         }
         self.held.push_str(text);
-        if !self.redactor.needs_whole_text() {
-            self.let_go(safe_length(&self.held));
+        if !self.redactor.needs_whole_text() && self.fields.is_empty() {
+            self.let_go(self.redactor.separable(&self.held, LONG_LINE));
         }
     }
 
@@ -108,7 +119,16 @@ impl<'a> Speaker<'a> {
         }
         let rest = self.held.split_off(length);
         let text = std::mem::replace(&mut self.held, rest);
-        let text = self.redactor.redact(&text).into_owned();
+        let ends_line = text.ends_with('\n');
+        let text = match self.fields.is_empty() {
+            true => text,
+            false => self.fields.concealed(&text, self.redactor),
+        };
+        let text = self.redactor.redact_after(self.before, &text).into_owned();
+        self.before = match ends_line {
+            true => Before::LineEnd,
+            false => Before::Text,
+        };
         self.say(if self.thinking {
             Said::Thinking(text)
         } else {
@@ -140,7 +160,9 @@ pub fn shown(redactor: &Redactor, pieces: &[&str]) -> String {
         }
     });
     let effect = EffectId::cycle(1);
-    let mut speaker = Speaker::new(Some(&live), redactor, RunId::new(), &effect, Purpose::Agent);
+    let none = SecretFields::default();
+    let run = RunId::new();
+    let mut speaker = Speaker::new(Some(&live), redactor, none, run, &effect, Purpose::Agent);
     for piece in pieces {
         speaker.hear(Delta::Text((*piece).to_owned()));
     }
@@ -155,23 +177,6 @@ impl Drop for Speaker<'_> {
         self.let_go(self.held.len());
         self.say(Said::Ended);
     }
-}
-
-/// How much of a text can be shown whatever follows it, in bytes. A name and its value stand in
-/// one line, so whole lines can; a key block spans lines and is held until it is closed.
-fn safe_length(text: &str) -> usize {
-    let open_block = text.rfind("-----BEGIN").filter(|at| {
-        let rest = &text[*at..];
-        !rest.contains("-----END")
-    });
-    let text = &text[..open_block.unwrap_or(text.len())];
-    let lines = text.rfind('\n').map_or(0, |at| at + 1);
-    let line = &text[lines..];
-    if line.len() < LONG_LINE || open_block.is_some() {
-        return lines;
-    }
-    let sentence = line.rfind(". ").map_or(0, |at| at + 2);
-    lines + sentence
 }
 
 #[cfg(test)]
@@ -196,6 +201,7 @@ mod tests {
         let mut speaker = Speaker::new(
             Some(&live),
             &redactor,
+            SecretFields::default(),
             RunId::new(),
             &effect,
             Purpose::Agent,

@@ -10,30 +10,40 @@
 //! where it goes out. What was found in text (not configured) is remembered by this process alone.
 
 mod known;
+mod held;
 mod formats;
+mod pairs;
 mod context;
+mod value;
 mod names;
 mod plausible;
+mod commands;
 
 use std::{
     borrow::Cow,
     collections::HashMap,
     fmt,
     ops::Range,
-    sync::{PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use gyrus_contract::UnknownSecret;
 use regex::Regex;
 use serde_json::Value;
 
-use self::{context::Context, formats::Formats, known::Known};
+use self::{commands::Commands, context::Context, formats::Formats, known::Known, pairs::Pairs};
 
 /// A configured value shorter than this is not searched for: it would be found in innocent words.
 pub const MIN_VALUE_BYTES: usize = 6;
 /// Secrets found in text that one process remembers. Further ones are redacted all the same but
 /// cannot be revealed.
 pub const MAX_FOUND: usize = 10_000;
+/// How often all looks are taken at one text.
+const MAX_ROUNDS: usize = 8;
+/// Passwords that models typed which one process looks for; the first are forgotten.
+const MAX_TYPED: usize = 100;
+/// What names of such passwords begin with.
+const TYPED: &str = "typed";
 /// Where a marker begins. It ends with `⟧`; the name between has letters, digits, `_`, `.` and `-`.
 const MARKER_START: &str = "⟦secret:";
 
@@ -60,15 +70,26 @@ pub struct Redactor {
     marker: Regex,
     known: Known,
     formats: Formats,
+    pairs: Pairs,
     context: Context,
+    commands: Commands,
     /// Values by the names given to them.
     found: RwLock<HashMap<String, String>>,
+    /// What models typed as passwords: known from then on.
+    typed: RwLock<Typed>,
 }
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor").finish_non_exhaustive()
     }
+}
+
+/// What models typed as passwords.
+#[derive(Default)]
+struct Typed {
+    secrets: Vec<Secret>,
+    known: Option<Arc<Known>>,
 }
 
 /// What one look found: where, and what a name for it begins with.
@@ -87,10 +108,20 @@ enum HitName {
 /// A part of the text that no marker covers.
 struct Piece<'a> {
     text: &'a str,
-    /// Nothing is before it; else a marker.
-    starts_text: bool,
+    before: Before,
     /// Nothing comes after it; else a marker.
     ends_text: bool,
+}
+
+/// What stands before a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// Nothing: the text begins.
+    Nothing,
+    /// A line that was redacted by itself.
+    LineEnd,
+    /// A marker, or the beginning of the line.
+    Text,
 }
 
 /// A part of the text that is settled: a marker that stood there, or a secret and its marker.
@@ -109,8 +140,11 @@ impl Redactor {
             marker: Regex::new(r"⟦secret:([A-Za-z0-9_.-]{1,128})⟧").expect("the pattern is valid"),
             known: Known::new(known, |value| fingerprint(&key, value)),
             formats: Formats::new(),
+            pairs: Pairs::new(),
             context: Context::new(),
+            commands: Commands::new(),
             found: RwLock::default(),
+            typed: RwLock::default(),
         }
     }
 
@@ -120,10 +154,67 @@ impl Redactor {
         self.known.spans_lines
     }
 
+    /// The marker for a text that is a secret because of where it goes. From now on it is known
+    /// wherever it stands, unless it is so short that it would be found in innocent words.
+    pub(crate) fn conceal(&self, text: &str) -> String {
+        if text.is_empty() || text.contains(MARKER_START) {
+            return text.to_owned();
+        }
+        let marker = self.marker_for(text, HitName::Found(TYPED));
+        let name = marker[MARKER_START.len()..]
+            .trim_end_matches('⟧')
+            .to_owned();
+        let value = text.to_owned();
+        let mut typed = self.typed.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = typed.secrets.iter().all(|secret| secret.value != value);
+        if is_new && value.len() >= MIN_VALUE_BYTES {
+            typed.secrets.push(Secret { name, value });
+            let first = typed.secrets.len().saturating_sub(MAX_TYPED);
+            typed.secrets.drain(..first);
+            let known = Known::new(typed.secrets.clone(), |value| fingerprint(&self.key, value));
+            typed.known = Some(Arc::new(known));
+        }
+        marker
+    }
+
+    /// Whether a name is that of a field for a password.
+    pub(crate) fn names_password(name: &str) -> bool {
+        names::class_of_label(name) == Some(names::Class::Password)
+    }
+
+    /// Whether what stands on a screen under this name must not be seen.
+    pub fn shows_secret(&self, name: &str, value: Option<&str>) -> bool {
+        let is_secret = |text: &str| matches!(self.redact(text), Cow::Owned(_));
+        is_secret(name)
+            || value.is_some_and(|value| {
+                is_secret(value) || context::value_under(name, value).is_some()
+            })
+    }
+
+    /// How much of a text can be redacted by itself, whatever follows it, in bytes: whole lines,
+    /// without one that says that its secret is on the next. The rest of a long line can go by
+    /// sentences if it names nothing.
+    pub(crate) fn separable(&self, text: &str, long_line: usize) -> usize {
+        let held = held::from(text, &self.pairs);
+        let text = &text[..held.unwrap_or(text.len())];
+        let lines = text.rfind('\n').map_or(0, |at| at + 1);
+        let line = &text[lines..];
+        let is_plain = !(self.context.names_one(line) || self.commands.names_one(line));
+        if held.is_some() || line.len() < long_line || !is_plain {
+            return lines;
+        }
+        lines + line.rfind(". ").map_or(0, |at| at + 2)
+    }
+
     /// The text with markers for secrets; borrowed if there were none. Markers that stand in it
     /// are left alone, so redacting twice changes nothing; one that carries a value instead of a
     /// name is none.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redact_after(Before::Nothing, text)
+    }
+
+    /// As [`Redactor::redact`], of a text that goes on behind something.
+    pub(crate) fn redact_after<'a>(&self, before: Before, text: &'a str) -> Cow<'a, str> {
         let mut cuts = Vec::new();
         if text.contains(MARKER_START) {
             let markers = self.marker.captures_iter(text);
@@ -136,13 +227,14 @@ impl Redactor {
                 })
             }));
         }
-        let cuts = self.look(text, cuts, |piece| self.known.find(piece.text));
-        let cuts = self.look(text, cuts, |piece| self.formats.find(piece.text));
-        let cuts = self.look(text, cuts, |piece| self.formats.find_sk_keys(piece.text));
-        let cuts = self.look(text, cuts, |piece| {
-            self.formats.find_in_addresses(piece.text)
-        });
-        let cuts = self.look(text, cuts, |piece| self.context.find(piece));
+        // What one look takes away can change how another reads what is around it.
+        for _ in 0..MAX_ROUNDS {
+            let settled = cuts.len();
+            cuts = self.look_at_all((before, text), cuts);
+            if cuts.len() == settled {
+                break;
+            }
+        }
         if cuts.iter().all(|cut| cut.marker.is_none()) {
             return Cow::Borrowed(text);
         }
@@ -172,13 +264,20 @@ impl Redactor {
         let mut revealed = String::with_capacity(text.len());
         let mut end = 0;
         let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
+        let typed = self
+            .typed
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .known
+            .clone();
         for captures in self.marker.captures_iter(text) {
             let (marker, [name]) = captures.extract();
             let at = captures.get_match().start();
             let value = self
                 .known
                 .value(name)
-                .or_else(|| found.get(name).map(String::as_str));
+                .or_else(|| found.get(name).map(String::as_str))
+                .or_else(|| typed.as_deref()?.value(name));
             let value = value.ok_or_else(|| UnknownSecret {
                 name: name.to_owned(),
             })?;
@@ -190,8 +289,30 @@ impl Redactor {
         Ok(revealed)
     }
 
+    fn look_at_all(&self, text: (Before, &str), cuts: Vec<Cut>) -> Vec<Cut> {
+        let formats = &self.formats;
+        let cuts = self.look(text, cuts, |piece| self.known.find(piece.text));
+        let typed = self.typed.read().unwrap_or_else(PoisonError::into_inner);
+        let typed = typed.known.clone();
+        let cuts = match typed {
+            None => cuts,
+            Some(typed) => self.look(text, cuts, |piece| typed.find(piece.text)),
+        };
+        let cuts = self.look(text, cuts, |piece| formats.find(piece.text));
+        let cuts = self.look(text, cuts, |piece| formats.find_others(piece.text));
+        let cuts = self.look(text, cuts, |piece| formats.find_in_addresses(piece.text));
+        let cuts = self.look(text, cuts, |piece| self.pairs.find(piece));
+        let cuts = self.look(text, cuts, |piece| self.context.find(piece));
+        self.look(text, cuts, |piece| self.commands.find(piece))
+    }
+
     /// One look at every piece between the cuts, which are in order and stay so.
-    fn look(&self, text: &str, cuts: Vec<Cut>, find: impl Fn(&Piece<'_>) -> Vec<Hit>) -> Vec<Cut> {
+    fn look(
+        &self,
+        (before, text): (Before, &str),
+        cuts: Vec<Cut>,
+        find: impl Fn(&Piece<'_>) -> Vec<Hit>,
+    ) -> Vec<Cut> {
         let mut all = Vec::with_capacity(cuts.len());
         let mut start = 0;
         let end = Cut {
@@ -201,7 +322,7 @@ impl Redactor {
         for cut in cuts.into_iter().chain([end]) {
             let piece = Piece {
                 text: &text[start..cut.at.start],
-                starts_text: start == 0,
+                before: if start == 0 { before } else { Before::Text },
                 ends_text: cut.at.start == text.len(),
             };
             for hit in find(&piece) {
@@ -267,8 +388,17 @@ impl Redactor {
                 .iter_mut()
                 .for_each(|value| self.redact_value(value, key)),
             Value::Object(map) => {
+                let named = pairs::class_by_sibling(map);
                 for (key, value) in map.iter_mut() {
                     self.redact_value(value, Some(key));
+                    if let (Some(class), Value::String(text)) = (named, value)
+                        && pairs::is_value(key)
+                        && let Some(at) = context::value_of(class, text)
+                    {
+                        let marker =
+                            self.marker_for(&text[at.clone()], HitName::Found(context::KIND));
+                        text.replace_range(at, &marker);
+                    }
                 }
                 if map
                     .keys()

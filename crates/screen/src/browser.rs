@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -68,7 +68,11 @@ pub struct Browser {
     counted: AtomicU32,
     /// Tabs that a connection which was lost has left in a person's browser.
     left: Mutex<BTreeSet<String>>,
+    recognises: OnceLock<Recognises>,
 }
+
+/// Tells by the name and the value of an element whether it shows a secret.
+pub type Recognises = Arc<dyn Fn(&str, Option<&str>) -> bool + Send + Sync>;
 
 impl Browser {
     /// A browser of gyrus's own, which is started so, when it is needed, by `run`.
@@ -92,7 +96,15 @@ impl Browser {
             open: tokio::sync::Mutex::default(),
             counted: AtomicU32::new(0),
             left: Mutex::default(),
+            recognises: OnceLock::new(),
         }
+    }
+
+    /// Has what this recognises painted over in pictures, as fields for passwords are. What was set
+    /// first stays.
+    pub fn cover(&self, recognises: Recognises) {
+        // Another run of the session that shares the browser knows the same secrets.
+        let _ = self.recognises.set(recognises);
     }
 
     /// Leaves a browser that was attached to as it would be without us: what is held is not sent,
@@ -167,6 +179,8 @@ impl Browser {
                 Session::attach(at, left, documents).await?
             }
         };
+        let mut opened = opened;
+        opened.recognises = self.recognises.get().cloned();
         let session = Arc::new(opened);
         *open = Some(session.clone());
         Ok(session)
@@ -209,6 +223,7 @@ pub(crate) struct Session {
     /// Why the browser ended, once it has.
     ended: Arc<Mutex<Option<String>>>,
     memory: Mutex<Memory>,
+    recognises: Option<Recognises>,
     tasks: [AbortHandle; 2],
 }
 
@@ -308,8 +323,16 @@ impl Session {
             changed,
             ended,
             memory: Mutex::default(),
+            recognises: None,
             tasks: [reads, running.abort_handle()],
         }
+    }
+
+    /// Whether an element with this name and value shows a secret.
+    pub(crate) fn recognises(&self, name: &str, value: Option<&str>) -> bool {
+        self.recognises
+            .as_ref()
+            .is_some_and(|recognises| recognises(name, value))
     }
 
     /// Orders what concerns the whole browser and waits for the first page.

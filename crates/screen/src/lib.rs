@@ -27,7 +27,7 @@ mod navigate;
 mod tools;
 mod takeover;
 
-pub use browser::{Browser, ProfileChoice};
+pub use browser::{Browser, ProfileChoice, Recognises};
 pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};
 pub use profile::{Profile, ProfileError};
 pub use socket::{AttachError, Endpoint};

@@ -55,15 +55,6 @@ pub(crate) struct Memory {
     had_secrets: bool,
 }
 
-/// Something stands there that must not be seen.
-fn is_secret(one: &Element) -> bool {
-    let is_shown = one
-        .value
-        .as_deref()
-        .map_or(one.role != "button", |value| !value.is_empty());
-    is_shown && one.states.contains(&ElementState::Masked)
-}
-
 /// A reading of all frames of a tab.
 pub(crate) struct Reading {
     pub(crate) elements: Vec<Element>,
@@ -171,7 +162,8 @@ impl Session {
         let Some((scaling, height)) = reading.scaling else {
             return (reading, None);
         };
-        let has_secrets = !reading.secret.is_empty() || reading.elements.iter().any(is_secret);
+        let has_secrets =
+            !reading.secret.is_empty() || reading.elements.iter().any(|one| self.is_secret(one));
         {
             let mut memory = self.memory();
             memory.scaling = Some(scaling);
@@ -198,13 +190,23 @@ impl Session {
         }
     }
 
+    /// Something stands there that must not be seen.
+    fn is_secret(&self, one: &Element) -> bool {
+        let is_shown = one
+            .value
+            .as_deref()
+            .map_or(one.role != "button", |value| !value.is_empty());
+        let is_masked = one.states.contains(&ElementState::Masked);
+        is_shown && is_masked || self.recognises(&one.name, one.value.as_deref())
+    }
+
     /// What is painted over: secrets where they stood before the picture was taken, and where they
     /// stand now.
     async fn to_cover(&self, reading: &Reading) -> Vec<Bounds> {
         let mut covered: Vec<Bounds> = reading
             .elements
             .iter()
-            .filter(|one| is_secret(one))
+            .filter(|one| self.is_secret(one))
             .filter_map(|one| one.bounds)
             .collect();
         for id in &reading.secret {

@@ -191,6 +191,60 @@ find = { token = 'token of this run is: ([0-9a-f ]+)' }
 text = '''{"note": "done", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "Done."}]}'''
 "#;
 
+/// Says the password, types it, and reads a page that repeats it.
+const LOGS_IN: &str = r#"
+[[reply]]
+find = { field = '(\w+) textbox "Password"' }
+text = '''{"note": "I type swordfish", "actions": [{"do": "type_text", "on": "{{field}}", "text": "swordfish", "submit": true}]}'''
+[[reply]]
+when = "Ordered"
+find = { token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "swordfish it was", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "Logged in."}]}'''
+"#;
+
+const LOGIN: &str = r#"<!doctype html><title>Log in</title><form method="post" action="/order">
+<label>Password <input type="password" name="pw"></label>
+<label>Key <input name="key" value="ghp_a1B2c3D4e5a1B2c3D4e5a1B2c3D4e5a1B2c3"></label>
+<label>API key <input name="other" value="q1w2e3r4t5"></label>
+<button>Log in</button></form>"#;
+
+#[test]
+fn a_password_that_is_typed_and_keys_on_a_page_are_in_no_journal() {
+    if !has_browser() {
+        return;
+    }
+    let (world, shop) = (World::new(LOGS_IN), Shop::showing(LOGIN, || {}));
+    let ended = ended(ordering(&world, &shop)).exits(0);
+    assert!(ended.out.contains("Logged in."), "{ended:#?}");
+    let key = "ghp_a1B2c3D4e5a1B2c3D4e5a1B2c3D4e5a1B2c3";
+    assert_eq!(
+        shop.orders(),
+        [format!("pw=swordfish&key={key}&other=q1w2e3r4t5")]
+    );
+    let files = walk(&world.path("home"));
+    assert!(files.len() > 5, "{files:?}");
+    for file in files {
+        let bytes = std::fs::read(&file).unwrap();
+        for secret in ["swordfish", key, "q1w2e3r4t5"] {
+            let holds = bytes.windows(secret.len()).any(|w| w == secret.as_bytes());
+            assert!(!holds, "{secret} is in {}", file.display());
+        }
+    }
+}
+
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap());
+    entries
+        .flat_map(|entry| match entry.file_type().unwrap() {
+            kind if kind.is_dir() => walk(&entry.path()),
+            kind if kind.is_file() => vec![entry.path()],
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
 #[test]
 fn what_a_page_sends_elsewhere_waits_for_a_yes() {
     if !has_browser() {

@@ -348,6 +348,7 @@ impl<'a> Attempts<'a> {
         let mut speaker = Speaker::new(
             organs.live.as_ref(),
             &organs.redactor,
+            core.shared().secret_fields.clone(),
             core.started.run,
             &self.effect,
             self.ask.purpose,
@@ -460,6 +461,8 @@ impl<'a> Attempts<'a> {
     /// A reply at ingress: without secrets, and certainly the model's words.
     fn redacted(&self, mut reply: Reply) -> Result<Reply, Stop> {
         let redactor = &self.core.kernel.organs().redactor;
+        let fields = self.core.shared().secret_fields.clone();
+        fields.conceal(&mut reply, redactor);
         for part in &mut reply.parts {
             match part {
                 Part::Text(text) => {

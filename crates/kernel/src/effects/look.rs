@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use gyrus_contract::{EffectId, Image, Look, View};
 
 use super::diverges;
-use crate::{Entry, Inline, ScreenViewed, Stop, core::Core, kernel::entries, run::Begun};
+use crate::{
+    Entry, Inline, ScreenViewed, Stop, core::Core, kernel::entries, run::Begun, typed::SecretFields,
+};
 
 /// What was seen, or in words why nothing was.
 pub(crate) async fn perform(
@@ -33,7 +35,9 @@ pub(crate) async fn perform(
         let mut shared = core.shared();
         shared.documents = shared.documents.max(viewed.documents);
     }
-    parse(&text).map(Ok)
+    let view = parse(&text)?;
+    core.shared().secret_fields = SecretFields::of(&view);
+    Ok(Ok(view))
 }
 
 fn parse(text: &str) -> Result<View, Stop> {

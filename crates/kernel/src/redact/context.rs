@@ -1,17 +1,21 @@
 //! Values that are secret because of the name beside them: `password = …`, `API_KEY: "…"`,
-//! `Authorization: Bearer …`, `--token …`, in the shapes of shells, `.env`, JSON, YAML, XML, code.
+//! `Authorization: Bearer …`, `--token …`, in the shapes of shells, `.env`, JSON, YAML, XML, code,
+//! and of sentences that say what a password is.
 //!
 //! One regex finds a name with what separates it from its value; the rest is plain code that looks
-//! at either side: the name ([`super::names`]), then the value ([`super::plausible`]).
+//! at either side: the name ([`super::names`]), where the value goes to ([`super::value`]), and
+//! whether it is one ([`super::plausible`]).
 
 use std::ops::Range;
 
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind, StartKind};
 use regex::Regex;
 
 use super::{
-    Hit, HitName, Piece,
-    names::class_of,
+    Before, Hit, HitName, Piece,
+    names::{Class, class_of},
     plausible::{Shape, has_mixed_case, is_placeholder, plausible},
+    value::{MAX_BARE_BYTES, Place, scheme_bytes},
 };
 
 /// What names of values found by their context begin with. The same for all of them, so that a
@@ -20,38 +24,54 @@ pub(super) const KIND: &str = "found";
 
 /// Bytes of a name, before and after the word that gives it away.
 const MAX_NAME_BYTES: usize = 64;
-/// Bytes of a quoted value. Like the next, it bounds what a text of nothing but names can cost.
-const MAX_QUOTED_BYTES: usize = 2048;
-/// Bytes of a bare value that are looked at to decide; one that goes on is taken to its end.
-const MAX_BARE_BYTES: usize = 256;
+/// A value beside a name of a login is one, however short it is.
+const MIN_LOGIN_BYTES: usize = 4;
 
-const NAME_AND_SEPARATOR: &str = r#"(?ix-u)
-    (?: passw(?:or)?d | passphrase | passcode | pass | pwd | secret | token | key
-      | authorization | bearer )
+/// Words that give a name away. A name has one of them, in any letter case.
+const TELLING_WORDS: &str = "\
+    password passwd passwort passphrase passcode pass pwd pswd pw kennwort wachtwoord contrasena \
+    contraseña contraseÑa senha пароль Пароль ПАРОЛЬ 密码 密碼 パスワード 비밀번호 mnemonic phrase \
+    secret token key auth bearer";
+/// The rest of a name behind its telling word, and what separates it from its value.
+const REST_AND_SEPARATOR: &str = r#"(?ix-u) ^
     [a-z0-9_-]{0,32}
     \\? ["'\]]{0,2}
     (?: : [\ \t]* [a-z_&] [a-z0-9_<>&'\[\]]{0,30} [\ \t]+ = [\ \t]+     # typed: `password: str = `
-      | [\ \t]* (?: := | => | == | [=:>] ) [\ \t]*
-      | [\ \t]+ )"#;
+      | [\ \t]* (?: => | == | [:?+|]?= | :- | [:>,] ) [\ \t]*
+      | [\ \t]+ (?: (?:is|was) [\ \t]* :? [\ \t]+ )? )"#;
 
 pub(super) struct Context {
-    names: Regex,
+    words: AhoCorasick,
+    rest: Regex,
 }
 
 impl Context {
     pub(super) fn new() -> Self {
         Self {
-            names: Regex::new(NAME_AND_SEPARATOR).expect("the pattern is valid"),
+            words: AhoCorasick::builder()
+                .ascii_case_insensitive(true)
+                .match_kind(MatchKind::LeftmostLongest)
+                .kind(Some(AhoCorasickKind::DFA))
+                .start_kind(StartKind::Unanchored)
+                .build(TELLING_WORDS.split_ascii_whitespace())
+                .expect("the words are few"),
+            rest: Regex::new(REST_AND_SEPARATOR).expect("the pattern is valid"),
         }
     }
 
     pub(super) fn find(&self, piece: &Piece<'_>) -> Vec<Hit> {
         let mut hits = Vec::new();
-        let mut start = 0;
-        while let Some(found) = self.names.find_at(piece.text, start) {
+        let (mut start, mut after) = (0, 0);
+        while let Some(found) = self.words.find(Input::new(piece.text).range(start..)) {
             start = found.end();
-            if let Some(at) = secret_at(piece, found.range()) {
+            let Some(rest) = self.rest.find(&piece.text[found.end()..]) else {
+                continue;
+            };
+            let name = found.start()..found.end() + rest.end();
+            start = name.end;
+            if let Some(at) = secret_at(piece, name, after) {
                 start = start.max(at.end);
+                after = at.end;
                 hits.push(Hit {
                     at,
                     name: HitName::Found(KIND),
@@ -60,144 +80,170 @@ impl Context {
         }
         hits
     }
+
+    /// Whether a text has a word that could be part of a name for a secret.
+    pub(super) fn names_one(&self, text: &str) -> bool {
+        self.words.is_match(text)
+    }
 }
 
 /// The part of a string under `key` that is secret because of the key.
 pub(super) fn value_under(key: &str, value: &str) -> Option<Range<usize>> {
-    let class = class_of(key)?;
+    value_of(class_of(key)?, value)
+}
+
+/// The part of a string that is secret because of the class of its name.
+pub(super) fn value_of(class: Class, value: &str) -> Option<Range<usize>> {
     let start = scheme_bytes(value);
     let secret = &value[start..];
     let marked = secret.contains(super::MARKER_START);
     (!marked && plausible(secret, class, Shape::Quoted)).then_some(start..value.len())
 }
 
+/// A name for a secret, with what separates it from its value.
+struct Name<'a> {
+    text: &'a str,
+    class: Class,
+    at: Range<usize>,
+    /// Without blanks, and without what closes the name.
+    separator: &'a str,
+    /// An option of a command, whose value is the next word.
+    option: bool,
+    /// `pass` alone, which is a result more often than a password.
+    only_pass: bool,
+    /// `NAME=`, alone, as shells and `.env` files have it.
+    environment: bool,
+}
+
 /// The value beside a name, if both are what they seem. `found` covers the name from its telling
-/// word on, and the separator.
-fn secret_at(piece: &Piece<'_>, found: Range<usize>) -> Option<Range<usize>> {
+/// word on, and the separator; before `after` all is settled.
+fn secret_at(piece: &Piece<'_>, found: Range<usize>, after: usize) -> Option<Range<usize>> {
     let text = piece.text;
+    let name = name_at(piece, &found, after)?;
+    let place = Place {
+        piece,
+        name: name.at.start,
+        start: found.end,
+        after,
+        separator: name.separator,
+        environment: name.environment,
+    };
+    let login = name.separator.is_empty() && follows_login(&text[after..name.at.start]);
+    let values = place.values().into_iter();
+    let accepted = values
+        .filter_map(|(value, shape)| accepted(text, &name, value, shape, login))
+        .next()?;
+    let goes_on = accepted.len() + 3 >= MAX_BARE_BYTES && accepted.end < text.len();
+    match goes_on && !text[accepted.clone()].contains(char::is_whitespace) {
+        true => Some(accepted.start..place.end_of_long(accepted.end)),
+        false => Some(accepted),
+    }
+}
+
+fn name_at<'a>(piece: &Piece<'a>, found: &Range<usize>, after: usize) -> Option<Name<'a>> {
+    let text = piece.text;
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let matched = &text[found.clone()];
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let word_end = found.start + matched.find(|c| !is_name(c)).unwrap_or(matched.len());
-    let before = text[..found.start].bytes().rev().take(MAX_NAME_BYTES);
-    let mut start = found.start - before.take_while(|byte| is_name(char::from(*byte))).count();
+    let end = found.start + matched.find(|c| !is_name(c)).unwrap_or(matched.len());
+    let mut start = found.start;
+    for (at, c) in text[after..found.start].char_indices().rev() {
+        if !is_name(c) || found.start - after - at > MAX_NAME_BYTES {
+            break;
+        }
+        start = after + at;
+    }
     // In JSON within JSON a line begins with the letter of `\n`.
     let escape = text[..start].ends_with('\\') && text[start..].starts_with(['n', 'r', 't']);
     if escape && start < found.start {
         start += 1;
     }
-    let name = &text[start..word_end];
-    let class = class_of(name)?;
-    let closers = ['\\', '"', '\'', ']'];
-    let separator = text[word_end..found.end].trim_start_matches(closers).trim();
-    let bearer = name.eq_ignore_ascii_case("bearer");
-    let previous = if escape {
-        Some('\n')
-    } else {
-        text[..start].chars().next_back()
+    let name = &text[start..end];
+    let only_pass = name.eq_ignore_ascii_case("pass");
+    let class = match only_pass {
+        true => Class::Token,
+        false => class_of(name)?,
     };
-    match separator {
-        "" if !(name.starts_with("--") || bearer) => return None,
-        ">" if previous != Some('<') => return None,
-        _ => {}
-    }
+    let closed = text[end..found.end].trim_start_matches(['\\', '"', '\'', ']']);
+    let is_closed = closed.len() < found.end - end;
+    let separator = match closed.trim() {
+        is if is
+            .get(..2)
+            .is_some_and(|is| matches!(&*is.to_ascii_lowercase(), "is" | "wa")) =>
+        {
+            "is"
+        }
+        other => other,
+    };
+    let option = name.starts_with('-') || name.eq_ignore_ascii_case("bearer");
+    let previous = match escape {
+        true => Some('\n'),
+        false => text[..start].chars().next_back(),
+    };
+    let says_nothing = match separator {
+        ">" => previous != Some('<'),
+        // `"--password", "…"`: an argument after an option.
+        "," => !option,
+        "" | "is" => is_closed,
+        _ => false,
+    };
     let alone = match previous {
-        None => piece.starts_text,
+        None => piece.before != Before::Text,
         Some(c) => c.is_whitespace() || c == '"' || c == '\'',
     };
     let shouted = !name.bytes().any(|byte| byte.is_ascii_lowercase());
-    let environment = alone && shouted && &text[word_end..found.end] == "=";
+    (!says_nothing).then_some(Name {
+        text: name,
+        class,
+        at: start..end,
+        separator,
+        option,
+        only_pass,
+        environment: alone && shouted && &text[end..found.end] == "=",
+    })
+}
 
-    let (value, shape) = value_at(piece, found.end, environment)?;
+/// The part of a value that is a secret, if it is one.
+fn accepted(
+    text: &str,
+    name: &Name<'_>,
+    value: Range<usize>,
+    shape: Shape,
+    login: bool,
+) -> Option<Range<usize>> {
+    let separator = name.separator;
     let scheme = scheme_bytes(&text[value.clone()]);
     let value = value.start + scheme..value.end;
     let secret = &text[value.clone()];
+    let shape = match shape {
+        Shape::Said if name.option => Shape::Bare { ends_line: false },
+        // Words in quotation marks beside a word for passwords.
+        Shape::Quoted if matches!(separator, "" | "is") && !name.option => Shape::Said,
+        other => other,
+    };
     // In help texts a word in capitals says what to put there: `--token TOKEN`.
     let stands_for =
         separator.is_empty() && secret.bytes().all(|b| b == b'_' || b.is_ascii_uppercase());
-    let basic = scheme > 0 && secret.len() >= 8 && has_mixed_case(secret);
-    let accepted = plausible(secret, class, shape) || (basic && !is_placeholder(secret));
-    if !accepted || stands_for || secret.starts_with("--") {
-        return None;
-    }
-    let goes_on = value.end >= found.end + MAX_BARE_BYTES - 3;
-    let rest = if goes_on { &text[value.end..] } else { "" };
-    let more = rest
-        .find(|c| ends_bare(c, environment))
-        .unwrap_or(rest.len());
-    Some(value.start..value.end + more)
+    let basic = scheme > 0 && !separator.is_empty() && secret.len() >= 8 && has_mixed_case(secret);
+    let login = login && secret.len() >= MIN_LOGIN_BYTES;
+    let is_one =
+        plausible(secret, name.class, shape) || ((basic || login) && !is_placeholder(secret));
+    let is_typed = separator.starts_with(':') && separator.ends_with('=') && separator != ":=";
+    let letter = secret.contains(|c: char| c.is_ascii_alphabetic());
+    let told = match separator {
+        _ if name.only_pass => letter && secret.contains(|c: char| !c.is_ascii_alphabetic()),
+        // A comparison, most likely in a parser.
+        "==" => secret.contains(|c: char| c.is_ascii_digit()),
+        // `two-pass compilers2`
+        "" if !name.option && name.text.to_ascii_lowercase().ends_with("pass") => false,
+        // An expression in code that has types.
+        _ if is_typed => matches!(shape, Shape::Quoted | Shape::Environment),
+        _ => true,
+    };
+    (is_one && told && !stands_for && !secret.starts_with("--")).then_some(value)
 }
 
-/// Where the value after a separator lies. None if a marker cuts it off: it was seen to already.
-fn value_at(piece: &Piece<'_>, start: usize, environment: bool) -> Option<(Range<usize>, Shape)> {
-    let rest = &piece.text[start..];
-    let window = &rest[..rest.floor_char_boundary(MAX_QUOTED_BYTES)];
-    let line = &window[..window.find(['\n', '\r']).unwrap_or(window.len())];
-    let cut_by_marker = |end: usize| end == rest.len() && !piece.ends_text;
-
-    let prefix = line.len() - line.trim_start_matches(['r', 'b', 'f', 'u', '\\']).len();
-    if let Some(quote @ ('"' | '\'' | '`')) = line[prefix..].chars().next()
-        && prefix <= 2
-    {
-        let inside = prefix + 1;
-        let escaped = line[..prefix].ends_with('\\');
-        if let Some(length) = quoted_bytes(&line[inside..], quote, escaped) {
-            let shape = if environment {
-                Shape::Environment
-            } else {
-                Shape::Quoted
-            };
-            return Some((start + inside..start + inside + length, shape));
-        }
-        if cut_by_marker(line.len()) {
-            return None;
-        }
-    }
-    // `Bearer` and the like may stand between the separator and a bare value.
-    let scheme = scheme_bytes(line);
-    let bare = &line[scheme..line.floor_char_boundary(scheme + MAX_BARE_BYTES)];
-    let end = scheme
-        + bare
-            .find(|c| ends_bare(c, environment))
-            .unwrap_or(bare.len());
-    if cut_by_marker(end) {
-        return None;
-    }
-    if environment {
-        return Some((start..start + end, Shape::Environment));
-    }
-    let after = &line[end..];
-    let line_is_over = after.trim().is_empty() && !cut_by_marker(line.len());
-    let ends_line = line_is_over || after.starts_with('<') || after.starts_with("\\n");
-    let end = line[..end].trim_end_matches('.').len();
-    Some((start..start + end, Shape::Bare { ends_line }))
-}
-
-fn ends_bare(c: char, environment: bool) -> bool {
-    c.is_whitespace()
-        || matches!(c, '"' | '\'' | '`' | '\\')
-        || (!environment && matches!(c, ',' | ';' | '&' | '<' | '|' | ')' | ']' | '}'))
-}
-
-/// Bytes up to the closing quote. Inside a string that is itself quoted, quotes come as `\"`.
-fn quoted_bytes(text: &str, quote: char, escaped: bool) -> Option<usize> {
-    let mut backslash = false;
-    for (at, c) in text.char_indices() {
-        if c == quote && backslash == escaped {
-            return Some(if escaped { at - 1 } else { at });
-        }
-        backslash = c == '\\' && !backslash;
-    }
-    None
-}
-
-/// Bytes of an authentication scheme and the blank after it.
-fn scheme_bytes(value: &str) -> usize {
-    ["bearer ", "basic ", "token ", "apikey ", "digest "]
-        .iter()
-        .find(|scheme| {
-            value
-                .get(..scheme.len())
-                .is_some_and(|v| v.eq_ignore_ascii_case(scheme))
-        })
-        .map_or(0, |scheme| scheme.len())
+/// Whether a text ends with `login NAME `, as lines of `.netrc` do.
+fn follows_login(text: &str) -> bool {
+    let mut words = text.rsplit([' ', '\t']).filter(|word| !word.is_empty());
+    text.ends_with([' ', '\t']) && words.nth(1) == Some("login")
 }

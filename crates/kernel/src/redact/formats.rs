@@ -1,66 +1,76 @@
 //! Secrets that give themselves away by their format.
 //!
-//! Every pattern begins with fixed letters, so that a search skips ordinary text quickly, and takes
-//! all characters that a token could go on with, so that nothing of it is left behind. What stands
-//! before it does not matter: in JSON within JSON a line begins with the letter of `\\n`.
+//! Nearly all begin with fixed letters, so one search for all beginnings skips ordinary text
+//! quickly; the rest of a pattern is tried only where one stands. It takes all characters that a
+//! token could go on with, so that nothing of it is left behind.
 
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind, StartKind};
+use memchr::memmem;
 use regex::Regex;
 
 use super::{Hit, HitName, context, plausible::is_placeholder};
 
-/// Kind, how it begins, and its pattern.
-const FORMATS: [(&str, &[&str], &str); 11] = [
-    ("sk-ant-key", &["sk-ant-"], r"sk-ant-[A-Za-z0-9_-]{16,}"),
-    (
-        "stripe-key",
-        &["sk_live_", "rk_live_"],
-        r"[sr]k_live_[A-Za-z0-9]{16,}[A-Za-z0-9_-]*",
-    ),
-    (
-        "github-token",
-        &["ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_"],
-        r"(?:gh[posur]|github_pat)_[A-Za-z0-9]{20,}[A-Za-z0-9_-]*",
-    ),
-    (
-        "slack-token",
-        &["xox"],
-        r"xox[abeoprs]-[A-Za-z0-9-]{10,}[A-Za-z0-9_-]*",
-    ),
-    (
-        "aws-access-key",
-        &["AKIA", "ASIA"],
-        r"A[KS]IA[A-Z0-9]{16}[A-Za-z0-9_-]*",
-    ),
-    ("google-key", &["AIza"], r"AIza[A-Za-z0-9_-]{35,}"),
-    ("gitlab-token", &["glpat-"], r"glpat-[A-Za-z0-9_.-]{20,}"),
-    (
-        "npm-token",
-        &["npm_"],
-        r"npm_[A-Za-z0-9]{36,}[A-Za-z0-9_-]*",
-    ),
-    (
-        "huggingface-token",
-        &["hf_"],
-        r"hf_[A-Za-z0-9]{30,}[A-Za-z0-9_-]*",
-    ),
-    (
-        "jwt",
-        &["eyJ"],
-        r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*",
-    ),
-    (
-        "private-key",
-        &["-----BEGIN"],
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----",
-    ),
+/// The table; its head says how it is read.
+const FORMATS: &str = include_str!("formats.txt");
+
+/// A format that only its inside gives away. Neither before nor behind it a token goes on.
+struct Other {
+    kind: &'static str,
+    /// What stands in the middle of each.
+    inside: &'static str,
+    /// How many bytes stand before that, and which.
+    before: (usize, usize, fn(u8) -> bool),
+    /// All of it.
+    pattern: &'static str,
+}
+
+const OTHERS: [Other; 6] = [
+    Other {
+        kind: "telegram-token",
+        inside: ":",
+        before: (8, 10, |b| b.is_ascii_digit()),
+        pattern: r"^[0-9]{8,10}:[A-Za-z0-9_-]{35}",
+    },
+    Other {
+        kind: "discord-token",
+        inside: ".",
+        before: (24, 28, is_token_byte),
+        pattern: r"^[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}",
+    },
+    Other {
+        kind: "azure-secret",
+        inside: "Q~",
+        before: (4, 4, |b| is_token_byte(b) || b"~.".contains(&b)),
+        pattern: r"^[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}",
+    },
+    Other {
+        kind: "terraform-token",
+        inside: ".atlasv1.",
+        before: (14, 14, is_token_byte),
+        pattern: r"^[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}",
+    },
+    Other {
+        kind: "firebase-key",
+        inside: ":APA91b",
+        before: (11, 11, is_token_byte),
+        pattern: r"^AAAA[A-Za-z0-9_-]{7}:APA91b[A-Za-z0-9_-]{130,}",
+    },
+    Other {
+        kind: "mailchimp-key",
+        inside: "-us",
+        before: (32, 32, |b| b.is_ascii_hexdigit()),
+        pattern: r"^[0-9a-f]{32}-us[0-9]{1,2}",
+    },
 ];
-/// Other words hold `sk-` too (`risk-…`), so what stands before it counts.
-const SK_KEY: &str = r"(?:^|[^A-Za-z0-9_-]|\\[nrt])(sk-[A-Za-z0-9_-]{20,})";
+
 /// Names of classes begin with `sk-` as well, but have fewer digits.
 const MIN_SK_DIGITS: usize = 2;
 /// A user and a password in an address. What stands before `://` is not looked at, so that the
-/// search can begin with fixed letters.
-const ADDRESS: &str = r#"://[^\s/?#:@"'`<>]*:([^\s/@"'`<>]+)@"#;
+/// search can begin with fixed letters. A password may hold what should have been encoded, so it
+/// goes up to the last `@` before what cannot be part of it.
+const ADDRESS: &str = r#"://[^\s/?#:@"'`<>\[]*:([^\s"'`<>]+)@[A-Za-z0-9\[]"#;
 /// A shorter password in an address is not taken for one.
 const MIN_ADDRESS_PASSWORD_BYTES: usize = 3;
 /// Bytes of a private key that are looked through for its end.
@@ -68,18 +78,60 @@ const MAX_KEY_BLOCK_BYTES: usize = 16 << 10;
 /// A block without so much base64 in a row is talk about keys.
 const MIN_KEY_LINE_BYTES: usize = 16;
 
+struct Format {
+    kind: &'static str,
+    /// Only where a word begins.
+    alone: bool,
+    /// What it begins with is a place and not a part of the secret.
+    after: bool,
+    /// What follows the beginning.
+    rest: Regex,
+}
+
 pub(super) struct Formats {
-    any: Regex,
-    sk_key: Regex,
+    beginnings: AhoCorasick,
+    /// By the pattern's number in `beginnings`.
+    formats: Vec<Format>,
+    /// As in [`OTHERS`].
+    others: Vec<Regex>,
     address: Regex,
 }
 
 impl Formats {
     pub(super) fn new() -> Self {
-        let patterns: Vec<_> = FORMATS.iter().map(|(_, _, pattern)| *pattern).collect();
+        let mut beginnings = Vec::new();
+        let mut formats = Vec::new();
+        for line in FORMATS.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let (Some(kind), Some(rest)) = (words.next(), words.next_back()) else {
+                continue;
+            };
+            if kind == "#" {
+                continue;
+            }
+            let rest = Regex::new(&format!("^(?:{rest})")).expect("the patterns are valid");
+            for word in words {
+                let beginning = word.trim_start_matches('|');
+                beginnings.push(beginning);
+                formats.push(Format {
+                    kind,
+                    alone: word.starts_with('|'),
+                    after: beginning.ends_with(['/', '=']),
+                    rest: rest.clone(),
+                });
+            }
+        }
+        let others = OTHERS.map(|other| Regex::new(other.pattern).expect("the pattern is valid"));
         Self {
-            any: Regex::new(&patterns.join("|")).expect("the patterns are valid"),
-            sk_key: Regex::new(SK_KEY).expect("the pattern is valid"),
+            beginnings: AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostLongest)
+                // It reads all text, so it is worth a quarter of a megabyte.
+                .kind(Some(AhoCorasickKind::DFA))
+                .start_kind(StartKind::Unanchored)
+                .build(beginnings)
+                .expect("the table is small"),
+            formats,
+            others: others.into(),
             address: Regex::new(ADDRESS).expect("the pattern is valid"),
         }
     }
@@ -87,59 +139,165 @@ impl Formats {
     pub(super) fn find(&self, text: &str) -> Vec<Hit> {
         let mut hits = Vec::new();
         let mut start = 0;
-        while let Some(found) = self.any.find_at(text, start) {
-            start = found.end();
-            let &(kind, _, _) = FORMATS
-                .iter()
-                .find(|(_, begins, _)| begins.iter().any(|begin| found.as_str().starts_with(begin)))
-                .expect("every pattern begins as its row says");
-            let at = match kind {
-                "private-key" => match key_block_end(text, found.end()) {
-                    Some(end) => found.start()..end,
-                    None => continue,
-                },
-                _ => found.range(),
-            };
-            start = start.max(at.end);
-            hits.push(Hit {
-                at,
-                name: HitName::Found(kind),
-            });
+        while let Some(found) = self.beginnings.find(Input::new(text).range(start..)) {
+            start = found.start() + 1;
+            let format = &self.formats[found.pattern().as_usize()];
+            if let Some(at) = format.whole(text, found.range()) {
+                start = at.end;
+                hits.push(Hit {
+                    at,
+                    name: HitName::Found(format.kind),
+                });
+            }
         }
         hits
     }
 
-    /// Keys that only look like keys where a word begins.
-    pub(super) fn find_sk_keys(&self, text: &str) -> Vec<Hit> {
-        self.sk_key
-            .captures_iter(text)
-            .filter_map(|captures| captures.get(1))
-            .filter(|key| {
-                let digits = key.as_str().bytes().filter(u8::is_ascii_digit);
-                digits.count() >= MIN_SK_DIGITS
-            })
-            .map(|key| Hit {
-                at: key.range(),
-                name: HitName::Found("sk-key"),
-            })
-            .collect()
+    /// Formats that only their inside gives away.
+    pub(super) fn find_others(&self, text: &str) -> Vec<Hit> {
+        let mut hits: Vec<Hit> = Vec::new();
+        for (other, pattern) in OTHERS.iter().zip(&self.others) {
+            for at in memmem::find_iter(text.as_bytes(), other.inside) {
+                let (least, most, is_part) = other.before;
+                let before = text.as_bytes()[..at].iter().rev().take(most);
+                let before = before.take_while(|byte| is_part(**byte)).count();
+                let start = at - before;
+                if before < least {
+                    continue;
+                }
+                let Some(found) = pattern.find(&text[start..]) else {
+                    continue;
+                };
+                let range = start + found.start()..start + found.end();
+                let ends = !text[range.end..].starts_with(goes_on);
+                let free = hits.iter().all(|hit| apart(&hit.at, &range));
+                if ends && free && begins_token(text, range.start) && is_mixed(found.as_str()) {
+                    hits.push(Hit {
+                        at: range,
+                        name: HitName::Found(other.kind),
+                    });
+                }
+            }
+        }
+        hits.sort_unstable_by_key(|hit| hit.at.start);
+        hits
     }
 
     /// Passwords in `scheme://user:password@host`. Named as any other value, so that one password
     /// has one name wherever it stands.
     pub(super) fn find_in_addresses(&self, text: &str) -> Vec<Hit> {
-        self.address
-            .captures_iter(text)
-            .filter_map(|captures| captures.get(1))
-            .filter(|password| {
-                password.len() >= MIN_ADDRESS_PASSWORD_BYTES && !is_placeholder(password.as_str())
-            })
-            .map(|password| Hit {
-                at: password.range(),
-                name: HitName::Found(context::KIND),
-            })
-            .collect()
+        let mut hits = Vec::new();
+        let mut start = 0;
+        while let Some(found) = self.address.captures_at(text, start) {
+            let all = found.get_match().range();
+            let password = found.get(1).map_or(0..0, |password| password.range());
+            let password = one_password(text, password);
+            start = if password.is_empty() {
+                all.start + 3
+            } else {
+                password.end
+            };
+            if password.len() >= MIN_ADDRESS_PASSWORD_BYTES
+                && !is_placeholder(&text[password.clone()])
+            {
+                hits.push(Hit {
+                    at: password,
+                    name: HitName::Found(context::KIND),
+                });
+            }
+        }
+        hits
     }
+}
+
+impl Format {
+    /// Where a secret of this format lies that begins at `beginning`, if it is one.
+    fn whole(&self, text: &str, beginning: Range<usize>) -> Option<Range<usize>> {
+        if self.alone && !begins_word(text, beginning.start) {
+            return None;
+        }
+        let rest = self.rest.find(&text[beginning.end..])?;
+        let end = beginning.end + rest.end();
+        let start = if self.after {
+            beginning.end
+        } else {
+            beginning.start
+        };
+        match self.kind {
+            "private-key" => Some(start..key_block_end(text, end)?),
+            "sk-key" => {
+                let digits = rest.as_str().bytes().filter(u8::is_ascii_digit);
+                (digits.count() >= MIN_SK_DIGITS).then_some(start..end)
+            }
+            _ => Some(start..end),
+        }
+    }
+}
+
+/// Whether a token goes on with this character.
+fn goes_on(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+fn is_token_byte(byte: u8) -> bool {
+    goes_on(char::from(byte))
+}
+
+/// Whether what begins at `at` is not the rest of a longer word. In JSON within JSON a line begins
+/// with the letter of `\\n`.
+fn begins_word(text: &str, at: usize) -> bool {
+    let before = &text[..at];
+    !before.ends_with(goes_on)
+        || ["\\n", "\\r", "\\t"]
+            .iter()
+            .any(|end| before.ends_with(end))
+}
+
+/// As [`begins_word`]; the number of a bot stands behind `bot` in an address.
+fn begins_token(text: &str, at: usize) -> bool {
+    begins_word(text, at) || text[..at].ends_with("/bot")
+}
+
+fn apart(one: &Range<usize>, other: &Range<usize>) -> bool {
+    one.end <= other.start || other.end <= one.start
+}
+
+/// A number or a word repeated is no token.
+fn is_mixed(token: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| token.bytes().any(|byte| is(&byte));
+    has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
+}
+
+/// The part of what stands between `user:` and an `@` that is the password of this address: up to
+/// the last `@` within its own authority. Empty if it is a port, or belongs to another address.
+fn one_password(text: &str, found: Range<usize>) -> Range<usize> {
+    let value = &text[found.clone()];
+    let nothing = found.start..found.start;
+    let digits = value.bytes().take_while(u8::is_ascii_digit).count();
+    if value[digits..].starts_with(['/', '?', '#']) && digits > 0 || value.starts_with('/') {
+        return nothing;
+    }
+    // A list of addresses, or an address within another's query.
+    let own = value.find("://").map_or(value, |other| &value[..other]);
+    let own = match own.len() == value.len() {
+        true => own,
+        false => match own.rfind('@') {
+            Some(at) => &own[..at],
+            None => return nothing,
+        },
+    };
+    // `user:word@host/path@more`: behind the first `@` comes a host, so it is over there.
+    let first = own.find('@');
+    let end = match (first, own.find('/')) {
+        (Some(at), Some(slash)) if at < slash && looks_like_host(&own[at + 1..slash]) => at,
+        _ => own.len(),
+    };
+    found.start..found.start + end
+}
+
+fn looks_like_host(text: &str) -> bool {
+    let host = |c: char| c.is_ascii_alphanumeric() || "-.:[],_".contains(c);
+    !text.is_empty() && text.chars().all(host)
 }
 
 /// Where a private key ends whose first line ends at `start`: with its last line, or where the text

@@ -63,6 +63,9 @@ impl Known {
     }
 
     pub(super) fn find(&self, text: &str) -> Vec<Hit> {
+        if self.names.is_empty() {
+            return Vec::new();
+        }
         self.automaton
             .find_iter(text)
             .map(|found| Hit {

@@ -1,22 +1,44 @@
 //! Which names say that the value beside them is secret.
 
 /// Ends of the last word of a name for something that a person chose.
-const PASSWORD_ENDS: [&str; 5] = ["password", "passwd", "passphrase", "passcode", "pwd"];
+const PASSWORD_ENDS: [&str; 17] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "pwd",
+    "pswd",
+    "passwort",
+    "kennwort",
+    "wachtwoord",
+    "contrasena",
+    "contraseña",
+    "senha",
+    "пароль",
+    "密码",
+    "密碼",
+    "パスワード",
+    "비밀번호",
+];
+/// Last words of such a name that are too short to be an end of others.
+const PASSWORD_WORDS: [&str; 3] = ["pw", "storepass", "keypass"];
 /// Last words of a name for something that a program made.
 const TOKEN_WORDS: [&str; 4] = ["token", "secret", "authorization", "bearer"];
 /// Ends of such last words when they are written together.
-const TOKEN_ENDS: [&str; 8] = [
+const TOKEN_ENDS: [&str; 10] = [
     "apikey",
     "accesskey",
     "secretkey",
     "privatekey",
     "authkey",
     "accountkey",
+    "sharedkey",
     "authtoken",
     "accesstoken",
+    "clientsecret",
 ];
 /// Words that make a secret of `key` after them.
-const KEY_WORDS: [&str; 9] = [
+const KEY_WORDS: [&str; 14] = [
     "api",
     "access",
     "secret",
@@ -26,21 +48,30 @@ const KEY_WORDS: [&str; 9] = [
     "encryption",
     "signing",
     "master",
+    "shared",
+    "admin",
+    "app",
+    "application",
+    "service",
 ];
+/// Words that make a secret of `phrase` after them.
+const PHRASE_WORDS: [&str; 4] = ["seed", "recovery", "secret", "backup"];
 /// Words that may follow and change nothing.
 const TRAILING_WORDS: &str = "\
     prod production dev staging stage test live local ci value main old new default primary \
-    secondary base env";
+    secondary base env confirm confirmation repeat again";
 /// Characters of a name that are looked at.
 const MAX_NAME_CHARS: usize = 128;
 
 /// How much a name says about a bare word beside it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// People choose these: any word will do.
     Password,
     /// Programs make these: they look random.
     Token,
+    /// A dozen words or more, from which keys are made.
+    Phrase,
 }
 
 /// What a name says of its value; none if it does not name a secret. Words are told apart by `_`,
@@ -50,19 +81,7 @@ pub(super) fn class_of(name: &str) -> Option<Class> {
     if matches!(name, "PWD" | "OLDPWD") {
         return None;
     }
-    let mut words = Vec::<String>::new();
-    let mut previous = '_';
-    for c in name.chars().take(MAX_NAME_CHARS) {
-        if !c.is_ascii_alphanumeric() {
-            previous = '_';
-            continue;
-        }
-        if previous == '_' || (c.is_ascii_uppercase() && previous.is_ascii_lowercase()) {
-            words.push(String::new());
-        }
-        words.last_mut()?.push(c.to_ascii_lowercase());
-        previous = c;
-    }
+    let mut words = words_of(name);
     let trailing = |word: &String| {
         TRAILING_WORDS.split(' ').any(|trailing| trailing == word)
             || word.bytes().all(|byte| byte.is_ascii_digit())
@@ -74,14 +93,48 @@ pub(super) fn class_of(name: &str) -> Option<Class> {
     let last = last.trim_end_matches(|c: char| c.is_ascii_digit());
     let ends_with = |ends: &[&str]| ends.iter().any(|end| last.ends_with(end));
     let key_of = words.last().map_or("", String::as_str);
-    if ends_with(&PASSWORD_ENDS) || (last == "pass" && !words.is_empty()) {
+    let is_key = |word: &str| key_of == word || (word.len() > 4 && key_of.ends_with(word));
+    if ends_with(&PASSWORD_ENDS)
+        || PASSWORD_WORDS.contains(&last)
+        || (last == "pass" && !words.is_empty())
+    {
         Some(Class::Password)
+    } else if last == "mnemonic" || (last == "phrase" && PHRASE_WORDS.contains(&key_of)) {
+        Some(Class::Phrase)
     } else if TOKEN_WORDS.contains(&last)
         || ends_with(&TOKEN_ENDS)
-        || (last == "key" && KEY_WORDS.contains(&key_of))
+        || (last == "key" && KEY_WORDS.iter().any(|word| is_key(word)))
+        || (last == "auth" && name.starts_with('_') && words.is_empty())
     {
         Some(Class::Token)
     } else {
         None
     }
+}
+
+/// What the words that describe a field say of what is in it: `Password textbox`,
+/// `#login-password-input`, `Your API key`.
+pub(super) fn class_of_label(label: &str) -> Option<Class> {
+    let words = words_of(label);
+    let classes = (1..=words.len()).filter_map(|end| class_of(&words[..end].join("_")));
+    classes.min_by_key(|class| *class != Class::Password)
+}
+
+fn words_of(name: &str) -> Vec<String> {
+    let mut words = Vec::<String>::new();
+    let mut previous = '_';
+    for c in name.chars().take(MAX_NAME_CHARS) {
+        if !c.is_alphanumeric() {
+            previous = '_';
+            continue;
+        }
+        if previous == '_' || (c.is_ascii_uppercase() && previous.is_ascii_lowercase()) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut() {
+            word.extend(c.to_lowercase());
+        }
+        previous = c;
+    }
+    words
 }

@@ -10,22 +10,72 @@ use super::{
 
 /// A value longer than this is no placeholder and no name of a variable.
 const MAX_WORD_BYTES: usize = 64;
+/// A phrase from which keys are made has at least so many words.
+const MIN_PHRASE_WORDS: usize = 12;
 /// What stands where a secret would and is none.
 const PLACEHOLDERS: &str = "\
     string str number integer boolean object optional required option hidden redacted masked \
     invalid incorrect missing expired unknown default undefined changeme changeit placeholder \
     example sample dummy enabled disabled false bearer basic credentials notset nullptr uint64 \
-    uint32 int64 float64 varchar username pass";
+    uint32 int64 float64 varchar username pass removed omitted unset nullable readonly encrypted \
+    protected generated todo tbd";
+/// How a value begins that says where the secret is kept.
+const REFERENCES: [&str; 17] = [
+    "op://",
+    "vault:",
+    "env:",
+    "env.",
+    "file:",
+    "ref+",
+    "secret://",
+    "secretref:",
+    "arn:aws:",
+    "ssm:",
+    "awssm:",
+    "sm://",
+    "keyring:",
+    "enc[",
+    "!vault",
+    "@microsoft.keyvault",
+    "process.env",
+];
+/// Words of sentences. A phrase that somebody chose as a password has none of them, mostly.
+const SENTENCE: &str = "\
+    a an the is are was be been must may can could will would shall should has have had do does \
+    did not no and or but if then else when while for from to of in on at by with without as than \
+    it its this that these those you your yours we our my me i he she they them their here there \
+    least most minimum maximum characters digits letters long short please enter type choose \
+    required optional invalid incorrect wrong forgot reset change changed new old same see use \
+    used using above below none null only also again \
+    bitte ihr ihre dein deine das der die den ist und oder nicht mit mindestens eingeben \
+    votre vos le la les est et ou pas avec entrez saisissez au moins \
+    su tu el los y o con ingrese introduzca sua seu por favor il tuo inserisci";
+/// Between values of code.
+const OPERATORS: [&str; 16] = [
+    "|", "||", "+", "-", "=", "==", "!=", "?", ":", "??", "&&", "&", "*", "/", "=>", "->",
+];
+/// Algorithms are named beside passwords, and have digits.
+const ALGORITHMS: [&str; 16] = [
+    "sha", "md5", "md4", "base64", "base32", "argon2", "bcrypt", "scrypt", "pbkdf", "oauth", "utf",
+    "aes", "rsa", "hs256", "rs256", "totp",
+];
 
 /// How a value stands beside its name.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// `NAME=value`, which shells and `.env` files read.
     Environment,
+    /// In quotation marks, between tags, in a block of its own.
     Quoted,
+    /// The rest of a line that begins with the name: a setting.
+    Line,
+    /// A word.
     Bare {
+        /// Nothing comes after it.
         ends_line: bool,
     },
+    /// A word behind the name, with nothing but a blank or `is` between.
+    Said,
 }
 
 /// Whether a value of this shape, beside a name of this class, is a secret.
@@ -35,21 +85,80 @@ pub(super) fn plausible(value: &str, class: Class, shape: Shape) -> bool {
     }
     let digit = value.bytes().any(|byte| byte.is_ascii_digit());
     let letter = value.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let special = value.contains(['!', '@', '#', '%', '^', '*']);
+    let phrase = value.contains(char::is_whitespace);
+    if class == Class::Phrase {
+        let plain = |word: &str| word.bytes().all(|b| b.is_ascii_lowercase());
+        return value.split_whitespace().count() >= MIN_PHRASE_WORDS
+            && value.split_whitespace().all(plain);
+    }
     match shape {
         Shape::Environment => true,
-        // A sentence in quotes is a label or a message.
-        Shape::Quoted => !value.contains(char::is_whitespace),
-        Shape::Bare { .. } if is_code(value) => false,
-        Shape::Bare { ends_line } => match class {
-            Class::Password => {
-                let lower = value.starts_with(|c: char| c.is_ascii_lowercase());
-                digit
-                    || value.contains(['!', '@', '#', '%', '^', '*'])
-                    || (ends_line && lower && !value.contains('_'))
+        Shape::Quoted | Shape::Line if phrase => {
+            let several = value.split_whitespace().count() > 2;
+            let odd = value.split_whitespace().any(is_odd);
+            let chosen = class == Class::Password && (odd || !reads_as_prose(value));
+            chosen && (shape == Shape::Quoted || digit || special || several)
+        }
+        Shape::Quoted => true,
+        Shape::Line | Shape::Bare { .. } | Shape::Said if is_code(value) => false,
+        Shape::Said if phrase => false,
+        Shape::Said => match class {
+            Class::Password => (digit || special) && letter && !is_about_passwords(value),
+            Class::Token | Class::Phrase => {
+                value.len() >= 20 && digit && has_mixed_case(value) && !value.starts_with('/')
             }
-            Class::Token => value.len() >= 8 && digit && letter && !is_numbered_word(value),
+        },
+        Shape::Line | Shape::Bare { .. } => match class {
+            Class::Password => {
+                let ends_line = !matches!(shape, Shape::Bare { ends_line: false });
+                let lower = value.starts_with(|c: char| c.is_ascii_lowercase());
+                digit || special || (ends_line && lower && !value.contains('_'))
+            }
+            Class::Token | Class::Phrase => {
+                let made = value.len() >= 8 && digit && letter && !is_numbered_word(value);
+                made && class_of(value).is_none()
+            }
         },
     }
+}
+
+/// A label, a message, a comment, an expression: a text with a sentence's words or an operator.
+fn reads_as_prose(value: &str) -> bool {
+    let is_word = |word: &str| {
+        let word = word
+            .trim_matches(|c: char| !c.is_alphanumeric())
+            .to_lowercase();
+        SENTENCE.split_ascii_whitespace().any(|known| known == word)
+            || class_of(&word).is_some()
+            || PLACEHOLDERS.split(' ').any(|known| known == word)
+    };
+    let ends = value
+        .trim_end()
+        .ends_with(['.', ':', '?', '…', ';', '{', '(']);
+    let code = value.split_whitespace().next().is_some_and(is_code);
+    ends || code
+        || value
+            .split_whitespace()
+            .any(|word| is_word(word) || OPERATORS.contains(&word) || is_call(word))
+}
+
+/// A word with digits among its letters, as nobody writes them in a sentence.
+fn is_odd(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    letters.bytes().any(|b| b.is_ascii_digit())
+        && letters.bytes().any(|b| b.is_ascii_alphabetic())
+        && word.bytes().all(|b| b.is_ascii_alphanumeric())
+        && !is_about_passwords(word)
+}
+
+/// A name with a bracket behind it.
+fn is_call(word: &str) -> bool {
+    let name = |c: char| c.is_ascii_alphanumeric() || "_.:$!".contains(c);
+    word.find(['(', '[', '{', '<']).is_some_and(|at| {
+        word[..at].chars().all(name) && !word.starts_with(|c: char| c.is_ascii_digit())
+    })
 }
 
 /// Calls, indexing, generics, paths, members, numbers with a type: code, not a value that someone
@@ -67,12 +176,14 @@ fn is_code(value: &str) -> bool {
         .contains(&number);
     member
         || sized
-        || value.starts_with("0x")
-        || value.contains(['(', ')', '[', ']', '{', '}', '<', '>', '$', '\\'])
-        || value.contains("::")
-        || value.contains("->")
-        || value.contains("://")
-        || value.starts_with(['*', '&'])
+        || is_call(value)
+        || ["0x", "!0", "!1"]
+            .iter()
+            .any(|start| value.starts_with(start))
+        || value.starts_with(['*', '&', '(', '[', '{', '<', '|', '\\', '='])
+        || ["::", "->", "=>", "://", "$(", "${", "()"]
+            .iter()
+            .any(|sign| value.contains(sign))
 }
 
 /// `base64_url2`: letters, then a small number.
@@ -81,19 +192,38 @@ fn is_numbered_word(value: &str) -> bool {
     value.len() - word.len() <= 3 && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
 }
 
+/// What a text says about passwords: algorithms, versions, names of other things.
+fn is_about_passwords(value: &str) -> bool {
+    let lower = value.to_ascii_lowercase();
+    let version = lower.trim_start_matches('v');
+    ALGORITHMS.iter().any(|name| lower.starts_with(name))
+        || version
+            .bytes()
+            .all(|b| b.is_ascii_digit() || b == b'.' || b == b'-')
+        || lower.contains('_')
+        || lower.contains('/')
+        || lower.starts_with('$')
+        || lower.ends_with('?')
+        || class_of(value).is_some()
+}
+
 pub(super) fn has_mixed_case(value: &str) -> bool {
     let upper_inside = value.bytes().skip(1).any(|byte| byte.is_ascii_uppercase());
     upper_inside && value.bytes().any(|byte| byte.is_ascii_lowercase())
 }
 
-/// Whether a value only marks the place of a secret: a variable, a template, a word for it.
+/// Whether a value only marks the place of a secret: a variable, a template, a word for it, where
+/// it is kept.
 pub(super) fn is_placeholder(value: &str) -> bool {
+    let lower = value.to_ascii_lowercase();
+    if REFERENCES.iter().any(|start| lower.starts_with(start)) {
+        return true;
+    }
     if value.len() > MAX_WORD_BYTES {
         return false;
     }
     let first = value.chars().next().unwrap_or('x');
     let surrounded = |open: char, close: char| value.starts_with(open) && value.ends_with(close);
-    let lower = value.to_ascii_lowercase();
     let plain: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
     // `next_page_token`, `challengePassword`: itself a name for a secret.
     let words = value
@@ -103,8 +233,7 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         || surrounded('<', '>')
         || surrounded('[', ']')
         || surrounded('%', '%')
-        || (value.starts_with('$')
-            && value[1..].starts_with(|c: char| c.is_ascii_alphabetic() || "_{(".contains(c)))
+        || is_variable(value)
         || value.starts_with('{')
         || value.contains("${")
         || value.contains("{{")
@@ -112,11 +241,63 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         || value.ends_with('…')
         || lower.starts_with("xxx")
         || value.starts_with("***")
+        || is_path(value)
+        || is_constant(value)
+        || is_choice(&lower)
+        || is_pattern_or_colour(value)
+        || lower.starts_with("http://")
+        || lower.starts_with("https://")
         || PLACEHOLDERS.split(' ').any(|word| word == plain)
         || lower.starts_with("your")
         || words
-            && ["example", "placeholder", "change"]
+            && ["example", "placeholder", "change", "replace", "insert"]
                 .iter()
                 .any(|word| lower.contains(word))
         || words && class_of(value).is_some()
+}
+
+/// `MAX_TOKEN_0`: the name of a constant.
+fn is_constant(value: &str) -> bool {
+    let part = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
+    value.contains('_') && value.bytes().all(part)
+}
+
+/// `required|min:8`, `true/false`.
+fn is_choice(lower: &str) -> bool {
+    let is_known = |part: &str| {
+        PLACEHOLDERS
+            .split_ascii_whitespace()
+            .any(|word| word == part)
+    };
+    lower.contains(['|', '/']) && lower.split(['|', '/']).any(is_known)
+}
+
+/// `#ccddee`, `[^\W\d]\w*`.
+fn is_pattern_or_colour(value: &str) -> bool {
+    let colour = value
+        .strip_prefix('#')
+        .is_some_and(|digits| digits.len() <= 8 && digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    colour
+        || ["(?", "[^", "\\w", "\\d", "=\""]
+            .iter()
+            .any(|sign| value.contains(sign))
+}
+
+/// `$NAME`, `$env:NAME`, `${…}`, `$(…)`.
+fn is_variable(value: &str) -> bool {
+    let Some(name) = value.strip_prefix('$') else {
+        return false;
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_:.->[]'\"".contains(c);
+    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    name.starts_with(['{', '(']) || (starts && name.chars().all(plain))
+}
+
+/// `/run/secrets/db`: a file with the secret in it.
+fn is_path(value: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-./".contains(&b);
+    let starts = ["/", "./", "../", "~/"]
+        .iter()
+        .any(|start| value.starts_with(start));
+    starts && value.matches('/').count() > 1 && value.trim_start_matches('~').bytes().all(plain)
 }

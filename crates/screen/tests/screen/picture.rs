@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::sync::Arc;
+
 use gyrus_contract::{Bounds, ElementState, Look, Picture, Screen, Seen};
 use gyrus_screen::{Browser, Launch};
 use serde_json::json;
@@ -233,4 +235,14 @@ async fn secrets_are_in_neither_tree_nor_picture() {
         );
         assert_ne!(inside, [0x40; 3]);
     }
+    // What is no field for a secret is covered where its text is recognised as one.
+    let browser = browser(Launch::default());
+    browser.cover(Arc::new(|name, value| {
+        name == "Login" && value == Some("ada")
+    }));
+    browser.open(&pages.at("look-secrets.html")).await.unwrap();
+    let Seen { view, frame } = browser.look(LOOK).await.unwrap();
+    let login = named(&view, "Login").bounds.unwrap();
+    let [x, y] = [login.x + 5, login.y + 3].map(|at| usize::try_from(at).unwrap());
+    assert_eq!(Pixels::of(&frame.unwrap()).at(x, y), [0x40; 3]);
 }

@@ -1,0 +1,46 @@
+//! What a call does to the keyboard of a screen, as far as its arguments say it: so that a password
+//! is known before the call is recorded.
+
+use serde_json::{Map, Value};
+
+use crate::ElementId;
+
+/// The tool that types.
+pub const TYPE_TEXT: &str = "type_text";
+
+/// Where a text goes that is typed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum TypedInto {
+    /// Into this element.
+    Element(ElementId),
+    /// Into what lies at this point of the picture.
+    Point(f64, f64),
+    /// Into what has the keyboard.
+    Focused,
+}
+
+impl TypedInto {
+    /// Where a call of a tool of the screen goes, by its arguments `on` and `at`.
+    pub fn of(arguments: &Map<String, Value>) -> Self {
+        let element = arguments.get("on").and_then(Value::as_str);
+        if let Some(id) = element.and_then(|id| id.parse().ok()) {
+            return Self::Element(id);
+        }
+        let at = arguments.get("at").and_then(Value::as_array);
+        match at.map(Vec::as_slice) {
+            Some([x, y]) => match (x.as_f64(), y.as_f64()) {
+                (Some(x), Some(y)) => Self::Point(x, y),
+                _ => Self::Focused,
+            },
+            _ => Self::Focused,
+        }
+    }
+}
+
+/// The argument of [`TYPE_TEXT`] that is typed.
+pub fn typed_text(arguments: &mut Map<String, Value>) -> Option<&mut String> {
+    match arguments.get_mut("text") {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,247 @@
+//! Passwords that stand in a command line where no name says so: `mysql -pVALUE`, `curl -u
+//! user:VALUE`, `echo VALUE | sudo -S`.
+
+use std::ops::Range;
+
+use regex::Regex;
+
+use super::{Hit, HitName, Piece, context::KIND, plausible::is_placeholder};
+
+/// A shorter word is a number or a letter of an option.
+const MIN_BYTES: usize = 4;
+/// Bytes of a command that are read.
+const MAX_COMMAND_BYTES: usize = 4096;
+
+/// How an option carries a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Carries {
+    /// It is the next word.
+    Next,
+    /// It is the rest of the same word.
+    Attached,
+    /// It is either.
+    Both,
+    /// The next word, or the rest of the same one, holds it behind this sign.
+    After(char),
+    /// The next word holds it behind `pass:`.
+    AfterPass,
+}
+use Carries::{After, AfterPass, Attached, Both, Next};
+
+type Program = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, Carries)],
+);
+
+/// Programs, a word that must follow somewhere if it is not empty, and their options.
+const PROGRAMS: [Program; 16] = [
+    (
+        "mysql mysqldump mysqladmin mysqlimport mariadb mariadb-dump mycli",
+        "",
+        &[("-p", Attached)],
+    ),
+    ("sshpass", "", &[("-p", Both)]),
+    (
+        "redis-cli valkey-cli keydb-cli",
+        "",
+        &[("-a", Next), ("--pass", Next)],
+    ),
+    (
+        "curl",
+        "",
+        &[
+            ("-u", After(':')),
+            ("--user", After(':')),
+            ("-U", After(':')),
+            ("--proxy-user", After(':')),
+        ],
+    ),
+    (
+        "http https xh",
+        "",
+        &[("-a", After(':')), ("--auth", After(':'))],
+    ),
+    ("lftp", "", &[("-u", After(','))]),
+    ("smbclient rpcclient smbmap", "", &[("-U", After('%'))]),
+    (
+        "docker podman nerdctl buildah skopeo oras helm crane az oc",
+        "login",
+        &[("-p", Next)],
+    ),
+    (
+        "ldapsearch ldapmodify ldapadd ldapdelete ldapwhoami ldappasswd",
+        "",
+        &[("-w", Both)],
+    ),
+    ("sqlcmd bcp ipmitool", "", &[("-P", Both)]),
+    (
+        "mongo mongosh mongodump mongorestore mongoimport mongoexport",
+        "",
+        &[("-p", Next)],
+    ),
+    ("zip unzip", "", &[("-P", Next)]),
+    ("7z 7za 7zz 7zr rar unrar", "", &[("-p", Attached)]),
+    (
+        "openssl",
+        "",
+        &[
+            ("-passin", AfterPass),
+            ("-passout", AfterPass),
+            ("-pass", AfterPass),
+            ("-k", Next),
+        ],
+    ),
+    ("sqlplus", "", &[("", After('/'))]),
+    ("kubectl", "secret", &[("--from-literal", After('='))]),
+];
+
+/// What is printed into a program that reads a password.
+const PIPED: &str = r#"(?x) \b (?:echo|printf) [\ \t]+ (?: -n [\ \t]+ | '%s' [\ \t]+ | "%s" [\ \t]+ )?
+    ["']? ([^\s"'|]+) ["']? [\ \t]* \| [\ \t]*
+    (?: sudo [\ \t]+ -S | [^|\n]* --password-stdin | passwd [\ \t]+ --stdin
+      | (?: sudo [\ \t]+ )? chpasswd | [^|\n]* --with-token )"#;
+
+pub(super) struct Commands {
+    programs: Regex,
+    piped: Regex,
+}
+
+impl Commands {
+    pub(super) fn new() -> Self {
+        let names: Vec<&str> = PROGRAMS
+            .iter()
+            .flat_map(|(names, _, _)| names.split(' '))
+            .collect();
+        let programs = format!(r"(?-u)\b(?:{})[ \t]", names.join("|"));
+        Self {
+            programs: Regex::new(&programs).expect("the pattern is valid"),
+            piped: Regex::new(PIPED).expect("the pattern is valid"),
+        }
+    }
+
+    /// Whether a text has a word that could begin a command with a password.
+    pub(super) fn names_one(&self, text: &str) -> bool {
+        self.programs.is_match(text) || text.contains("echo") || text.contains("printf")
+    }
+
+    pub(super) fn find(&self, piece: &Piece<'_>) -> Vec<Hit> {
+        let mut found = Vec::new();
+        for program in self.programs.find_iter(piece.text) {
+            let name = program.as_str().trim_end();
+            let row = PROGRAMS
+                .iter()
+                .find(|(names, _, _)| names.split(' ').any(|known| known == name));
+            if let Some((_, word, options)) = row {
+                in_command(piece, program.end(), word, options, &mut found);
+            }
+        }
+        let piped = match piece.text.contains('|') {
+            true => piece.text,
+            false => "",
+        };
+        for captures in self.piped.captures_iter(piped) {
+            if let Some(value) = captures.get(1) {
+                let user = match captures.get_match().as_str().ends_with("chpasswd") {
+                    true => value.as_str().find(':').map_or(0, |at| at + 1),
+                    false => 0,
+                };
+                found.push(value.start() + user..value.end());
+            }
+        }
+        found.retain(|at| {
+            let value = &piece.text[at.clone()];
+            value.len() >= MIN_BYTES && !is_placeholder(value)
+        });
+        found.sort_unstable_by_key(|at| (at.start, at.end));
+        found.dedup_by(|next, kept| next.start < kept.end);
+        let hit = |at| Hit {
+            at,
+            name: HitName::Found(KIND),
+        };
+        found.into_iter().map(hit).collect()
+    }
+}
+
+fn in_command(
+    piece: &Piece<'_>,
+    start: usize,
+    needed: &str,
+    options: &[(&str, Carries)],
+    found: &mut Vec<Range<usize>>,
+) {
+    let words = words(piece, start);
+    let text = |at: &Range<usize>| &piece.text[at.clone()];
+    if !needed.is_empty() && !words.iter().any(|word| text(word) == needed) {
+        return;
+    }
+    let after = |at: &Range<usize>, sign: &str| {
+        let start = at.start + text(at).find(sign)? + sign.len();
+        Some(start..at.end)
+    };
+    for (number, word) in words.iter().enumerate() {
+        for (option, carries) in options {
+            let Some(rest) = text(word).strip_prefix(option) else {
+                continue;
+            };
+            let rest = rest.trim_start_matches('=');
+            let next = words.get(number + 1);
+            // In quotation marks right behind the option.
+            let glued = next.is_some_and(|next| {
+                next.start == word.end + 1 && text(&(word.end..next.start)) != " "
+            });
+            let is_next = rest.is_empty() && !glued;
+            let value = match rest.is_empty() {
+                true => next.cloned(),
+                false => Some(word.end - rest.len()..word.end),
+            };
+            let Some(value) = value else { continue };
+            let value = match carries {
+                Next if is_next => Some(value),
+                Attached if !is_next => Some(value),
+                Both => Some(value),
+                After(sign) => after(&value, sign.encode_utf8(&mut [0; 4])),
+                AfterPass if is_next => {
+                    let is_literal = text(&value).starts_with("pass:");
+                    is_literal.then(|| value.start + "pass:".len()..value.end)
+                }
+                Next | Attached | AfterPass => None,
+            };
+            // An option is no value of another.
+            found.extend(value.filter(|at| !text(at).starts_with('-')));
+        }
+    }
+}
+
+/// The words of a command, without the quotation marks around them; `-p'…'` is two. One that a
+/// marker cuts off is left out.
+fn words(piece: &Piece<'_>, start: usize) -> Vec<Range<usize>> {
+    let rest = &piece.text[start..];
+    let rest = &rest[..rest.floor_char_boundary(MAX_COMMAND_BYTES)];
+    let mut words = Vec::new();
+    let mut at = 0;
+    loop {
+        let blank = |c: char| c.is_whitespace() && !matches!(c, '\n' | '\r');
+        at += rest[at..].len() - rest[at..].trim_start_matches(blank).len();
+        let Some(first) = rest[at..].chars().next() else {
+            return words;
+        };
+        if "\n\r;|&)`".contains(first) {
+            return words;
+        }
+        let quote = Some(first).filter(|c| "\"'".contains(*c));
+        let inside = at + quote.map_or(0, char::len_utf8);
+        let ends = |c: char| match quote {
+            Some(quote) => c == quote || c == '\n',
+            None => c.is_whitespace() || "\"';|&`".contains(c),
+        };
+        let Some(length) = rest[inside..].find(ends) else {
+            if piece.ends_text || start + rest.len() < piece.text.len() {
+                words.push(start + inside..start + rest.len());
+            }
+            return words;
+        };
+        words.push(start + inside..start + inside + length);
+        at = inside + length + usize::from(quote.is_some());
+    }
+}

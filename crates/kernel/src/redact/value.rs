@@ -1,0 +1,397 @@
+//! Where the value behind a name and a separator lies: it goes on to its end, whatever is in it.
+//!
+//! How it ends depends on how it stands: a quoted value at its closing quote, one between tags at
+//! the next tag, a block at the end of its indentation, a setting at the end of its line, a word
+//! at a blank or at what stands around it. Everything is decided within one line (but for blocks
+//! and triple quotes, which say themselves that they go on), so a text can be redacted line by
+//! line with the same result.
+
+use std::ops::Range;
+
+use super::{Before, Piece, plausible::Shape};
+
+/// Bytes of a quoted value. Like the next, it bounds what a text of nothing but names can cost.
+const MAX_QUOTED_BYTES: usize = 2048;
+/// Bytes of a bare value that are looked at to decide; one that goes on is taken to its end.
+pub(super) const MAX_BARE_BYTES: usize = 256;
+
+/// What stands before a value.
+pub(super) struct Place<'a> {
+    pub(super) piece: &'a Piece<'a>,
+    /// Where the name begins, and where the separator ends.
+    pub(super) name: usize,
+    pub(super) start: usize,
+    /// Where the last value before ended: nothing before that says how this one is read.
+    pub(super) after: usize,
+    /// The separator without blanks and what closes the name.
+    pub(super) separator: &'a str,
+    /// `NAME=`, which shells and `.env` files read.
+    pub(super) environment: bool,
+}
+
+/// A value, and how it stands there.
+pub(super) type Value = (Range<usize>, Shape);
+
+impl<'a> Place<'a> {
+    /// The ways in which the value can be read, the longest first. A value that a marker cuts off
+    /// is none: it was seen to already.
+    pub(super) fn values(&self) -> Vec<Value> {
+        let rest = self.rest();
+        let line = &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())];
+        let line = &line[..line.floor_char_boundary(MAX_QUOTED_BYTES)];
+        if let Some(block) = self.block(line) {
+            return vec![block];
+        }
+        if let Some(quoted) = self.quoted(line) {
+            return quoted.into_iter().collect();
+        }
+        if self.separator == ">" {
+            let end = line.find("</");
+            let value = end.map(|end| (self.at(trimmed(line, 0..end)), Shape::Quoted));
+            return value.into_iter().collect();
+        }
+        let mut values = Vec::new();
+        values.extend(self.setting(line));
+        values.extend(self.word(line));
+        values
+    }
+
+    /// Where a bare value ends that goes on behind what was looked at.
+    pub(super) fn end_of_long(&self, from: usize) -> usize {
+        let rest = &self.piece.text[from..];
+        let quotes = self.open_quotes();
+        let ends = |c: char| c.is_whitespace() || quotes.contains(&c) || "\\,;<>|".contains(c);
+        from + rest.find(ends).unwrap_or(rest.len())
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.piece.text[self.start..]
+    }
+
+    fn at(&self, range: Range<usize>) -> Range<usize> {
+        self.start + range.start..self.start + range.end
+    }
+
+    /// Whether a marker stands where the value would end.
+    fn is_cut(&self, end: usize) -> bool {
+        self.start + end == self.piece.text.len() && !self.piece.ends_text
+    }
+
+    /// The text of the line before the value, as far as nothing in it is settled.
+    fn line_before(&self) -> &'a str {
+        let before = &self.piece.text[self.after..self.start];
+        &before[before.rfind(['\n', '\r']).map_or(0, |at| at + 1)..]
+    }
+
+    /// Whether the name begins its line, but for what introduces a setting.
+    fn begins_line(&self) -> bool {
+        let before = &self.piece.text[..self.name];
+        let line = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
+        if line < self.after || (line == 0 && self.piece.before == Before::Text) {
+            return false;
+        }
+        let words = before[line..].trim_matches([' ', '\t', '-', '"', '\'', '*']);
+        matches!(
+            words,
+            "" | "export" | "set" | "setx" | "ENV" | "ARG" | "let" | "const" | "var"
+        )
+    }
+
+    /// Whether the line is one of several: of a file, and not a command that stands alone.
+    fn is_line_of_file(&self, line: &str) -> bool {
+        let rest = self.rest();
+        self.piece.text[..self.name].contains('\n')
+            || rest[line.len()..].starts_with(['\n', '\r'])
+            || self.piece.before == Before::LineEnd
+    }
+
+    /// Quotation marks that stand open before the value: they close what is around the value.
+    fn open_quotes(&self) -> Vec<char> {
+        let before = self.line_before();
+        let is_open = |quote: &char| before.matches(*quote).count() % 2 == 1;
+        ['"', '\'', '`'].into_iter().filter(is_open).collect()
+    }
+
+    /// A value in quotation marks; `Some(None)` if there is one that a marker cuts off.
+    fn quoted(&self, line: &str) -> Option<Option<Value>> {
+        let prefix = line.len()
+            - line
+                .trim_start_matches(['r', 'b', 'f', 'u', '@', '\\'])
+                .len();
+        let quote = line[prefix..]
+            .chars()
+            .next()
+            .filter(|c| "\"'`".contains(*c))?;
+        if prefix > 2 || self.open_quotes().contains(&quote) {
+            return None;
+        }
+        let shape = match self.environment {
+            true => Shape::Environment,
+            false => Shape::Quoted,
+        };
+        let inside = prefix + 1;
+        let escaped = line[..prefix].ends_with('\\');
+        let triple: String = std::iter::repeat_n(quote, 3).collect();
+        if !escaped && line[prefix..].starts_with(&triple) {
+            let inside = prefix + 3;
+            let rest = &self.rest()[inside..];
+            let rest = &rest[..rest.floor_char_boundary(MAX_QUOTED_BYTES)];
+            return Some(rest.find(&triple).map(|length| {
+                (
+                    self.at(trimmed(self.rest(), inside..inside + length)),
+                    shape,
+                )
+            }));
+        }
+        if let Some(length) = quoted_bytes(&line[inside..], quote, escaped) {
+            return Some(Some((self.at(inside..inside + length), shape)));
+        }
+        // It is not closed on its line.
+        let end = line.trim_end().len();
+        let is_cut = self.is_cut(line.len());
+        Some((!is_cut && end > inside).then(|| (self.at(inside..end), shape)))
+    }
+
+    /// A block of YAML: `password: |`, and lines that stand further in.
+    fn block(&self, line: &str) -> Option<Value> {
+        if self.separator != ":" || !is_block(line) || !self.begins_line() {
+            return None;
+        }
+        let before = &self.piece.text[..self.name];
+        let own = &before[before.rfind('\n').map_or(0, |at| at + 1)..];
+        let indent = own.len() - own.trim_start_matches([' ', '-']).len();
+        let mut lines = line.len();
+        let rest = self.rest();
+        for next in rest[line.len()..].split_inclusive('\n').skip(1) {
+            let inner = next.len() - next.trim_start_matches([' ', '\t']).len();
+            if !next.trim().is_empty() && inner <= indent {
+                break;
+            }
+            lines += next.len();
+            if lines > MAX_QUOTED_BYTES {
+                break;
+            }
+        }
+        // The line end behind the header belongs to no line of the block.
+        let newline = rest[line.len()..].find('\n').map_or(0, |at| at + 1);
+        let end = (lines + newline).min(rest.len());
+        (!self.is_cut(end) && newline > 0).then(|| {
+            (
+                self.at(trimmed(rest, line.len() + newline..end)),
+                Shape::Quoted,
+            )
+        })
+    }
+
+    /// The rest of a line that begins with the name, without what follows a setting.
+    fn setting(&self, line: &str) -> Option<Value> {
+        let in_a_file = !self.environment || self.is_line_of_file(line);
+        let separated = matches!(self.separator, ":" | "=" | ":=" | "?=" | "=>");
+        if !separated || !in_a_file || !self.begins_line() || self.is_cut(line.len()) {
+            return None;
+        }
+        let quotes = self.open_quotes();
+        let mut end = line.find(|c| quotes.contains(&c)).unwrap_or(line.len());
+        for comment in [" #", "\t#", " ;", " //", " <", "\\n", "\\r", "\\\"", "\\u"] {
+            end = line[..end].find(comment).unwrap_or(end);
+        }
+        end = next_setting(&line[..end]).unwrap_or(end);
+        let range = trimmed(line, 0..end);
+        let value = line[range.clone()].trim_end_matches([',', ';']);
+        let end = range.start + unclosed(value).unwrap_or(value.len());
+        let value = &line[range.start..end];
+        let words = value.split_whitespace().skip(1);
+        let is_command = self.environment && words.clone().any(is_part_of_command);
+        if value.len() > MAX_BARE_BYTES || is_command {
+            return None;
+        }
+        let shape = match (self.environment, words.count()) {
+            (true, 0) => Shape::Environment,
+            (true, _) => Shape::Quoted,
+            (false, _) => Shape::Line,
+        };
+        Some((self.at(range.start..end), shape))
+    }
+
+    /// One word, without what stands around it.
+    fn word(&self, line: &str) -> Option<Value> {
+        // `Bearer` and the like may stand between the separator and a bare value.
+        let scheme = scheme_bytes(line);
+        let bare = &line[scheme..line.floor_char_boundary(scheme + MAX_BARE_BYTES)];
+        let quotes = self.open_quotes();
+        let end = scheme + end_of_word(bare, &quotes, self.environment);
+        if self.is_cut(end) {
+            return None;
+        }
+        if self.environment {
+            return Some((self.at(0..end), Shape::Environment));
+        }
+        let after = &line[end..];
+        let line_is_over = after.trim().is_empty() && !self.is_cut(line.len());
+        let ends_line = line_is_over || after.starts_with('<') || after.starts_with("\\n");
+        let shape = match self.separator {
+            "" | "is" => Shape::Said,
+            _ => Shape::Bare { ends_line },
+        };
+        let end = line[..end].trim_end_matches(['.', ':']).len();
+        Some((self.at(0..end), shape))
+    }
+}
+
+/// Whether what stands behind a name says that its value is in the lines below.
+fn is_block(value: &str) -> bool {
+    let value = value
+        .split_once(" #")
+        .map_or(value, |(value, _)| value)
+        .trim();
+    value.starts_with(['|', '>'])
+        && value[1..]
+            .bytes()
+            .all(|b| b"+-".contains(&b) || b.is_ascii_digit())
+}
+
+/// Whether a line ends with such a beginning.
+pub(super) fn block_header(line: &str) -> bool {
+    line.rsplit_once(':')
+        .is_some_and(|(_, value)| is_block(value))
+}
+
+/// Bytes up to what ends a bare value.
+fn end_of_word(text: &str, quotes: &[char], environment: bool) -> usize {
+    for (at, c) in text.char_indices() {
+        let next = &text[at + c.len_utf8()..];
+        let is_over = match c {
+            c if c.is_whitespace() || quotes.contains(&c) => true,
+            '\\' => next.starts_with(['n', 'r', 't', '"', '\'', 'u', '\\']),
+            '"' | '\'' | '`' => {
+                let closes = |c: char| c.is_whitespace() || ",;)]}".contains(c);
+                at > 0 && (next.is_empty() || next.starts_with(closes))
+            }
+            _ if environment => false,
+            // Part of the value, unless another setting, or nothing, comes behind it.
+            ',' | '&' | '|' => {
+                next.is_empty()
+                    || next.starts_with(|c: char| c.is_whitespace() || "\"'`,;&|)]}".contains(c))
+                    || next_setting(&text[at..]) == Some(0)
+            }
+            // It separates settings, so it is part of one only where the next comes later.
+            ';' => {
+                let later = next_setting(&text[at..]).filter(|later| *later > 0);
+                !later.is_some_and(|later| {
+                    text[at + later..].starts_with(';')
+                        && !text[at..at + later].contains(char::is_whitespace)
+                })
+            }
+            '<' => true,
+            ')' | ']' | '}' => unclosed(&text[..at + 1]).is_some(),
+            _ => false,
+        };
+        if is_over {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// Where in a line another setting begins: `, user: me`, `;User Id=x`, `&next=1`.
+fn next_setting(line: &str) -> Option<usize> {
+    let separators = line.match_indices([',', ';', '&', ' ']);
+    separators.map(|(at, _)| at).find(|at| {
+        let name = line[*at..].trim_start_matches([',', ';', '&', ' ', '"', '\'']);
+        let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.';
+        let length = name.find(|c| !part(c)).unwrap_or(name.len());
+        // `User Id=` has a blank in its name, which only connection strings do.
+        let spaced = line[*at..].starts_with(';');
+        let rest = match (&name[length..], spaced) {
+            (rest, true) if rest.starts_with(' ') => {
+                rest[1..].trim_start_matches(|c: char| c.is_ascii_alphanumeric())
+            }
+            (rest, _) => rest.trim_start_matches(['"', '\'']),
+        };
+        let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        let is_set = match rest.strip_prefix(':') {
+            Some(value) => !value.starts_with("//") && !line[*at..].starts_with('&'),
+            None => rest.starts_with('=') && !rest.starts_with("=="),
+        };
+        begins && length <= 40 && is_set
+    })
+}
+
+/// Where a bracket closes that was not opened before.
+fn unclosed(text: &str) -> Option<usize> {
+    let mut open = Vec::new();
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => open.push(')'),
+            '[' => open.push(']'),
+            '{' => open.push('}'),
+            ')' | ']' | '}' if open.last() == Some(&c) => {
+                open.pop();
+            }
+            ')' | ']' | '}' => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Options, paths, assignments, redirections: what follows variables in a command.
+fn is_part_of_command(word: &str) -> bool {
+    word.starts_with(['-', '>', '<', '|', '&', ';', '$', '('])
+        || word.contains(['/', '=', '"', '\''])
+}
+
+/// Bytes up to the closing quote. Inside a string that is itself quoted, quotes come as `\"`; in
+/// some languages one in a value is doubled.
+fn quoted_bytes(text: &str, quote: char, escaped: bool) -> Option<usize> {
+    let mut backslash = false;
+    let mut doubled = false;
+    for (at, c) in text.char_indices() {
+        if std::mem::take(&mut doubled) {
+            continue;
+        }
+        if c == quote && backslash == escaped {
+            if at > 0 && !escaped && text[at + 1..].starts_with(quote) {
+                doubled = true;
+                continue;
+            }
+            return Some(if escaped { at - 1 } else { at });
+        }
+        backslash = c == '\\' && !backslash;
+    }
+    None
+}
+
+/// A range of `text` without blanks at its ends.
+fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let inside = &text[range.clone()];
+    let start = range.start + (inside.len() - inside.trim_start().len());
+    start..start + inside.trim().len()
+}
+
+/// Bytes of an authentication scheme and the blank after it.
+pub(super) fn scheme_bytes(value: &str) -> usize {
+    [
+        "bearer ",
+        "basic ",
+        "token ",
+        "apikey ",
+        "digest ",
+        "bot ",
+        "oauth ",
+        "negotiate ",
+        "ntlm ",
+        "ssws ",
+        "geniekey ",
+        "key ",
+        "apitoken ",
+        "private-token ",
+    ]
+    .iter()
+    .find(|scheme| {
+        value
+            .get(..scheme.len())
+            .is_some_and(|v| v.eq_ignore_ascii_case(scheme))
+    })
+    .map_or(0, |scheme| scheme.len())
+}
