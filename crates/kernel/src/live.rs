@@ -108,7 +108,9 @@ impl<'a> Speaker<'a> {
             self.before = Before::Nothing;
         }
         self.held.push_str(text);
-        if !self.redactor.needs_whole_text() && self.fields.is_empty() {
+        // Nothing ends without a blank, and a long line is not read again for each of its pieces.
+        let may_end = text.contains(['\n', ' ']);
+        if may_end && !self.redactor.needs_whole_text() && self.fields.is_empty() {
             self.let_go(self.redactor.separable(&self.held, LONG_LINE));
         }
     }

@@ -300,7 +300,7 @@ impl Redactor {
         };
         let cuts = self.look(text, cuts, |piece| formats.find(piece.text));
         let cuts = self.look(text, cuts, |piece| formats.find_others(piece.text));
-        let cuts = self.look(text, cuts, |piece| formats.find_in_addresses(piece.text));
+        let cuts = self.look(text, cuts, |piece| Formats::find_in_addresses(piece.text));
         let cuts = self.look(text, cuts, |piece| self.pairs.find(piece));
         let cuts = self.look(text, cuts, |piece| self.context.find(piece));
         self.look(text, cuts, |piece| self.commands.find(piece))

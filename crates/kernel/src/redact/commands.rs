@@ -127,13 +127,16 @@ impl Commands {
 
     pub(super) fn find(&self, piece: &Piece<'_>) -> Vec<Hit> {
         let mut found = Vec::new();
+        // Where the last command of each row ends, so that a line full of names is read once a row.
+        let mut ends = [0; PROGRAMS.len()];
         for program in self.programs.find_iter(piece.text) {
             let name = program.as_str().trim_end();
-            let row = PROGRAMS
-                .iter()
-                .find(|(names, _, _)| names.split(' ').any(|known| known == name));
-            if let Some((_, word, options)) = row {
-                in_command(piece, program.end(), word, options, &mut found);
+            let rows = PROGRAMS.iter().zip(&mut ends);
+            for ((names, word, options), end) in rows {
+                let is_row = names.split(' ').any(|known| known == name);
+                if is_row && *end <= program.start() {
+                    *end = in_command(piece, program.end(), word, options, &mut found);
+                }
             }
         }
         let piped = match piece.text.contains('|') {
@@ -163,17 +166,19 @@ impl Commands {
     }
 }
 
+/// Finds what the options of a command carry; returns where the command ends.
 fn in_command(
     piece: &Piece<'_>,
     start: usize,
     needed: &str,
     options: &[(&str, Carries)],
     found: &mut Vec<Range<usize>>,
-) {
+) -> usize {
     let words = words(piece, start);
+    let end = words.last().map_or(start, |word| word.end);
     let text = |at: &Range<usize>| &piece.text[at.clone()];
     if !needed.is_empty() && !words.iter().any(|word| text(word) == needed) {
-        return;
+        return end;
     }
     let after = |at: &Range<usize>, sign: &str| {
         let start = at.start + text(at).find(sign)? + sign.len();
@@ -211,6 +216,7 @@ fn in_command(
             found.extend(value.filter(|at| !text(at).starts_with('-')));
         }
     }
+    end
 }
 
 /// The words of a command, without the quotation marks around them; `-p'…'` is two. One that a

@@ -15,7 +15,7 @@ use super::{
     Before, Hit, HitName, Piece,
     names::{Class, class_of},
     plausible::{Shape, has_mixed_case, is_placeholder, plausible},
-    value::{MAX_BARE_BYTES, Place, scheme_bytes},
+    value::{LineBefore, MAX_BARE_BYTES, Place, scheme_bytes},
 };
 
 /// What names of values found by their context begin with. The same for all of them, so that a
@@ -37,7 +37,7 @@ const REST_AND_SEPARATOR: &str = r#"(?ix-u) ^
     [a-z0-9_-]{0,32}
     \\? ["'\]]{0,2}
     (?: : [\ \t]* [a-z_&] [a-z0-9_<>&'\[\]]{0,30} [\ \t]+ = [\ \t]+     # typed: `password: str = `
-      | [\ \t]* (?: => | == | [:?+|]?= | :- | [:>,] ) [\ \t]*
+      | [\ \t]* (?: => | == | [:?+|]?= | :- | [:>,] | ： ) [\ \t]*
       | [\ \t]+ (?: (?:is|was) [\ \t]* :? [\ \t]+ )? )"#;
 
 pub(super) struct Context {
@@ -62,6 +62,7 @@ impl Context {
     pub(super) fn find(&self, piece: &Piece<'_>) -> Vec<Hit> {
         let mut hits = Vec::new();
         let (mut start, mut after) = (0, 0);
+        let mut before = LineBefore::default();
         while let Some(found) = self.words.find(Input::new(piece.text).range(start..)) {
             start = found.end();
             let Some(rest) = self.rest.find(&piece.text[found.end()..]) else {
@@ -69,7 +70,7 @@ impl Context {
             };
             let name = found.start()..found.end() + rest.end();
             start = name.end;
-            if let Some(at) = secret_at(piece, name, after) {
+            if let Some(at) = secret_at(piece, name, after, &mut before) {
                 start = start.max(at.end);
                 after = at.end;
                 hits.push(Hit {
@@ -117,14 +118,21 @@ struct Name<'a> {
 
 /// The value beside a name, if both are what they seem. `found` covers the name from its telling
 /// word on, and the separator; before `after` all is settled.
-fn secret_at(piece: &Piece<'_>, found: Range<usize>, after: usize) -> Option<Range<usize>> {
+fn secret_at(
+    piece: &Piece<'_>,
+    found: Range<usize>,
+    after: usize,
+    before: &mut LineBefore,
+) -> Option<Range<usize>> {
     let text = piece.text;
     let name = name_at(piece, &found, after)?;
+    before.advance(text, after, found.end);
     let place = Place {
         piece,
         name: name.at.start,
         start: found.end,
-        after,
+        settled: after,
+        before: *before,
         separator: name.separator,
         environment: name.environment,
     };
@@ -172,6 +180,7 @@ fn name_at<'a>(piece: &Piece<'a>, found: &Range<usize>, after: usize) -> Option<
         {
             "is"
         }
+        "：" => ":",
         other => other,
     };
     let option = name.starts_with('-') || name.eq_ignore_ascii_case("bearer");

@@ -67,16 +67,15 @@ const OTHERS: [Other; 6] = [
 
 /// Names of classes begin with `sk-` as well, but have fewer digits.
 const MIN_SK_DIGITS: usize = 2;
-/// A user and a password in an address. What stands before `://` is not looked at, so that the
-/// search can begin with fixed letters. A password may hold what should have been encoded, so it
-/// goes up to the last `@` before what cannot be part of it.
-const ADDRESS: &str = r#"://[^\s/?#:@"'`<>\[]*:([^\s"'`<>]+)@[A-Za-z0-9\[]"#;
 /// A shorter password in an address is not taken for one.
 const MIN_ADDRESS_PASSWORD_BYTES: usize = 3;
 /// Bytes of a private key that are looked through for its end.
 const MAX_KEY_BLOCK_BYTES: usize = 16 << 10;
 /// A block without so much base64 in a row is talk about keys.
 const MIN_KEY_LINE_BYTES: usize = 16;
+
+/// Bytes behind a beginning by which it is decided whether it is a secret.
+const MAX_DECIDING_BYTES: usize = 1024;
 
 struct Format {
     kind: &'static str,
@@ -94,7 +93,6 @@ pub(super) struct Formats {
     formats: Vec<Format>,
     /// As in [`OTHERS`].
     others: Vec<Regex>,
-    address: Regex,
 }
 
 impl Formats {
@@ -132,7 +130,6 @@ impl Formats {
                 .expect("the table is small"),
             formats,
             others: others.into(),
-            address: Regex::new(ADDRESS).expect("the pattern is valid"),
         }
     }
 
@@ -170,8 +167,7 @@ impl Formats {
                 };
                 let range = start + found.start()..start + found.end();
                 let ends = !text[range.end..].starts_with(goes_on);
-                let free = hits.iter().all(|hit| apart(&hit.at, &range));
-                if ends && free && begins_token(text, range.start) && is_mixed(found.as_str()) {
+                if ends && begins_token(text, range.start) && is_mixed(found.as_str()) {
                     hits.push(Hit {
                         at: range,
                         name: HitName::Found(other.kind),
@@ -179,29 +175,25 @@ impl Formats {
                 }
             }
         }
-        hits.sort_unstable_by_key(|hit| hit.at.start);
+        hits.sort_by_key(|hit| hit.at.start);
+        hits.dedup_by(|next, kept| next.at.start < kept.at.end);
         hits
     }
 
     /// Passwords in `scheme://user:password@host`. Named as any other value, so that one password
     /// has one name wherever it stands.
-    pub(super) fn find_in_addresses(&self, text: &str) -> Vec<Hit> {
+    pub(super) fn find_in_addresses(text: &str) -> Vec<Hit> {
+        let mut begins = memmem::find_iter(text.as_bytes(), "://").peekable();
         let mut hits = Vec::new();
-        let mut start = 0;
-        while let Some(found) = self.address.captures_at(text, start) {
-            let all = found.get_match().range();
-            let password = found.get(1).map_or(0..0, |password| password.range());
-            let password = one_password(text, password);
-            start = if password.is_empty() {
-                all.start + 3
-            } else {
-                password.end
+        while let Some(begin) = begins.next() {
+            let end = begins.peek().map_or(text.len(), |next| *next);
+            let Some(at) = password_in_address(&text[begin + 3..end]) else {
+                continue;
             };
-            if password.len() >= MIN_ADDRESS_PASSWORD_BYTES
-                && !is_placeholder(&text[password.clone()])
-            {
+            let at = begin + 3 + at.start..begin + 3 + at.end;
+            if at.len() >= MIN_ADDRESS_PASSWORD_BYTES && !is_placeholder(&text[at.clone()]) {
                 hits.push(Hit {
-                    at: password,
+                    at,
                     name: HitName::Found(context::KIND),
                 });
             }
@@ -216,7 +208,14 @@ impl Format {
         if self.alone && !begins_word(text, beginning.start) {
             return None;
         }
-        let rest = self.rest.find(&text[beginning.end..])?;
+        let rest = &text[beginning.end..];
+        let window = &rest[..rest.floor_char_boundary(MAX_DECIDING_BYTES)];
+        let found = self.rest.find(window)?;
+        // One that goes on behind the window is taken to its end.
+        let rest = match found.end() == window.len() {
+            true => self.rest.find(rest)?,
+            false => found,
+        };
         let end = beginning.end + rest.end();
         let start = if self.after {
             beginning.end
@@ -258,41 +257,38 @@ fn begins_token(text: &str, at: usize) -> bool {
     begins_word(text, at) || text[..at].ends_with("/bot")
 }
 
-fn apart(one: &Range<usize>, other: &Range<usize>) -> bool {
-    one.end <= other.start || other.end <= one.start
-}
-
 /// A number or a word repeated is no token.
 fn is_mixed(token: &str) -> bool {
     let has = |is: fn(&u8) -> bool| token.bytes().any(|byte| is(&byte));
     has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
 }
 
-/// The part of what stands between `user:` and an `@` that is the password of this address: up to
-/// the last `@` within its own authority. Empty if it is a port, or belongs to another address.
-fn one_password(text: &str, found: Range<usize>) -> Range<usize> {
-    let value = &text[found.clone()];
-    let nothing = found.start..found.start;
-    let digits = value.bytes().take_while(u8::is_ascii_digit).count();
-    if value[digits..].starts_with(['/', '?', '#']) && digits > 0 || value.starts_with('/') {
-        return nothing;
-    }
-    // A list of addresses, or an address within another's query.
-    let own = value.find("://").map_or(value, |other| &value[..other]);
-    let own = match own.len() == value.len() {
-        true => own,
-        false => match own.rfind('@') {
-            Some(at) => &own[..at],
-            None => return nothing,
-        },
+/// The password in what follows `://`, up to the next `://`. It may hold what should have been
+/// encoded, so it goes up to the last `@` before a host.
+fn password_in_address(text: &str) -> Option<Range<usize>> {
+    let ends = |c: char| c.is_whitespace() || "\"'`<>".contains(c);
+    let user = text.find(|c| ends(c) || "/?#:@[".contains(c))?;
+    let value = text[user..].strip_prefix(':')?;
+    let value = &value[..value.find(ends).unwrap_or(value.len())];
+    let is_before_host = |at: &usize| {
+        let host = |c: char| c.is_ascii_alphanumeric() || c == '[';
+        value[at + 1..].starts_with(host)
     };
+    let signs = || value.match_indices('@').map(|(at, _)| at);
+    let last = signs().rev().find(is_before_host)?;
+    let own = &value[..last];
+    let digits = own.bytes().take_while(u8::is_ascii_digit).count();
+    let is_port = own[digits..].starts_with(['/', '?', '#']);
+    if is_port {
+        return None;
+    }
     // `user:word@host/path@more`: behind the first `@` comes a host, so it is over there.
     let first = own.find('@');
-    let end = match (first, own.find('/')) {
+    let length = match (first, own.find('/')) {
         (Some(at), Some(slash)) if at < slash && looks_like_host(&own[at + 1..slash]) => at,
         _ => own.len(),
     };
-    found.start..found.start + end
+    Some(user + 1..user + 1 + length)
 }
 
 fn looks_like_host(text: &str) -> bool {

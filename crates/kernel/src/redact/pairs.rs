@@ -11,7 +11,7 @@ use super::{
     Hit, HitName, Piece,
     context::{KIND, value_of},
     names::{Class, class_of, class_of_label},
-    value::Place,
+    value::{LineBefore, Place},
 };
 
 /// A longer text describes no field.
@@ -104,12 +104,9 @@ impl Pairs {
     /// Whether a text ends with a name whose value would stand on the next line.
     pub(super) fn awaits_value(&self, line: &str) -> bool {
         self.pair
-            .captures(&format!("{line}\nvalue: "))
-            .is_some_and(|captures| {
-                captures
-                    .get(1)
-                    .is_some_and(|name| class_of(name.as_str()).is_some())
-            })
+            .captures_iter(&format!("{line}\nvalue: "))
+            .last()
+            .is_some_and(|captures| class_of(&captures[1]).is_some())
     }
 
     fn in_tag(&self, piece: &Piece<'_>, tag: Range<usize>) -> Option<Range<usize>> {
@@ -142,6 +139,9 @@ impl Pairs {
 
     fn in_pair(&self, piece: &Piece<'_>, pair: Range<usize>, class: Class) -> Option<Range<usize>> {
         let quote = piece.text[..pair.start].ends_with(['"', '\'']);
+        let settled = pair.start - usize::from(quote);
+        let mut before = LineBefore::default();
+        before.advance(&piece.text[settled..pair.end], 0, pair.end - settled);
         let place = Place {
             piece,
             name: pair.start
@@ -149,7 +149,8 @@ impl Pairs {
                     .to_ascii_lowercase()
                     .rfind("value")?,
             start: pair.end,
-            after: pair.start - usize::from(quote),
+            settled,
+            before,
             separator: ":",
             environment: false,
         };

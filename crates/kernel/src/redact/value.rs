@@ -8,12 +8,56 @@
 
 use std::ops::Range;
 
+use memchr::{memchr, memchr2, memrchr2};
+
 use super::{Before, Piece, plausible::Shape};
 
 /// Bytes of a quoted value. Like the next, it bounds what a text of nothing but names can cost.
 const MAX_QUOTED_BYTES: usize = 2048;
 /// Bytes of a bare value that are looked at to decide; one that goes on is taken to its end.
 pub(super) const MAX_BARE_BYTES: usize = 256;
+/// Bytes that may introduce a setting on its line.
+const MAX_INTRODUCTION_BYTES: usize = 256;
+/// Bytes of the name of another setting.
+const MAX_NAME_BYTES: usize = 40;
+/// Quotation marks.
+const QUOTES: [char; 3] = ['"', '\'', '`'];
+
+/// What stands before a place in its line. It is kept up as the places of a text are visited in
+/// order, so that a text that is one long line is read once.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LineBefore {
+    at: usize,
+    /// Which of [`QUOTES`] stand open.
+    open: [bool; 3],
+    /// Whole lines stand before this one.
+    is_later_line: bool,
+}
+
+impl LineBefore {
+    /// Goes on to `end`. What stands before `settled` opens no quotation mark.
+    pub(super) fn advance(&mut self, text: &str, settled: usize, end: usize) {
+        let bytes = text.as_bytes();
+        if self.at < settled {
+            self.is_later_line |= memchr(b'\n', &bytes[self.at..settled]).is_some();
+            self.open = [false; 3];
+            self.at = settled;
+        }
+        for byte in bytes.get(self.at..end).unwrap_or_default() {
+            match byte {
+                b'"' => self.open[0] = !self.open[0],
+                b'\'' => self.open[1] = !self.open[1],
+                b'`' => self.open[2] = !self.open[2],
+                b'\n' | b'\r' => {
+                    self.open = [false; 3];
+                    self.is_later_line |= *byte == b'\n';
+                }
+                _ => {}
+            }
+        }
+        self.at = self.at.max(end);
+    }
+}
 
 /// What stands before a value.
 pub(super) struct Place<'a> {
@@ -22,7 +66,9 @@ pub(super) struct Place<'a> {
     pub(super) name: usize,
     pub(super) start: usize,
     /// Where the last value before ended: nothing before that says how this one is read.
-    pub(super) after: usize,
+    pub(super) settled: usize,
+    /// What stands before `start` in its line, as far as nothing in it is settled.
+    pub(super) before: LineBefore,
     /// The separator without blanks and what closes the name.
     pub(super) separator: &'a str,
     /// `NAME=`, which shells and `.env` files read.
@@ -37,8 +83,8 @@ impl<'a> Place<'a> {
     /// is none: it was seen to already.
     pub(super) fn values(&self) -> Vec<Value> {
         let rest = self.rest();
-        let line = &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())];
-        let line = &line[..line.floor_char_boundary(MAX_QUOTED_BYTES)];
+        let line = &rest[..rest.floor_char_boundary(MAX_QUOTED_BYTES)];
+        let line = &line[..memchr2(b'\n', b'\r', line.as_bytes()).unwrap_or(line.len())];
         if let Some(block) = self.block(line) {
             return vec![block];
         }
@@ -77,20 +123,20 @@ impl<'a> Place<'a> {
         self.start + end == self.piece.text.len() && !self.piece.ends_text
     }
 
-    /// The text of the line before the value, as far as nothing in it is settled.
-    fn line_before(&self) -> &'a str {
-        let before = &self.piece.text[self.after..self.start];
-        &before[before.rfind(['\n', '\r']).map_or(0, |at| at + 1)..]
-    }
-
     /// Whether the name begins its line, but for what introduces a setting.
     fn begins_line(&self) -> bool {
-        let before = &self.piece.text[..self.name];
-        let line = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
-        if line < self.after || (line == 0 && self.piece.before == Before::Text) {
+        let text = self.piece.text;
+        let from = text.ceil_char_boundary(self.name.saturating_sub(MAX_INTRODUCTION_BYTES));
+        let before = &text[from..self.name];
+        let line = match memrchr2(b'\n', b'\r', before.as_bytes()) {
+            Some(at) => from + at + 1,
+            None if from == 0 && self.piece.before != Before::Text => 0,
+            None => return false,
+        };
+        if line < self.settled {
             return false;
         }
-        let words = before[line..].trim_matches([' ', '\t', '-', '"', '\'', '*']);
+        let words = text[line..self.name].trim_matches([' ', '\t', '-', '"', '\'', '*']);
         matches!(
             words,
             "" | "export" | "set" | "setx" | "ENV" | "ARG" | "let" | "const" | "var"
@@ -100,16 +146,16 @@ impl<'a> Place<'a> {
     /// Whether the line is one of several: of a file, and not a command that stands alone.
     fn is_line_of_file(&self, line: &str) -> bool {
         let rest = self.rest();
-        self.piece.text[..self.name].contains('\n')
+        self.before.is_later_line
             || rest[line.len()..].starts_with(['\n', '\r'])
             || self.piece.before == Before::LineEnd
     }
 
     /// Quotation marks that stand open before the value: they close what is around the value.
     fn open_quotes(&self) -> Vec<char> {
-        let before = self.line_before();
-        let is_open = |quote: &char| before.matches(*quote).count() % 2 == 1;
-        ['"', '\'', '`'].into_iter().filter(is_open).collect()
+        let open = QUOTES.into_iter().zip(self.before.open);
+        open.filter_map(|(quote, is_open)| is_open.then_some(quote))
+            .collect()
     }
 
     /// A value in quotation marks; `Some(None)` if there is one that a marker cuts off.
@@ -272,7 +318,7 @@ fn end_of_word(text: &str, quotes: &[char], environment: bool) -> usize {
             ',' | '&' | '|' => {
                 next.is_empty()
                     || next.starts_with(|c: char| c.is_whitespace() || "\"'`,;&|)]}".contains(c))
-                    || next_setting(&text[at..]) == Some(0)
+                    || begins_setting(&text[at..])
             }
             // It separates settings, so it is part of one only where the next comes later.
             ';' => {
@@ -295,26 +341,36 @@ fn end_of_word(text: &str, quotes: &[char], environment: bool) -> usize {
 
 /// Where in a line another setting begins: `, user: me`, `;User Id=x`, `&next=1`.
 fn next_setting(line: &str) -> Option<usize> {
-    let separators = line.match_indices([',', ';', '&', ' ']);
-    separators.map(|(at, _)| at).find(|at| {
-        let name = line[*at..].trim_start_matches([',', ';', '&', ' ', '"', '\'']);
-        let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.';
-        let length = name.find(|c| !part(c)).unwrap_or(name.len());
-        // `User Id=` has a blank in its name, which only connection strings do.
-        let spaced = line[*at..].starts_with(';');
-        let rest = match (&name[length..], spaced) {
-            (rest, true) if rest.starts_with(' ') => {
-                rest[1..].trim_start_matches(|c: char| c.is_ascii_alphanumeric())
-            }
-            (rest, _) => rest.trim_start_matches(['"', '\'']),
-        };
-        let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        let is_set = match rest.strip_prefix(':') {
-            Some(value) => !value.starts_with("//") && !line[*at..].starts_with('&'),
-            None => rest.starts_with('=') && !rest.starts_with("=="),
-        };
-        begins && length <= 40 && is_set
-    })
+    let separates = |byte: u8| b",;& ".contains(&byte);
+    let bytes = line.as_bytes();
+    // Of several in a row the first decides.
+    (0..bytes.len())
+        .filter(|at| separates(bytes[*at]) && (*at == 0 || !separates(bytes[*at - 1])))
+        .find(|at| begins_setting(&line[*at..]))
+}
+
+/// Whether behind separators stands a name, with what separates it from its value.
+fn begins_setting(text: &str) -> bool {
+    let name = text.trim_start_matches([',', ';', '&', ' ', '"', '\'']);
+    let part = |c: &char| c.is_ascii_alphanumeric() || "_-.".contains(*c);
+    let length = name
+        .chars()
+        .take(MAX_NAME_BYTES + 1)
+        .take_while(part)
+        .count();
+    // `User Id=` has a blank in its name, which only connection strings do.
+    let rest = match (&name[length..], text.starts_with(';')) {
+        (rest, true) if rest.starts_with(' ') => {
+            rest[1..].trim_start_matches(|c: char| c.is_ascii_alphanumeric())
+        }
+        (rest, _) => rest.trim_start_matches(['"', '\'']),
+    };
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let is_set = match rest.strip_prefix(':') {
+        Some(value) => !value.starts_with("//") && !text.starts_with('&'),
+        None => rest.starts_with('=') && !rest.starts_with("=="),
+    };
+    begins && length <= MAX_NAME_BYTES && is_set
 }
 
 /// Where a bracket closes that was not opened before.
