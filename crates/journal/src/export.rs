@@ -45,6 +45,8 @@ pub struct Exported {
     pub entries: u64,
     /// How many blobs.
     pub blobs: u64,
+    /// How many blobs of the log were left out.
+    pub left_out: u64,
     /// Length of the export.
     pub bytes: u64,
 }
@@ -68,9 +70,14 @@ enum Part {
 }
 
 impl Store {
-    /// Writes a log with all its blobs as one file. Somebody may be writing the log; what it holds
-    /// at some moment during the call is exported.
-    pub fn export(&self, name: &LogName, out: &mut dyn Write) -> Result<Exported, Error> {
+    /// Writes a log as one file, with those of its blobs that are `wanted`. Somebody may be writing
+    /// the log; what it holds at some moment during the call is exported.
+    pub fn export(
+        &self,
+        name: &LogName,
+        wanted: &dyn Fn(&BlobId) -> bool,
+        out: &mut dyn Write,
+    ) -> Result<Exported, Error> {
         let files = self.existing(name)?;
         let mut out = Out {
             files: &files,
@@ -96,7 +103,7 @@ impl Store {
             }
             scan = Scan::open(&files, number + 1)?;
         }
-        let ids = blobs::list(&files)?;
+        let (ids, left_out): (Vec<_>, Vec<_>) = blobs::list(&files)?.into_iter().partition(wanted);
         for id in &ids {
             export_blob(&mut out, id)?;
         }
@@ -113,6 +120,7 @@ impl Store {
         Ok(Exported {
             entries: scan.position().seq,
             blobs,
+            left_out: left_out.len() as u64,
             bytes: out.bytes,
         })
     }

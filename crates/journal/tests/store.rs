@@ -320,8 +320,14 @@ fn an_export_is_the_log_and_a_hostile_one_leaves_nothing() {
     let blob = writer.put_blob(&[7; 3000]).unwrap();
     writer.barrier_blocking().unwrap();
     let mut export = Vec::new();
-    let exported = store.export(&name, &mut export).unwrap();
-    assert_eq!((exported.entries, exported.blobs), (4, 1));
+    let none = store.export(&name, &|_| false, &mut export).unwrap();
+    assert_eq!((none.entries, none.blobs, none.left_out), (4, 0, 1));
+    export.clear();
+    let exported = store.export(&name, &|_| true, &mut export).unwrap();
+    assert_eq!(
+        (exported.entries, exported.blobs, exported.left_out),
+        (4, 1, 0)
+    );
     assert_eq!(exported.bytes, export.len() as u64);
     assert!(matches!(
         store.import(&mut export.as_slice()),

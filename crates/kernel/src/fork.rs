@@ -24,13 +24,26 @@ pub enum ForkInto {
     InPlace,
 }
 
+/// How the workspace of a fork compares with what it was at the cycle's end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ForkedFiles {
+    /// It is new, and as it was.
+    LaidOut,
+    /// It differs so.
+    Differ(Vec<Difference>),
+    /// Nobody knows, for this reason.
+    Unknown(String),
+}
+
+/// Why the files of a snapshot that an entry names cannot be read.
+const NOT_HERE: &str = "the run was imported without its files, or they were pruned";
+
 /// A fork that can be driven.
 pub struct Forked {
     /// The new run.
     pub ready: Ready,
-    /// For a fork in place: how the workspace differs from what it was at the cycle's end.
-    /// `None` when no snapshot says.
-    pub differences: Option<Vec<Difference>>,
+    /// What its workspace holds.
+    pub files: ForkedFiles,
 }
 
 impl Kernel {
@@ -49,7 +62,7 @@ impl Kernel {
         self.check_latch()?;
         let reader = self.store().reader(&log_name(run))?;
         let source = Source::read(run, &reader, cycle)?;
-        let (workspace, differences) = source.workspace(&reader, into)?;
+        let (workspace, files) = source.workspace(&reader, into)?;
         let cognitive_loop =
             self.make_loop(&source.started.cognitive_loop, &source.started.loop_config)?;
         let settings = self.changed(&source.started.settings, &*cognitive_loop, changes);
@@ -103,7 +116,7 @@ impl Kernel {
         }
         writer.barrier_blocking()?;
         let ready = Ready::new(self.clone(), writer, position, None, false)?;
-        Ok(Forked { ready, differences })
+        Ok(Forked { ready, files })
     }
 }
 
@@ -178,33 +191,37 @@ impl Source {
         &self,
         reader: &Reader,
         into: ForkInto,
-    ) -> Result<(PathBuf, Option<Vec<Difference>>), KernelError> {
+    ) -> Result<(PathBuf, ForkedFiles), KernelError> {
         let unreadable = |error: String| {
             KernelError::Stop(Stop::Failed(format!("the workspace's snapshot: {error}")))
+        };
+        let snapshot = match &self.snapshot {
+            Snapshot::Blob(id) => match reader.blob(id) {
+                Err(gyrus_journal::Error::BlobMissing { .. }) => Err(NOT_HERE.to_owned()),
+                _ => Ok(id),
+            },
+            Snapshot::Missing(why) => Err(why.clone()),
         };
         let load = |id: &gyrus_contract::BlobId| reader.blob(id);
         match into {
             ForkInto::InPlace => {
                 let workspace = self.started.workspace.clone();
-                let Snapshot::Blob(id) = &self.snapshot else {
-                    return Ok((workspace, None));
+                let files = match snapshot {
+                    Ok(id) => differences(id, load, &workspace)
+                        .map(ForkedFiles::Differ)
+                        .map_err(|error| unreadable(error.to_string()))?,
+                    Err(why) => ForkedFiles::Unknown(why),
                 };
-                let found = differences(id, load, &workspace)
-                    .map_err(|error| unreadable(error.to_string()))?;
-                Ok((workspace, Some(found)))
+                Ok((workspace, files))
             }
             ForkInto::Folder(folder) => {
-                let id = match &self.snapshot {
-                    Snapshot::Blob(id) => id,
-                    Snapshot::Missing(why) => {
-                        return Err(unreadable(format!("{why}; fork with --in-place")));
-                    }
-                };
+                let id =
+                    snapshot.map_err(|why| unreadable(format!("{why}; fork with --in-place")))?;
                 materialise(id, load, &folder).map_err(|error| unreadable(error.to_string()))?;
                 let folder = folder
                     .canonicalize()
                     .map_err(|error| unreadable(format!("{}: {error}", folder.display())))?;
-                Ok((folder, None))
+                Ok((folder, ForkedFiles::LaidOut))
             }
         }
     }

@@ -61,7 +61,7 @@ pub use entry::{
     Settled, Snapshot, Steered, Taken, TakeoverEnded, TakeoverStarted, ToolCalled, ToolResulted,
     ToolStarted, UnreadableEntry, Validity, ValueTaken, WaitEnded, WaitStarted,
 };
-pub use fork::{ForkInto, Forked};
+pub use fork::{ForkInto, Forked, ForkedFiles};
 pub use inline::{BadBlob, INLINE_LIMIT, Inline};
 pub use kernel::{
     Changes, Given, Kernel, KernelError, NewRun, Organs, QUESTIONS_LAST, RUNS, entries, log_name,

@@ -6,9 +6,9 @@ use std::{
 };
 
 use clap::Args;
-use gyrus_kernel::ForkInto;
+use gyrus_kernel::{ForkInto, ForkedFiles};
 use gyrus_text::one_line;
-use gyrus_workspace::snapshot::{Change, Difference};
+use gyrus_workspace::snapshot::Change;
 
 use crate::{
     Gyrus,
@@ -106,9 +106,7 @@ impl Fork {
             let forked = kernel.fork(run, self.at, into, changes)?;
             let from = short(&run.to_string()).to_owned();
             put(&format!("forked from run {from} after step {}\n", self.at))?;
-            if self.in_place {
-                put(&said(forked.differences.as_deref()))?;
-            }
+            put(&said(&forked.files))?;
             let drive = Drive {
                 gyrus,
                 store,
@@ -156,9 +154,13 @@ fn new_folder(home: &Home, folder: &Path) -> Result<PathBuf, Failure> {
     checked
 }
 
-fn said(differences: Option<&[Difference]>) -> String {
-    let Some(differences) = differences else {
-        return "nobody knows how the folder looked at that step: it was too large\n".to_owned();
+fn said(files: &ForkedFiles) -> String {
+    let differences = match files {
+        ForkedFiles::LaidOut => return String::new(),
+        ForkedFiles::Unknown(why) => {
+            return format!("nobody knows how the folder looked at that step: {why}\n");
+        }
+        ForkedFiles::Differ(differences) => differences,
     };
     if differences.is_empty() {
         return "the folder is as it was at that step\n".to_owned();

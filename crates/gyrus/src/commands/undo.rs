@@ -185,7 +185,8 @@ fn failure(error: RunUndoError, run: RunId) -> Failure {
         )),
         RunUndoError::Workspace(error) => match error {
             UndoError::Snapshot(_) | UndoError::Content { .. } => Failure::failed(error).hint(
-                "`gyrus runs prune` drops what was kept of folders; then nothing can be undone",
+                "`gyrus runs prune` drops what was kept of folders, and an export has it only with \
+                 --with-files; then nothing can be undone",
             ),
             UndoError::Folder { .. } => Failure::failed(error),
         },

@@ -45,6 +45,60 @@ fn an_exported_run_is_replayed_elsewhere() {
 }
 
 #[test]
+fn an_export_has_the_files_of_the_folder_only_where_asked() {
+    let world = World::new(THREE_STEPS);
+    let unread = "UNREAD_BY_THE_RUN";
+    fs::write(world.path("work/unread.txt"), unread).unwrap();
+    world.run(&[]).exits(0);
+    let export = |name: &str, more: &[&str]| {
+        let file = world.path(name).to_str().unwrap().to_owned();
+        let said = world
+            .gyrus(&[&["runs", "export", "last", &file], more].concat())
+            .exits(0);
+        let holds = String::from_utf8_lossy(&fs::read(&file).unwrap()).contains(unread);
+        (file, said.err, holds)
+    };
+    let (without, said, holds) = export("without", &[]);
+    assert!(said.contains("left out: ") && !holds, "{said}");
+    let (with, said, holds) = export("with", &["--with-files"]);
+    assert!(!said.contains("left out") && holds, "{said}");
+
+    let elsewhere = World::new(THREE_STEPS);
+    elsewhere
+        .gyrus(&["runs", "import", &without])
+        .exits(0)
+        .says("without the files of its folder");
+    let new = elsewhere.path("new");
+    let new = new.to_str().unwrap();
+    elsewhere
+        .gyrus(&["fork", "last", "--at", "1", "--workdir", new])
+        .exits(1)
+        .says("imported without its files")
+        .says("--in-place");
+    elsewhere
+        .gyrus(&["undo", "last", "--yes"])
+        .exits(1)
+        .says("--with-files");
+    elsewhere.gyrus(&["show", "last"]).exits(0);
+
+    let third = World::new(THREE_STEPS);
+    let said = third.gyrus(&["runs", "import", &with]).exits(0);
+    assert_eq!(said.err, "");
+    let new = third.path("new");
+    third
+        .gyrus(&[
+            "fork",
+            "last",
+            "--at",
+            "1",
+            "--workdir",
+            new.to_str().unwrap(),
+        ])
+        .exits(0);
+    assert_eq!(fs::read_to_string(new.join("unread.txt")).unwrap(), unread);
+}
+
+#[test]
 fn a_removed_run_is_gone_and_the_others_are_not() {
     let world = World::new(THREE_STEPS);
     world.run(&[]).exits(0);
@@ -126,7 +180,7 @@ fn pruning_keeps_what_replaying_needs() {
             into.to_str().unwrap(),
         ])
         .exits(1)
-        .says("does not have the blob");
+        .says("they were pruned");
 }
 
 #[test]

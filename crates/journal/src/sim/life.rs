@@ -338,7 +338,8 @@ impl Life {
     fn export(&mut self, choice: u64) -> Result<(), Trouble> {
         self.writer()?;
         let mut export = Vec::new();
-        self.store()?.export(&self.oracle.name, &mut export)?;
+        self.store()?
+            .export(&self.oracle.name, &|_| true, &mut export)?;
         let elsewhere = SimDisk::new();
         let other = open(&elsewhere)?;
         let mut random = Random::new(choice);
@@ -378,7 +379,7 @@ impl Life {
         self.writer = None;
         let store = self.store()?;
         let mut export = Vec::new();
-        store.export(&self.oracle.name, &mut export)?;
+        store.export(&self.oracle.name, &|_| true, &mut export)?;
         self.oracle.exists = Presence::Either;
         store.remove(&self.oracle.name)?;
         self.oracle.removed();

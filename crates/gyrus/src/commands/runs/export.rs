@@ -6,42 +6,69 @@ use std::{
 };
 
 use clap::Args;
+use gyrus_contract::BlobId;
 use gyrus_journal::{Exported, LogName, Store};
 use gyrus_kernel::log_name;
 
+use super::blobs::{Pictures, needed};
 use crate::{Gyrus, console::put, exit::Code, failure::Failure, output, select};
 
 /// Copy a run into a file, with everything that it needs to be replayed elsewhere
+///
+/// The files of its folder are left out: without them the copy can be shown, verified, replayed and
+/// resumed, but a fork of it works in place only, and nothing can be undone. Secrets that gyrus
+/// recognised are in no export.
 #[derive(Args)]
 pub(crate) struct Export {
     /// The run: `last`, its id, or the start or end of it
     run: String,
     /// A new file; `-` is standard output
     file: PathBuf,
+    /// Include the files of the run's folder, as they were before it and after its steps; those
+    /// that are or hold a recognised secret stay out
+    #[arg(long)]
+    with_files: bool,
 }
 
 impl Export {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
         let run = select::find(&store, &self.run)?;
+        let name = log_name(run);
+        let needed = match self.with_files {
+            true => None,
+            false => Some(needed(&store.reader(&name)?, Pictures::With)?),
+        };
+        let wanted = |id: &BlobId| needed.as_ref().is_none_or(|needed| needed.contains(id));
         let exported = if self.file == Path::new("-") {
             let mut out = output::standard();
-            let exported = store.export(&log_name(run), out.raw())?;
+            let exported = store.export(&name, &wanted, out.raw())?;
             out.flush()?;
             exported
         } else {
-            to_file(&store, &log_name(run), &self.file)?
+            to_file(&store, &name, &wanted, &self.file)?
         };
         put(&format!(
             "run {run}: {} entries, {} blobs, {} bytes\n",
             exported.entries, exported.blobs, exported.bytes
         ))?;
+        if exported.left_out > 0 {
+            put(&format!(
+                "left out: {} blobs with files of its folder, which --with-files includes\n",
+                exported.left_out
+            ))?;
+        }
         Ok(Code::Reached)
     }
 }
 
 /// The file appears when it is complete, and never in the place of another.
-fn to_file(store: &Store, name: &LogName, path: &Path) -> Result<Exported, Failure> {
+fn to_file(
+    store: &Store,
+    name: &LogName,
+    wanted: &dyn Fn(&BlobId) -> bool,
+    path: &Path,
+) -> Result<Exported, Failure> {
     let failed = |error: &io::Error| {
         let failure =
             Failure::failed(format!("{} cannot be written", path.display())).because(error);
@@ -56,7 +83,7 @@ fn to_file(store: &Store, name: &LogName, path: &Path) -> Result<Exported, Failu
     };
     let file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
     let mut out = BufWriter::new(file);
-    let exported = store.export(name, &mut out)?;
+    let exported = store.export(name, wanted, &mut out)?;
     let file = out.into_inner().map_err(|error| failed(error.error()))?;
     file.as_file().sync_all().map_err(|error| failed(&error))?;
     file.persist_noclobber(path)

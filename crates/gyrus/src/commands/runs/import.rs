@@ -8,7 +8,8 @@ use std::{
 
 use clap::Args;
 
-use crate::{Gyrus, exit::Code, failure::Failure, output, own_child};
+use super::blobs::lacks_files;
+use crate::{Gyrus, console::put, exit::Code, failure::Failure, output, own_child};
 
 /// Take in a run that was exported
 #[derive(Args)]
@@ -30,6 +31,12 @@ impl Import {
             store.import(&mut BufReader::new(file))?
         };
         writeln!(output::standard(), "{}", name.id())?;
+        if lacks_files(&store.reader(&name)?)? {
+            put(
+                "it came without the files of its folder: a fork of it works in place only, and \
+                 nothing of it can be undone\n",
+            )?;
+        }
         Ok(Code::Reached)
     }
 }

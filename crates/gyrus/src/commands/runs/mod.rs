@@ -1,5 +1,6 @@
 //! `gyrus runs`: what is kept, and getting it in and out.
 
+mod blobs;
 mod list;
 mod show;
 mod rm;

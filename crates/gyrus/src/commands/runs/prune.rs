@@ -1,14 +1,16 @@
 //! `gyrus runs prune`
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use clap::Args;
-use gyrus_contract::{BlobId, RunId};
-use gyrus_journal::{Payload, Reader, Store};
+use gyrus_contract::RunId;
+use gyrus_journal::Store;
 use gyrus_kernel::log_name;
-use serde_json::Value;
 
-use super::Standing;
+use super::{
+    Standing,
+    blobs::{Pictures, needed},
+};
 use crate::{
     Gyrus, console::put, exit::Code, failure::Failure, own_child, select, time::parse_duration,
 };
@@ -58,63 +60,8 @@ fn prune(store: &Store, run: RunId, before_ms: i64) -> Result<Option<u64>, Failu
     if last.is_none_or(|entry| entry.at_ms > before_ms) {
         return Ok(None);
     }
-    let needed = needed(&reader)?;
+    let needed = needed(&reader, Pictures::Without)?;
     Ok(Some(
         store.drop_blobs(&name, &|blob| !needed.contains(blob))?,
     ))
-}
-
-/// The blobs without which a run cannot be replayed: parts of its entries that were too large to
-/// stand in them, and the frames of its prompts.
-fn needed(reader: &Reader) -> Result<BTreeSet<BlobId>, Failure> {
-    let mut needed = BTreeSet::new();
-    for entry in reader.entries(1)? {
-        if let Payload::Json(payload) = entry?.payload {
-            let value = serde_json::from_str(payload.get()).unwrap_or(Value::Null);
-            collect(&value, &mut needed);
-        }
-    }
-    Ok(needed)
-}
-
-fn collect(value: &Value, needed: &mut BTreeSet<BlobId>) {
-    match value {
-        Value::Object(fields) => {
-            // A picture names its kind beside its blob.
-            let is_picture = fields.contains_key("media_type");
-            for (name, value) in fields {
-                let id = value.as_str().and_then(|text| text.parse().ok());
-                match (name.as_str(), id) {
-                    ("blob", Some(id)) if !is_picture => drop(needed.insert(id)),
-                    ("frame", Some(id)) => drop(needed.insert(id)),
-                    ("snapshot", _) => {}
-                    _ => collect(value, needed),
-                }
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect(item, needed)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn parts_and_frames_are_needed_pictures_and_snapshots_are_not() {
-        let id = |n: u8| BlobId::of(&[n]);
-        let entry = json!({
-            "frame": id(1),
-            "snapshot": {"blob": id(2)},
-            "text": {"blob": id(3)},
-            "lead": [{"parts": [{"type": "image", "blob": id(4), "media_type": "image/png"}]}],
-            "items": [{"blob": id(5)}, {"is": {"message": "blob"}}],
-        });
-        let mut needed = BTreeSet::new();
-        collect(&entry, &mut needed);
-        assert_eq!(needed, BTreeSet::from([id(1), id(3), id(5)]));
-    }
 }
