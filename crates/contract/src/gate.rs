@@ -405,6 +405,12 @@ pub trait Gate: Send + Sync {
         }
     }
 
+    /// Whether the file at this path is known to hold keys, passwords or tokens. A gate that does
+    /// not say otherwise knows of none.
+    fn keeps_secrets(&self, _path: &Path) -> bool {
+        false
+    }
+
     /// The addresses of this machine's loopback that the command of this call is let to without a
     /// question, and where something listens now.
     fn forwarded(

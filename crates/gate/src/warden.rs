@@ -249,6 +249,10 @@ impl Warden {
 }
 
 impl Gate for Warden {
+    fn keeps_secrets(&self, path: &Path) -> bool {
+        shell::is_secret(path, self.house.person.as_deref())
+    }
+
     fn resolve(
         &self,
         call: &ToolCall,

@@ -81,6 +81,10 @@ fn texts(home: &Home, workspace: &Path) -> Texts {
 }
 
 impl Gate for TodaysPolicy {
+    fn keeps_secrets(&self, path: &Path) -> bool {
+        self.warden.keeps_secrets(path)
+    }
+
     fn resolve(
         &self,
         call: &ToolCall,

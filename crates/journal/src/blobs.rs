@@ -16,6 +16,7 @@ use gyrus_contract::BlobId;
 use crate::{
     Disk, DiskFile, Error,
     segment::{Files, TEMPORARY_PREFIX, write_all},
+    store::make_folder,
 };
 
 /// Largest blob, in bytes.
@@ -36,14 +37,29 @@ pub(crate) fn read(files: &Files, id: &BlobId) -> Result<Vec<u8>, Error> {
         .open(&path)
         .or_else(|_| files.disk.open(&unsynced_path(files, id)))
         .or_else(|_| files.disk.open(&path));
+    read_opened(files, id, &path, file)
+}
+
+/// The bytes of private content.
+pub(crate) fn read_private(files: &Files, id: &BlobId) -> Result<Vec<u8>, Error> {
+    let path = files.private().join(id.to_string());
+    read_opened(files, id, &path, files.disk.open(&path))
+}
+
+fn read_opened(
+    files: &Files,
+    id: &BlobId,
+    path: &Path,
+    file: io::Result<Box<dyn DiskFile>>,
+) -> Result<Vec<u8>, Error> {
     let file = file.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::BlobMissing {
             name: files.name.clone(),
             id: *id,
         },
-        _ => Error::io("open", &path)(error),
+        _ => Error::io("open", path)(error),
     })?;
-    let bytes = read_whole(file.as_ref()).map_err(Error::io("read", &path))?;
+    let bytes = read_whole(file.as_ref()).map_err(Error::io("read", path))?;
     if bytes.as_deref().map(BlobId::of) != Some(*id) {
         return Err(Error::BlobDamaged {
             name: files.name.clone(),
@@ -96,13 +112,7 @@ pub(crate) fn put(
     unsynced: &mut Vec<Unsynced>,
     bytes: &[u8],
 ) -> Result<BlobId, Error> {
-    if bytes.len() > BLOB_LIMIT {
-        return Err(Error::TooLarge {
-            what: "the blob",
-            bytes: bytes.len() as u64,
-            limit: BLOB_LIMIT as u64,
-        });
-    }
+    check_size(bytes)?;
     let id = BlobId::of(bytes);
     if unsynced.iter().any(|blob| blob.id == id) {
         return Ok(id);
@@ -140,6 +150,47 @@ pub(crate) fn put(
     }
     unsynced.push(Unsynced { id, file });
     Ok(id)
+}
+
+/// Puts private content into a log. It is on disk when this returns, under no name that another
+/// log shares.
+pub(crate) fn put_private(files: &Files, bytes: &[u8]) -> Result<BlobId, Error> {
+    check_size(bytes)?;
+    let id = BlobId::of(bytes);
+    if read_private(files, &id).is_ok() {
+        return Ok(id);
+    }
+    let (disk, folder) = (files.disk.as_ref(), files.private());
+    make_folder(disk, &folder)?;
+    let path = folder.join(id.to_string());
+    let temporary = folder.join(format!("{TEMPORARY_PREFIX}{id}"));
+    // What an attempt that failed left.
+    let _ = disk.remove_file(&temporary);
+    let file = disk
+        .create_new(&temporary)
+        .map_err(Error::io("create", &temporary))?;
+    if let Err(source) = write_all(file.as_ref(), bytes).and_then(|()| file.sync()) {
+        let _ = disk.remove_file(&temporary);
+        return Err(Error::io("write", path)(source));
+    }
+    disk.rename(&temporary, &path)
+        .map_err(Error::io("put in place", &path))?;
+    for folder in [&folder, &files.folder] {
+        disk.sync_folder(folder)
+            .map_err(Error::io("sync", folder))?;
+    }
+    Ok(id)
+}
+
+fn check_size(bytes: &[u8]) -> Result<(), Error> {
+    if bytes.len() > BLOB_LIMIT {
+        return Err(Error::TooLarge {
+            what: "the blob",
+            bytes: bytes.len() as u64,
+            limit: BLOB_LIMIT as u64,
+        });
+    }
+    Ok(())
 }
 
 /// Puts blobs on disk and gives them their names, which are on disk once the log's folder of blobs

@@ -115,6 +115,12 @@ impl Reader {
         Ok(seek::end(&self.files)?.position().seq)
     }
 
+    /// The bytes that [`Writer::put_private`](crate::Writer::put_private) stored, checked against
+    /// their hash.
+    pub fn private(&self, id: &BlobId) -> Result<Vec<u8>, Error> {
+        blobs::read_private(&self.files, id)
+    }
+
     /// The bytes of a blob, checked against its hash.
     pub fn blob(&self, id: &BlobId) -> Result<Vec<u8>, Error> {
         blobs::read(&self.files, id)

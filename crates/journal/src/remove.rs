@@ -59,6 +59,14 @@ impl Store {
         Ok(dropped)
     }
 
+    /// Removes all private content of a log while nobody holds it, and returns how many bytes it
+    /// had.
+    pub fn drop_private(&self, name: &LogName) -> Result<u64, Error> {
+        let files = self.lockable(name)?;
+        let _lock = lock::take(&files, Take::IfFree)?;
+        Ok(self.discard(&files.private()))
+    }
+
     /// Removes blobs that no log has any more and what interrupted removals and imports left, and
     /// returns how many bytes that freed. Safe at any time, beside anything.
     pub fn sweep(&self) -> Result<u64, Error> {

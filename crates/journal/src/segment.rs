@@ -142,6 +142,11 @@ impl Files {
         self.folder.join("blobs")
     }
 
+    /// Content that is never shared or exported.
+    pub(crate) fn private(&self) -> PathBuf {
+        self.folder.join("private")
+    }
+
     pub(crate) fn inbox(&self) -> PathBuf {
         self.folder.join("inbox")
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <root>/format              the version of this layout
-//! <root>/<kind>/<id>/        a log: segments, lock, blobs/, inbox/
+//! <root>/<kind>/<id>/        a log: segments, lock, blobs/, inbox/, private/ if it has any
 //! <root>/blobs/ab/<hash>     second names of the logs' blobs, so that equal ones are stored once
 //! <root>/.incoming/          logs in the making; they appear under their name when complete
 //! <root>/.trash/             logs on their way out

@@ -156,6 +156,13 @@ impl Writer {
         Ok(id)
     }
 
+    /// Stores content that no other log shares, that no export contains, and that only this log's
+    /// reader finds. It is on disk when this returns.
+    pub fn put_private(&self, bytes: &[u8]) -> Result<BlobId, Error> {
+        drop(self.shared.accepting()?);
+        blobs::put_private(&self.shared.files, bytes)
+    }
+
     /// The bytes of a blob, checked against its hash.
     pub fn blob(&self, id: &BlobId) -> Result<Vec<u8>, Error> {
         blobs::read(&self.shared.files, id)

@@ -423,6 +423,40 @@ fn blobs_are_shared_checked_and_dropped() {
 }
 
 #[test]
+fn private_content_is_in_no_other_place() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_folder, store, name) = store();
+    let writer = store.create(&name).unwrap();
+    write(&writer, 1);
+    let id = writer.put_private(b"hunter22").unwrap();
+    assert_eq!(writer.put_private(b"hunter22").unwrap(), id);
+    let reader = store.reader(&name).unwrap();
+    assert_eq!(reader.private(&id).unwrap(), b"hunter22");
+    assert!(matches!(reader.blob(&id), Err(Error::BlobMissing { .. })));
+    assert_eq!(store.blob("runs", &id).unwrap(), None);
+    let file = store.folder(&name).join("private").join(id.to_string());
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
+    writer.barrier_blocking().unwrap();
+    drop(writer);
+    let mut export = Vec::new();
+    store.export(&name, &|_| true, &mut export).unwrap();
+    assert!(memchr::memmem::find(&export, b"hunter22").is_none());
+    // Changed behind our back.
+    fs::write(&file, b"hunter23").unwrap();
+    assert!(matches!(
+        reader.private(&id),
+        Err(Error::BlobDamaged { .. })
+    ));
+    assert_eq!(store.drop_private(&name).unwrap(), 8);
+    assert!(matches!(
+        reader.private(&id),
+        Err(Error::BlobMissing { .. })
+    ));
+    assert_eq!(store.drop_private(&name).unwrap(), 0);
+}
+
+#[test]
 fn messages_arrive_whoever_holds_the_log() {
     let (_folder, store, name) = store();
     assert!(matches!(store.inbox(&name), Err(Error::NotFound { .. })));

@@ -20,6 +20,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use crate::{
     Controls, Ending, Entry, Kernel, KernelState, ModelReply, Permit, RunStarted, Settings, Stop,
     budget::Ledger,
+    contents::Contents,
     effects::{
         layers::{self, Layers},
         repositories::Repositories,
@@ -197,6 +198,11 @@ impl Core {
         self.snapshots
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the contents of the workspace go.
+    pub(crate) fn contents(&self) -> Contents<'_> {
+        Contents::new(&self.kernel, &self.log, &self.started.workspace)
     }
 
     pub(crate) fn judged_calls(&self) -> MutexGuard<'_, Vec<(EffectId, Option<BlobId>)>> {

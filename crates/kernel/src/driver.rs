@@ -12,6 +12,7 @@ use crate::{
     Controls, CycleEnded, Ending, Entry, ErasedLoop, Kernel, KernelError, Run, RunEnded, RunParked,
     RunStarted, Snapshot, Stop,
     budget::Ledger,
+    contents::Contents,
     core::{Core, CoreParts, LedgerOfChild},
     effects::{ask, layers},
     inbox,
@@ -166,14 +167,23 @@ impl Ready {
 }
 
 /// The workspace before the first cycle.
-pub(crate) fn first_snapshot(log: &Log, workspace: &Path) -> Result<Snapshot, Stop> {
-    let taken = take_snapshot(log, &mut Snapshots::new(workspace.to_owned(), None))?;
+pub(crate) fn first_snapshot(
+    kernel: &Kernel,
+    log: &Log,
+    workspace: &Path,
+) -> Result<Snapshot, Stop> {
+    let mut contents = Contents::new(kernel, log, workspace);
+    let mut snapshots = Snapshots::new(workspace.to_owned(), None);
+    let taken = take_snapshot(&mut contents, &mut snapshots)?;
     Ok(taken.unwrap_or_else(|| Snapshot::Missing("the folder did not change".to_owned())))
 }
 
 /// `None`: the workspace is as it was at the last snapshot.
-fn take_snapshot(log: &Log, snapshots: &mut Snapshots) -> Result<Option<Snapshot>, Stop> {
-    match snapshots.take(|bytes| log.put_blob(bytes)) {
+fn take_snapshot(
+    contents: &mut Contents<'_>,
+    snapshots: &mut Snapshots,
+) -> Result<Option<Snapshot>, Stop> {
+    match snapshots.take(contents) {
         Ok(Taken::New(id)) => Ok(Some(Snapshot::Blob(id))),
         Ok(Taken::Same(_)) => Ok(None),
         Ok(Taken::TooLarge { files, bytes }) => Ok(Some(Snapshot::Missing(format!(
@@ -343,7 +353,7 @@ impl Driver {
         let appended = ask::append_items(core, memory, first)?;
         let changed = std::mem::take(&mut core.shared().world_changed);
         let snapshot = if changed && !layers::are_used(core) {
-            take_snapshot(&core.log, &mut core.snapshots())?
+            take_snapshot(&mut core.contents(), &mut core.snapshots())?
         } else {
             None
         };

@@ -10,6 +10,7 @@ use crate::{
     Appended, CycleEnded, Entry, ForkedFrom, Inline, Kernel, KernelError, KernelState, Ready,
     RunStarted, Snapshot, Stop,
     before::carry_parts,
+    contents,
     kernel::log_name,
     log::{Log, parse},
     position::{Position, memory_at},
@@ -28,7 +29,11 @@ pub enum ForkInto {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ForkedFiles {
     /// It is new, and as it was.
-    LaidOut,
+    LaidOut {
+        /// Files that are not there: they are or held secrets, and their contents, which were kept
+        /// apart, are gone.
+        left_out: Vec<String>,
+    },
     /// It differs so.
     Differ(Vec<Difference>),
     /// Nobody knows, for this reason.
@@ -100,7 +105,7 @@ impl Kernel {
                 cycle,
                 head: source.head,
             }),
-            snapshot: crate::driver::first_snapshot(&log, &workspace)?,
+            snapshot: crate::driver::first_snapshot(self, &log, &workspace)?,
             ..RunStarted::clone(&source.started)
         };
         log.append(started.clone())?;
@@ -202,7 +207,7 @@ impl Source {
             },
             Snapshot::Missing(why) => Err(why.clone()),
         };
-        let load = |id: &gyrus_contract::BlobId| reader.blob(id);
+        let load = |id: &gyrus_contract::BlobId| contents::load(reader, id);
         match into {
             ForkInto::InPlace => {
                 let workspace = self.started.workspace.clone();
@@ -217,11 +222,12 @@ impl Source {
             ForkInto::Folder(folder) => {
                 let id =
                     snapshot.map_err(|why| unreadable(format!("{why}; fork with --in-place")))?;
-                materialise(id, load, &folder).map_err(|error| unreadable(error.to_string()))?;
+                let left_out = materialise(id, load, &folder)
+                    .map_err(|error| unreadable(error.to_string()))?;
                 let folder = folder
                     .canonicalize()
                     .map_err(|error| unreadable(format!("{}: {error}", folder.display())))?;
-                Ok((folder, ForkedFiles::LaidOut))
+                Ok((folder, ForkedFiles::LaidOut { left_out }))
             }
         }
     }

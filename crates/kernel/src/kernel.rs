@@ -357,7 +357,7 @@ impl Kernel {
         };
         let mut grants = new.grants;
         grants.extend(before.into_iter().flat_map(|before| before.grants));
-        let snapshot = driver::first_snapshot(&log, &new.workspace)?;
+        let snapshot = driver::first_snapshot(self, &log, &new.workspace)?;
         let started = RunStarted {
             run: new.id,
             goal: Inline::store(&goal, &log)?,

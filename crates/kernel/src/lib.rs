@@ -40,6 +40,7 @@ mod only;
 pub mod latch;
 pub mod redact;
 mod typed;
+mod contents;
 pub mod undo;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;

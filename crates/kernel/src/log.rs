@@ -83,6 +83,11 @@ impl Log {
         Ok(id)
     }
 
+    /// Stores content that is in no export and that no other log shares.
+    pub(crate) fn put_private(&self, bytes: &[u8]) -> Result<BlobId, Stop> {
+        Ok(self.writer()?.put_private(bytes)?)
+    }
+
     fn held(&self) -> std::sync::MutexGuard<'_, BTreeSet<BlobId>> {
         self.held
             .lock()

@@ -15,9 +15,12 @@ mod formats;
 mod pairs;
 mod context;
 mod value;
+mod ends;
 mod names;
 mod plausible;
 mod commands;
+mod json;
+mod files;
 
 use std::{
     borrow::Cow,
@@ -29,7 +32,6 @@ use std::{
 
 use gyrus_contract::UnknownSecret;
 use regex::Regex;
-use serde_json::Value;
 
 use self::{commands::Commands, context::Context, formats::Formats, known::Known, pairs::Pairs};
 
@@ -249,10 +251,9 @@ impl Redactor {
         Cow::Owned(redacted)
     }
 
-    /// Redacts every string and key of a value in place. A string whose key names a secret is one,
-    /// unless it is a placeholder or very short.
-    pub fn redact_json(&self, value: &mut Value) {
-        self.redact_value(value, None);
+    fn typed(&self) -> Option<Arc<Known>> {
+        let typed = self.typed.read().unwrap_or_else(PoisonError::into_inner);
+        typed.known.clone()
     }
 
     /// The text with every marker replaced by its value. For the outside world only, after the
@@ -264,12 +265,7 @@ impl Redactor {
         let mut revealed = String::with_capacity(text.len());
         let mut end = 0;
         let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
-        let typed = self
-            .typed
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .known
-            .clone();
+        let typed = self.typed();
         for captures in self.marker.captures_iter(text) {
             let (marker, [name]) = captures.extract();
             let at = captures.get_match().start();
@@ -292,9 +288,7 @@ impl Redactor {
     fn look_at_all(&self, text: (Before, &str), cuts: Vec<Cut>) -> Vec<Cut> {
         let formats = &self.formats;
         let cuts = self.look(text, cuts, |piece| self.known.find(piece.text));
-        let typed = self.typed.read().unwrap_or_else(PoisonError::into_inner);
-        let typed = typed.known.clone();
-        let cuts = match typed {
+        let cuts = match self.typed() {
             None => cuts,
             Some(typed) => self.look(text, cuts, |piece| typed.find(piece.text)),
         };
@@ -369,49 +363,6 @@ impl Redactor {
             return name;
         }
         format!("{kind}-{digits}")
-    }
-
-    fn redact_value(&self, value: &mut Value, key: Option<&str>) {
-        match value {
-            Value::String(text) => {
-                let mut redacted = self.redact(text);
-                if let Some(at) = key.and_then(|key| context::value_under(key, &redacted)) {
-                    let marker =
-                        self.marker_for(&redacted[at.clone()], HitName::Found(context::KIND));
-                    redacted.to_mut().replace_range(at, &marker);
-                }
-                if let Cow::Owned(redacted) = redacted {
-                    *text = redacted;
-                }
-            }
-            Value::Array(values) => values
-                .iter_mut()
-                .for_each(|value| self.redact_value(value, key)),
-            Value::Object(map) => {
-                let named = pairs::class_by_sibling(map);
-                for (key, value) in map.iter_mut() {
-                    self.redact_value(value, Some(key));
-                    if let (Some(class), Value::String(text)) = (named, value)
-                        && pairs::is_value(key)
-                        && let Some(at) = context::value_of(class, text)
-                    {
-                        let marker =
-                            self.marker_for(&text[at.clone()], HitName::Found(context::KIND));
-                        text.replace_range(at, &marker);
-                    }
-                }
-                if map
-                    .keys()
-                    .any(|key| matches!(self.redact(key), Cow::Owned(_)))
-                {
-                    *map = std::mem::take(map)
-                        .into_iter()
-                        .map(|(key, value)| (self.redact(&key).into_owned(), value))
-                        .collect();
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
     }
 }
 

@@ -16,6 +16,7 @@ use rustix::fs::{AtFlags, FileType};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    contents::{ContentStore, Judged},
     layer::Layer,
     root::{self, Root},
     snapshot::{
@@ -48,21 +49,20 @@ pub struct Recorded {
     /// Those that really differ from the snapshot.
     pub changes: ChangeSet,
     /// Those whose content cannot be kept, as it was found: pipes, sockets, devices, and files
-    /// that are too large or refused by the store.
+    /// that are too large.
     pub not_kept: Vec<PathBuf>,
 }
 
 impl ChangeSet {
-    /// Records what stands at `paths` now and what stood there at the last snapshot. `keep` stores
-    /// the content of a file; `None` refuses it.
+    /// Records what stands at `paths` now and what stood there at the last snapshot.
     ///
     /// # Errors
     /// The store's error, or a folder that cannot be read.
-    pub fn record<E: From<io::Error>>(
+    pub fn record<S: ContentStore<Error: From<io::Error>>>(
         snapshots: &Snapshots,
         paths: &[&ChangedPath],
-        mut keep: impl FnMut(&Path, &[u8]) -> Result<Option<BlobId>, E>,
-    ) -> Result<Option<Recorded>, E> {
+        store: &mut S,
+    ) -> Result<Option<Recorded>, S::Error> {
         let Some(last) = snapshots.last_contents() else {
             return Ok(None);
         };
@@ -95,11 +95,8 @@ impl ChangeSet {
                 continue;
             }
             if let Some(now) = now {
-                let is_file = matches!(now.entry, Entry::File { .. });
-                if is_file && keep(&changed.path, &now.content)?.is_none() {
-                    not_kept.push(changed.path.clone());
-                }
-                changes.after.insert(encoded.clone(), now.entry);
+                let entry = keep(store, &changed.path, now)?;
+                changes.after.insert(encoded.clone(), entry);
             }
             if let Some(before) = before {
                 changes.before.insert(encoded.clone(), before.clone());
@@ -109,16 +106,15 @@ impl ChangeSet {
         Ok(Some(Recorded { changes, not_kept }))
     }
 
-    /// Records how paths of a layer differ from the folder below it. `keep` stores the content of a
-    /// file of either; `None` refuses it.
+    /// Records how paths of a layer differ from the folder below it, with the contents of both.
     ///
     /// # Errors
     /// The store's error, or a folder that cannot be read.
-    pub fn record_layer<E: From<io::Error>>(
+    pub fn record_layer<S: ContentStore<Error: From<io::Error>>>(
         layer: &Layer,
         paths: &[&ChangedPath],
-        mut keep: impl FnMut(&Path, &[u8]) -> Result<Option<BlobId>, E>,
-    ) -> Result<Recorded, E> {
+        store: &mut S,
+    ) -> Result<Recorded, S::Error> {
         let (upper, lower) = layer.roots().map_err(io::Error::from)?;
         let mut recorded = Recorded {
             changes: ChangeSet {
@@ -128,17 +124,12 @@ impl ChangeSet {
             },
             not_kept: Vec::new(),
         };
-        let mut look_at = |root: &Root<'_>, path: &Path| -> Result<_, E> {
-            let now = match look::look(root, path.as_os_str().as_bytes()) {
-                Ok(None) => return Ok(Some(None)),
-                Ok(Some(now)) if is_whole(&now) => now,
-                Ok(_) | Err(_) => return Ok(None),
-            };
-            let is_file = matches!(now.entry, Entry::File { .. });
-            if is_file && keep(path, &now.content)?.is_none() {
-                return Ok(None);
+        let mut look_at = |root: &Root<'_>, path: &Path| -> Result<_, S::Error> {
+            match look::look(root, path.as_os_str().as_bytes()) {
+                Ok(None) => Ok(Some(None)),
+                Ok(Some(now)) if is_whole(&now) => Ok(Some(Some(keep(store, path, now)?))),
+                Ok(_) | Err(_) => Ok(None),
             }
-            Ok(Some(Some(now.entry)))
         };
         for changed in paths {
             let path = &changed.path;
@@ -246,7 +237,7 @@ impl ChangeSet {
         load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
         trash: &Path,
     ) -> Result<Done, UndoError<E>> {
-        Plan::between(workspace, self.before(load)?, self.after.clone())?.apply(
+        Plan::between(workspace, self.before(load)?, self.after.clone(), load)?.apply(
             load,
             trash,
             &mut || {},
@@ -265,7 +256,7 @@ impl ChangeSet {
         trash: &Path,
     ) -> Result<Done, UndoError<E>> {
         let after = self.single_blobs(&self.after);
-        Plan::between(workspace, after, self.before.clone())?.apply(load, trash, &mut || {})
+        Plan::between(workspace, after, self.before.clone(), load)?.apply(load, trash, &mut || {})
     }
 
     /// The changes as text for a person: a unified diff of what is text, a line for the rest.
@@ -350,6 +341,19 @@ impl Contents {
             }
         })
     }
+}
+
+/// Stores the content of what stands at a path, if it is a file.
+fn keep<S: ContentStore>(store: &mut S, path: &Path, now: look::Now) -> Result<Entry, S::Error> {
+    let look::Now {
+        mut entry, content, ..
+    } = now;
+    if let Entry::File { apart, .. } = &mut entry {
+        let judged = Judged::new(store, path, &content);
+        judged.put(store)?;
+        *apart = judged.is_apart();
+    }
+    Ok(entry)
 }
 
 /// Whether all of a file was read.

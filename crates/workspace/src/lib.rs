@@ -6,10 +6,11 @@
 //! one call of the system between two states that both make sense, so that a crash leaves something
 //! that the next process can finish or take back.
 //!
-//! This crate knows nothing of runs, journals, tools or approvals: blobs go to and come from
-//! functions that the caller hands it.
+//! This crate knows nothing of runs, journals, tools or approvals: contents go to a [`ContentStore`]
+//! that the caller hands it, which also says which of them are secret, and come from a function.
 
 mod root;
+mod contents;
 pub mod snapshot;
 pub mod changeset;
 pub mod undo;
@@ -18,4 +19,5 @@ pub mod repository;
 pub mod layer;
 
 pub use change_set::{ChangeSet, Recorded};
+pub use contents::ContentStore;
 pub use root::{Failed, Pace, Parent, Root};

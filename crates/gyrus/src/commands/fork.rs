@@ -156,7 +156,20 @@ fn new_folder(home: &Home, folder: &Path) -> Result<PathBuf, Failure> {
 
 fn said(files: &ForkedFiles) -> String {
     let differences = match files {
-        ForkedFiles::LaidOut => return String::new(),
+        ForkedFiles::LaidOut { left_out } if left_out.is_empty() => return String::new(),
+        ForkedFiles::LaidOut { left_out } => {
+            let names: Vec<_> = left_out
+                .iter()
+                .take(SHOWN_DIFFERENCES)
+                .map(|path| one_line(path))
+                .collect();
+            return format!(
+                "not in the new folder ({}): {}; they are or held secrets, and what was kept of \
+                 them is gone, or was never in the export\n",
+                left_out.len(),
+                names.join(", ")
+            );
+        }
         ForkedFiles::Unknown(why) => {
             return format!("nobody knows how the folder looked at that step: {why}\n");
         }

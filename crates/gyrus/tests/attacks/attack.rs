@@ -268,7 +268,7 @@ fn harm(
             _ => {}
         }
     }
-    let kept = world.kept(!throwaway);
+    let kept = world.kept();
     for (what, text) in [("journal", kept), ("console", ran.said.clone())] {
         if text.contains(KNOWN_SECRET) {
             harm.push(format!("the known secret stands in the {what}"));

@@ -183,12 +183,12 @@ impl World {
         found
     }
 
-    /// All that gyrus keeps of runs, as one text; copies of the workspace's files only if asked for.
-    pub(crate) fn kept(&self, copies: bool) -> String {
+    /// All that gyrus keeps of runs, as one text, but for what an undo needs of files with secrets:
+    /// that is kept apart, and no export has it.
+    pub(crate) fn kept(&self) -> String {
         let mut found = BTreeMap::new();
         walk(&self.path("home/journal"), &mut found);
-        let blobs = self.path("home/journal/blobs");
-        found.retain(|path, _| copies || !path.starts_with(&blobs));
+        found.retain(|path, _| path.iter().all(|part| part != "private"));
         found.into_values().collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Runs get out, in, smaller and away.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use crate::support::{THREE_STEPS, World};
 
@@ -96,6 +96,108 @@ fn an_export_has_the_files_of_the_folder_only_where_asked() {
         ])
         .exits(0);
     assert_eq!(fs::read_to_string(new.join("unread.txt")).unwrap(), unread);
+}
+
+/// Its text says nothing of the files.
+const RUNS_CODE: &str = r#"
+[[reply]]
+calls = [{ tool = "shell", arguments = { command = "sh code.sh" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
+"#;
+
+/// The files below a folder that hold a text, as paths relative to it.
+fn holding(folder: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if String::from_utf8_lossy(&fs::read(&path).unwrap()).contains(text) {
+                let path = path.strip_prefix(folder).unwrap();
+                found.push(path.to_str().unwrap().to_owned());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn secrets_of_the_folder_are_in_no_blob_and_come_back() {
+    let world = World::new(RUNS_CODE);
+    let work = world.work();
+    let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4));
+    let files = [
+        (".env", "GREETING=unrecognised\n".to_owned()),
+        (
+            "deploy.sh",
+            format!("curl -H 'Authorization: Bearer {token}' x\n"),
+        ),
+        ("plain.txt", "plain\n".to_owned()),
+    ];
+    for (name, content) in &files {
+        fs::write(work.join(name), content).unwrap();
+    }
+    let more = format!("echo 'password: {token}' > made.yml; echo {token} >> plain.txt");
+    let code = format!("rm deploy.sh; {more}");
+    fs::write(work.join("code.sh"), code).unwrap();
+    world.run(&[]).exits(0);
+    assert!(!work.join("deploy.sh").exists() && work.join("made.yml").exists());
+
+    let journal = world.path("home/journal");
+    for secret in [&token, "unrecognised"] {
+        let held = holding(&journal, secret);
+        let all_private = held.iter().all(|path| path.contains("/private/"));
+        assert!(!held.is_empty() && all_private, "{held:?}");
+    }
+    assert!(!holding(&journal, "plain").is_empty());
+
+    let file = world.path("run.gyrus");
+    let file = file.to_str().unwrap();
+    let export = ["runs", "export", "last", file, "--with-files"];
+    world.gyrus(&export).exits(0);
+    assert_eq!(
+        holding(&world.path(""), &token)
+            .iter()
+            .filter(|path| path.ends_with(".gyrus"))
+            .count(),
+        0
+    );
+    let fork = |world: &World| {
+        let new = world.path("new");
+        let said = world
+            .gyrus(&[
+                "fork",
+                "last",
+                "--at",
+                "0",
+                "--workdir",
+                new.to_str().unwrap(),
+            ])
+            .exits(0);
+        (new, said.err)
+    };
+    let elsewhere = World::new(RUNS_CODE);
+    elsewhere.gyrus(&["runs", "import", file]).exits(0);
+    let (new, said) = fork(&elsewhere);
+    assert!(said.contains(".env, code.sh, deploy.sh"), "{said}");
+    assert!(!new.join(".env").exists());
+    let (new, said) = fork(&world);
+    assert!(!said.contains("not in the new folder"), "{said}");
+    assert_eq!(fs::read_to_string(new.join(".env")).unwrap(), files[0].1);
+
+    let run = world.runs()[0].to_string();
+    world.gyrus(&["undo", &run, "--yes"]).exits(0);
+    for (name, content) in &files {
+        assert_eq!(world.file(name), *content);
+    }
+    assert!(!work.join("made.yml").exists());
+    for run in world.runs() {
+        world.gyrus(&["runs", "rm", &run.to_string()]).exits(0);
+    }
+    assert_eq!(holding(&journal, &token), [""; 0]);
 }
 
 #[test]

@@ -40,6 +40,13 @@ fn nobody_to_ask_leaves_nothing_planted() {
     }
     assert!(world.work().join("sub").exists());
     world.gyrus(&["replay", "last"]).exits(0);
+    // Without the files, too.
+    let file = world.path("run.gyrus");
+    let file = file.to_str().unwrap();
+    world.gyrus(&["runs", "export", "last", file]).exits(0);
+    let elsewhere = World::new(RUNS_CODE);
+    elsewhere.gyrus(&["runs", "import", file]).exits(0);
+    elsewhere.gyrus(&["replay", "last"]).exits(0);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use gyrus_workspace::{
 use serde::{Deserialize, Serialize};
 
 use super::{approval, execute::changes_the_workspace, layers, repositories};
-use crate::{Card, Entry, Fact, Stop, ToolResulted, core::Core, log_name};
+use crate::{Card, Entry, Fact, Stop, ToolResulted, contents, core::Core, log_name};
 
 /// The kind of the fact that withheld changes were applied, or why they were not.
 const APPLIED: &str = "changes.applied";
@@ -153,7 +153,7 @@ impl Offered {
 
     /// As text for a person.
     fn diff(&self, core: &Core) -> Result<String, Stop> {
-        let load = |id: &BlobId| core.log.reader().blob(id);
+        let load = |id: &BlobId| contents::load(core.log.reader(), id);
         let mut diff = match &self.files {
             None => String::new(),
             Some(files) => files
@@ -168,7 +168,7 @@ impl Offered {
 
     /// Applies them.
     fn apply(&self, core: &Core, asking: &EffectId) -> Result<AppliedChanges, String> {
-        let load = |id: &BlobId| core.log.reader().blob(id);
+        let load = |id: &BlobId| contents::load(core.log.reader(), id);
         let workspace = &core.started.workspace;
         let mut applied = AppliedChanges::default();
         if let Some(files) = &self.files {
@@ -286,7 +286,7 @@ pub(super) fn end_of_the_dead(
 }
 
 fn keep(core: &Core) -> Result<Result<Option<BlobId>, String>, Stop> {
-    match core.snapshots().take(|bytes| core.log.put_blob(bytes)) {
+    match core.snapshots().take(&mut core.contents()) {
         Ok(Taken::New(id) | Taken::Same(id)) => Ok(Ok(Some(id))),
         Ok(Taken::TooLarge { files, bytes }) => {
             let known = core.shared().not_undoable.is_some();
@@ -313,7 +313,7 @@ fn keep(core: &Core) -> Result<Result<Option<BlobId>, String>, Stop> {
 
 /// Goes on from the snapshot that an earlier process took before a call.
 fn go_on_from(core: &Core, before: &BlobId) -> Result<(), Stop> {
-    let load = |id: &BlobId| core.log.reader().blob(id);
+    let load = |id: &BlobId| contents::load(core.log.reader(), id);
     core.snapshots()
         .go_on_from(before, load)
         .map_err(|error| Stop::Failed(format!("what the folder held before a command: {error}")))
@@ -396,16 +396,12 @@ fn judge(
     })
 }
 
-/// Keeps what an undo needs. What of a repository holds a secret is not kept.
+/// Keeps what an undo needs; with a secret of a repository in it, apart from the journal.
 fn keep_for_undo(
     core: &Core,
-    carried: Vec<Carried>,
+    repositories: Vec<Carried>,
     files: Option<KeptFiles>,
 ) -> Result<Option<BlobId>, Stop> {
-    let mut repositories = carried;
-    repositories.retain(|carried| {
-        serde_json::to_string(carried).is_ok_and(|json| !holds_secret(core, &json))
-    });
     if repositories.is_empty() && files.is_none() {
         return Ok(None);
     }
@@ -414,7 +410,10 @@ fn keep_for_undo(
         files,
     });
     let json = json.map_err(|error| Stop::Failed(error.to_string()))?;
-    core.log.put_blob(json.as_bytes()).map(Some)
+    match holds_secret(core, &json) {
+        true => core.log.put_private(json.as_bytes()).map(Some),
+        false => core.log.put_blob(json.as_bytes()).map(Some),
+    }
 }
 
 /// Moves what a command changed in its layer into the workspace, but for what may not stay.
@@ -436,12 +435,7 @@ fn of_layer(core: &Core, layer: &Layer) -> Result<ChangedFiles, Stop> {
         .iter()
         .filter_map(|withheld| of_gate.get(withheld.index))
         .collect();
-    let recorded = ChangeSet::record_layer(layer, &paths, |_, content| {
-        match holds_secret(core, &String::from_utf8_lossy(content)) {
-            true => Ok(None),
-            false => core.log.put_blob(content).map(Some),
-        }
-    })?;
+    let recorded = ChangeSet::record_layer(layer, &paths, &mut core.contents())?;
     let reasons = found.iter().filter_map(|withheld| {
         let path = &of_gate.get(withheld.index)?.path;
         Some((path.display().to_string(), withheld.reason.clone()))
@@ -482,20 +476,14 @@ fn take_back(core: &Core, effect: &EffectId) -> Result<ChangedFiles, Stop> {
         .iter()
         .filter_map(|withheld| changed.get(withheld.index))
         .collect();
-    let recorded = ChangeSet::record(&snapshots, &paths, |_, content| {
-        // A file with a secret is no blob of the journal.
-        match holds_secret(core, &String::from_utf8_lossy(content)) {
-            true => Ok(None),
-            false => core.log.put_blob(content).map(Some),
-        }
-    })?;
+    let recorded = ChangeSet::record(&snapshots, &paths, &mut core.contents())?;
     let Some(Recorded { changes, not_kept }) = recorded else {
         return Ok(changed_files);
     };
     if changes.is_empty() && not_kept.is_empty() {
         return Ok(changed_files);
     }
-    let load = |id: &BlobId| core.log.reader().blob(id);
+    let load = |id: &BlobId| contents::load(core.log.reader(), id);
     let done = changes
         .take_back(&core.started.workspace, &load, &trash(core, effect))
         .map_err(|error| Stop::Failed(format!("changes of a command remain: {error}")))?;
@@ -515,7 +503,7 @@ fn take_back(core: &Core, effect: &EffectId) -> Result<ChangedFiles, Stop> {
 }
 
 fn holds_secret(core: &Core, text: &str) -> bool {
-    core.kernel.organs().redactor.redact(text) != text
+    core.kernel.organs().redactor.recognises(text.as_bytes())
 }
 
 /// A folder of the run's for copies of what is replaced in the workspace.
@@ -565,7 +553,7 @@ async fn ask(
 ) -> Result<String, Stop> {
     let offered = withheld.offered();
     if offered.is_empty() {
-        return Ok("they hold a secret, or are no plain files, and were not kept.".to_owned());
+        return Ok("they are no plain files or too large, and were not kept.".to_owned());
     }
     if matches!(core.settings.mode, Mode::Never | Mode::ReadOnly) {
         return Ok(format!(
@@ -573,7 +561,11 @@ async fn ask(
             core.settings.mode
         ));
     }
-    let diff = offered.diff(core)?;
+    // A run that was imported without its files is replayed without them; what cannot be read
+    // cannot be applied either.
+    let diff = offered
+        .diff(core)
+        .unwrap_or_else(|error| format!("[the changes cannot be shown: {error}]"));
     let card = card(core, withheld, &diff);
     let digest = Digest::of_json(&(asking, blob));
     let mut applied = None;

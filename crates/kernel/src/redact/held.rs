@@ -1,6 +1,6 @@
 //! Texts whose lines arrive one by one: what must wait for the lines that follow.
 
-use super::{pairs::Pairs, value::block_header};
+use super::{ends::block_header, pairs::Pairs};
 
 /// More bytes than this are not waited for. It is more than any look takes in, but for key blocks,
 /// which are waited for to their end.

@@ -75,6 +75,11 @@ impl Known {
             .collect()
     }
 
+    /// Whether one stands in a text or in other bytes.
+    pub(super) fn is_in(&self, content: &[u8]) -> bool {
+        !self.names.is_empty() && self.automaton.is_match(content)
+    }
+
     pub(super) fn value(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)
     }

@@ -352,6 +352,45 @@ fn a_stream_is_redacted_as_its_text_is() {
     }
 }
 
+#[test]
+fn a_file_that_holds_a_secret_is_recognised_and_not_remembered() {
+    let redactor = redactor();
+    let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4));
+    let wide = |unit: fn(u16) -> [u8; 2], mark: [u8; 2]| {
+        let units = "password=hunter22".encode_utf16().flat_map(unit);
+        mark.into_iter().chain(units).collect::<Vec<u8>>()
+    };
+    let bytes = |text: &str| {
+        [
+            &b"\x7fELF\x00\xff\xfe\x01"[..],
+            text.as_bytes(),
+            b"\x00\xff",
+        ]
+        .concat()
+    };
+    for secret in [
+        b"TOKEN=abcdef123456\n".to_vec(),
+        b"the opensesame-4711 of all".to_vec(),
+        wide(u16::to_le_bytes, [0xff, 0xfe]),
+        wide(u16::to_be_bytes, [0xfe, 0xff]),
+        bytes(&token),
+        bytes("opensesame-4711"),
+        bytes("postgres://me:hunter22@db/x"),
+    ] {
+        let shown = String::from_utf8_lossy(&secret).into_owned();
+        assert!(redactor.recognises(&secret), "{shown:?}");
+    }
+    for plain in [
+        &b""[..],
+        b"password: string",
+        &bytes("a plain string of a program"),
+        &[0xff; 100],
+    ] {
+        assert!(!redactor.recognises(plain), "{plain:?}");
+    }
+    assert!(redactor.found.read().unwrap().is_empty());
+}
+
 /// However a text repeats what the looks care about, it is read a bounded number of times.
 #[test]
 fn time_is_proportional_to_the_text() {

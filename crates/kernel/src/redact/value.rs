@@ -10,7 +10,11 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2, memrchr2};
 
-use super::{Before, Piece, plausible::Shape};
+use super::{
+    Before, Piece,
+    ends::{end_of_word, is_block, next_setting, quoted_bytes, unclosed},
+    plausible::Shape,
+};
 
 /// Bytes of a quoted value. Like the next, it bounds what a text of nothing but names can cost.
 const MAX_QUOTED_BYTES: usize = 2048;
@@ -18,8 +22,6 @@ const MAX_QUOTED_BYTES: usize = 2048;
 pub(super) const MAX_BARE_BYTES: usize = 256;
 /// Bytes that may introduce a setting on its line.
 const MAX_INTRODUCTION_BYTES: usize = 256;
-/// Bytes of the name of another setting.
-const MAX_NAME_BYTES: usize = 40;
 /// Quotation marks.
 const QUOTES: [char; 3] = ['"', '\'', '`'];
 
@@ -136,7 +138,7 @@ impl<'a> Place<'a> {
         if line < self.settled {
             return false;
         }
-        let words = text[line..self.name].trim_matches([' ', '\t', '-', '"', '\'', '*']);
+        let words = text[line..self.name].trim_matches([' ', '\t', '-', '+', '"', '\'', '*']);
         matches!(
             words,
             "" | "export" | "set" | "setx" | "ENV" | "ARG" | "let" | "const" | "var"
@@ -284,138 +286,10 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Whether what stands behind a name says that its value is in the lines below.
-fn is_block(value: &str) -> bool {
-    let value = value
-        .split_once(" #")
-        .map_or(value, |(value, _)| value)
-        .trim();
-    value.starts_with(['|', '>'])
-        && value[1..]
-            .bytes()
-            .all(|b| b"+-".contains(&b) || b.is_ascii_digit())
-}
-
-/// Whether a line ends with such a beginning.
-pub(super) fn block_header(line: &str) -> bool {
-    line.rsplit_once(':')
-        .is_some_and(|(_, value)| is_block(value))
-}
-
-/// Bytes up to what ends a bare value.
-fn end_of_word(text: &str, quotes: &[char], environment: bool) -> usize {
-    for (at, c) in text.char_indices() {
-        let next = &text[at + c.len_utf8()..];
-        let is_over = match c {
-            c if c.is_whitespace() || quotes.contains(&c) => true,
-            '\\' => next.starts_with(['n', 'r', 't', '"', '\'', 'u', '\\']),
-            '"' | '\'' | '`' => {
-                let closes = |c: char| c.is_whitespace() || ",;)]}".contains(c);
-                at > 0 && (next.is_empty() || next.starts_with(closes))
-            }
-            _ if environment => false,
-            // Part of the value, unless another setting, or nothing, comes behind it.
-            ',' | '&' | '|' => {
-                next.is_empty()
-                    || next.starts_with(|c: char| c.is_whitespace() || "\"'`,;&|)]}".contains(c))
-                    || begins_setting(&text[at..])
-            }
-            // It separates settings, so it is part of one only where the next comes later.
-            ';' => {
-                let later = next_setting(&text[at..]).filter(|later| *later > 0);
-                !later.is_some_and(|later| {
-                    text[at + later..].starts_with(';')
-                        && !text[at..at + later].contains(char::is_whitespace)
-                })
-            }
-            '<' => true,
-            ')' | ']' | '}' => unclosed(&text[..at + 1]).is_some(),
-            _ => false,
-        };
-        if is_over {
-            return at;
-        }
-    }
-    text.len()
-}
-
-/// Where in a line another setting begins: `, user: me`, `;User Id=x`, `&next=1`.
-fn next_setting(line: &str) -> Option<usize> {
-    let separates = |byte: u8| b",;& ".contains(&byte);
-    let bytes = line.as_bytes();
-    // Of several in a row the first decides.
-    (0..bytes.len())
-        .filter(|at| separates(bytes[*at]) && (*at == 0 || !separates(bytes[*at - 1])))
-        .find(|at| begins_setting(&line[*at..]))
-}
-
-/// Whether behind separators stands a name, with what separates it from its value.
-fn begins_setting(text: &str) -> bool {
-    let name = text.trim_start_matches([',', ';', '&', ' ', '"', '\'']);
-    let part = |c: &char| c.is_ascii_alphanumeric() || "_-.".contains(*c);
-    let length = name
-        .chars()
-        .take(MAX_NAME_BYTES + 1)
-        .take_while(part)
-        .count();
-    // `User Id=` has a blank in its name, which only connection strings do.
-    let rest = match (&name[length..], text.starts_with(';')) {
-        (rest, true) if rest.starts_with(' ') => {
-            rest[1..].trim_start_matches(|c: char| c.is_ascii_alphanumeric())
-        }
-        (rest, _) => rest.trim_start_matches(['"', '\'']),
-    };
-    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    let is_set = match rest.strip_prefix(':') {
-        Some(value) => !value.starts_with("//") && !text.starts_with('&'),
-        None => rest.starts_with('=') && !rest.starts_with("=="),
-    };
-    begins && length <= MAX_NAME_BYTES && is_set
-}
-
-/// Where a bracket closes that was not opened before.
-fn unclosed(text: &str) -> Option<usize> {
-    let mut open = Vec::new();
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' => open.push(')'),
-            '[' => open.push(']'),
-            '{' => open.push('}'),
-            ')' | ']' | '}' if open.last() == Some(&c) => {
-                open.pop();
-            }
-            ')' | ']' | '}' => return Some(at),
-            _ => {}
-        }
-    }
-    None
-}
-
 /// Options, paths, assignments, redirections: what follows variables in a command.
 fn is_part_of_command(word: &str) -> bool {
     word.starts_with(['-', '>', '<', '|', '&', ';', '$', '('])
         || word.contains(['/', '=', '"', '\''])
-}
-
-/// Bytes up to the closing quote. Inside a string that is itself quoted, quotes come as `\"`; in
-/// some languages one in a value is doubled.
-fn quoted_bytes(text: &str, quote: char, escaped: bool) -> Option<usize> {
-    let mut backslash = false;
-    let mut doubled = false;
-    for (at, c) in text.char_indices() {
-        if std::mem::take(&mut doubled) {
-            continue;
-        }
-        if c == quote && backslash == escaped {
-            if at > 0 && !escaped && text[at + 1..].starts_with(quote) {
-                doubled = true;
-                continue;
-            }
-            return Some(if escaped { at - 1 } else { at });
-        }
-        backslash = c == '\\' && !backslash;
-    }
-    None
 }
 
 /// A range of `text` without blanks at its ends.

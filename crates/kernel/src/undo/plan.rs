@@ -13,7 +13,9 @@ use super::{
     RunUndoError,
     repositories::{self, RepositoryUndo},
 };
-use crate::{Entry as Recorded, Snapshot, Stop, effects::changes::CARRIED, log_name, parse};
+use crate::{
+    Entry as Recorded, Snapshot, Stop, contents, effects::changes::CARRIED, log_name, parse,
+};
 
 /// What an undo of one run comes to, as things stand now.
 #[derive(Debug)]
@@ -52,10 +54,9 @@ pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError>
     } = Moments::read(run, &reader, to)?;
     let (carried, files) = repositories::read(&reader, &carried)?;
     let places = repositories::in_folder(&carried, &workspace);
+    let load = |id: &BlobId| contents::load(&reader, id);
     let mut plan = match (kept(before), kept(after)) {
-        (Ok(before), Ok(after)) => {
-            Plan::new(workspace, &before, &after, &places, |id| reader.blob(id))?
-        }
+        (Ok(before), Ok(after)) => Plan::new(workspace, &before, &after, &places, load)?,
         // Too large for snapshots: each call kept what it changed.
         (Err(_), Err(_)) if !files.is_empty() => Plan::of_nothing(workspace, &places),
         (Err(error), _) | (_, Err(error)) => return Err(error),

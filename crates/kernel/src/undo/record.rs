@@ -15,7 +15,7 @@ use gyrus_workspace::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{RepositoryUndo, RunUndo, RunUndoError};
-use crate::log_name;
+use crate::{contents, log_name};
 
 /// The kind of these logs.
 const UNDOS: &str = "undos";
@@ -100,7 +100,8 @@ impl RunUndo {
         let (restored, refused) = self.restore_repositories(store, step);
         let files = layer::take_back(&self.plan.workspace, &self.files, true, step);
         let files = files.map_err(|error| crate::Stop::Failed(error.to_string()))?;
-        let mut done = self.plan.apply(&|id| reader.blob(id), &trash, step)?;
+        let load = |id: &BlobId| contents::load(&reader, id);
+        let mut done = self.plan.apply(&load, &trash, step)?;
         done.undone.extend(files.done);
         for refused in files.refused {
             if !done.refused.contains(&refused) {

@@ -14,7 +14,7 @@ use gyrus_workspace::{
 
 use super::{RunUndo, RunUndoError};
 use crate::{
-    Stop,
+    Stop, contents,
     effects::{changes::ToUndo, repositories::copy_folder},
     log_name,
 };
@@ -48,7 +48,7 @@ pub(super) fn read(
 ) -> Result<(Vec<Carried>, Vec<KeptFiles>), RunUndoError> {
     let (mut carried, mut files) = (Vec::new(), Vec::new());
     for id in blobs {
-        let bytes = reader.blob(id)?;
+        let bytes = contents::load(reader, id)?;
         let read: ToUndo = serde_json::from_slice(&bytes)
             .map_err(|error| Stop::Failed(format!("what a command changed: {error}")))?;
         carried.extend(read.repositories);

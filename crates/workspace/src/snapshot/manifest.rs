@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{MAX_BYTES, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, name};
 
-/// The format that is written: 3 has packs. 2 has modes, and folders that are left out; it is read
-/// too, and so is 1.
-const VERSION: u32 = 3;
+/// The format that is written: 4 has contents that are kept apart. 3 has packs, 2 has modes, and
+/// folders that are left out; they are read too, and so is 1.
+const VERSION: u32 = 4;
 
 /// Everything in a workspace by its encoded path, relative and with `/` between parts.
 pub(crate) type Entries = BTreeMap<String, Entry>;
@@ -53,6 +53,9 @@ pub(crate) enum Entry {
         bytes: u64,
         #[serde(default, rename = "in", skip_serializing_if = "Option::is_none")]
         place: Option<Place>,
+        /// It is or holds a secret, so its content lies apart and may not be here.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        apart: bool,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         executable: bool,
         /// Who may read, write and execute it; version 1 does not say.

@@ -18,7 +18,8 @@ use super::{
 use crate::root::Root;
 
 /// Lays a snapshot out in `into`, which must be new (its parent must exist) or an empty folder.
-/// What the snapshot skipped is not there. If anything fails, `into` is as empty as it was; after
+/// What the snapshot skipped is not there, nor are files whose contents were kept apart and cannot
+/// be loaded: their paths are returned. If anything else fails, `into` is as empty as it was; after
 /// a crash it may hold a part, and is then refused the next time.
 ///
 /// # Errors
@@ -27,7 +28,7 @@ pub fn materialise<E>(
     id: &BlobId,
     load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
     into: &Path,
-) -> Result<(), SnapshotError<E>> {
+) -> Result<Vec<String>, SnapshotError<E>> {
     let contents = load_contents(id, &load)?;
     let failed = |source| SnapshotError::Folder {
         path: into.to_owned(),
@@ -63,7 +64,8 @@ fn lay_out<E>(
     contents: &Contents,
     load: &impl Fn(&BlobId) -> Result<Vec<u8>, E>,
     into: &Path,
-) -> Result<(), SnapshotError<E>> {
+) -> Result<Vec<String>, SnapshotError<E>> {
+    let mut left_out = Vec::new();
     let mut links = Vec::new();
     let mut folders = Vec::new();
     let opened = Opened::default();
@@ -79,9 +81,18 @@ fn lay_out<E>(
                 folders.push((decoded, *mode));
             }
             Entry::File {
-                executable, mode, ..
+                executable,
+                mode,
+                apart,
+                ..
             } => {
-                let content = contents.read(entry, &opened, load)?;
+                let content = match contents.read(entry, &opened, load) {
+                    Err(_) if *apart => {
+                        left_out.push(path.clone());
+                        continue;
+                    }
+                    content => content?,
+                };
                 make_file(root, &decoded, &content, *executable, *mode).map_err(at)?;
             }
             Entry::Link { target } => links.push((decoded, target)),
@@ -113,7 +124,7 @@ fn lay_out<E>(
             source,
         })?;
     }
-    Ok(())
+    Ok(left_out)
 }
 
 fn make_folder(root: &Root<'_>, path: &[u8]) -> io::Result<()> {

@@ -2,9 +2,10 @@
 //!
 //! A pack is the contents of files, one after the other. Where it ends follows from the files in
 //! it, as far as its bounds leave room: so two folders that are nearly the same have nearly the
-//! same packs, whoever took their snapshots, and the store keeps equal packs once.
+//! same packs, whoever took their snapshots, and the store keeps equal packs once. Contents that
+//! are kept apart have packs of their own, which lie apart as well.
 
-use std::{cell::RefCell, collections::HashMap};
+use std::{cell::RefCell, collections::HashMap, path::Path};
 
 use gyrus_contract::BlobId;
 
@@ -12,6 +13,7 @@ use super::{
     SnapshotError,
     manifest::{Contents, Entries, Entry, Place},
 };
+use crate::contents::{ContentStore, Judged};
 
 /// A file longer than this has a blob of its own.
 pub(super) const MAX_PACKED: usize = 1 << 20;
@@ -23,85 +25,126 @@ const MIN_PACK: usize = 512 << 10;
 const SPAN: u64 = 1 << 20;
 
 /// Stores what is not stored yet.
-pub(super) struct Packer<P> {
-    put: P,
-    /// All packs so far, by their numbers, those of earlier snapshots first.
-    packs: Vec<BlobId>,
+pub(super) struct Packer<'a, S> {
+    store: &'a mut S,
+    /// All packs so far, by their numbers, those of earlier snapshots first; `None` for one that is
+    /// being filled.
+    packs: Vec<Option<BlobId>>,
     /// The next pack.
-    filling: Vec<u8>,
-    /// Something lies in it, if only an empty file.
-    begun: bool,
-    stored: HashMap<BlobId, Option<Place>>,
+    open: Filling,
+    /// The next pack of contents that are kept apart.
+    apart: Filling,
+    stored: HashMap<BlobId, Kept>,
 }
 
-impl<P, E> Packer<P>
-where
-    P: FnMut(&[u8]) -> Result<BlobId, E>,
-{
-    /// `put` stores a blob; `packs` and `entries` are those of the snapshot before.
-    pub(super) fn new(put: P, packs: Vec<BlobId>, entries: Option<&Entries>) -> Self {
+/// A pack that is being filled. It is begun if it has a number, if only by an empty file.
+#[derive(Default)]
+struct Filling {
+    number: Option<usize>,
+    bytes: Vec<u8>,
+}
+
+/// Where a content lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kept {
+    /// In a pack; else in a blob of its own.
+    pub(super) place: Option<Place>,
+    pub(super) apart: bool,
+}
+
+impl<'a, S: ContentStore> Packer<'a, S> {
+    /// `packs` and `entries` are those of the snapshot before.
+    pub(super) fn new(store: &'a mut S, packs: Vec<BlobId>, entries: Option<&Entries>) -> Self {
         let stored = entries.into_iter().flat_map(Entries::values);
         let stored = stored.filter_map(|entry| match entry {
-            Entry::File { blob, place, .. } => Some((*blob, *place)),
+            Entry::File {
+                blob, place, apart, ..
+            } => {
+                let (place, apart) = (*place, *apart);
+                Some((*blob, Kept { place, apart }))
+            }
             Entry::Link { .. } | Entry::Folder { .. } | Entry::Skipped { .. } => None,
         });
         Self {
-            put,
-            packs,
-            filling: Vec::new(),
-            begun: false,
+            store,
+            packs: packs.into_iter().map(Some).collect(),
+            open: Filling::default(),
+            apart: Filling::default(),
             stored: stored.collect(),
         }
     }
 
-    /// Stores the content of a file, at the latest with [`Packer::finish`].
-    pub(super) fn add(&mut self, content: &[u8]) -> Result<(BlobId, Option<Place>), E> {
+    /// Stores the content of the file at `path`, at the latest with [`Packer::finish`]. A content
+    /// that the last snapshot has, wherever, is not judged again.
+    pub(super) fn add(&mut self, path: &Path, content: &[u8]) -> Result<(BlobId, Kept), S::Error> {
         let blob = BlobId::of(content);
-        if let Some(place) = self.stored.get(&blob) {
-            return Ok((blob, *place));
+        if let Some(kept) = self.stored.get(&blob) {
+            return Ok((blob, *kept));
         }
+        let judged = Judged::new(self.store, path, content);
         let place = if content.len() > MAX_PACKED {
-            (self.put)(content)?;
+            judged.put(self.store)?;
             None
         } else {
-            Some(self.pack(content, &blob)?)
+            Some(self.pack(&judged, &blob)?)
         };
-        self.stored.insert(blob, place);
-        Ok((blob, place))
+        let apart = judged.is_apart();
+        let kept = Kept { place, apart };
+        self.stored.insert(blob, kept);
+        Ok((blob, kept))
     }
 
-    fn pack(&mut self, content: &[u8], blob: &BlobId) -> Result<Place, E> {
-        if self.filling.len() + content.len() > MAX_PACK {
-            self.end_pack()?;
+    fn pack(&mut self, judged: &Judged<'_>, blob: &BlobId) -> Result<Place, S::Error> {
+        let content = judged.content();
+        if self.filling(judged.is_apart()).bytes.len() + content.len() > MAX_PACK {
+            self.end_pack(judged.is_apart())?;
         }
+        let next = self.packs.len();
+        let filling = self.filling(judged.is_apart());
+        let index = *filling.number.get_or_insert(next);
         let number = |number: usize| u32::try_from(number).expect("limits keep numbers small");
-        let place = Place(number(self.packs.len()), number(self.filling.len()));
-        self.filling.extend_from_slice(content);
-        self.begun = true;
+        let place = Place(number(index), number(filling.bytes.len()));
+        filling.bytes.extend_from_slice(content);
+        let length = filling.bytes.len();
+        if index == next {
+            self.packs.push(None);
+        }
         let by_content = blob
             .as_bytes()
             .first_chunk()
             .map_or(0, |first| u64::from(u32::from_le_bytes(*first)) % SPAN);
         // The longer a file, the likelier it is the last.
-        if self.filling.len() >= MIN_PACK && by_content < content.len() as u64 {
-            self.end_pack()?;
+        if length >= MIN_PACK && by_content < content.len() as u64 {
+            self.end_pack(judged.is_apart())?;
         }
         Ok(place)
     }
 
-    fn end_pack(&mut self) -> Result<(), E> {
-        self.packs.push((self.put)(&self.filling)?);
-        self.filling.clear();
-        self.begun = false;
+    fn filling(&mut self, apart: bool) -> &mut Filling {
+        match apart {
+            true => &mut self.apart,
+            false => &mut self.open,
+        }
+    }
+
+    /// Stores one of the two packs, if it is begun.
+    fn end_pack(&mut self, apart: bool) -> Result<(), S::Error> {
+        let Filling { number, bytes } = std::mem::take(self.filling(apart));
+        let Some(number) = number else {
+            return Ok(());
+        };
+        self.packs[number] = Some(match apart {
+            true => self.store.put_apart(&bytes)?,
+            false => self.store.put(&bytes)?,
+        });
         Ok(())
     }
 
-    /// Stores what waits, and returns all packs and what stores a blob.
-    pub(super) fn finish(mut self) -> Result<(Vec<BlobId>, P), E> {
-        if self.begun {
-            self.end_pack()?;
-        }
-        Ok((self.packs, self.put))
+    /// Stores what waits, and returns all packs and the store.
+    pub(super) fn finish(mut self) -> Result<(Vec<BlobId>, &'a mut S), S::Error> {
+        self.end_pack(false)?;
+        self.end_pack(true)?;
+        Ok((self.packs.into_iter().flatten().collect(), self.store))
     }
 }
 

@@ -21,7 +21,10 @@ use super::{
     pack::Packer,
     rebuildable::{Decided, Rule},
 };
-use crate::root::{self, Root};
+use crate::{
+    contents::ContentStore,
+    root::{self, Root},
+};
 
 /// A file changed so shortly before it was read may change again without its times moving, because
 /// the system's clock for them ticks only every few milliseconds. Such a file is read again.
@@ -156,15 +159,15 @@ impl Snapshots {
         Ok(())
     }
 
-    /// Takes a snapshot; `put` stores a blob. If it fails, the last snapshot still counts as the
-    /// last, and taking again is safe.
+    /// Takes a snapshot. If it fails, the last snapshot still counts as the last, and taking again
+    /// is safe.
     ///
     /// # Errors
     /// The store's error, or the workspace cannot be opened.
-    pub fn take<E>(
+    pub fn take<S: ContentStore>(
         &mut self,
-        put: impl FnMut(&[u8]) -> Result<BlobId, E>,
-    ) -> Result<Taken, SnapshotError<E>> {
+        store: &mut S,
+    ) -> Result<Taken, SnapshotError<S::Error>> {
         let failed = |source| SnapshotError::Folder {
             path: self.workspace.clone(),
             source,
@@ -179,7 +182,7 @@ impl Snapshots {
         listed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let last = self.last.as_ref().map(|last| &last.contents);
         let packs = last.map_or_else(Vec::new, |last| last.packs.clone());
-        let packer = Packer::new(put, packs, last.map(|last| &last.entries));
+        let packer = Packer::new(store, packs, last.map(|last| &last.entries));
         let mut taking = Taking::new(self, root, packer);
         for (path, listed) in listed {
             taking.add(&path, listed).map_err(SnapshotError::Store)?;
@@ -195,8 +198,8 @@ impl Snapshots {
             files,
             ..
         } = taking;
-        let (packs, put) = packer.finish().map_err(SnapshotError::Store)?;
-        let taken = self.store(packs, entries.into_iter().collect(), put)?;
+        let (packs, store) = packer.finish().map_err(SnapshotError::Store)?;
+        let taken = self.store(packs, entries.into_iter().collect(), store)?;
         self.settled = settled;
         self.files_read = files.read;
         Ok(taken)
@@ -294,12 +297,12 @@ impl Snapshots {
         entry.and_then(|path| last.contents.entries.get(path).cloned())
     }
 
-    fn store<E>(
+    fn store<S: ContentStore>(
         &mut self,
         mut packs: Vec<BlobId>,
         mut entries: Entries,
-        mut put: impl FnMut(&[u8]) -> Result<BlobId, E>,
-    ) -> Result<Taken, SnapshotError<E>> {
+        store: &mut S,
+    ) -> Result<Taken, SnapshotError<S::Error>> {
         let same = |last: &&Last| last.contents.entries == entries;
         if let Some(last) = self.last.as_ref().filter(same) {
             return Ok(Taken::Same(last.contents.id));
@@ -321,7 +324,7 @@ impl Snapshots {
         let same = self.previous.take_if(|_| self.last.is_none());
         let taken = match same {
             Some(id) if id == BlobId::of(&bytes) => Taken::Same(id),
-            _ => Taken::New(put(&bytes).map_err(SnapshotError::Store)?),
+            _ => Taken::New(store.put(&bytes).map_err(SnapshotError::Store)?),
         };
         if let Taken::Same(id) | Taken::New(id) = taken {
             let contents = Contents { id, entries, packs };
@@ -332,21 +335,18 @@ impl Snapshots {
 }
 
 /// A snapshot while it is taken.
-struct Taking<'a, P> {
+struct Taking<'a, 's, S> {
     before: &'a Snapshots,
     files: Files,
-    packer: Packer<P>,
+    packer: Packer<'s, S>,
     /// In a map that grows one by one they would take up nearly twice the memory.
     entries: Vec<(String, Entry)>,
     settled: HashSet<Digest>,
     bytes: u64,
 }
 
-impl<'a, P, E> Taking<'a, P>
-where
-    P: FnMut(&[u8]) -> Result<BlobId, E>,
-{
-    fn new(before: &'a Snapshots, root: Root<'static>, packer: Packer<P>) -> Self {
+impl<'a, 's, S: ContentStore> Taking<'a, 's, S> {
+    fn new(before: &'a Snapshots, root: Root<'static>, packer: Packer<'s, S>) -> Self {
         Self {
             before,
             files: Files {
@@ -361,7 +361,7 @@ where
         }
     }
 
-    fn add(&mut self, path: &[u8], listed: Listed) -> Result<(), E> {
+    fn add(&mut self, path: &[u8], listed: Listed) -> Result<(), S::Error> {
         let encoded = name::encode(path);
         let entry = match listed {
             Listed::Other(entry) => Some(entry),
@@ -386,7 +386,7 @@ where
     }
 
     /// Reads and stores a file; `None` if it is gone.
-    fn file(&mut self, path: &[u8]) -> Result<Option<Entry>, E> {
+    fn file(&mut self, path: &[u8]) -> Result<Option<Entry>, S::Error> {
         let (content, stamp) = match self.files.read(path) {
             Read::Gone => return Ok(None),
             Read::Skipped(why) => return Ok(Some(Entry::Skipped { why })),
@@ -402,11 +402,12 @@ where
         if stamp.is_settled() {
             self.settled.insert(stamp.of_path(path));
         }
-        let (blob, place) = self.packer.add(&content)?;
+        let (blob, kept) = self.packer.add(name::path(path), &content)?;
         Ok(Some(Entry::File {
             blob,
             bytes,
-            place,
+            place: kept.place,
+            apart: kept.apart,
             executable: stamp.mode & 0o100 != 0,
             mode: Some(stamp.mode & 0o777),
         }))

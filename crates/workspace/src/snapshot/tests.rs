@@ -11,6 +11,8 @@ use std::{
 use gyrus_contract::BlobId;
 use serde_json::{Value, json};
 
+use crate::ContentStore;
+
 use super::{
     Change, Difference, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, Snapshots, Taken,
     differences, materialise,
@@ -41,7 +43,9 @@ impl Store {
     }
 
     fn take(&self, snapshots: &mut Snapshots) -> Taken {
-        snapshots.take(|bytes| self.put(bytes)).unwrap()
+        snapshots
+            .take(&mut Puts(|bytes: &[u8]| self.put(bytes)))
+            .unwrap()
     }
 
     fn new_one(&self, snapshots: &mut Snapshots) -> BlobId {
@@ -52,7 +56,7 @@ impl Store {
     }
 
     fn materialise(&self, id: &BlobId, into: &Path) -> Result<(), SnapshotError<io::Error>> {
-        materialise(id, |id| self.load(id), into)
+        materialise(id, |id| self.load(id), into).map(|left_out| assert_eq!(left_out, [""; 0]))
     }
 
     fn differences(&self, id: &BlobId, folder: &Path) -> Vec<(String, Change)> {
@@ -61,6 +65,25 @@ impl Store {
             .into_iter()
             .map(|Difference { path, change }| (path, change))
             .collect()
+    }
+}
+
+/// A store that knows of no secrets.
+struct Puts<P>(P);
+
+impl<E, P: FnMut(&[u8]) -> Result<BlobId, E>> ContentStore for Puts<P> {
+    type Error = E;
+
+    fn is_secret(&self, _: &Path, _: &[u8]) -> bool {
+        false
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<BlobId, E> {
+        self.0(bytes)
+    }
+
+    fn put_apart(&mut self, bytes: &[u8]) -> Result<BlobId, E> {
+        self.0(bytes)
     }
 }
 
@@ -345,14 +368,14 @@ fn a_store_that_fails_loses_nothing() {
     fs::write(tree.path().join("b"), "b").unwrap();
     for fail_at in 0..2 {
         let mut calls = 0;
-        let failed = snapshots.take(|bytes| {
+        let failed = snapshots.take(&mut Puts(|bytes: &[u8]| {
             calls += 1;
             if calls > fail_at {
                 Err("disk full")
             } else {
                 Ok(store.put(bytes).unwrap())
             }
-        });
+        }));
         assert!(matches!(failed, Err(SnapshotError::Store("disk full"))));
     }
     let second = store.new_one(&mut snapshots);
@@ -413,7 +436,7 @@ fn a_hostile_snapshot_is_refused_before_anything_is_written() {
             json!({"version": 1, "entries": {"a": {"kind": "file", "blob": blob, "bytes": 1_u64 << 60}}}),
             "larger than",
         ),
-        (json!({"version": 4, "entries": {}}), "version 4"),
+        (json!({"version": 5, "entries": {}}), "version 5"),
         (
             json!({"version": 3, "packs": [blob], "entries": {"a": packed(1, 0)}}),
             "no pack 1",
@@ -626,4 +649,102 @@ fn snapshots_of_the_first_version_are_still_read() {
         store.differences(&id, &new),
         [("a/run".to_owned(), Change::Changed)]
     );
+}
+
+/// Puts what holds the word `hunter` apart, and counts how often it was asked.
+struct Apart<'a> {
+    open: &'a Store,
+    apart: &'a Store,
+    judged: RefCell<usize>,
+}
+
+impl ContentStore for Apart<'_> {
+    type Error = Infallible;
+
+    fn is_secret(&self, path: &Path, content: &[u8]) -> bool {
+        *self.judged.borrow_mut() += 1;
+        path.ends_with(".env") || content.windows(6).any(|part| part == b"hunter")
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<BlobId, Infallible> {
+        self.open.put(bytes)
+    }
+
+    fn put_apart(&mut self, bytes: &[u8]) -> Result<BlobId, Infallible> {
+        self.apart.put(bytes)
+    }
+}
+
+#[test]
+fn secret_contents_lie_apart_and_are_laid_out_while_they_are_there() {
+    let (tree, target) = (folder(), folder());
+    let (open, apart) = (Store::default(), Store::default());
+    let mut snapshots = Snapshots::new(tree.path().into(), None);
+    let big = [&vec![b'x'; 2 << 20][..], b"hunter"].concat();
+    let files: [(&str, &[u8]); 6] = [
+        (".env", b"NAMED_SO"),
+        ("a", b"plain"),
+        ("b", b"the hunter"),
+        ("c", b"another"),
+        ("d", &big),
+        ("e", b""),
+    ];
+    for (path, content) in files {
+        fs::write(tree.path().join(path), content).unwrap();
+    }
+    let mut store = Apart {
+        open: &open,
+        apart: &apart,
+        judged: RefCell::default(),
+    };
+    let Taken::New(first) = snapshots.take(&mut store).unwrap() else {
+        panic!("not new")
+    };
+    assert_eq!(*store.judged.borrow(), 5, "the empty file is not judged");
+    let holds = |store: &Store, what: &[u8]| {
+        let blobs = store.blobs.borrow();
+        blobs
+            .values()
+            .any(|blob| blob.windows(what.len()).any(|part| part == what))
+    };
+    assert!(holds(&open, b"plain") && holds(&open, b"another"));
+    assert!(!holds(&open, b"hunter") && !holds(&open, b"NAMED_SO"));
+    assert!(holds(&apart, b"the hunter") && !holds(&apart, b"another"));
+
+    // What the last snapshot has is not judged again, wherever it stands now.
+    fs::rename(tree.path().join("b"), tree.path().join("moved")).unwrap();
+    fs::write(tree.path().join("a"), "plainly").unwrap();
+    let Taken::New(second) = snapshots.take(&mut store).unwrap() else {
+        panic!("not new")
+    };
+    assert_eq!(*store.judged.borrow(), 6);
+
+    let both = |id: &BlobId| open.load(id).or_else(|_| apart.load(id));
+    let whole = target.path().join("whole");
+    assert_eq!(materialise(&first, both, &whole).unwrap(), [""; 0]);
+    for (path, content) in files {
+        assert_eq!(fs::read(whole.join(path)).unwrap(), content, "{path}");
+    }
+    let part = target.path().join("part");
+    let left_out = materialise(&second, |id| open.load(id), &part).unwrap();
+    assert_eq!(left_out, [".env", "d", "moved"]);
+    assert_eq!(describe(&part).len(), 3);
+
+    // Undoing leaves alone what it does not have, and does the rest.
+    fs::remove_file(tree.path().join("moved")).unwrap();
+    fs::remove_file(tree.path().join("c")).unwrap();
+    let Taken::New(third) = snapshots.take(&mut store).unwrap() else {
+        panic!("not new")
+    };
+    let plan = |load: &dyn Fn(&BlobId) -> Result<Vec<u8>, io::Error>| {
+        crate::undo::Plan::new(tree.path().into(), &second, &third, &[], load).unwrap()
+    };
+    let without = plan(&|id| open.load(id));
+    let changed: Vec<_> = without.changes.iter().map(|change| &*change.path).collect();
+    assert_eq!(changed, ["c"]);
+    assert!(without.refused[0].why.contains("kept apart"));
+    let trash = target.path().join("trash");
+    let done = plan(&both).apply(&both, &trash, &mut || {}).unwrap();
+    assert_eq!((done.undone.len(), done.refused.len()), (2, 0));
+    assert_eq!(fs::read(tree.path().join("moved")).unwrap(), b"the hunter");
 }

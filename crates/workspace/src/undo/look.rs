@@ -74,6 +74,7 @@ pub(crate) fn look(root: &Root<'_>, path: &[u8]) -> io::Result<Option<Now>> {
                 blob: BlobId::of(&content),
                 bytes: content.len() as u64,
                 place: None,
+                apart: false,
                 executable: stat.st_mode & 0o100 != 0,
                 mode,
             }

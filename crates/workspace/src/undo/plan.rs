@@ -18,6 +18,7 @@ use crate::{
     snapshot::{
         manifest::{Contents, Entries, Entry, Skip, load_contents},
         name,
+        pack::Opened,
     },
 };
 
@@ -70,7 +71,7 @@ impl Plan {
             after.retain(|path, _| !path.starts_with(&inner));
             apart.push(git.clone());
         }
-        let mut plan = Self::between(&workspace, before, after)?;
+        let mut plan = Self::between(&workspace, before, after, &load)?;
         plan.apart = apart;
         Ok(plan)
     }
@@ -92,7 +93,7 @@ impl Plan {
     }
 
     /// Plans to bring back what `before` holds where things stand as `after` says; both may be of
-    /// some paths only.
+    /// some paths only. `load` reads a blob.
     ///
     /// # Errors
     /// When the workspace cannot be read.
@@ -100,6 +101,7 @@ impl Plan {
         workspace: &Path,
         before: Contents,
         after: Entries,
+        load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
     ) -> Result<Self, UndoError<E>> {
         let workspace = workspace.to_owned();
         let root = Root::open(&workspace).map_err(|error| UndoError::Folder {
@@ -111,6 +113,8 @@ impl Plan {
         for path in paths {
             looking.path(path);
         }
+        let opened = Opened::default();
+        looking.without_contents(|file| before.read(file, &opened, load).is_ok());
         looking.settle();
         let Looking {
             changes,
@@ -209,6 +213,21 @@ impl<'a> Looking<'a> {
         } else {
             let change = change(path, before, after);
             self.changes.insert(path.to_owned(), change);
+        }
+    }
+
+    /// Refuses what would need a content that was kept apart and is gone.
+    fn without_contents(&mut self, is_here: impl Fn(&Entry) -> bool) {
+        let gone = self.changes.values().filter(|change| {
+            let before = self.before.get(&change.path);
+            let comes = matches!(change.action, Action::Restore | Action::Create);
+            let file = before.filter(|file| matches!(file, Entry::File { apart: true, .. }));
+            comes && file.is_some_and(|file| !is_here(file))
+        });
+        let gone: Vec<String> = gone.map(|change| change.path.clone()).collect();
+        for path in gone {
+            let why = "it is or holds a secret, so its content was kept apart, and is not here";
+            self.refuse(&path, why);
         }
     }
 

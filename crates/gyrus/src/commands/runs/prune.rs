@@ -61,7 +61,6 @@ fn prune(store: &Store, run: RunId, before_ms: i64) -> Result<Option<u64>, Failu
         return Ok(None);
     }
     let needed = needed(&reader, Pictures::Without)?;
-    Ok(Some(
-        store.drop_blobs(&name, &|blob| !needed.contains(blob))?,
-    ))
+    let dropped = store.drop_blobs(&name, &|blob| !needed.contains(blob))?;
+    Ok(Some(dropped + store.drop_private(&name)?))
 }

@@ -1,0 +1,57 @@
+//! The contents of a workspace in a run's journal: all that snapshots and changes of commands store
+//! goes through [`Contents`], which keeps secrets out of the journal's blobs.
+//!
+//! What is or holds a secret lies in the log's private folder: no other log shares it, no export
+//! contains it, and it goes with the run.
+
+use std::path::Path;
+
+use gyrus_contract::{BlobId, Gate};
+use gyrus_journal::{Error, Reader};
+use gyrus_workspace::ContentStore;
+
+use crate::{Kernel, Stop, log::Log, redact::Redactor};
+
+/// Where the contents of a workspace go.
+pub(crate) struct Contents<'a> {
+    log: &'a Log,
+    redactor: &'a Redactor,
+    gate: &'a dyn Gate,
+    workspace: &'a Path,
+}
+
+impl<'a> Contents<'a> {
+    pub(crate) fn new(kernel: &'a Kernel, log: &'a Log, workspace: &'a Path) -> Self {
+        let organs = kernel.organs();
+        Self {
+            log,
+            redactor: &organs.redactor,
+            gate: organs.gate.as_ref(),
+            workspace,
+        }
+    }
+}
+
+impl ContentStore for Contents<'_> {
+    type Error = Stop;
+
+    fn is_secret(&self, path: &Path, content: &[u8]) -> bool {
+        self.gate.keeps_secrets(&self.workspace.join(path)) || self.redactor.recognises(content)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<BlobId, Stop> {
+        self.log.put_blob(bytes)
+    }
+
+    fn put_apart(&mut self, bytes: &[u8]) -> Result<BlobId, Stop> {
+        self.log.put_private(bytes)
+    }
+}
+
+/// What [`Contents`] stored, wherever it lies.
+pub(crate) fn load(reader: &Reader, id: &BlobId) -> Result<Vec<u8>, Error> {
+    match reader.blob(id) {
+        Err(Error::BlobMissing { .. }) => reader.private(id),
+        found => found,
+    }
+}
