@@ -194,9 +194,19 @@ fn secrets_of_the_folder_are_in_no_blob_and_come_back() {
         assert_eq!(world.file(name), *content);
     }
     assert!(!work.join("made.yml").exists());
-    for run in world.runs() {
-        world.gyrus(&["runs", "rm", &run.to_string()]).exits(0);
-    }
+    world.gyrus(&["runs", "rm", &run]).exits(0);
+    assert!(
+        holding(&journal, &token)
+            .iter()
+            .all(|path| !path.contains(&run))
+    );
+    assert!(
+        !holding(&journal, &token).is_empty(),
+        "the fork has it still"
+    );
+    world
+        .gyrus(&["runs", "prune", "--older-than", "0s"])
+        .exits(0);
     assert_eq!(holding(&journal, &token), [""; 0]);
 }
 
