@@ -8,13 +8,18 @@ use std::path::Path;
 
 use gyrus_contract::{BlobId, Gate};
 use gyrus_journal::{Error, Reader};
-use gyrus_workspace::ContentStore;
+use gyrus_workspace::{ContentStore, Secrecy};
 
 use crate::{Kernel, Stop, log::Log, redact::Redactor};
 
 /// Where the contents of a workspace go.
 pub(crate) struct Contents<'a> {
     log: &'a Log,
+    judge: Judge<'a>,
+}
+
+/// Tells which files of a workspace are or hold secrets.
+struct Judge<'a> {
     redactor: &'a Redactor,
     gate: &'a dyn Gate,
     workspace: &'a Path,
@@ -25,18 +30,26 @@ impl<'a> Contents<'a> {
         let organs = kernel.organs();
         Self {
             log,
-            redactor: &organs.redactor,
-            gate: organs.gate.as_ref(),
-            workspace,
+            judge: Judge {
+                redactor: &organs.redactor,
+                gate: organs.gate.as_ref(),
+                workspace,
+            },
         }
+    }
+}
+
+impl Secrecy for Judge<'_> {
+    fn is_secret(&self, path: &Path, content: &[u8]) -> bool {
+        self.gate.keeps_secrets(&self.workspace.join(path)) || self.redactor.recognises(content)
     }
 }
 
 impl ContentStore for Contents<'_> {
     type Error = Stop;
 
-    fn is_secret(&self, path: &Path, content: &[u8]) -> bool {
-        self.gate.keeps_secrets(&self.workspace.join(path)) || self.redactor.recognises(content)
+    fn secrecy(&self) -> &dyn Secrecy {
+        &self.judge
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<BlobId, Stop> {

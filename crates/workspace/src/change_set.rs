@@ -349,7 +349,7 @@ fn keep<S: ContentStore>(store: &mut S, path: &Path, now: look::Now) -> Result<E
         mut entry, content, ..
     } = now;
     if let Entry::File { apart, .. } = &mut entry {
-        let judged = Judged::new(store, path, &content);
+        let judged = Judged::new(store.secrecy(), path, &content);
         judged.put(store)?;
         *apart = judged.is_apart();
     }

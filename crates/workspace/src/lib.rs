@@ -19,5 +19,5 @@ pub mod repository;
 pub mod layer;
 
 pub use change_set::{ChangeSet, Recorded};
-pub use contents::ContentStore;
+pub use contents::{ContentStore, Secrecy};
 pub use root::{Failed, Pace, Parent, Root};

@@ -5,7 +5,11 @@
 //! same packs, whoever took their snapshots, and the store keeps equal packs once. Contents that
 //! are kept apart have packs of their own, which lie apart as well.
 
-use std::{cell::RefCell, collections::HashMap, path::Path};
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+    path::Path,
+};
 
 use gyrus_contract::BlobId;
 
@@ -74,24 +78,32 @@ impl<'a, S: ContentStore> Packer<'a, S> {
         }
     }
 
-    /// Stores the content of the file at `path`, at the latest with [`Packer::finish`]. A content
-    /// that the last snapshot has, wherever, is not judged again.
-    pub(super) fn add(&mut self, path: &Path, content: &[u8]) -> Result<(BlobId, Kept), S::Error> {
-        let blob = BlobId::of(content);
-        if let Some(kept) = self.stored.get(&blob) {
-            return Ok((blob, *kept));
+    /// Stores the contents of files, at the latest with [`Packer::finish`]. A content that the last
+    /// snapshot has, wherever, is not judged again.
+    pub(super) fn add(
+        &mut self,
+        files: &[(&Path, &[u8])],
+    ) -> Result<Vec<(BlobId, Kept)>, S::Error> {
+        let ids: Vec<BlobId> = files
+            .iter()
+            .map(|(_, content)| BlobId::of(content))
+            .collect();
+        let mut seen = HashSet::new();
+        let mut is_new = |id: &BlobId| !self.stored.contains_key(id) && seen.insert(*id);
+        let new: Vec<usize> = (0..files.len()).filter(|at| is_new(&ids[*at])).collect();
+        let judged: Vec<_> = new.iter().map(|at| files[*at]).collect();
+        let judged = Judged::all(self.store.secrecy(), &judged);
+        for (at, judged) in new.into_iter().zip(judged) {
+            let place = if judged.content().len() > MAX_PACKED {
+                judged.put(self.store)?;
+                None
+            } else {
+                Some(self.pack(&judged, &ids[at])?)
+            };
+            let apart = judged.is_apart();
+            self.stored.insert(ids[at], Kept { place, apart });
         }
-        let judged = Judged::new(self.store, path, content);
-        let place = if content.len() > MAX_PACKED {
-            judged.put(self.store)?;
-            None
-        } else {
-            Some(self.pack(&judged, &blob)?)
-        };
-        let apart = judged.is_apart();
-        let kept = Kept { place, apart };
-        self.stored.insert(blob, kept);
-        Ok((blob, kept))
+        Ok(ids.iter().map(|id| (*id, self.stored[id])).collect())
     }
 
     fn pack(&mut self, judged: &Judged<'_>, blob: &BlobId) -> Result<Place, S::Error> {

@@ -34,6 +34,11 @@ const MAX_LISTED: u64 = 4_000_000;
 /// Attempts to read a file that changes meanwhile.
 const READ_ATTEMPTS: u32 = 3;
 
+/// So many bytes are read before they are judged and stored, so that several threads can judge.
+const READ_AT_ONCE: usize = 1 << 20;
+/// As [`READ_AT_ONCE`], of files.
+const READ_FILES_AT_ONCE: usize = 1_000;
+
 /// What a snapshot came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Taken {
@@ -191,6 +196,7 @@ impl Snapshots {
                 return Ok(Taken::TooLarge { files, bytes });
             }
         }
+        taking.store_read().map_err(SnapshotError::Store)?;
         let Taking {
             packer,
             entries,
@@ -343,6 +349,17 @@ struct Taking<'a, 's, S> {
     entries: Vec<(String, Entry)>,
     settled: HashSet<Digest>,
     bytes: u64,
+    /// Files that were read and are not stored yet.
+    unstored: Vec<ReadFile>,
+    /// Bytes of their contents.
+    unstored_bytes: usize,
+}
+
+/// A file that was read.
+struct ReadFile {
+    path: Vec<u8>,
+    content: Vec<u8>,
+    stamp: Stamp,
 }
 
 impl<'a, 's, S: ContentStore> Taking<'a, 's, S> {
@@ -358,38 +375,40 @@ impl<'a, 's, S: ContentStore> Taking<'a, 's, S> {
             entries: Vec::new(),
             settled: HashSet::new(),
             bytes: 0,
+            unstored: Vec::new(),
+            unstored_bytes: 0,
         }
     }
 
     fn add(&mut self, path: &[u8], listed: Listed) -> Result<(), S::Error> {
         let encoded = name::encode(path);
-        let entry = match listed {
-            Listed::Other(entry) => Some(entry),
-            Listed::File(stamp) => {
-                let known = stamp.of_path(path);
-                if let Some(entry) = self.before.reuse(&encoded, &known) {
-                    self.settled.insert(known);
-                    Some(entry)
-                } else {
-                    self.file(path)?
-                }
+        let stamp = match listed {
+            Listed::Other(entry) => {
+                self.entries.push((encoded, entry));
+                return Ok(());
             }
+            Listed::File(stamp) => stamp,
         };
-        let Some(entry) = entry else {
+        let known = stamp.of_path(path);
+        if let Some(entry) = self.before.reuse(&encoded, &known) {
+            self.settled.insert(known);
+            if let Entry::File { bytes, .. } = &entry {
+                self.bytes += bytes;
+            }
+            self.entries.push((encoded, entry));
             return Ok(());
-        };
-        if let Entry::File { bytes, .. } = &entry {
-            self.bytes += bytes;
         }
-        self.entries.push((encoded, entry));
-        Ok(())
+        self.read_file(path, encoded)
     }
 
-    /// Reads and stores a file; `None` if it is gone.
-    fn file(&mut self, path: &[u8]) -> Result<Option<Entry>, S::Error> {
+    /// Reads a file, if it is still there. Stores what was read when it is enough.
+    fn read_file(&mut self, path: &[u8], encoded: String) -> Result<(), S::Error> {
         let (content, stamp) = match self.files.read(path) {
-            Read::Gone => return Ok(None),
-            Read::Skipped(why) => return Ok(Some(Entry::Skipped { why })),
+            Read::Gone => return Ok(()),
+            Read::Skipped(why) => {
+                self.entries.push((encoded, Entry::Skipped { why }));
+                return Ok(());
+            }
             Read::File(content, stamp) => (content, stamp),
         };
         let bytes = content.len() as u64;
@@ -397,20 +416,45 @@ impl<'a, 's, S: ContentStore> Taking<'a, 's, S> {
             // It grew since it was listed.
             self.bytes += bytes.max(MAX_BYTES + 1);
             let why = Skip::Changing;
-            return Ok(Some(Entry::Skipped { why }));
+            self.entries.push((encoded, Entry::Skipped { why }));
+            return Ok(());
         }
+        self.bytes += bytes;
         if stamp.is_settled() {
             self.settled.insert(stamp.of_path(path));
         }
-        let (blob, kept) = self.packer.add(name::path(path), &content)?;
-        Ok(Some(Entry::File {
-            blob,
-            bytes,
-            place: kept.place,
-            apart: kept.apart,
-            executable: stamp.mode & 0o100 != 0,
-            mode: Some(stamp.mode & 0o777),
-        }))
+        self.unstored_bytes += content.len();
+        self.unstored.push(ReadFile {
+            path: path.to_vec(),
+            content,
+            stamp,
+        });
+        let enough =
+            self.unstored_bytes >= READ_AT_ONCE || self.unstored.len() >= READ_FILES_AT_ONCE;
+        if enough { self.store_read() } else { Ok(()) }
+    }
+
+    /// Stores the files that were read.
+    fn store_read(&mut self) -> Result<(), S::Error> {
+        self.unstored_bytes = 0;
+        let read = std::mem::take(&mut self.unstored);
+        let contents: Vec<_> = read
+            .iter()
+            .map(|file| (name::path(&file.path), &*file.content))
+            .collect();
+        let stored = self.packer.add(&contents)?;
+        for (file, (blob, kept)) in read.iter().zip(stored) {
+            let entry = Entry::File {
+                blob,
+                bytes: file.content.len() as u64,
+                place: kept.place,
+                apart: kept.apart,
+                executable: file.stamp.mode & 0o100 != 0,
+                mode: Some(file.stamp.mode & 0o777),
+            };
+            self.entries.push((name::encode(&file.path), entry));
+        }
+        Ok(())
     }
 }
 

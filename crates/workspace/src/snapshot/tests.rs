@@ -6,12 +6,13 @@ use std::{
     fs, io,
     os::unix::{ffi::OsStrExt, fs::PermissionsExt, fs::symlink, net::UnixListener},
     path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use gyrus_contract::BlobId;
 use serde_json::{Value, json};
 
-use crate::ContentStore;
+use crate::{ContentStore, Secrecy};
 
 use super::{
     Change, Difference, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, Snapshots, Taken,
@@ -68,14 +69,22 @@ impl Store {
     }
 }
 
+struct Open;
+
+impl Secrecy for Open {
+    fn is_secret(&self, _: &Path, _: &[u8]) -> bool {
+        false
+    }
+}
+
 /// A store that knows of no secrets.
 struct Puts<P>(P);
 
 impl<E, P: FnMut(&[u8]) -> Result<BlobId, E>> ContentStore for Puts<P> {
     type Error = E;
 
-    fn is_secret(&self, _: &Path, _: &[u8]) -> bool {
-        false
+    fn secrecy(&self) -> &dyn Secrecy {
+        &Open
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<BlobId, E> {
@@ -655,15 +664,26 @@ fn snapshots_of_the_first_version_are_still_read() {
 struct Apart<'a> {
     open: &'a Store,
     apart: &'a Store,
-    judged: RefCell<usize>,
+    hunters: Hunters,
+}
+
+#[derive(Default)]
+struct Hunters {
+    asked: AtomicUsize,
+}
+
+impl Secrecy for Hunters {
+    fn is_secret(&self, path: &Path, content: &[u8]) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        path.ends_with(".env") || content.windows(6).any(|part| part == b"hunter")
+    }
 }
 
 impl ContentStore for Apart<'_> {
     type Error = Infallible;
 
-    fn is_secret(&self, path: &Path, content: &[u8]) -> bool {
-        *self.judged.borrow_mut() += 1;
-        path.ends_with(".env") || content.windows(6).any(|part| part == b"hunter")
+    fn secrecy(&self) -> &dyn Secrecy {
+        &self.hunters
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<BlobId, Infallible> {
@@ -695,12 +715,16 @@ fn secret_contents_lie_apart_and_are_laid_out_while_they_are_there() {
     let mut store = Apart {
         open: &open,
         apart: &apart,
-        judged: RefCell::default(),
+        hunters: Hunters::default(),
     };
     let Taken::New(first) = snapshots.take(&mut store).unwrap() else {
         panic!("not new")
     };
-    assert_eq!(*store.judged.borrow(), 5, "the empty file is not judged");
+    assert_eq!(
+        store.hunters.asked.load(Ordering::Relaxed),
+        5,
+        "the empty file is not judged"
+    );
     let holds = |store: &Store, what: &[u8]| {
         let blobs = store.blobs.borrow();
         blobs
@@ -717,7 +741,7 @@ fn secret_contents_lie_apart_and_are_laid_out_while_they_are_there() {
     let Taken::New(second) = snapshots.take(&mut store).unwrap() else {
         panic!("not new")
     };
-    assert_eq!(*store.judged.borrow(), 6);
+    assert_eq!(store.hunters.asked.load(Ordering::Relaxed), 6);
 
     let both = |id: &BlobId| open.load(id).or_else(|_| apart.load(id));
     let whole = target.path().join("whole");
