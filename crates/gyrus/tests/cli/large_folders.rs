@@ -194,3 +194,21 @@ fn what_a_person_changes_meanwhile_stays() {
     assert_eq!(world.file("changed"), "of a person\n");
     assert_eq!(world.file("kept"), "two\n");
 }
+
+#[test]
+fn what_a_command_changes_in_a_run_that_may_only_read_is_thrown_away() {
+    let script = r#"
+[[reply]]
+calls = [{ tool = "shell", arguments = { command = "sh code.sh && cat changed new/deep/file" } }]
+[[reply]]
+when = "thrown away"
+calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
+"#;
+    let world = world(script, CODE);
+    world
+        .gyrus(&["run", "go", "--mode", "read-only"])
+        .exits(0)
+        .says("two")
+        .says("changes were thrown away");
+    is_as_before(&world);
+}

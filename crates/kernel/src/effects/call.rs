@@ -11,9 +11,8 @@ use gyrus_contract::{
 use super::{
     approval,
     assess::Looks,
-    changes,
     destinations::{Questions, use_permits},
-    diverges, execute,
+    diverges, execute, withheld,
 };
 use crate::{
     APPROVAL_REFUSED, Card, Entry, GateVerdict, Inline, Settled, Stop, ToolCalled, ToolResulted,
@@ -61,7 +60,7 @@ struct Past {
 impl Past {
     fn read(core: &Core, begun: Begun, call: &ToolCall) -> Result<(EffectId, Self), Stop> {
         let effect = begun.effect;
-        let asking = changes::asking(&effect);
+        let asking = withheld::asking(&effect);
         let within = core.recorded().take_within(&effect);
         let about_changes = |entry: &Entry| entry.effect() == Some(&asking);
         let (changes, mut within) = within.into_iter().partition(about_changes);
@@ -153,7 +152,7 @@ async fn concluded(
     let asked = std::mem::take(&mut past.changes);
     let note = match resulted.withheld {
         None => None,
-        Some(_) => Box::pin(changes::decide(core, &resulted.effect, asked, &resulted)).await?,
+        Some(_) => Box::pin(withheld::decide(core, &resulted.effect, asked, &resulted)).await?,
     };
     let mut seen = observe(core, call, &mut past, resulted).await?;
     if let Some(note) = note {

@@ -3,58 +3,28 @@
 //!
 //! A command may write whatever it likes while it runs; nothing outside its sandbox looks at it.
 //! When it has ended, the gate says which of its changes may not stay without a person's yes. Those
-//! are taken back at once, and the call's outcome says which they were. Then a person is asked, as
-//! an effect of its own within the call, and a yes applies them again.
+//! are taken back at once, and the call's outcome says which they were. Then a person is asked (see
+//! `withheld.rs`).
 
-use std::path::PathBuf;
-
-use gyrus_contract::{
-    BlobId, ChangedPath, Digest, EffectId, Mode, Origin, ResolvedCall, Text, Tool, Touch,
-};
+use gyrus_contract::{BlobId, ChangedPath, EffectId, ResolvedCall, Tool, Touch};
 use gyrus_workspace::{
     ChangeSet, Recorded,
     layer::{Applied, Copies, KeptFiles, Layer},
-    repository::{self, Carried},
+    repository::Carried,
     snapshot::{SnapshotError, Taken},
     undo::Refused,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{approval, execute::changes_the_workspace, layers, repositories};
-use crate::{Card, Entry, Fact, Stop, ToolResulted, contents, core::Core, log_name};
-
-/// The kind of the fact that withheld changes were applied, or why they were not.
-const APPLIED: &str = "changes.applied";
-
-/// The kind of the fact that says, by a blob, what an applied change did in a repository.
-pub(crate) const CARRIED: &str = "changes.carried";
-
-/// The most characters of a diff on a card.
-const MAX_DIFF_CHARS: usize = 16_000;
+use super::{
+    execute::changes_the_workspace,
+    layers, repositories,
+    withheld::{Withheld, trash},
+};
+use crate::{Stop, contents, core::Core};
 
 /// The most files that a text names.
-const MAX_NAMED: usize = 20;
-
-/// Changes of one call that were taken back until a person says yes. A blob that the call's outcome
-/// names.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Withheld {
-    /// Of files of the workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    changes: Option<ChangeSet>,
-    /// The changed files, each with the reason why it may not stay.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    reasons: Vec<(String, String)>,
-    /// Files that were taken back and cannot be applied again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    not_kept: Vec<PathBuf>,
-    /// Files that could not be taken back, each with the reason.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    left: Vec<(String, String)>,
-    /// Of repositories: these never got there.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    repositories: Vec<repository::Withheld>,
-}
+pub(super) const MAX_NAMED: usize = 20;
 
 /// What is to be said of the changes of a call when it has ended.
 #[derive(Debug, Default)]
@@ -74,122 +44,6 @@ impl JudgedChanges {
             true => String::new(),
             false => format!("\n[{}]", self.notes.join(" ")),
         }
-    }
-}
-
-impl Withheld {
-    fn is_empty(&self) -> bool {
-        self.reasons.is_empty() && self.repositories.is_empty()
-    }
-
-    /// Each changed file with the reason why it may not stay.
-    fn all_reasons(&self, core: &Core) -> Vec<(String, String)> {
-        let below = &core.started.workspace;
-        let in_repositories = self.repositories.iter();
-        let in_repositories =
-            in_repositories.map(|change| (change.name(below), change.reason.clone()));
-        self.reasons
-            .iter()
-            .cloned()
-            .chain(in_repositories)
-            .collect()
-    }
-
-    fn names(&self, core: &Core) -> String {
-        let reasons = self.all_reasons(core);
-        let named = reasons.iter().take(MAX_NAMED);
-        let mut names: Vec<String> = named.map(|(path, _)| format!("`{path}`")).collect();
-        let more = reasons.len().saturating_sub(MAX_NAMED);
-        if more > 0 {
-            names.push(format!("{more} more"));
-        }
-        names.join(", ")
-    }
-
-    /// The changes that a yes can apply.
-    fn offered(&self) -> Offered {
-        let files = self.changes.as_ref();
-        let files = files.map(|changes| changes.without(&self.not_kept));
-        let in_repositories = self.repositories.iter();
-        let in_repositories = in_repositories.filter(|change| change.can_be_applied());
-        Offered {
-            files: files.filter(|files| !files.is_empty()),
-            repositories: in_repositories.cloned().collect(),
-        }
-    }
-
-    /// A change in a repository that holds a secret is told without its content.
-    fn leave_out_secrets(&mut self, core: &Core) -> Result<(), Stop> {
-        for change in &mut self.repositories {
-            let json = serde_json::to_string(change);
-            let json = json.map_err(|error| Stop::Failed(error.to_string()))?;
-            if holds_secret(core, &json) {
-                change.leave_out_content();
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What became of changes that a person allowed.
-#[derive(Debug, Default)]
-struct AppliedChanges {
-    repositories: Vec<Carried>,
-    files: Option<KeptFiles>,
-    /// Those that could not be applied, each with the reason.
-    refused: Vec<(String, String)>,
-}
-
-/// Withheld changes that a yes applies.
-struct Offered {
-    files: Option<ChangeSet>,
-    repositories: Vec<repository::Withheld>,
-}
-
-impl Offered {
-    fn is_empty(&self) -> bool {
-        self.files.is_none() && self.repositories.is_empty()
-    }
-
-    /// As text for a person.
-    fn diff(&self, core: &Core) -> Result<String, Stop> {
-        let load = |id: &BlobId| contents::load(core.log.reader(), id);
-        let mut diff = match &self.files {
-            None => String::new(),
-            Some(files) => files
-                .diff(&load)
-                .map_err(|error| Stop::Failed(error.to_string()))?,
-        };
-        for change in &self.repositories {
-            diff.push_str(&change.diff(&core.started.workspace));
-        }
-        Ok(diff)
-    }
-
-    /// Applies them.
-    fn apply(&self, core: &Core, asking: &EffectId) -> Result<AppliedChanges, String> {
-        let load = |id: &BlobId| contents::load(core.log.reader(), id);
-        let workspace = &core.started.workspace;
-        let mut applied = AppliedChanges::default();
-        if let Some(files) = &self.files {
-            let copies = match layers::are_used(core) {
-                true => Some(layers::copy(core, asking, &files.below())),
-                false => None,
-            };
-            let copies = copies.transpose().map_err(|stop| stop.to_string())?;
-            let done = files.apply(workspace, &load, &trash(core, asking));
-            let done = done.map_err(|error| error.to_string())?;
-            let refused = done.refused.into_iter();
-            applied
-                .refused
-                .extend(refused.map(|one| (one.path, one.why)));
-            let kept = copies.map(layers::changed).transpose();
-            applied.files = kept.map_err(|stop| stop.to_string())?;
-        }
-        let in_repositories = core.repositories().apply(core, &self.repositories);
-        applied.refused.extend(in_repositories.refused);
-        applied.repositories = in_repositories.carried;
-        Ok(applied)
     }
 }
 
@@ -397,7 +251,7 @@ fn judge(
 }
 
 /// Keeps what an undo needs; with a secret of a repository in it, apart from the journal.
-fn keep_for_undo(
+pub(super) fn keep_for_undo(
     core: &Core,
     repositories: Vec<Carried>,
     files: Option<KeptFiles>,
@@ -502,170 +356,6 @@ fn take_back(core: &Core, effect: &EffectId) -> Result<ChangedFiles, Stop> {
     Ok(changed_files)
 }
 
-fn holds_secret(core: &Core, text: &str) -> bool {
+pub(super) fn holds_secret(core: &Core, text: &str) -> bool {
     core.kernel.organs().redactor.recognises(text.as_bytes())
-}
-
-/// A folder of the run's for copies of what is replaced in the workspace.
-fn trash(core: &Core, effect: &EffectId) -> PathBuf {
-    let run = core.kernel.store().folder(&log_name(core.started.run));
-    run.join("withheld")
-        .join(format!("{effect}-{}", crate::core::now_ms()))
-}
-
-/// The effect under which a person is asked about what `effect` changed.
-pub(super) fn asking(effect: &EffectId) -> EffectId {
-    effect.then(0).then(1)
-}
-
-/// Asks about the changes that were withheld of a call, and applies them on a yes. Returns what
-/// became of them, for the model. `past` is what the journal holds of that.
-pub(super) async fn decide(
-    core: &Core,
-    effect: &EffectId,
-    past: Vec<Entry>,
-    resulted: &ToolResulted,
-) -> Result<Option<String>, Stop> {
-    let Some(blob) = &resulted.withheld else {
-        return Ok(None);
-    };
-    let bytes = core.log.reader().blob(blob)?;
-    let withheld: Withheld = serde_json::from_slice(&bytes)
-        .map_err(|error| Stop::Failed(format!("the changes {blob} of a call: {error}")))?;
-    let mut note = format!(
-        "[The command changed files by which other programs run things or agents are instructed: \
-         {}. These changes were taken back",
-        withheld.names(core)
-    );
-    for (path, why) in withheld.left.iter().take(MAX_NAMED) {
-        note.push_str(&format!("; `{path}` could not be: {why}"));
-    }
-    let outcome = ask(core, &asking(effect), past, blob, &withheld).await?;
-    Ok(Some(format!("{note}; {outcome}]")))
-}
-
-async fn ask(
-    core: &Core,
-    asking: &EffectId,
-    past: Vec<Entry>,
-    blob: &BlobId,
-    withheld: &Withheld,
-) -> Result<String, Stop> {
-    let offered = withheld.offered();
-    if offered.is_empty() {
-        return Ok("they are no plain files or too large, and were not kept.".to_owned());
-    }
-    if matches!(core.settings.mode, Mode::Never | Mode::ReadOnly) {
-        return Ok(format!(
-            "mode `{}` lets nobody be asked about them.",
-            core.settings.mode
-        ));
-    }
-    // A run that was imported without its files is replayed without them; what cannot be read
-    // cannot be applied either.
-    let diff = offered
-        .diff(core)
-        .unwrap_or_else(|error| format!("[the changes cannot be shown: {error}]"));
-    let card = card(core, withheld, &diff);
-    let digest = Digest::of_json(&(asking, blob));
-    let mut applied = None;
-    let mut questions = Vec::new();
-    for entry in past {
-        match entry {
-            Entry::Noted { kind, fact, .. } if kind == APPLIED => {
-                applied = fact.fact.as_str().map(str::to_owned);
-            }
-            Entry::Noted { kind, .. } if kind == CARRIED => {}
-            other => questions.push(other),
-        }
-    }
-    if let Some(applied) = applied {
-        return Ok(applied);
-    }
-    let answer = approval::perform_about(core, asking.clone(), questions, digest, card).await?;
-    if !answer.approved {
-        return Ok(match (&answer.by, &answer.reason) {
-            (None, _) => "nobody could be asked about them. Do without them, and say so at the \
-                          end."
-                .to_owned(),
-            (Some(_), Some(words)) => format!("a person said no to them: {words}"),
-            (Some(_), None) => "a person said no to them. Do not make them again.".to_owned(),
-        });
-    }
-    apply(core, asking, &offered)
-}
-
-/// Applies changes that a person allowed, and notes what came of it.
-fn apply(core: &Core, asking: &EffectId, allowed: &Offered) -> Result<String, Stop> {
-    core.may_act()?;
-    let mut applied = allowed.apply(core, asking);
-    if let Ok(applied) = &mut applied {
-        let repositories = std::mem::take(&mut applied.repositories);
-        if let Some(blob) = keep_for_undo(core, repositories, applied.files.take())? {
-            core.log.append(noted(CARRIED, asking, blob.to_string()))?;
-        }
-    }
-    let outcome = match applied {
-        Ok(applied) if applied.refused.is_empty() => {
-            "then a person allowed them, and they were applied.".to_owned()
-        }
-        Ok(applied) => {
-            let left: Vec<_> = applied
-                .refused
-                .iter()
-                .map(|(path, why)| format!("`{path}` ({why})"))
-                .collect();
-            format!(
-                "then a person allowed them, and they were applied but for {}.",
-                left.join(", ")
-            )
-        }
-        Err(error) => format!("a person allowed them, but they could not be applied: {error}"),
-    };
-    core.shared().world_changed = true;
-    core.log.append(noted(APPLIED, asking, outcome.clone()))?;
-    Ok(outcome)
-}
-
-fn noted(kind: &str, asking: &EffectId, fact: String) -> Entry {
-    Entry::Noted {
-        kind: kind.to_owned(),
-        version: 1,
-        fact: Fact {
-            effect: asking.clone(),
-            fact: fact.into(),
-        },
-    }
-}
-
-fn card(core: &Core, withheld: &Withheld, diff: &str) -> Card {
-    let redactor = &core.kernel.organs().redactor;
-    let mut shown: String = diff.chars().take(MAX_DIFF_CHARS).collect();
-    if shown.len() < diff.len() {
-        shown.push_str("\n[the rest of the diff is left out]");
-    }
-    let of_command = Origin::Tool {
-        name: "shell".to_owned(),
-    };
-    let all = withheld.all_reasons(core);
-    let mut reasons: Vec<String> = all
-        .iter()
-        .take(MAX_NAMED)
-        .map(|(path, why)| format!("`{path}`: {why}"))
-        .collect();
-    let more = all.len().saturating_sub(MAX_NAMED);
-    if more > 0 {
-        reasons.push(format!("and {more} more of that kind"));
-    }
-    Card {
-        sentence: format!(
-            "A command changed {}; the change was taken back, and your yes applies it again",
-            withheld.names(core)
-        ),
-        reasons,
-        details: vec![Text::new(redactor.redact(&shown).into_owned(), of_command)],
-        question: false,
-        wider: Vec::new(),
-        edit: None,
-    }
 }

@@ -43,6 +43,8 @@ struct CallSite<'a> {
     sends_to: Vec<String>,
     /// Decides where the command may connect.
     destinations: Option<Destinations<'a>>,
+    /// What the model is told of changes that were thrown away.
+    thrown_away: Mutex<String>,
 }
 
 impl<'a> CallSite<'a> {
@@ -61,11 +63,16 @@ impl<'a> CallSite<'a> {
             command,
             sends_to: Vec::new(),
             destinations: None,
+            thrown_away: Mutex::default(),
         }
     }
 
-    /// Tells the model of connections that were refused.
+    /// Tells the model of connections that were refused, and of changes that were thrown away.
     fn with_refused(&self, mut output: ToolOutput) -> ToolOutput {
+        let thrown_away = self.thrown_away.lock();
+        output
+            .text
+            .push_str(&thrown_away.unwrap_or_else(PoisonError::into_inner));
         if let Some(destinations) = &self.destinations {
             output.text.push_str(&destinations.told_of_refused());
         }
@@ -139,7 +146,15 @@ impl Site for CallSite<'_> {
             let mut containment = containment.clone();
             self.core.repositories().stand_in(&mut containment);
             layers::stand_in(self.core, &mut containment);
+            let thrown_away = layers::to_throw_away(self.core, &self.effect, &mut containment);
             let outcome = destinations.run(keeper, command, &containment).await;
+            if let Some(layer) = thrown_away {
+                let told = layers::throw_away(layer);
+                *self
+                    .thrown_away
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = told;
+            }
             if let Err(error) = &outcome {
                 layers::refuse(self.core, &error.to_string());
             }

@@ -11,7 +11,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_contract::{ChangedPath, Containment, EffectId, Reach, ResolvedCall, ToolSpec, Touch};
+use gyrus_contract::{
+    ChangedPath, Containment, EffectId, Mode, Reach, ResolvedCall, ToolSpec, Touch,
+};
 use gyrus_workspace::layer::{Applied, Copies, KeptFiles, Layer, LayerError, Listed};
 
 use crate::{Stop, core::Core, log_name};
@@ -100,6 +102,45 @@ pub(super) fn stand_in(core: &Core, containment: &mut Containment) {
             work: layer.work(),
             required: true,
         });
+    }
+}
+
+/// Lets a command of a run that may only read change the workspace in a layer that is thrown away.
+/// Where there can be none, the workspace is read-only.
+pub(super) fn to_throw_away(
+    core: &Core,
+    effect: &EffectId,
+    containment: &mut Containment,
+) -> Option<Layer> {
+    let workspace = &core.started.workspace;
+    if core.settings.mode != Mode::ReadOnly || !containment.read_only.contains(workspace) {
+        return None;
+    }
+    let layer = Layer::create(&new_folder(core, effect), workspace).ok()?;
+    containment.read_only.retain(|folder| folder != workspace);
+    containment.layered.push(gyrus_contract::Layer {
+        lower: workspace.clone(),
+        upper: layer.upper(),
+        work: layer.work(),
+        required: false,
+    });
+    Some(layer)
+}
+
+/// Throws a layer away. Returns what the model is told of it; empty if nothing was in it.
+pub(super) fn throw_away(layer: Layer) -> String {
+    let changed = layer.list().map(|listed| listed.changed.len());
+    let told = match changed {
+        Ok(0) => String::new(),
+        Ok(1) => "one change was thrown away".to_owned(),
+        Ok(changes) => format!("{changes} changes were thrown away"),
+        Err(error) => format!("all changes were thrown away ({error})"),
+    };
+    // What cannot be removed goes with the run.
+    let _ = layer.remove();
+    match told.is_empty() {
+        true => told,
+        false => format!("\n[mode `read-only`: {told} when the command ended]"),
     }
 }
 

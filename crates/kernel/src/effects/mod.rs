@@ -18,6 +18,7 @@ mod request;
 pub(crate) mod repositories;
 pub(crate) mod value;
 pub(crate) mod wait;
+pub(crate) mod withheld;
 
 use gyrus_contract::EffectId;
 

@@ -14,7 +14,7 @@ use super::{
     repositories::{self, RepositoryUndo},
 };
 use crate::{
-    Entry as Recorded, Snapshot, Stop, contents, effects::changes::CARRIED, log_name, parse,
+    Entry as Recorded, Snapshot, Stop, contents, effects::withheld::CARRIED, log_name, parse,
 };
 
 /// What an undo of one run comes to, as things stand now.
