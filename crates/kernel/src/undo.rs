@@ -8,9 +8,16 @@ mod plan;
 mod record;
 mod repositories;
 
-use gyrus_contract::RunId;
+use std::{fs, io, os::unix::fs::PermissionsExt, path::Path};
 
-use crate::Stop;
+use gyrus_contract::RunId;
+use gyrus_journal::Store;
+
+use crate::{
+    Stop,
+    effects::{layers, repositories as repositories_of_run, withheld},
+    log_name,
+};
 
 pub use self::{
     plan::{RunUndo, plan},
@@ -48,6 +55,46 @@ pub enum RunUndoError {
     /// The snapshots, the workspace or the trash cannot be used.
     #[error(transparent)]
     Workspace(#[from] gyrus_workspace::undo::UndoError<gyrus_journal::Error>),
+}
+
+/// Removes what a run kept of its workspace and of repositories outside of its journal. Nothing that
+/// its calls changed there can be taken back afterwards. Returns how many bytes that were.
+///
+/// # Errors
+/// When a folder cannot be read or removed.
+pub fn drop_kept(store: &Store, run: RunId) -> io::Result<u64> {
+    let folder = store.folder(&log_name(run));
+    let mut dropped = 0;
+    for name in [
+        layers::FOLDER,
+        repositories_of_run::FOLDER,
+        withheld::FOLDER,
+    ] {
+        let kept = folder.join(name);
+        if kept.exists() {
+            dropped += remove(&kept)?;
+        }
+    }
+    Ok(dropped)
+}
+
+/// Removes a folder, links in it not followed. Returns the bytes of its files.
+fn remove(folder: &Path) -> io::Result<u64> {
+    // The operating system leaves folders in layers that nobody may look into.
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let data = entry.metadata()?;
+        if data.is_dir() {
+            bytes += remove(&entry.path())?;
+        } else {
+            bytes += data.len();
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_dir(folder)?;
+    Ok(bytes)
 }
 
 impl From<Stop> for RunUndoError {

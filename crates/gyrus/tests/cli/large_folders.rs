@@ -206,7 +206,7 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
 "#;
     let world = world(script, CODE);
     world
-        .gyrus(&["run", "go", "--mode", "read-only"])
+        .gyrus(&["run", "go", "--approve", "read-only"])
         .exits(0)
         .says("two")
         .says("changes were thrown away");

@@ -19,7 +19,7 @@ use gyrus_workspace::layer::{Applied, Copies, KeptFiles, Layer, LayerError, List
 use crate::{Stop, core::Core, log_name};
 
 /// Where a run keeps what stood in its workspace before each call, below its own folder.
-const FOLDER: &str = "layers";
+pub(crate) const FOLDER: &str = "layers";
 
 /// The layer of the call that is under way.
 #[derive(Debug, Default)]

@@ -27,7 +27,7 @@ use gyrus_workspace::repository::{
 use crate::{core::Core, log_name};
 
 /// Where a run keeps its private copies, below its own folder.
-const FOLDER: &str = "repositories";
+pub(crate) const FOLDER: &str = "repositories";
 
 /// The list of repositories that was made before the first command.
 const FOUND: &str = "found.json";

@@ -24,6 +24,9 @@ const APPLIED: &str = "changes.applied";
 /// The kind of the fact that says, by a blob, what an applied change did in a repository.
 pub(crate) const CARRIED: &str = "changes.carried";
 
+/// Where a run keeps copies of what its changes replaced, below its own folder.
+pub(crate) const FOLDER: &str = "withheld";
+
 /// The most characters of a diff on a card.
 const MAX_DIFF_CHARS: usize = 16_000;
 
@@ -167,7 +170,7 @@ impl Offered {
 /// A folder of the run's for copies of what is replaced in the workspace.
 pub(super) fn trash(core: &Core, effect: &EffectId) -> PathBuf {
     let run = core.kernel.store().folder(&log_name(core.started.run));
-    run.join("withheld")
+    run.join(FOLDER)
         .join(format!("{effect}-{}", crate::core::now_ms()))
 }
 

@@ -9,7 +9,10 @@ use std::{
 };
 
 use gyrus_contract::Digest;
-use rustix::fs::{FileType, Mode, RenameFlags, renameat_with};
+use rustix::{
+    fs::{FileType, Mode, RenameFlags, renameat_with},
+    io::Errno,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -203,7 +206,18 @@ pub fn take_back(
     let mut states = States::new();
     let mut done: BTreeMap<PathBuf, Change> = BTreeMap::new();
     for call in calls.iter().rev() {
-        let kept = Root::open(&call.folder)?;
+        let kept = match Root::open(&call.folder) {
+            Err(Failed {
+                error: Errno::NOENT,
+                ..
+            }) => {
+                let gone = "what stood there before is no longer kept";
+                let files = call.files.iter();
+                taken.refused.extend(files.map(|one| refused(one, gone)));
+                continue;
+            }
+            opened => opened?,
+        };
         let back = Back {
             root: &root,
             kept: &kept,

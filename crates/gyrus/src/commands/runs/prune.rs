@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_kernel::log_name;
+use gyrus_kernel::{log_name, undo};
 
 use super::{
     Standing,
@@ -62,5 +62,6 @@ fn prune(store: &Store, run: RunId, before_ms: i64) -> Result<Option<u64>, Failu
     }
     let needed = needed(&reader, Pictures::Without)?;
     let dropped = store.drop_blobs(&name, &|blob| !needed.contains(blob))?;
-    Ok(Some(dropped + store.drop_private(&name)?))
+    let kept = undo::drop_kept(store, run)?;
+    Ok(Some(dropped + store.drop_private(&name)? + kept))
 }
