@@ -101,6 +101,8 @@ impl Bench {
         let place = Place {
             run: RunId::new(),
             workspace: &self.workspace,
+            agent: gyrus_contract::DEFAULT_AGENT,
+            mode: gyrus_contract::Mode::Ask,
         };
         if let Ok(resolved) = self.warden.resolve(&call, &self.spec, place) {
             let under = Judgement {

@@ -7,26 +7,51 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// A command line, read without running it. What is not understood is a [`Does::Hides`], so no
-/// fact is missing from `facts`: a line that changes nothing has nothing but [`Does::Reads`] there.
+/// A command line, read without running it. What is not understood is a [`Does::Hides`]. A reading
+/// can make a verdict stricter and a card clearer; nothing is allowed because of it, but for a line
+/// that is `plain`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CommandReading {
     /// Every simple command in it, in the order written; those in substitutions, subshells and
     /// the texts of nested shells, too.
     pub commands: Vec<SimpleCommand>,
-    /// All that it does.
+    /// What it seems to do.
     pub facts: Vec<CommandFact>,
+    /// It is one program of those that only read, with literal words, and no more: whatever it does
+    /// stands in `facts`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub plain: bool,
+    /// What its words may stand for, where rules of the policy ask about paths.
+    #[serde(default, skip_serializing_if = "NamedPaths::is_empty")]
+    pub named: NamedPaths,
     /// Variables to set when it is run, so that its programs do no more than was read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
 }
 
 impl CommandReading {
-    /// Whether it was understood whole and does nothing but read.
+    /// Whether it seems to do nothing but read.
     pub fn only_reads(&self) -> bool {
         self.facts
             .iter()
             .all(|fact| matches!(fact.does, Does::Reads { .. }))
+    }
+}
+
+/// Paths that the words of a line may stand for, as far as rules of the policy are about them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NamedPaths {
+    /// Real paths.
+    pub paths: Vec<PathBuf>,
+    /// A word is known only when the line runs, so it may stand for any path.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any: bool,
+}
+
+impl NamedPaths {
+    /// Whether no rule needs to know of anything.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty() && !self.any
     }
 }
 

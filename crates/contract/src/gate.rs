@@ -276,6 +276,10 @@ pub struct Place<'a> {
     pub run: RunId,
     /// The folder that the run works in.
     pub workspace: &'a Path,
+    /// Under whose trust the run works.
+    pub agent: &'a str,
+    /// The mode that the person chose.
+    pub mode: Mode,
 }
 
 /// Whose trust a run has for which none was named.

@@ -31,7 +31,8 @@ use std::{future::Future, pin::Pin};
 
 pub use budget::{Limits, Microdollars, Price, Spent};
 pub use command::{
-    CommandFact, CommandReading, CommandWord, Does, SimpleCommand, quoted_word, quoted_words,
+    CommandFact, CommandReading, CommandWord, Does, NamedPaths, SimpleCommand, quoted_word,
+    quoted_words,
 };
 pub use containment::{Bind, Containment, Layer, Network, ResourceLimits};
 pub use gate::{

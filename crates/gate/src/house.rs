@@ -38,12 +38,6 @@ impl House {
         path
     }
 
-    /// Whether the person's home lies in this folder, or is it.
-    pub(crate) fn is_in(&self, folder: &Path) -> bool {
-        let mut homes = self.person.iter();
-        homes.any(|person| person.starts_with(folder))
-    }
-
     /// Whether it is gyrus's own, or lies there.
     pub(crate) fn is_own(&self, path: &Path) -> bool {
         self.own.iter().any(|own| path.starts_with(own))

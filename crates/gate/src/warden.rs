@@ -15,9 +15,9 @@ use std::{
 };
 
 use gyrus_contract::{
-    ChangedPath, CommandWord, Containment, Decision, Destination, Does, Gate, Grant, Judgement,
-    Mode, Network, Place, ResolvedCall, ResolvedCommand, Risk, RunId, ToolCall, ToolSpec, Touch,
-    Unresolvable, Verdict, WithheldChange,
+    ChangedPath, CommandFact, CommandReading, CommandWord, Containment, Decision, Destination,
+    Does, Gate, Grant, Judgement, Mode, Network, Place, ResolvedCall, ResolvedCommand, Risk, RunId,
+    ToolCall, ToolSpec, Touch, Unresolvable, Verdict, WithheldChange,
 };
 
 use gyrus_process::Programs;
@@ -27,10 +27,11 @@ use crate::{
     house::House,
     modes::{Bounds, decide},
     page,
-    policy::{PathUse, Policy, Ruling, Subject, SubjectPath, Trust},
-    resolve, shell,
+    policy::{MayName, PathUse, Policy, Ruling, Subject, SubjectPath, Trust},
+    resolve,
+    shell::{self, names::Names},
     sinks::{USUAL_PORTS, grants_connection},
-    weigh::{Scales, Weight, is_scratch},
+    weigh::{Scales, Weight},
 };
 
 /// What commands of a run in this folder would be confined to; in words why nothing confines them.
@@ -125,42 +126,34 @@ impl Warden {
     }
 
     /// Reads a command line, and plans what it would run in.
-    fn command(&self, line: &str, place: Place<'_>) -> ResolvedCommand {
-        let mut reading = shell::read(
+    fn command(&self, tool: &str, line: &str, place: Place<'_>) -> ResolvedCommand {
+        let home = self.house.person.clone();
+        let read = shell::read_whole(
             line,
             &shell::Place {
                 folder: place.workspace.to_owned(),
-                home: self.house.person.clone(),
+                home: home.clone(),
             },
         );
+        let mut reading = read.reading;
         resolve::follow_links(&self.house, &mut reading);
+        self.name_paths(&read.names, place, &mut reading);
         let containment = self.containment(place).ok();
         let containment = containment.map(|mut containment| {
-            if reading.only_reads() {
+            guard::protect_programs(place.workspace, &self.programs, &mut containment);
+            self.mask(tool, place, &mut reading, &mut containment);
+            let mode = self.policy.mode(place.agent, place.mode);
+            if reading.only_reads() || mode == Mode::ReadOnly {
                 // Should the reading be wrong, it still changes nothing.
                 containment.read_only.append(&mut containment.writable);
             }
-            let runs_code = reading.facts.iter().any(|fact| builds(&fact.does));
-            for fact in &reading.facts {
-                if let Does::Writes { path } | Does::Removes { path } = &fact.does
-                    && !path.starts_with(place.workspace)
-                    && !is_scratch(path)
-                {
-                    // Asked about by name; a yes must also be able to happen.
-                    let opened = existing(path).filter(|opened| {
-                        // For code it must not be all that the person has.
-                        !runs_code || opened == path || !self.house.is_in(opened)
-                    });
-                    containment.writable.extend(opened);
-                }
-            }
-            guard::protect_programs(place.workspace, &self.programs, &mut containment);
-            if !runs_code {
+            if !reading.facts.iter().any(|fact| builds(&fact.does)) {
                 // Laying them takes longer than all the rest.
                 containment.layered.clear();
             }
             // Whatever the line says: each connection is judged when it is made.
             containment.network = Network::Proxy;
+            reading.environment.clear();
             containment
         });
         ResolvedCommand {
@@ -170,14 +163,55 @@ impl Warden {
         }
     }
 
+    /// Notes what the words of a line may stand for, where that matters.
+    fn name_paths(&self, names: &Names, place: Place<'_>, reading: &mut CommandReading) {
+        let home = self.house.person.as_deref();
+        let mut paths = names.paths(home);
+        if let Some(own) = paths.iter().find(|path| self.house.is_own(path)) {
+            reading.facts.push(CommandFact {
+                does: Does::Reads { path: own.clone() },
+                part: String::new(),
+                why: "a word of it names this".to_owned(),
+            });
+        }
+        if !self.policy.asks_about_paths() {
+            return;
+        }
+        let found = names.found(home);
+        reading.named.any = names.any || found.is_none();
+        paths.extend(found.into_iter().flatten());
+        paths.retain(|path| {
+            let path = SubjectPath::new(path.clone(), PathUse::Reads, place.workspace);
+            self.policy.asks_about(&path)
+        });
+        reading.named.paths.extend(paths);
+    }
+
+    /// Keeps from a command what the policy denies it, whatever the line says.
+    fn mask(
+        &self,
+        tool: &str,
+        place: Place<'_>,
+        reading: &mut CommandReading,
+        containment: &mut Containment,
+    ) {
+        let mask = self.policy.mask(tool, place.agent, place.workspace);
+        containment.hidden.extend(mask.hidden);
+        containment.writable.extend(mask.fixed);
+        containment.read_only.extend(mask.read_only);
+        if mask.is_partial {
+            reading.facts.push(CommandFact {
+                does: Does::Hides,
+                part: String::new(),
+                why: TOO_MUCH_TO_MASK.to_owned(),
+            });
+        }
+    }
+
     /// The paths that a call is known to touch, the ones that its command line names, too.
     fn paths(call: &ResolvedCall, spec: &ToolSpec, workspace: &Path) -> Vec<SubjectPath> {
         let mut paths = Vec::new();
-        let subject_path = |real: &Path, used| SubjectPath {
-            real: real.to_owned(),
-            in_workspace: real.strip_prefix(workspace).ok().map(Path::to_path_buf),
-            used,
-        };
+        let subject_path = |real: &Path, used| SubjectPath::new(real.to_owned(), used, workspace);
         for touch in &spec.touches {
             let (argument, used) = match touch {
                 Touch::Reads(argument) | Touch::Compares(argument) => (argument, PathUse::Reads),
@@ -194,7 +228,7 @@ impl Warden {
             .command
             .iter()
             .flat_map(|command| &command.reading.facts);
-        for fact in facts {
+        for fact in facts.filter(|fact| fact.why != shell::SOME) {
             match &fact.does {
                 Does::Reads { path } => paths.push(subject_path(path, PathUse::Reads)),
                 Does::Writes { path } | Does::Removes { path } => {
@@ -213,7 +247,13 @@ impl Warden {
         let mut commands = &[][..];
         let is_contained = |command: &ResolvedCommand| command.containment.is_some();
         let contained = call.command.as_ref().is_some_and(is_contained);
+        let (mut named, mut names_any, mut masked) = (Vec::new(), false, contained);
         if let Some(command) = &call.command {
+            let may_touch =
+                |real: &PathBuf, used| SubjectPath::new(real.clone(), used, under.workspace);
+            let words = command.reading.named.paths.iter();
+            named.extend(words.map(|path| may_touch(path, PathUse::Reads)));
+            names_any = command.reading.named.any;
             commands = &command.reading.commands;
             for fact in &command.reading.facts {
                 match &fact.does {
@@ -223,8 +263,12 @@ impl Warden {
                     }
                     Does::Connects { hosts: named } => hosts.extend(named.iter().cloned()),
                     Does::Hides => unread = true,
+                    Does::Removes { path } if fact.why == shell::SOME => {
+                        named.push(may_touch(path, PathUse::Changes));
+                    }
                     _ => {}
                 }
+                masked &= fact.why != TOO_MUCH_TO_MASK;
             }
         }
         if let Some(host) = call.arguments["url"].as_str().and_then(crate::sinks::host) {
@@ -240,6 +284,11 @@ impl Warden {
             unread,
             exposed: under.exposed,
             agent: under.agent,
+            may_name: MayName {
+                paths: &named,
+                any: names_any,
+                masked,
+            },
         };
         match contained {
             true => self.policy.rule_before_connecting(&subject),
@@ -264,7 +313,7 @@ impl Gate for Warden {
             Touch::Starts(argument) => resolved.arguments[argument].as_str(),
             _ => None,
         });
-        resolved.command = match line.map(|line| self.command(line, place)) {
+        resolved.command = match line.map(|line| self.command(&call.tool, line, place)) {
             Some(command) => Some(command),
             None => as_user::look_up(
                 &self.house,
@@ -284,13 +333,13 @@ impl Gate for Warden {
             call,
             workspace: under.workspace,
             under,
+            why_bare: self.why_bare,
         };
         let mut weights: Vec<_> = spec
             .touches
             .iter()
             .flat_map(|touch| scales.touch(touch))
             .collect();
-        weights.extend(self.bare_code(call, spec));
         let ungranted = weights.iter().map(|weight| weight.risk).max();
         let granted = self.reweigh(&mut weights, call, under);
         let risk = weights.iter().map(|weight| weight.risk).max();
@@ -413,21 +462,6 @@ impl Warden {
             Some(wanted) => all.any(|grant| grant == wanted),
             None => command_is_granted(call, grants.iter().chain(&self.standing)),
         }
-    }
-
-    /// Code that nothing contains could do whatever the person can, answering for them included:
-    /// so it is asked about each time, in every mode, wherever it runs.
-    fn bare_code(&self, call: &ResolvedCall, spec: &ToolSpec) -> Option<Weight> {
-        let starts = |touch: &&Touch| matches!(touch, Touch::Starts(_));
-        spec.touches.iter().find(starts)?;
-        let command = call.command.as_ref()?;
-        let mut facts = command.reading.facts.iter();
-        if command.containment.is_some() || !facts.any(|fact| builds(&fact.does)) {
-            return None;
-        }
-        let why = self.why_bare;
-        let what = format!("nothing contains the code that it runs: {why}");
-        Some(Weight::critical(what))
     }
 
     /// What the person laid down: rules and trust. Rules may allow what would be asked about, but
@@ -601,14 +635,8 @@ fn builds(does: &Does) -> bool {
     matches!(does, Does::RunsCode | Does::GetsPackages | Does::Hides)
 }
 
-/// The part of a path that exists: that must be writable for the rest to come into being.
-fn existing(path: &Path) -> Option<PathBuf> {
-    let exists = |path: &&Path| path.symlink_metadata().is_ok();
-    path.ancestors()
-        .find(exists)
-        .filter(|found| found.parent().is_some())
-        .map(Path::to_path_buf)
-}
+/// Why a policy is not kept by the sandbox alone.
+const TOO_MUCH_TO_MASK: &str = "not all that your policy denies can be kept from it: the folder is too large, or denied as a whole";
 
 #[cfg(test)]
 #[path = "warden_tests.rs"]

@@ -104,6 +104,8 @@ impl World {
                 Place {
                     run: RunId::new(),
                     workspace: &self.at("work"),
+                    agent: "main",
+                    mode: Mode::Ask,
                 },
             )
             .map_err(|e| e.reason)

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use gyrus_contract::{
-    CommandFact, Does, Grant, Judgement, Reach, ResolvedCall, ResolvedCommand, Risk, Service,
-    Touch, path_in_list,
+    CommandFact, CommandReading, Containment, Does, Grant, Judgement, Reach, ResolvedCall, Risk,
+    Service, Touch, path_in_list,
 };
 
 use serde_json::Value;
@@ -108,6 +108,8 @@ pub(crate) struct Scales<'a> {
     pub(crate) call: &'a ResolvedCall,
     pub(crate) workspace: &'a Path,
     pub(crate) under: &'a Judgement<'a>,
+    /// Why nothing contains commands, if nothing does.
+    pub(crate) why_bare: &'static str,
 }
 
 impl Scales<'_> {
@@ -400,207 +402,150 @@ impl Scales<'_> {
         let Some(command) = &self.call.command else {
             return vec![Weight::new(Risk::High, "runs a command that was not read")];
         };
-        let mut weights: Vec<_> = command
-            .reading
-            .facts
-            .iter()
-            .map(|fact| self.fact(command, fact))
-            .collect();
+        let mut weights = match &command.containment {
+            Some(containment) => self.contained(&command.reading, containment),
+            None => self.bare(&command.reading),
+        };
         if uses_secret(&self.call.arguments) {
             let what = "puts a secret, which is kept from the model, into a command";
             weights.push(Weight::new(Risk::Critical, what));
         }
-        if weights.is_empty() {
-            weights.push(Weight::safe("runs nothing that touches anything"));
+        weights
+    }
+
+    /// In the sandbox a line is what the sandbox lets it be, whatever it is called and however it
+    /// is written; what it says of itself can only make it weigh more.
+    fn contained(&self, reading: &CommandReading, containment: &Containment) -> Vec<Weight> {
+        let changes = |what: String| match containment.writable.is_empty() {
+            true => Weight::safe(what),
+            false => Weight::new(Risk::Moderate, what).contained().changes(),
+        };
+        let mut weights = vec![changes(match containment.writable.is_empty() {
+            true => "runs in the sandbox, where it can change nothing".to_owned(),
+            false => "runs in the sandbox, and can change the workspace".to_owned(),
+        })];
+        for fact in &reading.facts {
+            let stricter = match containment.writable.is_empty() {
+                true => self.reads_plainly(fact, containment),
+                false => self
+                    .reads_plainly(fact, containment)
+                    .or_else(|| self.changes_plainly(fact)),
+            };
+            weights.push(stricter.unwrap_or_else(|| changes(told(fact))));
         }
         weights
     }
 
-    /// Whether it is a control file, and what a confined command does to it is judged when it ends.
-    fn is_judged_afterwards(&self, path: &Path) -> bool {
-        let below = path.strip_prefix(self.workspace);
-        below.is_ok_and(|below| {
-            control::obeyed_by(below).is_some() && !has_git_part(below) && !is_rule(below)
-        })
-    }
-
-    fn fact(&self, command: &ResolvedCommand, fact: &CommandFact) -> Weight {
-        let confined = command.containment.is_some();
-        let says = |what: &str| match fact.part.is_empty() {
-            true => format!("{what} ({})", fact.why),
-            false => format!("`{}` {what} ({})", fact.part, fact.why),
+    /// What no containment makes harmless: handing keys to the model.
+    fn reads_plainly(&self, fact: &CommandFact, containment: &Containment) -> Option<Weight> {
+        let (Does::Reads { path } | Does::Writes { path } | Does::Removes { path }) = &fact.does
+        else {
+            return None;
         };
-        if confined && self.has_no_rights_for(fact) {
-            return fails(says("needs your own rights, which it does not have here"));
+        if let Some(forbidden) = self.own_state(path) {
+            return Some(forbidden);
         }
-        match &fact.does {
-            Does::Reads { path } => self.reads_by_command(command, path),
-            Does::Writes { path } if self.is_scratch(path) => {
-                let weight = Weight::new(Risk::Moderate, "writes a temporary file");
-                match confined {
-                    // The run's own folder stands there.
-                    true => weight.contained(),
-                    false => weight,
-                }
-            }
-            Does::Writes { path } if confined && self.is_judged_afterwards(path) => {
-                Weight::new(Risk::Moderate, says("writes in the workspace"))
-                    .contained()
-                    .changes()
-            }
-            Does::Writes { path } => self.writes(path),
-            Does::Removes { path } if self.is_scratch(path) && confined => {
-                Weight::new(Risk::Moderate, "removes a temporary file").contained()
-            }
-            Does::Removes { path }
-                if path == self.workspace && shell::PARTLY.contains(&&*fact.why) =>
-            {
-                Weight::new(Risk::Moderate, says("removes files in the workspace"))
-                    .contained()
-                    .changes()
-            }
-            Does::Removes { path } => self.removes(path),
-            Does::ChangesRepository => by_sandbox(
-                Weight::new(Risk::Moderate, says("changes the repository")),
-                confined,
-            ),
-            Does::RunsCode if confined => {
-                Weight::new(Risk::Moderate, says("runs code, in the sandbox"))
-                    .contained()
-                    .changes()
-            }
-            Does::RunsCode => Weight::new(
-                Risk::High,
-                says("runs code, and without a sandbox that can do anything you can"),
-            )
-            .within()
-            .changes(),
-            Does::GetsPackages | Does::Connects { .. } if confined => {
-                connects_later(says("connects, which is judged when it does"))
-            }
-            Does::GetsPackages => self.gets_packages(says("gets packages from a registry")),
-            Does::Connects { hosts } => self.connects(hosts, says("connects")),
-            Does::UsesCredentials => {
-                Weight::new(Risk::Critical, says("uses keys, passwords or tokens"))
-            }
-            Does::Publishes => Weight::new(
-                Risk::Critical,
-                says("acts in your name where others see it"),
-            ),
-            Does::Destroys => {
-                Weight::new(Risk::Critical, says("destroys what nothing brings back")).changes()
-            }
-            Does::ChangesSystem => Weight::new(Risk::High, says("changes this machine")).changes(),
-            Does::Hides => by_sandbox(Weight::new(Risk::High, says("cannot be judged")), confined),
-        }
+        let is_hidden = containment
+            .hidden
+            .iter()
+            .any(|hidden| path.starts_with(hidden));
+        let is_secret = shell::is_secret(path, self.house.person.as_deref());
+        let reads = matches!(fact.does, Does::Reads { .. }) && path.starts_with(self.workspace);
+        (reads && is_secret && !is_hidden).then(|| self.reads(path))
     }
 
-    /// Whether the sandbox keeps from it whatever it would take: keys and agents, the machine, the
-    /// network. What the person opened could be published to with a key of the workspace.
-    fn has_no_rights_for(&self, fact: &CommandFact) -> bool {
-        let mut granted = self.under.grants.iter().chain(self.standing);
-        let opens = |grant: &Grant| matches!(grant, Grant::PackageRegistries | Grant::Host { .. });
-        match fact.does {
-            Does::ChangesSystem => true,
-            Does::Publishes => !granted.any(opens),
-            Does::UsesCredentials | Does::Destroys => shell::BY_ACCOUNT.contains(&&*fact.why),
-            Does::Reads { .. }
+    /// What the person would lose for good.
+    fn changes_plainly(&self, fact: &CommandFact) -> Option<Weight> {
+        let loses = |what: String| match self.under.throwaway {
+            true => Weight::new(Risk::Moderate, what).contained().changes(),
+            false => Weight::critical(what).changes(),
+        };
+        match &fact.does {
+            Does::Destroys if fact.why == shell::OF_OTHERS => None,
+            Does::Destroys => Some(loses(told(fact))),
+            Does::Removes { path }
+                if self.workspace.starts_with(path) && fact.why != shell::SOME =>
+            {
+                Some(loses(format!(
+                    "`{}` removes the whole workspace",
+                    fact.part
+                )))
+            }
+            Does::Removes { .. }
             | Does::Writes { .. }
-            | Does::Removes { .. }
+            | Does::Reads { .. }
             | Does::ChangesRepository
             | Does::RunsCode
             | Does::GetsPackages
             | Does::Connects { .. }
-            | Does::Hides => false,
+            | Does::UsesCredentials
+            | Does::Publishes
+            | Does::ChangesSystem
+            | Does::Hides => None,
         }
     }
 
-    /// Whether a folder of the run's own stands there when it is confined.
-    fn is_scratch(&self, path: &Path) -> bool {
-        let Some(scratch) = SCRATCH.iter().find(|scratch| path.starts_with(scratch)) else {
-            return false;
+    /// Code that nothing contains could do whatever the person can, answering for them included: so
+    /// it is asked about each time, in every mode, wherever it runs. Only a plain line is not.
+    fn bare(&self, reading: &CommandReading) -> Vec<Weight> {
+        let is_own = |fact: &CommandFact| match &fact.does {
+            Does::Reads { path } | Does::Writes { path } | Does::Removes { path } => {
+                self.own_state(path)
+            }
+            Does::ChangesRepository
+            | Does::RunsCode
+            | Does::GetsPackages
+            | Does::Connects { .. }
+            | Does::UsesCredentials
+            | Does::Publishes
+            | Does::Destroys
+            | Does::ChangesSystem
+            | Does::Hides => None,
         };
-        let first = |path: &Path| {
-            let below = path.strip_prefix(scratch).ok()?;
-            Some(
-                below
-                    .components()
-                    .next()
-                    .map(|part| part.as_os_str().to_owned()),
-            )
-        };
-        // A workspace that lies there itself has neighbours in its folder, which are somebody's.
-        let beside = match (first(self.workspace), first(path)) {
-            (Some(own), Some(other)) => other.is_none() || own == other,
-            (None, _) | (_, None) => false,
-        };
-        !beside && !self.house.is_own(path)
-    }
-
-    fn reads_by_command(&self, command: &ResolvedCommand, path: &Path) -> Weight {
-        let weight = self.reads(path);
-        if command.containment.is_none() || weight.risk < Risk::High || weight.forbidden {
-            return weight;
+        if let Some(forbidden) = reading.facts.iter().find_map(is_own) {
+            return vec![forbidden];
         }
-        if weight.risk == Risk::High && self.is_scratch(path) {
-            return Weight::safe("reads the run's own temporary files");
+        if !reading.plain {
+            let what = format!("nothing contains what it does: {}", self.why_bare);
+            let words = reading.facts.iter();
+            let words = words.map(|fact| Weight::new(Risk::High, told(fact)));
+            return std::iter::once(Weight::critical(what))
+                .chain(words)
+                .collect();
         }
-        if is_about_processes(path) {
-            return Weight::safe("reads about the run's own processes");
-        }
-        // So does any code that runs there: the sandbox hides secrets and gyrus's own state.
-        if path.parent().is_none() {
-            let what = "reads files that are known only when it runs, in the sandbox";
-            return Weight::new(Risk::Moderate, what).contained();
-        }
-        weight
-    }
-
-    fn gets_packages(&self, what: String) -> Weight {
-        let granted = |grant: &Grant| *grant == Grant::PackageRegistries;
-        if self.under.grants.iter().chain(self.standing).any(granted) {
-            return Weight::new(Risk::Moderate, format!("{what}, which you allowed"))
-                .contained()
-                .changes();
-        }
-        Weight::new(Risk::High, what)
-            .changes()
-            .unless(Grant::PackageRegistries)
-    }
-
-    fn connects(&self, hosts: &[String], what: String) -> Weight {
-        let refused = hosts
-            .iter()
-            .find(|host| sinks::vouched(host, None, self.under, self.standing).is_none());
-        match (hosts, refused) {
-            ([], _) => Weight::new(Risk::High, what),
-            (_, Some(host)) => Weight::new(Risk::High, what).unless(Grant::Host {
-                host: host.clone(),
-                port: None,
-            }),
-            (_, None) => Weight::new(
-                Risk::Moderate,
-                format!("connects to {}, as you allowed", hosts.join(", ")),
-            )
-            .contained(),
-        }
+        let reads = reading.facts.iter().filter_map(|fact| match &fact.does {
+            Does::Reads { path } => Some(self.reads(path)),
+            _ => None,
+        });
+        std::iter::once(Weight::safe("prints what plain files hold, and no more"))
+            .chain(reads)
+            .collect()
     }
 }
 
-/// A connection out of the sandbox is judged when it is made; until then it is code like any other.
-fn connects_later(what: String) -> Weight {
-    by_sandbox(Weight::new(Risk::Moderate, what), true)
-}
-
-/// What the sandbox lets come to nothing, but for what code that it starts does in the workspace.
-fn fails(what: String) -> Weight {
-    Weight::new(Risk::Moderate, what).contained().changes()
-}
-
-fn by_sandbox(weight: Weight, confined: bool) -> Weight {
-    match confined {
-        true => weight.contained().changes(),
-        false => weight.within().changes(),
+/// What a part of a line does, in words for a card.
+fn told(fact: &CommandFact) -> String {
+    let place = |path: &Path| path.display().to_string();
+    let does = match &fact.does {
+        Does::Reads { path } => format!("reads {}", place(path)),
+        Does::Writes { path } => format!("writes {}", place(path)),
+        Does::Removes { .. } if fact.why == shell::SOME => "removes files".to_owned(),
+        Does::Removes { path } => format!("removes {}", place(path)),
+        Does::ChangesRepository => "changes the repository".to_owned(),
+        Does::RunsCode => "runs code".to_owned(),
+        Does::GetsPackages => {
+            "gets packages, and each connection is judged when it is made".to_owned()
+        }
+        Does::Connects { .. } => "connects, which is judged when it does".to_owned(),
+        Does::UsesCredentials | Does::Publishes | Does::ChangesSystem => {
+            format!("needs your own rights ({})", fact.why)
+        }
+        Does::Destroys => format!("destroys ({})", fact.why),
+        Does::Hides => format!("is not understood ({})", fact.why),
+    };
+    match fact.part.is_empty() {
+        true => does,
+        false => format!("`{}` {does}", fact.part),
     }
 }
 
@@ -619,31 +564,6 @@ fn not_looked_up(argument: &str) -> Weight {
         Risk::High,
         format!("touches `{argument}`, which was not looked up"),
     )
-}
-
-/// The system's folders for temporary files.
-const SCRATCH: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-
-/// Whether it lies in one of them.
-pub(crate) fn is_scratch(path: &Path) -> bool {
-    SCRATCH.iter().any(|scratch| path.starts_with(scratch))
-}
-
-/// Whether it is a file of `/proc` about one process. The sandbox has a `/proc` of its own.
-fn is_about_processes(path: &Path) -> bool {
-    let Ok(below) = path.strip_prefix("/proc") else {
-        return false;
-    };
-    let parts: Vec<&str> = below.iter().filter_map(|part| part.to_str()).collect();
-    let [process, about] = parts[..] else {
-        return false;
-    };
-    // Its variables may be secret, and links among the rest lead elsewhere.
-    process.bytes().all(|byte| byte.is_ascii_digit())
-        && matches!(
-            about,
-            "status" | "stat" | "statm" | "limits" | "cgroup" | "comm" | "cmdline" | "maps"
-        )
 }
 
 /// Whether git reads its configuration or hooks below this path, in any letter case.

@@ -78,6 +78,8 @@ impl Under<'_> {
         let at = Place {
             run: RunId::new(),
             workspace: &workspace,
+            agent: "main",
+            mode: Mode::Ask,
         };
         let call = gate.resolve(&call, &spec, at).unwrap();
         let under = Judgement {

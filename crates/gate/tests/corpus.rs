@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use gyrus_contract::{CommandReading, Does};
 use gyrus_gate::{
     oracle::corpus::{self, Command, EVERYDAY, HOSTILE, READ_ONLY},
-    shell::{Place, is_secret, read},
+    shell::{Place, read},
 };
 
 /// The home of the person whose folders the corpora name. It is not on this machine.
@@ -57,82 +57,17 @@ fn hides(reading: &CommandReading) -> bool {
     reading.facts.iter().any(|fact| fact.does == Does::Hides)
 }
 
-/// Where a path really leads: readings do not follow links, whoever judges them does.
-fn real(path: &Path) -> PathBuf {
-    let there = path.ancestors().find(|above| above.exists()).unwrap();
-    let rest = path.strip_prefix(there).unwrap();
-    there.canonicalize().unwrap().join(rest)
-}
-
-/// Whether what is done is as bad as the section of the corpus says.
-fn is_bad_enough(section: &str, does: &Does, place: &Place) -> bool {
-    match (section, does) {
-        (_, Does::Hides | Does::Destroys | Does::ChangesSystem | Does::UsesCredentials) => true,
-        (_, Does::Publishes | Does::Connects { .. } | Does::GetsPackages) => true,
-        // Contained it sees no secrets, and not contained it is asked about.
-        (_, Does::RunsCode) => true,
-        // It was seen through: what happens is named exactly.
-        ("hidden", Does::Writes { .. } | Does::Removes { .. }) => true,
-        ("outside", Does::Writes { path } | Does::Removes { path }) => {
-            !real(path).starts_with(&place.folder)
-        }
-        ("secret", Does::Reads { path }) => {
-            is_secret(&real(path), place.home.as_deref()) || !real(path).starts_with(&place.folder)
-        }
-        _ => false,
-    }
-}
-
-/// A home folder with the hostile ground in it, as in a jail.
-fn hostile(base: &Path) -> Place {
-    let home = base.canonicalize().unwrap();
-    let folder = home.join("hostile");
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/fixture/hostile.sh");
-    let laid_out = std::process::Command::new("bash")
-        .arg(script)
-        .arg(&folder)
-        .output()
-        .unwrap();
-    assert!(laid_out.status.success(), "{laid_out:?}");
-    Place {
-        folder,
-        home: Some(home),
-    }
-}
-
 #[test]
-fn what_is_hostile_is_called_as_bad_as_it_is() {
-    let base = tempfile::tempdir().unwrap();
-    let place = hostile(base.path());
-    let all = readings(HOSTILE, &place);
+fn nothing_hostile_is_plain() {
+    let all = readings(HOSTILE, &ordinary());
     assert!(all.len() >= 400, "{}", all.len());
+    // It leaves the workspace or shows keys by its plain words, which whoever judges it sees.
+    let seen = ["outside", "secret"];
     let wrong: Vec<_> = all
         .iter()
-        .filter(|(command, reading)| match command.section.as_str() {
-            "plain-write" => reading.only_reads(),
-            section => {
-                let mut facts = reading.facts.iter();
-                !facts.any(|fact| is_bad_enough(section, &fact.does, &place))
-            }
-        })
+        .filter(|(command, reading)| reading.plain && !seen.contains(&&*command.section))
         .collect();
-    assert!(
-        wrong.is_empty(),
-        "{} of {} are called milder than they are:\n{}",
-        wrong.len(),
-        all.len(),
-        told(&wrong)
-    );
-    let plain: Vec<_> = all
-        .iter()
-        .filter(|(command, _)| command.section == "plain-write")
-        .collect();
-    let hidden: Vec<_> = plain
-        .iter()
-        .copied()
-        .filter(|(_, reading)| hides(reading))
-        .collect();
-    mostly("plain writes are called hidden", plain.len(), 5, &hidden);
+    assert!(wrong.is_empty(), "{}", told(&wrong));
 }
 
 #[test]

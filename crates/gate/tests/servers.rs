@@ -49,6 +49,8 @@ impl World {
         let place = Place {
             run: RunId::new(),
             workspace: self.folder.path(),
+            agent: "main",
+            mode: Mode::Ask,
         };
         let call: ResolvedCall = self.gate.resolve(&call, spec, place).expect("a call");
         let under = Judgement {

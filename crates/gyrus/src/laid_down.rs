@@ -77,7 +77,7 @@ pub(crate) fn read(
     };
     let lines = LineReader {
         workspace,
-        read: &|line| shell::read(line, &place),
+        read: &|line| shell::read_with_names(line, &place),
     };
     Policy::parse(&text, &origin, lines)
         .map(Some)

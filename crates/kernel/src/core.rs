@@ -9,7 +9,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    BlobId, ChangedPath, Destination, EffectId, Grant, Judgement, Part, Principal, Purpose,
+    BlobId, ChangedPath, Destination, EffectId, Grant, Judgement, Part, Place, Principal, Purpose,
     ResolvedCall, Risk, RunId, Starts, SurfaceMessage, Text, ToolCall, ToolSpec, Verdict,
     WithheldChange,
 };
@@ -309,6 +309,16 @@ impl Core {
     pub(crate) fn forwarded(&self, resolved: &ResolvedCall, spec: &ToolSpec) -> Vec<SocketAddr> {
         let gate = &self.kernel.organs().gate;
         self.under(false, |under| gate.forwarded(resolved, spec, under))
+    }
+
+    /// Where its calls are made.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place {
+            run: self.started.run,
+            workspace: &self.started.workspace,
+            agent: &self.started.agent,
+            mode: self.settings.mode,
+        }
     }
 
     /// Asks the gate something under what holds now.

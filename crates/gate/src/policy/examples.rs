@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use toml::{Spanned, de::DeValue};
 
 use super::{
-    LineReader, Origin, PathUse, Subject, SubjectPath,
+    LineReader, MayName, Origin, PathUse, Subject, SubjectPath,
     error::{Problems, shortened},
     keys::{Keys, list, text},
     rule::{Part, Rule},
@@ -202,6 +202,11 @@ fn check_one(
         unread: touched.unread,
         exposed: example.exposed.or(rule.exposed).unwrap_or(false),
         agent: example.agent.or(any_agent).unwrap_or("main"),
+        may_name: MayName {
+            paths: &touched.named,
+            any: touched.names_any,
+            masked: false,
+        },
     };
     let ruling = judge(std::slice::from_ref(rule), &subject, Part::Whole);
     if (ruling.decision == Some(rule.decide)) == example.matches {
@@ -240,11 +245,18 @@ struct Touched {
     hosts: Vec<String>,
     commands: Vec<SimpleCommand>,
     unread: bool,
+    named: Vec<SubjectPath>,
+    names_any: bool,
 }
 
 impl Touched {
     fn add_reading(&mut self, reading: CommandReading, workspace: &Path) {
         self.commands = reading.commands;
+        self.names_any = reading.named.any;
+        let named = reading.named.paths.into_iter();
+        self.named = named
+            .map(|real| SubjectPath::new(real, PathUse::Reads, workspace))
+            .collect();
         for fact in reading.facts {
             match fact.does {
                 Does::Reads { path } => self.add_path(path, PathUse::Reads, workspace),
@@ -266,12 +278,7 @@ impl Touched {
     }
 
     fn add_path(&mut self, real: PathBuf, used: PathUse, workspace: &Path) {
-        let in_workspace = real.strip_prefix(workspace).ok().map(Path::to_path_buf);
-        self.paths.push(SubjectPath {
-            real,
-            in_workspace,
-            used,
-        });
+        self.paths.push(SubjectPath::new(real, used, workspace));
     }
 }
 

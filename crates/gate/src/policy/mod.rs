@@ -15,6 +15,7 @@ mod examples;
 mod host;
 mod keys;
 mod load;
+mod mask;
 mod path;
 mod rule;
 mod ruling;
@@ -32,13 +33,13 @@ use serde_json::Value;
 
 use crate::sinks::LOOPBACK;
 
-pub(crate) use self::host::Host;
 pub use self::{
     error::{PolicyError, Problem},
     load::{MAX_BYTES, MAX_RULES},
     ruling::Ruling,
     trust::Trust,
 };
+pub(crate) use self::{host::Host, path::name_matches};
 use self::{
     rule::{Part, Rule},
     trust::AgentTrust,
@@ -91,6 +92,19 @@ pub struct Subject<'a> {
     pub exposed: bool,
     /// Which agent makes the call.
     pub agent: &'a str,
+    /// What its words may stand for beside `paths`.
+    pub may_name: MayName<'a>,
+}
+
+/// Paths that a command line may touch, as far as its words can tell.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MayName<'a> {
+    /// Those that a word could be.
+    pub paths: &'a [SubjectPath],
+    /// A word is known only when it runs, so it could be any.
+    pub any: bool,
+    /// It runs where nothing can be reached that rules on paths alone deny.
+    pub masked: bool,
 }
 
 /// A path that a call touches.
@@ -102,6 +116,17 @@ pub struct SubjectPath {
     pub in_workspace: Option<PathBuf>,
     /// What is done with it.
     pub used: PathUse,
+}
+
+impl SubjectPath {
+    /// A real path, for a run in this workspace.
+    pub fn new(real: PathBuf, used: PathUse, workspace: &Path) -> Self {
+        Self {
+            in_workspace: real.strip_prefix(workspace).ok().map(Path::to_path_buf),
+            real,
+            used,
+        }
+    }
 }
 
 /// What a call does with a path.
@@ -155,6 +180,21 @@ impl Policy {
     /// What the rules on hosts say of one connection that a command makes.
     pub(crate) fn rule_connection(&self, subject: &Subject) -> Ruling {
         ruling::judge(&self.rules, subject, Part::Connection)
+    }
+
+    /// Whether a rule that is no permission is about paths, and so what words may stand for matters.
+    pub(crate) fn asks_about_paths(&self) -> bool {
+        let about_paths =
+            |rule: &Arc<Rule>| rule.decide != Decision::Allow && !rule.paths.is_empty();
+        self.rules.iter().any(about_paths)
+    }
+
+    /// Whether a rule that is no permission is about this path.
+    pub(crate) fn asks_about(&self, path: &SubjectPath) -> bool {
+        let names = path::Names::of(path);
+        let rules = self.rules.iter();
+        let mut rules = rules.filter(|rule| rule.decide != Decision::Allow);
+        rules.any(|rule| rule.paths.iter().any(|pattern| pattern.matches(&names)))
     }
 
     /// The ports of this machine's loopback that rules may allow.

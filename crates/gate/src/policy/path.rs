@@ -5,7 +5,10 @@
 //! that lies below. Allow rules read theirs as they stand; `.git` must stand in them by name,
 //! because git runs programs that files in there name.
 
-use std::path::{Component, Path};
+use std::{
+    ffi::OsStr,
+    path::{Component, Path, PathBuf},
+};
 
 use super::{PathUse, Reach, SubjectPath};
 
@@ -130,6 +133,30 @@ impl PathPattern {
         Ok(Self { base, parts, reach })
     }
 
+    /// Where what it names begins.
+    pub(super) fn start(&self, workspace: &Path) -> PathBuf {
+        match self.base {
+            Base::Workspace => workspace.to_owned(),
+            Base::Root => PathBuf::from("/"),
+        }
+    }
+
+    /// Whether what matched up to this part matches as a whole, with all below.
+    pub(super) fn ends_at(&self, part: usize) -> bool {
+        self.parts[part..].iter().all(|rest| *rest == Part::Names)
+    }
+
+    /// Whether this part stands for any number of folders.
+    pub(super) fn is_any_depth_at(&self, part: usize) -> bool {
+        self.parts.get(part) == Some(&Part::Names)
+    }
+
+    /// Whether this part stands for a name, in either case.
+    pub(super) fn name_matches_at(&self, part: usize, name: &OsStr) -> bool {
+        let name = name.to_string_lossy().to_lowercase();
+        matches!(self.parts.get(part), Some(Part::Name(pattern)) if name_matches(pattern, &name))
+    }
+
     pub(super) fn matches(&self, path: &Names) -> bool {
         match self.reach {
             Reach::Wide => self.may_match(path),
@@ -228,7 +255,7 @@ fn parts_match(parts: &[Part], names: &[String], same: &impl Fn(&str, &str) -> b
 }
 
 /// Whether a name looks like a pattern of `*` and `?`.
-fn name_matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn name_matches(pattern: &str, name: &str) -> bool {
     if !pattern.contains(['*', '?']) {
         return pattern == name;
     }

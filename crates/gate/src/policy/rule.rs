@@ -77,6 +77,7 @@ pub(super) struct Call<'a> {
     pub(super) subject: &'a Subject<'a>,
     pub(super) part: Part,
     pub(super) paths: Vec<Names>,
+    pub(super) named: Vec<Names>,
     pub(super) hosts: Vec<Host>,
 }
 
@@ -86,6 +87,7 @@ impl<'a> Call<'a> {
             subject,
             part,
             paths: subject.paths.iter().map(Names::of).collect(),
+            named: subject.may_name.paths.iter().map(Names::of).collect(),
             hosts: subject.hosts.iter().map(|host| Host::parse(host)).collect(),
         }
     }
@@ -124,12 +126,49 @@ impl Rule {
             }),
         ];
         if !parts.contains(&Some(false)) {
-            Holds::Yes
-        } else if call.subject.unread {
-            Holds::Perhaps
-        } else {
-            Holds::No
+            return Holds::Yes;
         }
+        let may = call.subject.may_name;
+        if may.masked && self.speaks_of_paths_alone() {
+            return Holds::No;
+        }
+        let [commands, paths, hosts] = parts;
+        let named = any_of(&self.paths, &call.named, PathPattern::matches);
+        let is = |part: Option<bool>| part.unwrap_or(true);
+        let may_be = is(commands) && is(hosts) && !is(paths) && (is(named) || may.any);
+        match (may_be, self.decide) {
+            (true, Decision::Ask) if is(named) => Holds::Yes,
+            (true, _) => Holds::Perhaps,
+            (false, _) if call.subject.unread => Holds::Perhaps,
+            (false, _) => Holds::No,
+        }
+    }
+
+    /// Whether it denies paths whatever else a call is, so that they can be kept from commands.
+    fn speaks_of_paths_alone(&self) -> bool {
+        self.decide == Decision::Deny
+            && !self.paths.is_empty()
+            && self.command.is_none()
+            && self.hosts.is_empty()
+            && self.arguments.is_empty()
+            && self.exposed.is_none()
+    }
+
+    /// Whether paths are to be kept from the commands of this tool because of it.
+    pub(super) fn masks(&self, tool: &str, agent: &str) -> bool {
+        let matches_one = |patterns: &[TextPattern], text: &str| {
+            patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(text))
+        };
+        self.speaks_of_paths_alone()
+            && matches_one(&self.tools, tool)
+            && matches_one(&self.agents, agent)
+    }
+
+    /// Whether reading what it denies would be against it. It would not if the tools that write are
+    /// named and the one that reads is not.
+    pub(super) fn is_about_reading(&self) -> bool {
+        let names = |tool: &str| self.tools.iter().any(|pattern| pattern.matches(tool));
+        self.tools.is_empty() || names("read") || !(names("write") || names("edit"))
     }
 
     /// Whether an allow rule takes part in allowing the call. Its commands and hosts are counted

@@ -132,7 +132,16 @@ pub(super) fn arrange(
                     inner.starts_with(place) && matches!(stand, Stand::Tree(_))
                 });
                 let is_service = SERVICES.iter().any(|folder| place == Path::new(folder));
-                empty.like(place, holds_more || is_service)?
+                let mut seen = containment.writable.iter().chain(&containment.read_only);
+                let is_in_seen = seen.any(|folder| place.starts_with(folder));
+                empty.like(
+                    place,
+                    match (holds_more || is_service, is_in_seen) {
+                        (true, _) => Hiding::Around,
+                        (false, true) => Hiding::Locked,
+                        (false, false) => Hiding::Empty,
+                    },
+                )?
             }
         });
     }
@@ -406,7 +415,19 @@ enum Void {
     Own(OwnedFd),
 }
 
-/// A file system with an empty folder and an empty file. Pieces can be taken of it while it is
+/// How something is hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hiding {
+    /// By what is empty, which programs take for a person's without keys.
+    Empty,
+    /// By what cannot be read: a program that records a folder, as git does, must not record that
+    /// its files are empty or gone.
+    Locked,
+    /// By a folder in which places can be made.
+    Around,
+}
+
+/// A file system with folders and files that are empty, or locked. Pieces can be taken of it while it is
 /// attached, so it stands at `/dev` until the devices do.
 struct Empty;
 
@@ -417,10 +438,14 @@ impl Empty {
         let system = (|| {
             let options = [("size", "4k"), ("nr_inodes", "8"), ("mode", "0555")];
             let system = new_file_system(c"tmpfs", &options)?;
-            let mode = Mode::from_raw_mode(0o555);
-            mkdirat(&system, c"folder", mode)?;
             let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
-            openat(&system, c"file", flags, Mode::from_raw_mode(0o444))?;
+            for (folder, file, mode) in [
+                (c"folder", c"file", 0o555),
+                (c"locked-folder", c"locked-file", 0),
+            ] {
+                mkdirat(&system, folder, Mode::from_raw_mode(mode))?;
+                openat(&system, file, flags, Mode::from_raw_mode(mode & 0o444))?;
+            }
             rustix::io::Result::Ok(system)
         })()
         .map_err(refused("making an empty file system"))?;
@@ -430,12 +455,16 @@ impl Empty {
     }
 
     /// Something empty of the kind that stands at `place`; `None` if nothing does.
-    fn like(&self, place: &Path, own: bool) -> Result<Option<Void>, ConfineError> {
+    fn like(&self, place: &Path, hiding: Hiding) -> Result<Option<Void>, ConfineError> {
         let kind = open_plain(place)
             .and_then(fstat)
             .map(|data| FileType::from_raw_mode(data.st_mode));
         let name = match kind {
-            Ok(FileType::Directory) if own => return Ok(Some(Void::Own(services(place)?))),
+            Ok(FileType::Directory) if hiding == Hiding::Around => {
+                return Ok(Some(Void::Own(services(place)?)));
+            }
+            Ok(FileType::Directory) if hiding == Hiding::Locked => "locked-folder",
+            Ok(_) if hiding == Hiding::Locked => "locked-file",
             Ok(FileType::Directory) => "folder",
             Ok(_) => "file",
             Err(error) if is_absent(error) => return Ok(None),

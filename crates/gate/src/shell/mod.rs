@@ -1,27 +1,27 @@
 //! Reading command lines: what a line would do, told without running it.
 //!
-//! Two rules keep it honest. What is not positively understood is [`Does::Hides`]; and a program
-//! only reads if every one of its options, as written, is listed as harmless in a table. The
-//! parser gives the line's structure; where words begin and end is checked a second time
-//! ([`scan`]), so that a line on which the parser and the shell might disagree is not understood.
+//! A reading never makes anything looser. It finds the commands and the paths that rules of a policy
+//! speak of, the few lines that destroy for good, and the words of a card; and a line that claims to
+//! do nothing but read runs where nothing can be changed. What is not understood is
+//! [`Does::Hides`]. Only where nothing contains a line it matters whether the line is one of the few
+//! that are plain: these are a table of their own.
 //!
-//! It looks at nothing but the configuration of the repository that a `git` command would use,
-//! whether folders exist, and which paths are links.
-//!
-//! [`Does::Hides`]: gyrus_contract::Does::Hides
+//! It looks at nothing but which paths are links, and at the files that a plain line names.
 
-mod arithmetic;
+mod git;
+pub(crate) mod names;
 mod paths;
+mod plain;
 mod programs;
 mod reader;
 mod scan;
-mod variables;
-mod walk;
 mod words;
 
 use std::path::{Path, PathBuf};
 
-use gyrus_contract::{CommandReading, Does};
+use gyrus_contract::{CommandFact, CommandReading, Does, NamedPaths};
+
+use self::names::Names;
 
 /// Longer lines are not read.
 const MAX_LINE_BYTES: usize = 64 * 1024;
@@ -35,44 +35,54 @@ pub struct Place {
     pub home: Option<PathBuf>,
 }
 
-/// Why a line removes a folder, where it is a part of what the folder holds and never the
-/// repository's history: git takes files of a working tree back or away, `find` removes files with
-/// certain names.
-pub(crate) const PARTLY: [&str; 2] = [
-    "git takes back, moves or removes files of the working tree",
-    "it removes what has a certain name",
-];
-
-/// Why a line uses credentials or destroys, where that takes the person's own rights: an account, a
-/// key, an agent, or what others have. Secrets that stand in files or in the line are another matter.
-pub(crate) const BY_ACCOUNT: [&str; 6] = [
-    "it logs in",
-    "it logs in with a key or a password",
-    "it may log in at the remote",
-    "it acts with a person's account",
-    "it uses keys",
-    "it overwrites or deletes what others have",
-];
-
-/// Whether nothing but git changes anything when the line runs, and what git runs.
-pub(crate) fn only_git_changes(reading: &CommandReading) -> bool {
-    reading.facts.iter().all(|fact| match fact.does {
-        Does::Reads { .. } => true,
-        // A written folder may be the repository's.
-        Does::Hides | Does::Writes { .. } => false,
-        _ => fact.part.starts_with("git ") || fact.part.starts_with("/usr/bin/git "),
-    })
+/// A reading, with what the words of the line may stand for.
+pub(crate) struct Read {
+    pub(crate) reading: CommandReading,
+    pub(crate) names: Names,
 }
+
+/// Why a line removes a folder, where it removes some of what the folder holds, which undo gives
+/// back.
+pub(crate) const SOME: &str = "it takes away or moves files in this folder";
+
+/// Why a line destroys, where it destroys what others have; for that it needs the person's rights.
+pub(crate) const OF_OTHERS: &str = "it overwrites or deletes what others have";
 
 /// Reads a command line without running it. Total: whatever the text is, there is a reading.
 pub fn read(line: &str, place: &Place) -> CommandReading {
+    read_whole(line, place).reading
+}
+
+/// Reads a command line without running it, with all paths that its words may stand for.
+pub fn read_with_names(line: &str, place: &Place) -> CommandReading {
+    let Read { mut reading, names } = read_whole(line, place);
+    reading.named = NamedPaths {
+        paths: names.paths(place.home.as_deref()).into_iter().collect(),
+        any: names.any,
+    };
+    reading
+}
+
+/// Reads a command line without running it, and what its words may stand for.
+pub(crate) fn read_whole(line: &str, place: &Place) -> Read {
     let mut reader = reader::Reader::new(line, place);
     if line.len() > MAX_LINE_BYTES {
         reader.hides(line, "the line is too long to be read");
     } else {
         reader.text(line);
     }
-    reader.finish()
+    let mut read = reader.finish();
+    if let Some(paths) = plain::reads(line, place) {
+        let fact = |path| CommandFact {
+            does: Does::Reads { path },
+            part: line.trim().chars().take(120).collect(),
+            why: "it reads this".to_owned(),
+        };
+        read.reading.facts = paths.into_iter().map(fact).collect();
+        read.reading.environment = plain::environment();
+        read.reading.plain = true;
+    }
+    read
 }
 
 /// Whether the path is one of the system's that anybody may read.

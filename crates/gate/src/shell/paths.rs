@@ -109,28 +109,6 @@ pub(super) fn is_secret(path: &Path, home: Option<&Path>) -> bool {
     process || at_home || hidden || NOT_FOR_ALL.iter().any(|secret| path.starts_with(secret))
 }
 
-/// Whether a pattern that begins like this could become the path of a secret. `whole` if what is
-/// given ends with a slash: a pattern does not find hidden names there unless it says so.
-pub(super) fn may_become_secret(start: &Path, whole: bool, home: Option<&Path>) -> bool {
-    if whole {
-        return false;
-    }
-    let text = start.to_string_lossy();
-    let known = home.is_some_and(|home| {
-        secrets_at_home().any(|secret| home.join(secret).to_string_lossy().starts_with(&*text))
-    });
-    let name = start
-        .file_name()
-        .map(|name| name.to_string_lossy())
-        .unwrap_or_default();
-    let hidden = name.starts_with('.')
-        && SECRET_NAMES
-            .iter()
-            .chain(&[".env", ".ssh", ".aws"])
-            .any(|secret| secret.starts_with(&*name));
-    known || hidden || NOT_FOR_ALL.iter().any(|secret| secret.starts_with(&*text))
-}
-
 /// Whether nothing is kept that is written there, and reading it tells nothing.
 pub(super) fn is_null(path: &Path) -> bool {
     const NULL: &[&str] = &[
@@ -146,14 +124,6 @@ pub(super) fn is_null(path: &Path) -> bool {
         "/dev/random",
     ];
     NULL.iter().any(|null| path == Path::new(null))
-}
-
-/// Whether opening it may do more than opening a file does.
-pub(super) fn is_device(path: &Path) -> bool {
-    path.starts_with("/dev")
-        && path != Path::new("/dev")
-        && !is_null(path)
-        && !path.starts_with("/dev/shm")
 }
 
 /// The path without `.` and `..`, as text.

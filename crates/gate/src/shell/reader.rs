@@ -1,22 +1,22 @@
-//! The reading as it grows: facts, commands, and where the line has gone so far.
+//! Walks a line: finds its simple commands, those in substitutions and nested shells included, and
+//! what they open.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     path::{Path, PathBuf},
 };
 
-use brush_parser::ParserOptions;
 use gyrus_contract::{CommandFact, CommandReading, Does, SimpleCommand};
 
 use super::{
-    Place, arithmetic, paths, programs,
-    scan::{self, Why},
-    variables, walk,
-    words::{Surroundings, Value, Word},
+    Place, Read, paths, programs,
+    scan::{self, Piece, Why},
+    words::{self, Kind, Word},
 };
+use crate::shell::names::Names;
 
 /// Texts within texts: substitutions, and shells started with a text.
-const MAX_TEXTS: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Simple commands in one line.
 const MAX_COMMANDS: usize = 2000;
@@ -24,149 +24,301 @@ const MAX_COMMANDS: usize = 2000;
 /// Bytes of a part that is quoted in a fact.
 const PART_BYTES: usize = 120;
 
+/// Words that open, part or close commands, and are none.
+const KEYWORDS: [&str; 13] = [
+    "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "{", "}", "!", "time",
+];
+
 /// Reads one line.
 pub(super) struct Reader<'a> {
-    pub place: &'a Place,
+    place: &'a Place,
+    home: Option<&'a str>,
     /// Where the next command would run, if that is known.
     pub folder: Option<PathBuf>,
-    /// The whole text whose variables these are.
-    pub line: String,
-    /// What each variable holds that was assigned so far.
-    pub held: BTreeMap<String, Held>,
-    /// How many conditions and loops surround the next command.
-    pub conditions: usize,
-    /// Links and copied folders that the line makes: what lies behind them is not known.
-    pub links: Vec<PathBuf>,
-    /// Whether the next command is given a text that stands in the line.
-    pub given_text: bool,
-    /// Whether what comes in through a pipe stands in the line.
-    pub piped_text: bool,
-    /// Whether `git` is to be kept from doing more than reading.
-    pub calm_git: bool,
-    /// Settings files that git changes by harmless settings, and the part that does it.
-    settings: Vec<(PathBuf, String)>,
+    pub names: Names,
     reading: CommandReading,
     seen: BTreeSet<(String, String)>,
-    texts: usize,
+    depth: usize,
 }
 
-/// What is known of a variable that was assigned.
-#[derive(Debug, Clone)]
-pub(super) struct Held {
-    /// Its text, if it surely holds it.
-    pub text: Option<String>,
-    /// What holds for whatever it may hold.
-    pub value: Value,
+/// What is left of a text.
+struct Pieces<'a>(std::iter::Peekable<std::vec::IntoIter<Piece<'a>>>);
+
+impl<'a> Pieces<'a> {
+    fn next_if_word(&mut self) -> Option<&'a str> {
+        match self.0.peek()? {
+            Piece::Word(raw) => {
+                let raw = *raw;
+                self.0.next();
+                Some(raw)
+            }
+            Piece::Operator(_) | Piece::Descriptor | Piece::Body { .. } => None,
+        }
+    }
+
+    fn next_is(&mut self, operator: &str) -> bool {
+        let wanted = |piece: &Piece<'_>| *piece == Piece::Operator(operator);
+        self.0.next_if(wanted).is_some()
+    }
+}
+
+/// What stands between here and the end of a list of commands.
+#[derive(Default)]
+struct State {
+    words: Vec<Word>,
+    /// How many `case` are open.
+    cases: usize,
+    /// A pattern of `case` comes next.
+    pattern: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(line: &str, place: &'a Place) -> Self {
+        let home = place.home.as_deref().and_then(Path::to_str);
         Self {
             place,
+            home: home.filter(|_| !line.contains("HOME=")),
             folder: Some(paths::normal(&place.folder)),
-            line: line.to_owned(),
-            held: BTreeMap::new(),
-            conditions: 0,
-            links: Vec::new(),
-            given_text: false,
-            piped_text: false,
-            calm_git: false,
-            settings: Vec::new(),
+            names: Names::new(&place.folder),
             reading: CommandReading::default(),
             seen: BTreeSet::new(),
-            texts: 0,
+            depth: 0,
         }
     }
 
-    pub(super) fn finish(mut self) -> CommandReading {
-        if self.calm_git && self.reading.only_reads() {
-            self.reading.environment = programs::git_environment();
+    pub(super) fn finish(self) -> Read {
+        Read {
+            reading: self.reading,
+            names: self.names,
         }
-        if !super::only_git_changes(&self.reading) {
-            for (path, part) in std::mem::take(&mut self.settings) {
-                let why = "git's settings must change while other code runs, too";
-                self.fact(Does::Writes { path }, &part, why);
-            }
-        }
-        self.reading
-    }
-
-    /// Git changes the settings of the repository in this folder, by what names no program and no
-    /// place. Beside other code it could not: for that, the settings are read-only.
-    pub(super) fn sets_git(&mut self, part: &str) {
-        let above = self.folder.iter().flat_map(|folder| folder.ancestors());
-        let git = above.map(|folder| folder.join(".git"));
-        let there = git.map(|git| git.join("config")).find(|file| file.exists());
-        self.settings
-            .extend(there.map(|file| (file, part.to_owned())));
     }
 
     /// Reads a text as the shell would.
     pub(super) fn text(&mut self, text: &str) {
-        if let Err(why) = self.try_text(text) {
-            self.hides(text, why);
-        }
-    }
-
-    fn try_text(&mut self, text: &str) -> Result<(), Why> {
         if text.chars().any(scan::is_invisible) {
-            return Err("it has characters that cannot be seen");
+            return self.hides(text, "it has characters that cannot be seen");
         }
         if text.contains('⟦') {
-            self.fact(Does::UsesCredentials, text, "a secret is put into the line");
-            return Err("what the secret holds becomes part of the line");
+            return self.hides(text, "what the secret holds becomes part of the line");
         }
-        self.texts += 1;
-        if self.texts > MAX_TEXTS {
-            return Err("it is nested too deeply");
+        if self.depth == MAX_DEPTH {
+            return self.hides(text, "it is nested too deeply");
         }
-        let options = ParserOptions {
-            enable_extended_globbing: false,
-            ..ParserOptions::default()
-        };
-        let pieces = scan::split(text)?;
-        let tokens = brush_parser::uncached_tokenize_str(text, &options.tokenizer_options())
-            .map_err(|_| "it is not complete")?;
-        scan::agree(&pieces, &tokens)?;
-        let program = brush_parser::parse_tokens(&tokens, &options)
-            .map_err(|_| "it is not a command line that can be read")?;
-        walk::program(self, &program);
-        self.texts -= 1;
-        Ok(())
+        self.depth += 1;
+        match scan::split(text) {
+            Ok(pieces) => {
+                let mut pieces = Pieces(pieces.into_iter().peekable());
+                // A parenthesis too many, as `case` has them, ends a list early.
+                while pieces.0.peek().is_some() {
+                    self.commands(&mut pieces);
+                }
+            }
+            Err(why) => self.hides(text, why),
+        }
+        self.depth -= 1;
     }
 
-    /// Reads what runs in a process of its own: nothing it assigns or enters remains.
-    pub(super) fn apart(&mut self, read: impl FnOnce(&mut Self)) {
+    /// Reads what runs in a shell of its own: the folders that it enters are not entered here.
+    pub(super) fn apart(&mut self, text: &str) {
         let folder = self.folder.clone();
-        let held = self.held.clone();
-        read(self);
+        self.text(text);
         self.folder = folder;
-        self.held = held;
     }
 
-    /// Reads the text of another shell, which has variables of its own.
-    pub(super) fn other_shell(&mut self, text: &str) {
-        self.apart(|reader| {
-            let line = std::mem::replace(&mut reader.line, text.to_owned());
-            reader.held.clear();
-            reader.text(text);
-            reader.line = line;
+    /// Reads up to a closing parenthesis or the end.
+    fn commands(&mut self, pieces: &mut Pieces<'_>) {
+        let mut state = State::default();
+        while let Some(piece) = pieces.0.next() {
+            match piece {
+                Piece::Descriptor => {}
+                Piece::Body { text, expands } => {
+                    if expands {
+                        self.body(text);
+                    }
+                    self.names.add(text);
+                }
+                Piece::Word(raw) => self.piece(raw, &mut state, pieces),
+                Piece::Operator("(" | ")") if state.pattern => {
+                    state.pattern = piece == Piece::Operator("(")
+                }
+                Piece::Operator(")") => break,
+                Piece::Operator("(") => self.parenthesis(&mut state, pieces),
+                Piece::Operator("<<" | "<<-") => {}
+                Piece::Operator(operator) if operator.contains(['<', '>']) => {
+                    self.redirection(operator, &mut state, pieces);
+                }
+                Piece::Operator(operator) => {
+                    self.simple(std::mem::take(&mut state.words));
+                    state.pattern =
+                        state.cases > 0 && operator.starts_with(";") && operator.len() > 1;
+                }
+            }
+        }
+        self.simple(state.words);
+    }
+
+    fn piece(&mut self, raw: &str, state: &mut State, pieces: &mut Pieces<'_>) {
+        if raw == "esac" && (state.pattern || state.words.is_empty()) {
+            state.cases = state.cases.saturating_sub(1);
+            state.pattern = false;
+        } else if state.pattern {
+            self.word(raw);
+        } else if !state.words.is_empty() {
+            let word = self.word(raw);
+            state.words.push(word);
+        } else if let Some(value) = assigned(raw) {
+            self.word(value);
+            if value.is_empty() && pieces.next_is("(") {
+                self.list(pieces);
+            }
+        } else if !KEYWORDS.contains(&raw) {
+            self.first(raw, state, pieces);
+        }
+    }
+
+    /// The first word of a command.
+    fn first(&mut self, raw: &str, state: &mut State, pieces: &mut Pieces<'_>) {
+        match raw {
+            "for" | "select" => {
+                pieces.next_if_word();
+                // `in`, and what the variable may hold.
+                while let Some(raw) = pieces.next_if_word() {
+                    self.word(raw);
+                }
+            }
+            "case" => {
+                if let Some(raw) = pieces.next_if_word() {
+                    self.word(raw);
+                }
+                while pieces.next_is("\n") {}
+                pieces.next_if_word();
+                state.cases += 1;
+                state.pattern = true;
+            }
+            "[[" => self.test(pieces),
+            "function" | "coproc" => self.hides(raw, "it gives names another meaning"),
+            _ => {
+                let word = self.word(raw);
+                state.words.push(word);
+            }
+        }
+    }
+
+    fn test(&mut self, pieces: &mut Pieces<'_>) {
+        for piece in pieces.0.by_ref() {
+            match piece {
+                Piece::Word("]]") => return,
+                Piece::Word("-w") => self.asks_what_may_be_written(),
+                Piece::Word(raw) => {
+                    self.word(raw);
+                }
+                Piece::Operator(_) | Piece::Descriptor | Piece::Body { .. } => {}
+            }
+        }
+        self.hides("[[", "it is not complete");
+    }
+
+    fn parenthesis(&mut self, state: &mut State, pieces: &mut Pieces<'_>) {
+        if state.words.is_empty() && pieces.next_is("(") {
+            // Arithmetic: an index in it is evaluated, and what it holds may run something.
+            let (mut open, mut closed) = (2, 0);
+            for piece in pieces.0.by_ref() {
+                match piece {
+                    Piece::Operator("(") => open += 1,
+                    Piece::Operator(")") => closed += 1,
+                    Piece::Word(raw) if raw.contains(['$', '`', '[']) => {
+                        self.fact(Does::Hides, raw, "arithmetic that is not understood");
+                    }
+                    Piece::Word(_)
+                    | Piece::Operator(_)
+                    | Piece::Descriptor
+                    | Piece::Body { .. } => {}
+                }
+                if open == closed {
+                    break;
+                }
+            }
+        } else if state.words.is_empty() {
+            let folder = self.folder.clone();
+            self.commands(pieces);
+            self.folder = folder;
+        } else if state
+            .words
+            .last()
+            .is_some_and(|word| word.raw.ends_with('='))
+        {
+            self.list(pieces);
+        } else {
+            state.words.clear();
+            self.hides("", "it gives names another meaning");
+            pieces.next_is(")");
+        }
+    }
+
+    /// The words of an array.
+    fn list(&mut self, pieces: &mut Pieces<'_>) {
+        while let Some(raw) = pieces.next_if_word() {
+            self.word(raw);
+            while pieces.next_is("\n") {}
+        }
+        pieces.next_is(")");
+    }
+
+    fn redirection(&mut self, operator: &str, state: &mut State, pieces: &mut Pieces<'_>) {
+        if matches!(operator, "<" | ">") && pieces.next_is("(") {
+            let folder = self.folder.clone();
+            self.commands(pieces);
+            self.folder = folder;
+            return state.words.push(Word::open("<(…)"));
+        }
+        let Some(raw) = pieces.next_if_word() else {
+            return;
+        };
+        let word = self.word(raw);
+        let is_descriptor = |text: &str| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'-')
+        };
+        match (operator, word.literal()) {
+            ("<<<", _) => {}
+            ("<&" | ">&", Some(text)) if is_descriptor(text) => {}
+            ("<" | "<&", _) => self.reads(&word, raw),
+            _ => self.writes(&word, &format!("{operator} {raw}")),
+        }
+    }
+
+    /// Reads a word; one that is not understood is reported and unknown.
+    fn word(&mut self, raw: &str) -> Word {
+        let (word, texts) = words::read(raw, self.home).unwrap_or_else(|why| {
+            self.hides(raw, why);
+            (Word::open(raw), Vec::new())
         });
+        texts.iter().for_each(|text| self.apart(text));
+        self.names.word(&word);
+        word
     }
 
-    /// Notes a simple command. `false` if there is none, or once there are too many.
-    pub(super) fn command(&mut self, words: &[Word]) -> bool {
-        // `nohup` and its like alone.
+    fn body(&mut self, text: &str) {
+        match words::substitutions(text) {
+            Ok(texts) => texts.iter().for_each(|text| self.apart(text)),
+            Err(why) => self.hides(text, why),
+        }
+    }
+
+    fn simple(&mut self, words: Vec<Word>) {
         if words.is_empty() {
-            return false;
+            return;
         }
-        if self.reading.commands.len() >= MAX_COMMANDS {
-            self.hides("", "it has too many commands");
-            return false;
+        if self.reading.commands.len() == MAX_COMMANDS {
+            return self.hides("", "it has too many commands");
         }
-        let words = words.iter().map(Word::contract).collect();
-        self.reading.commands.push(SimpleCommand { words });
-        true
+        let raw: Vec<&str> = words.iter().map(|word| &*word.raw).collect();
+        let part = shortened(&raw.join(" "));
+        let words_told = words.iter().map(Word::contract).collect();
+        self.reading
+            .commands
+            .push(SimpleCommand { words: words_told });
+        programs::read(self, &words, &part);
     }
 
     pub(super) fn fact(&mut self, does: Does, part: &str, why: &str) {
@@ -180,117 +332,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn hides(&mut self, part: &str, why: &str) {
+    pub(super) fn hides(&mut self, part: &str, why: Why) {
         self.fact(Does::Hides, part, why);
     }
 
-    pub(super) fn runs_code(&mut self, part: &str, why: &str) {
-        self.fact(Does::RunsCode, part, why);
+    /// Where nothing can be written, it would be told so.
+    pub(super) fn asks_what_may_be_written(&mut self) {
+        self.fact(Does::RunsCode, "", "it asks what may be written");
     }
 
-    /// It reads this path; secrets count as such.
-    pub(super) fn reads(&mut self, path: &str, part: &str) {
-        if path == "-" {
-            return;
-        }
-        match self.absolute(path) {
-            Ok(path) => {
-                // A link that is there already may lead to a secret.
-                let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-                if real != path && (paths::is_device(&real) || self.is_secret(&real)) {
-                    self.reads_path(real, part);
-                }
-                self.reads_path(path, part);
-            }
-            // Any file of the machine, but a read.
-            Err(_) => {
-                self.names_secret(path, part);
-                self.reads_path(PathBuf::from("/"), part);
-            }
-        }
-    }
-
-    /// Notes it if the text is the path of a file that holds secrets.
-    pub(super) fn names_secret(&mut self, text: &str, part: &str) {
-        let path = self.absolute(text).unwrap_or_else(|_| PathBuf::from(text));
-        if self.is_secret(&path) {
-            self.fact(
-                Does::UsesCredentials,
-                part,
-                "it names a file that holds secrets",
-            );
-        }
-    }
-
-    /// How many simple commands were found so far.
-    pub(super) fn count(&self) -> usize {
-        self.reading.commands.len()
-    }
-
-    /// How many facts were found so far.
-    pub(super) fn facts(&self) -> usize {
-        self.reading.facts.len()
-    }
-
-    /// Whether one of the commands found since then may go on for good.
-    pub(super) fn lasts_since(&self, count: usize) -> bool {
-        self.reading.commands[count..].iter().any(|command| {
-            let mut words = command
-                .words
-                .iter()
-                .map(|word| word.literal().unwrap_or_default());
-            match words.next() {
-                Some("sleep" | "yes" | "timeout" | "less" | "more") => true,
-                Some("tail") => {
-                    words.any(|word| word.starts_with('-') && word.contains(['f', 'F']))
-                }
-                _ => false,
-            }
-        })
-    }
-
-    fn is_secret(&self, path: &Path) -> bool {
-        paths::is_secret(path, self.place.home.as_deref())
-    }
-
-    fn reads_path(&mut self, path: PathBuf, part: &str) {
-        if paths::is_device(&path) {
-            self.hides(part, "it opens a device");
-        }
-        if self.is_secret(&path) {
-            self.fact(
-                Does::UsesCredentials,
-                part,
-                "it reads a file that holds secrets",
-            );
-        }
-        if !paths::is_null(&path) {
+    /// It reads what the word names.
+    pub(super) fn reads(&mut self, word: &Word, part: &str) {
+        if let Some(Ok(path)) = word.literal().map(|path| self.absolute(path))
+            && !paths::is_null(&path)
+        {
             self.fact(Does::Reads { path }, part, "it reads this");
-        }
-    }
-
-    /// It reads what the word names: a path, or for a pattern the folder that it is looked up in.
-    pub(super) fn reads_word(&mut self, word: &Word, part: &str) {
-        match word.literal() {
-            Some(path) => self.reads(&path, part),
-            None => match self.folder_of(word) {
-                Ok(folder) => {
-                    let prefix = self.absolute(&word.prefix());
-                    let raw = self.absolute(&word.raw);
-                    let home = self.place.home.as_deref();
-                    let may = prefix.is_ok_and(|start| {
-                        let whole = word.prefix().ends_with('/');
-                        paths::may_become_secret(&start, whole, home)
-                    });
-                    if may || raw.is_ok_and(|path| self.is_secret(&path)) {
-                        let why = "it may read a file that holds secrets";
-                        self.fact(Does::UsesCredentials, part, why);
-                    }
-                    self.reads_path(folder, part);
-                }
-                // Any file of the machine, but a read.
-                Err(_) => self.reads_path(PathBuf::from("/"), part),
-            },
         }
     }
 
@@ -302,36 +358,50 @@ impl<'a> Reader<'a> {
         self.changes(word, part, "it removes this", |path| Does::Removes { path });
     }
 
-    /// Removes no more than a part of what the folder holds; `why` is one of
-    /// [`super::PARTLY`].
-    pub(super) fn removes_partly(&mut self, folder: &Word, part: &str, why: &str) {
-        self.changes(folder, part, why, |path| Does::Removes { path });
+    /// It removes some of what the folder holds.
+    pub(super) fn removes_some(&mut self, part: &str) {
+        if let Some(path) = self.folder.clone() {
+            self.fact(Does::Removes { path }, part, super::SOME);
+        }
     }
 
     fn changes(&mut self, word: &Word, part: &str, why: &str, does: fn(PathBuf) -> Does) {
-        let path = match word.literal() {
-            Some(path) => self.absolute(&path),
-            None => self.folder_of(word),
+        let (folder, name) = word.text.rsplit_once('/').unwrap_or((".", &word.text));
+        let (path, why) = match word.kind {
+            Kind::Literal => (self.absolute(&word.text), why),
+            // All that a folder shows.
+            Kind::Pattern if name.chars().all(|c| "*.?".contains(c)) => {
+                (self.absolute(folder), why)
+            }
+            Kind::Pattern => (self.absolute(folder), super::SOME),
+            Kind::Open => (Err("which path it means is known only when it runs"), why),
         };
         match path {
             Ok(path) if paths::is_null(&path) => {}
-            Ok(path) if self.links.iter().any(|link| path.starts_with(link)) => {
-                self.hides(part, "it goes through a link that the line itself makes");
-            }
-            Ok(path) => {
-                if paths::is_device(&path) {
-                    self.fact(Does::Destroys, part, "it writes to a device");
-                }
-                self.fact(does(path), part, why);
-            }
+            Ok(path) => self.fact(does(path), part, why),
             Err(why) => self.hides(part, why),
         }
     }
 
-    /// The folder in which a pattern is looked up.
-    fn folder_of(&self, word: &Word) -> Result<PathBuf, Why> {
-        let unknown = "which path it means is known only when it runs";
-        self.absolute(&word.below_which().ok_or(unknown)?)
+    /// The folder of what follows becomes another one.
+    pub(super) fn enter(&mut self, word: Option<&Word>, part: &str) {
+        let entered = match word {
+            None => self.place.home.clone(),
+            Some(word) => word
+                .literal()
+                .filter(|path| *path != "-")
+                .and_then(|path| self.absolute(path).ok()),
+        };
+        if entered
+            .as_ref()
+            .is_none_or(|folder| !self.names.enter(folder))
+        {
+            self.hides(
+                part,
+                "in which folder it goes on is known only when it runs",
+            );
+        }
+        self.folder = entered;
     }
 
     pub(super) fn absolute(&self, path: &str) -> Result<PathBuf, Why> {
@@ -347,48 +417,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Surroundings for Reader<'_> {
-    fn substitution(&mut self, text: &str) {
-        self.apart(|reader| reader.text(text));
-    }
-
-    fn arithmetic(&mut self, text: &str) -> Result<(), Why> {
-        arithmetic::check(text, &self.line)
-    }
-
-    fn text(&self, name: &str) -> Option<String> {
-        if let Some(held) = self.held.get(name) {
-            return held.text.clone();
-        }
-        if variables::mentions(&self.line, name) > 0 {
-            return None;
-        }
-        match name {
-            "HOME" => self.home(),
-            "PWD" => Some(self.folder.as_ref()?.to_str()?.to_owned()),
-            _ => None,
-        }
-    }
-
-    fn value(&self, name: &str) -> Value {
-        let mut value = match self.held.get(name) {
-            Some(held) => held.value.clone(),
-            None => Value {
-                splits: true,
-                tame: matches!(name, "PWD" | "HOME") && variables::mentions(&self.line, name) == 0,
-                ..Value::default()
-            },
-        };
-        value.number |= arithmetic::is_number(name, &self.line);
-        if value.number {
-            value.splits = false;
-        }
-        value
-    }
-
-    fn home(&self) -> Option<String> {
-        Some(self.place.home.as_ref()?.to_str()?.to_owned())
-    }
+/// What a word assigns, if it is an assignment.
+fn assigned(raw: &str) -> Option<&str> {
+    let (name, value) = raw.split_once('=')?;
+    let name = name.strip_suffix('+').unwrap_or(name);
+    let name = name.split('[').next().unwrap_or(name);
+    let mut bytes = name.bytes();
+    let first = bytes.next()?;
+    let is_name = first == b'_' || first.is_ascii_alphabetic();
+    (is_name && bytes.all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())).then_some(value)
 }
 
 /// The part as it is shown: one line, not too long.

@@ -1,22 +1,13 @@
-//! Where the words of a command line begin and end, found without the parser.
+//! Where the words of a command line begin and end, found without running it.
 //!
-//! A parser that disagrees with the shell about one quote would let a command pass unseen. So the
-//! line is split twice, here and by the parser, and what they do not agree on is not understood.
-//! This splitter knows little on purpose: what it does not expect is an error.
-
-use brush_parser::Token;
+//! This splitter knows little on purpose: what it does not expect is an error, and the line is then
+//! not understood.
 
 /// Substitutions within substitutions.
 const MAX_DEPTH: usize = 8;
 
-/// Parentheses within parentheses; the parser's work doubles with each.
-const MAX_PARENTHESES: usize = 6;
-
-/// Commands within commands: the parser calls itself for each.
-const MAX_NESTING: usize = 8;
-
-/// Words and operators of one `[[ … ]]`.
-const MAX_TEST: usize = 60;
+/// Parentheses within parentheses.
+const MAX_PARENTHESES: usize = 16;
 
 /// Longest first.
 const OPERATORS: [&str; 23] = [
@@ -27,73 +18,31 @@ const OPERATORS: [&str; 23] = [
 /// Why a text was not split.
 pub(super) type Why = &'static str;
 
-/// An operator or a word, as written.
-#[derive(Debug, PartialEq, Eq)]
+/// A part of a line, as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
     /// What separates and joins.
     Operator(&'a str),
-    /// Everything else, with its quotes; bodies of here-documents, too.
+    /// Everything else, with its quotes.
     Word(&'a str),
+    /// The number before a redirection: `2` in `2>file`.
+    Descriptor,
+    /// The body of a here-document, which belongs to a command before it.
+    Body {
+        text: &'a str,
+        /// Whether the shell looks for expansions in it.
+        expands: bool,
+    },
 }
 
-/// Splits the line into operators and words.
+/// Splits the line into its parts.
 pub(super) fn split(line: &str) -> Result<Vec<Piece<'_>>, Why> {
     let mut scanner = Scanner {
         text: line,
         at: 0,
         depth: 0,
     };
-    let pieces = scanner.pieces(false)?;
-    nesting(&pieces)?;
-    Ok(pieces)
-}
-
-/// Whether the parser can be trusted not to run out of stack. Words that open and close commands
-/// count wherever they stand.
-fn nesting(pieces: &[Piece<'_>]) -> Result<(), Why> {
-    let (mut depth, mut open, mut same, mut test) = (0_usize, 0_usize, 0, None);
-    for (at, piece) in pieces.iter().enumerate() {
-        let text = match piece {
-            Piece::Operator(text) | Piece::Word(text) => *text,
-        };
-        match text {
-            "{" | "if" | "while" | "until" | "for" | "case" | "coproc" | "function" | "select" => {
-                depth += 1;
-            }
-            "}" | "fi" | "done" | "esac" => depth = depth.saturating_sub(1),
-            "(" => open += 1,
-            // That of a pattern of `case` closes none, but never opens one either.
-            ")" => open = open.saturating_sub(1),
-            "[[" => test = Some(at),
-            "]]" => test = None,
-            _ => {}
-        }
-        same = if text == "!" { same + 1 } else { 0 };
-        if depth + open > MAX_NESTING || same > 3 || test.is_some_and(|start| at - start > MAX_TEST)
-        {
-            return Err("it is nested too deeply");
-        }
-    }
-    Ok(())
-}
-
-/// Whether the parser split it the same way.
-pub(super) fn agree(pieces: &[Piece<'_>], tokens: &[Token]) -> Result<(), Why> {
-    let differ = "the line can be read in two ways";
-    if pieces.len() != tokens.len() {
-        return Err(differ);
-    }
-    for (piece, token) in pieces.iter().zip(tokens) {
-        let same = match (piece, token) {
-            (Piece::Operator(ours), Token::Operator(theirs, _))
-            | (Piece::Word(ours), Token::Word(theirs, _)) => ours == theirs,
-            _ => false,
-        };
-        if !same {
-            return Err(differ);
-        }
-    }
-    Ok(())
+    scanner.pieces(false)
 }
 
 /// The end of the expansion that begins at `start` with a dollar sign or a back-tick.
@@ -161,14 +110,22 @@ impl<'a> Scanner<'a> {
                         // The end of a `case` pattern.
                         ")" if open == 0 && pieces.contains(&Piece::Word("case")) => {}
                         ")" => open = open.checked_sub(1).ok_or("a parenthesis too many")?,
-                        "<<" | "<<-" => tags.push(self.tag(operator == "<<-", pieces.len())?),
+                        "<<" | "<<-" => tags.push(self.tag(operator == "<<-")?),
                         _ => {}
                     }
                     if open > MAX_PARENTHESES {
                         return Err("it is nested too deeply");
                     }
                 }
-                _ => pieces.push(Piece::Word(self.word(substitution)?)),
+                _ => {
+                    let word = self.word(substitution)?;
+                    let redirects = self.rest().starts_with(['<', '>']);
+                    let is_descriptor = redirects && (is_number(word) || is_named(word));
+                    pieces.push(match is_descriptor {
+                        true => Piece::Descriptor,
+                        false => Piece::Word(word),
+                    });
+                }
             }
         }
         match (substitution, tags.is_empty()) {
@@ -289,11 +246,7 @@ impl<'a> Scanner<'a> {
                 return Err("it is nested too deeply");
             }
             self.at += 2;
-            let start = self.at;
             self.pieces(true)?;
-            if self.text[start..self.at].contains("<<") || has_comment(&self.text[start..self.at]) {
-                return Err("a here-document or a comment inside a substitution");
-            }
             self.at += 1;
             self.depth -= 1;
         } else if rest.starts_with("${") {
@@ -320,7 +273,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The tag of a here-document, whose body comes after the next line end.
-    fn tag(&mut self, tabs: bool, after: usize) -> Result<Tag<'a>, Why> {
+    fn tag(&mut self, tabs: bool) -> Result<Tag<'a>, Why> {
         let here = self.rest().trim_start_matches([' ', '\t']);
         let at = self.text.len() - here.len();
         let end = here
@@ -340,15 +293,13 @@ impl<'a> Scanner<'a> {
         self.at = at + end;
         Ok(Tag {
             name,
-            written,
+            expands: name == written,
             tabs,
-            after,
         })
     }
 
-    /// The parser puts tag, body and closing tag behind the operator, before the rest of the line.
     fn bodies(&mut self, tags: &mut Vec<Tag<'a>>, pieces: &mut Vec<Piece<'a>>) -> Result<(), Why> {
-        for (count, tag) in std::mem::take(tags).into_iter().enumerate() {
+        for tag in std::mem::take(tags) {
             let start = self.at;
             let mut end = None;
             while self.at < self.text.len() {
@@ -370,10 +321,10 @@ impl<'a> Scanner<'a> {
             }
             self.at = self.at.min(self.text.len());
             let end = end.ok_or("a here-document has no end")?;
-            let at = tag.after + count * 3;
-            pieces.insert(at, Piece::Word(tag.written));
-            pieces.insert(at + 1, Piece::Word(&self.text[start..end]));
-            pieces.insert(at + 2, Piece::Word(tag.name));
+            pieces.push(Piece::Body {
+                text: &self.text[start..end],
+                expands: tag.expands,
+            });
         }
         Ok(())
     }
@@ -381,20 +332,20 @@ impl<'a> Scanner<'a> {
 
 struct Tag<'a> {
     name: &'a str,
-    written: &'a str,
+    expands: bool,
     tabs: bool,
-    after: usize,
 }
 
 fn is_number(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn has_comment(text: &str) -> bool {
-    text.starts_with('#')
-        || [" #", "\t#", "\n#", ";#", "&#", "|#"]
-            .iter()
-            .any(|c| text.contains(c))
+/// Whether it stands where the shell puts the number of a descriptor that it chooses.
+fn is_named(word: &str) -> bool {
+    let name = word
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'));
+    name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
 }
 
 /// Characters that look like others; outside quotes they have no business in a command.

@@ -12,7 +12,7 @@ use gyrus_contract::{
 use super::Warden;
 use crate::{
     modes::{Bounds, decide},
-    policy::{Ruling, Subject},
+    policy::{MayName, Ruling, Subject},
     sandbox::{
         proxy::{Place, place},
         serving,
@@ -134,6 +134,7 @@ impl Warden {
                 unread: facts().any(|fact| fact.does == Does::Hides),
                 exposed: under.exposed,
                 agent: under.agent,
+                may_name: MayName::default(),
             })
         };
         let rulings = sinks::spellings(&to.host).into_iter().map(rule);

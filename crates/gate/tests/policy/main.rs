@@ -4,7 +4,7 @@ mod documented;
 mod world;
 
 use gyrus_contract::{Decision, Does, Mode, Risk};
-use gyrus_gate::policy::{PathUse, Policy, Ruling, Subject, Trust};
+use gyrus_gate::policy::{MayName, PathUse, Policy, Ruling, Subject, Trust};
 use serde_json::{Value, json};
 use world::{parse, path, read};
 
@@ -64,6 +64,7 @@ fn rule_with(policy: &Policy, call: &str, agent: &str, arguments: &Value) -> Rul
         unread,
         exposed,
         agent,
+        may_name: MayName::default(),
     })
 }
 

@@ -10,6 +10,7 @@ mod attacks;
 mod binds;
 mod everyday;
 mod intruder;
+mod masks;
 mod process;
 mod proven;
 mod proxy;
@@ -32,6 +33,7 @@ const TESTS: &[(&str, Test)] = &[
     ("open_network", attacks::open_network_opens_no_more),
     ("everyday", everyday::works_as_outside),
     ("layers", everyday::layers_keep_changes),
+    ("masks", masks::hold_whatever_is_run),
     ("binds", binds::stand_over_everything),
     ("binds_refused", binds::need_a_place_without_links),
     ("proof", proven::holds),

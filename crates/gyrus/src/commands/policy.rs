@@ -143,6 +143,8 @@ impl Explain {
         let place = Place {
             run: RunId::new(),
             workspace: &workspace,
+            agent: &self.agent,
+            mode: self.approve.mode(),
         };
         let resolved = warden
             .resolve(&call, shell.spec(), place)

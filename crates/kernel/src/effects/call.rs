@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
-    ActionVerdict, Aim, Decision, Digest, EffectId, Observation, Origin, Place, ResolvedCall,
+    ActionVerdict, Aim, Decision, Digest, EffectId, Observation, Origin, ResolvedCall,
     ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch, Verdict, quoted_word,
     quoted_words,
 };
@@ -212,10 +212,7 @@ async fn let_through(
     past: &mut Past,
 ) -> Result<Result<(ResolvedCall, Option<String>, Risk), String>, Stop> {
     let spec = tool.spec();
-    let place = Place {
-        run: core.started.run,
-        workspace: &core.started.workspace,
-    };
+    let place = core.place();
     loop {
         let mut resolved = match core.kernel.organs().gate.resolve(call, spec, place) {
             Ok(resolved) => resolved,

@@ -1,7 +1,7 @@
 //! What the gate would say of calls that nobody makes yet. It is recorded, because it depends on
 //! the world and on today's policy; it authorises nothing.
 
-use gyrus_contract::{Decision, Digest, EffectId, Place, ToolCall, Verdict};
+use gyrus_contract::{Decision, Digest, EffectId, ToolCall, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::diverges;
@@ -97,10 +97,7 @@ fn one(core: &Core, call: &ToolCall) -> Result<Foreseen, Stop> {
         let reason = format!("there is no tool `{}`", call.tool);
         return Ok(Foreseen::Unresolvable(reason));
     };
-    let place = Place {
-        run: core.started.run,
-        workspace: &core.started.workspace,
-    };
+    let place = core.place();
     Ok(match organs.gate.resolve(call, tool.spec(), place) {
         Ok(resolved) => Foreseen::Judged(core.judge(call, &resolved, tool.spec())?),
         Err(unresolvable) => Foreseen::Unresolvable(unresolvable.reason),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gyrus_contract::{Decision, Does};
 use gyrus_gate::{
-    policy::{LineReader, Origin, PathUse, Policy, PolicyError, Subject, SubjectPath},
+    policy::{LineReader, MayName, Origin, PathUse, Policy, PolicyError, Subject, SubjectPath},
     shell::{self, Place},
 };
 use serde_json::json;
@@ -138,6 +138,7 @@ impl PolicyFile {
             unread: reading.facts.iter().any(|fact| fact.does == Does::Hides),
             exposed: line.contains(';'),
             agent: "researcher",
+            may_name: MayName::default(),
         });
         let said = ruling.decision.is_some();
         match said == ruling.rules.is_empty() || said == ruling.reasons.is_empty() {

@@ -1,0 +1,421 @@
+//! What programs are for, as a table.
+//!
+//! It is for the words on a card, for lines that destroy, and for lines that claim to do nothing but
+//! read: those run where nothing can be changed. Nothing is allowed because of it.
+
+use gyrus_contract::Does;
+
+use super::{
+    git,
+    reader::Reader,
+    words::{Kind, Word},
+};
+
+/// What a program is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum For {
+    /// It changes nothing and opens nothing that its words name.
+    Saying,
+    /// It reads the files that its words name, after this many words that are text.
+    Reading(usize),
+    /// It writes the files that its words name.
+    Writing,
+    /// It writes the last of them.
+    WritingLast,
+    /// It moves all of them to the last.
+    Moving,
+    Removing,
+    GettingPackages,
+    Connecting,
+    /// It needs keys or logins of the person.
+    LoggingIn,
+    /// It needs the machine: services, other processes, another user.
+    ChangingTheMachine,
+    /// It starts the program that its words name.
+    Starting,
+    /// A shell, whose option `-c` is followed by a command line.
+    Shell,
+    Git,
+}
+
+/// Names by what they are for. What is not here runs code that is not known.
+const PROGRAMS: [(For, &str); 15] = [
+    (
+        For::Saying,
+        ": true false echo printf test [ pwd type exit return break continue shift set shopt read \
+         unset export readonly declare typeset local umask ulimit wait times jobs sleep seq expr \
+         date id whoami groups hostname uname nproc arch tty uptime free ps pgrep which whereis \
+         basename dirname yes locale tput clear getconf printenv numfmt factor lscpu lsblk",
+    ),
+    (
+        For::Reading(0),
+        "cat tac nl head tail wc ls dir vdir stat readlink realpath du df file diff diff3 cmp comm \
+         cut paste join sort uniq column fold fmt expand unexpand rev tr tsort cksum sum md5sum \
+         sha1sum sha224sum sha256sum sha384sum sha512sum b2sum base64 base32 basenc od hexdump hd \
+         xxd strings tree less more bat zcat bzcat xzcat cloc tokei find mapfile readarray nm ldd",
+    ),
+    (
+        For::Reading(1),
+        "grep egrep fgrep zgrep rg ag ack sed awk gawk mawk jq",
+    ),
+    (For::Writing, "tee touch mkdir mkfifo truncate"),
+    (
+        For::Writing,
+        "chmod chown chgrp chattr setfacl patch split csplit",
+    ),
+    (For::WritingLast, "cp ln link install"),
+    (For::Moving, "mv"),
+    (For::Removing, "rm rmdir unlink shred"),
+    (
+        For::GettingPackages,
+        "apt apt-get aptitude dnf yum zypper pacman apk snap flatpak brew npx pnpx uvx pipx",
+    ),
+    (
+        For::Connecting,
+        "curl wget aria2c nc ncat netcat socat telnet ftp ping ping6 dig nslookup host whois \
+         traceroute openssl http https websocat mail mailx sendmail mutt",
+    ),
+    (
+        For::LoggingIn,
+        "ssh scp sftp sshfs mosh autossh ssh-add ssh-keygen ssh-copy-id gpg gpg2 pass op vault gh \
+         glab hub aws gcloud az doctl heroku kubectl helm terraform tofu ansible ansible-playbook \
+         docker podman docker-compose nerdctl buildah fly flyctl vercel netlify wrangler psql mysql \
+         mongosh redis-cli",
+    ),
+    (
+        For::ChangingTheMachine,
+        "systemctl service kill pkill killall mount umount useradd userdel usermod groupadd passwd \
+         chpasswd crontab at batch sysctl iptables nft ufw ip ifconfig reboot shutdown halt poweroff \
+         modprobe loginctl dd fdisk sfdisk parted wipefs mkswap losetup dmesg journalctl visudo su \
+         pkexec runuser chroot nsenter xdotool launchctl tmux screen",
+    ),
+    (
+        For::Starting,
+        "env nice nohup timeout stdbuf setsid xargs command builtin exec ionice chrt time sudo doas \
+         watch flock fakeroot strace ltrace parallel busybox unbuffer",
+    ),
+    (For::Shell, "sh bash dash zsh ksh ash"),
+    (For::Git, "git"),
+];
+
+/// Words by which a program that reads does more: to a file, or by another program.
+const MORE: [(&str, &[&str]); 14] = [
+    ("sed", &["-i", "--in-place", "-Ei", "-ni", "-ri"]),
+    ("sort", &["-o", "--output"]),
+    ("find", &["-delete", "-exec", "-ok", "-fprint", "-fls"]),
+    ("tree", &["-o", "--output"]),
+    ("xxd", &["-r"]),
+    ("rg", &["--pre"]),
+    ("less", &["-o", "-O", "--log-file"]),
+    ("file", &["-C", "--compile"]),
+    ("date", &["-s", "--set"]),
+    ("test", &["-w"]),
+    ("[", &["-w"]),
+    ("diff", &["--output"]),
+    ("gawk", &["-i"]),
+    ("awk", &["-i"]),
+];
+
+/// Words after which package managers get packages, and publish.
+const GETS: [&str; 16] = [
+    "install", "i", "ci", "add", "update", "upgrade", "download", "fetch", "get", "sync",
+    "restore", "require", "dlx", "exec", "x", "search",
+];
+const PUBLISHES: [&str; 8] = [
+    "publish",
+    "unpublish",
+    "yank",
+    "deploy",
+    "login",
+    "adduser",
+    "deprecate",
+    "hex.publish",
+];
+const MANAGERS: &str = "npm pnpm yarn bun pip pip3 pipx conda mamba uv pdm hatch poetry pipenv cargo \
+    rustup go gem bundle composer dotnet mix deno mvn";
+
+/// Folders whose programs are the system's.
+const SYSTEM_FOLDERS: [&str; 5] = ["/usr/bin", "/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
+
+fn is_in(names: &str, name: &str) -> bool {
+    names.split_ascii_whitespace().any(|known| known == name)
+}
+
+/// Reads a simple command.
+pub(super) fn read(reader: &mut Reader<'_>, words: &[Word], part: &str) {
+    let Some((program, arguments)) = words.split_first() else {
+        return;
+    };
+    let Some(written) = program.literal() else {
+        return reader.hides(part, "which program it runs is known only when it runs");
+    };
+    let name = match written.rsplit_once('/') {
+        None => written,
+        Some((folder, name)) if SYSTEM_FOLDERS.contains(&folder) => name,
+        Some(_) => return reader.fact(Does::RunsCode, part, "it runs a program by its path"),
+    };
+    addresses(reader, arguments, part);
+    let says_what_it_is =
+        matches!(arguments, [only] if ["--version", "--help", "-V"].contains(&&*only.text));
+    if shell(reader, name, arguments, part) || says_what_it_is {
+        return;
+    }
+    let mut known = PROGRAMS.into_iter();
+    match known.find(|(_, names)| is_in(names, name)) {
+        Some((what, _)) => does(reader, what, name, arguments, part),
+        None => runs(reader, name, arguments, part),
+    }
+}
+
+/// What a program that is known does with its words.
+fn does(reader: &mut Reader<'_>, what: For, name: &str, arguments: &[Word], part: &str) {
+    let operands: Vec<&Word> = arguments.iter().filter(|word| !word.is_option()).collect();
+    let mut fact = |does, why| reader.fact(does, part, why);
+    match what {
+        For::Saying if does_more(name, arguments) => fact(Does::RunsCode, "it does more than say"),
+        For::Saying => {}
+        For::GettingPackages => {
+            fact(Does::GetsPackages, "it gets packages");
+            fact(Does::RunsCode, "it runs what it gets");
+        }
+        For::Connecting => {
+            let hosts = hosts(arguments);
+            fact(Does::Connects { hosts }, "it connects");
+        }
+        For::LoggingIn => fact(Does::UsesCredentials, "it acts with a person's account"),
+        For::ChangingTheMachine => fact(Does::ChangesSystem, "it changes the machine"),
+        For::Starting => starts(reader, name, arguments, part),
+        For::Shell => runs_text(reader, arguments, part),
+        For::Git => git::read(reader, arguments, part),
+        For::Reading(_)
+            if does_more(name, arguments) || writes_in_its_own_ways(name, &operands) =>
+        {
+            edits(reader, name, arguments, part);
+        }
+        For::Reading(text) => {
+            let files = operands.iter().skip(text);
+            files.for_each(|word| reader.reads(word, part));
+        }
+        For::Writing => {
+            // `chmod` and its kin are told something else first.
+            let text = usize::from(name.starts_with("ch"));
+            let files = operands.iter().skip(text);
+            files.for_each(|word| reader.writes(word, part));
+            if operands.len() <= text {
+                let why = "what it writes is known only when it runs";
+                reader.fact(Does::RunsCode, part, why);
+            }
+        }
+        For::WritingLast | For::Moving => {
+            let Some((last, others)) = operands.split_last() else {
+                return;
+            };
+            if what == For::Moving {
+                others.iter().for_each(|word| reader.removes(word, part));
+            }
+            reader.writes(last, part);
+        }
+        For::Removing => operands.iter().for_each(|word| reader.removes(word, part)),
+    }
+}
+
+fn does_more(name: &str, arguments: &[Word]) -> bool {
+    let more = MORE.iter().filter(|(program, _)| *program == name);
+    let mut options = more.flat_map(|(_, options)| *options);
+    options.any(|option| arguments.iter().any(|word| word.text.starts_with(option)))
+}
+
+/// Commands of the shell that change what follows. `false` for others.
+fn shell(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) -> bool {
+    match name {
+        "cd" | "pushd" => {
+            let target = arguments.iter().find(|word| !word.is_option());
+            reader.enter(target, part);
+        }
+        "popd" => reader.enter(Some(&Word::open("popd")), part),
+        "eval" | "trap" => {
+            let texts = arguments.iter().map(|word| word.literal());
+            let texts: Option<Vec<&str>> = texts.collect();
+            match texts {
+                Some(texts) if name == "eval" => reader.text(&texts.join(" ")),
+                Some(texts) => reader.apart(texts.first().unwrap_or(&"")),
+                None => reader.hides(part, "it runs a text that is known only when it runs"),
+            }
+        }
+        "alias" | "unalias" | "hash" | "enable" | "bind" | "let" | "fc" | "history" | "getopts"
+        | "complete" => reader.hides(part, "it gives names another meaning"),
+        "source" | "." => reader.fact(Does::RunsCode, part, "it runs a script in this shell"),
+        _ => return false,
+    }
+    true
+}
+
+fn runs(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) {
+    reader.fact(
+        Does::RunsCode,
+        part,
+        "it runs code of the workspace, or that it is given",
+    );
+    let verb = |verbs: &[&str]| {
+        let mut words = arguments.iter().filter_map(Word::literal).take(4);
+        words.any(|word| verbs.contains(&word))
+    };
+    if is_in(MANAGERS, name) && verb(&GETS) {
+        reader.fact(Does::GetsPackages, part, "it gets packages");
+    }
+    if is_in(MANAGERS, name) && verb(&PUBLISHES) {
+        reader.fact(Does::Publishes, part, "it changes what others see");
+    }
+    if name.starts_with("mkfs") {
+        reader.fact(Does::ChangesSystem, part, "it changes the machine");
+    }
+}
+
+/// Scripts of these programs can do more than print.
+fn writes_in_its_own_ways(name: &str, operands: &[&Word]) -> bool {
+    let script = operands.first().map_or("", |word| &word.raw);
+    match name {
+        "sed" => script.contains("w ") || script.ends_with("e'"),
+        "awk" | "gawk" | "mawk" => {
+            script.contains(['>', '|']) || script.contains("system") || script.contains("getline")
+        }
+        "uniq" => operands.len() > 1,
+        "xxd" => operands.len() > 2,
+        _ => false,
+    }
+}
+
+/// What a program does that else only reads.
+fn edits(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) {
+    let operands = || arguments.iter().filter(|word| !word.is_option());
+    match name {
+        "sed" => operands()
+            .skip(1)
+            .for_each(|word| reader.writes(word, part)),
+        "find" => return find(reader, arguments, part),
+        _ => {}
+    }
+    reader.fact(
+        Does::RunsCode,
+        part,
+        "it writes or runs what its options say",
+    );
+}
+
+/// `find`, which removes or starts a program.
+fn find(reader: &mut Reader<'_>, arguments: &[Word], part: &str) {
+    let is =
+        |words: &'static str| move |word: &Word| words.split(' ').any(|known| known == word.text);
+    let starts = arguments.iter().position(is("-exec -execdir -ok -okdir"));
+    let started = starts.map(|at| arguments[at + 1..].iter());
+    let started = started.map(|words| words.take_while(|word| !is("; +")(word)));
+    let started: Vec<Word> = started.into_iter().flatten().cloned().collect();
+    let removes = started.first().is_some_and(is("rm")) || arguments.iter().any(is("-delete"));
+    if removes && arguments.iter().any(is(NARROWS)) {
+        reader.removes_some(part);
+    } else if removes {
+        // All that lies there.
+        let from = arguments.iter().find(|word| !word.is_option());
+        reader.removes(from.unwrap_or(&Word::open("find")), part);
+    } else if started.is_empty() {
+        reader.fact(Does::RunsCode, part, "it writes what it finds");
+    } else {
+        read(reader, &started, part);
+    }
+}
+
+/// By which `find` finds some of what is there.
+const NARROWS: &str = "-name -iname -path -ipath -regex -newer -mtime -mmin -size -empty -maxdepth \
+    -perm -user -inum";
+
+/// The program that another one starts.
+fn starts(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) {
+    const WITH_VALUE: [&str; 12] = [
+        "-n", "-u", "-s", "-k", "-I", "-P", "-L", "-d", "-a", "-c", "-g", "-C",
+    ];
+    if matches!(name, "sudo" | "doas") {
+        reader.fact(Does::ChangesSystem, part, "it acts as another user");
+    }
+    let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    let mut rest = arguments;
+    while let Some((word, after)) = rest.split_first() {
+        let takes = WITH_VALUE.contains(&&*word.text) && !(name == "env" && word.text == "-i");
+        if word.is_option() && takes && !after.is_empty() {
+            rest = &after[1..];
+        } else if word.is_option() || word.text.contains('=') || is_number(&word.text) {
+            rest = after;
+        } else {
+            break;
+        }
+    }
+    if name == "flock" {
+        rest = rest.get(1..).unwrap_or_default();
+    }
+    let mut words = rest.to_vec();
+    match name {
+        // What it is given comes from elsewhere.
+        "xargs" | "parallel" if !words.is_empty() => {
+            let more = Word::open("…");
+            reader.names.any = true;
+            words.push(more);
+        }
+        _ => {}
+    }
+    read(reader, &words, part);
+}
+
+/// A shell: the text that follows `-c`, or a script.
+fn runs_text(reader: &mut Reader<'_>, arguments: &[Word], part: &str) {
+    let is_text =
+        |word: &Word| word.is_option() && !word.text.starts_with("--") && word.text.ends_with('c');
+    let Some(at) = arguments.iter().position(is_text) else {
+        return match arguments.iter().any(|word| !word.is_option()) {
+            true => reader.fact(Does::RunsCode, part, "it runs a script"),
+            false => reader.hides(part, "it runs what it is given"),
+        };
+    };
+    match arguments.get(at + 1).map(|word| (word.kind, &*word.text)) {
+        Some((Kind::Literal, text)) => {
+            let text = text.to_owned();
+            reader.apart(&text);
+        }
+        _ => reader.hides(part, "it runs a text that is known only when it runs"),
+    }
+}
+
+/// Addresses among the words of any program.
+fn addresses(reader: &mut Reader<'_>, arguments: &[Word], part: &str) {
+    let mut hosts: Vec<String> = arguments
+        .iter()
+        .filter(|word| word.text.contains("://"))
+        .filter_map(|word| host(&word.text))
+        .collect();
+    hosts.sort();
+    hosts.dedup();
+    if !hosts.is_empty() {
+        reader.fact(Does::Connects { hosts }, part, "it names an address");
+    }
+}
+
+/// The hosts of a program that connects; none if one is not known.
+fn hosts(arguments: &[Word]) -> Vec<String> {
+    let named = arguments.iter().filter(|word| {
+        let text = &word.text;
+        !word.is_option() && (text.contains("://") || text.contains('.') || text == "localhost")
+    });
+    let hosts: Option<Vec<String>> = named.map(|word| word.literal().and_then(host)).collect();
+    hosts.unwrap_or_default()
+}
+
+/// The host of an address or of `user@host:path`, in lower case.
+pub(super) fn host(text: &str) -> Option<String> {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let rest = rest.split(['/', '?', '#', '\\']).next()?;
+    let rest = rest.rsplit('@').next()?;
+    let name = match rest.strip_prefix('[') {
+        Some(six) => six.split(']').next()?,
+        None => rest.split(':').next()?,
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
+    (!name.is_empty() && name.chars().all(plain)).then(|| name.to_lowercase())
+}
