@@ -163,20 +163,13 @@ impl Warden {
         }
     }
 
-    /// Notes what the words of a line may stand for, where that matters.
+    /// Notes what the words of a line may stand for, where rules are about that.
     fn name_paths(&self, names: &Names, place: Place<'_>, reading: &mut CommandReading) {
-        let home = self.house.person.as_deref();
-        let mut paths = names.paths(home);
-        if let Some(own) = paths.iter().find(|path| self.house.is_own(path)) {
-            reading.facts.push(CommandFact {
-                does: Does::Reads { path: own.clone() },
-                part: String::new(),
-                why: "a word of it names this".to_owned(),
-            });
-        }
         if !self.policy.asks_about_paths() {
             return;
         }
+        let home = self.house.person.as_deref();
+        let mut paths = names.paths(home);
         let found = names.found(home);
         reading.named.any = names.any || found.is_none();
         paths.extend(found.into_iter().flatten());

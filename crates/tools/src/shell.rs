@@ -175,6 +175,9 @@ impl Shell {
                 if output.is_error && needed_rights(call) {
                     output.text.push_str(HINT);
                 }
+                if let Some(note) = read_only(call, &output.text) {
+                    output.text.push_str(note);
+                }
                 if let Some(hidden) = hidden(call) {
                     let _ = write!(
                         output.text,
@@ -237,6 +240,24 @@ pub(crate) fn output(outcome: &CommandOutcome, seconds: u64) -> ToolOutput {
         verdict: ActionVerdict::CannotTell,
         ..ToolOutput::read(text)
     }
+}
+
+/// What to say where a command met what nothing can change in the sandbox.
+fn read_only(call: &ResolvedCall, said: &str) -> Option<&'static str> {
+    let containment = call.command.as_ref()?.containment.as_ref()?;
+    if !said.contains("Read-only file system") {
+        return None;
+    }
+    Some(match containment.writable.is_empty() {
+        true => {
+            "\n[it ran where nothing can be changed: the mode allows no more, or it looks like a \
+             line that only reads]"
+        }
+        false => {
+            "\n[commands change nothing outside of the workspace and /tmp; `write` can, if the \
+             person says yes]"
+        }
+    })
 }
 
 /// Whether it ran in the sandbox, and something in it looks as if that was why it failed.

@@ -120,13 +120,17 @@ fn the_gate_explains_itself() {
         ("git status && git log -3", "safe", "allow"),
         ("echo done > notes.txt", "moderate", "allow"),
         ("rm -rf ..", "critical", "ask"),
-        ("echo $[ x='a[$(touch FLAG)]', x ]", "high", "ask"),
-        ("{touch,FLAG}", "high", "ask"),
+        // The sandbox holds it, however it is written.
+        ("echo $[ x='a[$(touch FLAG)]', x ]", "moderate", "allow"),
+        ("{touch,FLAG}", "moderate", "allow"),
         ("curl https://example.com/", "moderate", "allow"),
-        ("cat ~/.ssh/id_ed25519", "critical", "ask"),
+        // It is hidden there; what lies in the workspace is not.
+        ("cat ~/.ssh/id_ed25519", "safe", "allow"),
+        ("cat .env | head", "high", "ask"),
+        ("git stash drop", "critical", "ask"),
         // In the sandbox it has no keys, and its connection is judged when it is made.
         ("git push origin main", "moderate", "allow"),
-        ("gyrus approve last", "high", "ask"),
+        ("gyrus approve last", "moderate", "allow"),
     ] {
         let said = world.gyrus(&["policy", "explain", "--json", line]).exits(0);
         let explained: Value = serde_json::from_str(&said.out).unwrap();
@@ -187,7 +191,7 @@ fn a_run_works_under_the_trust_of_its_agent() {
     let said = world
         .gyrus(&[&explain[..], &["researcher"]].concat())
         .exits(0);
-    assert!(said.out.contains("denied"), "{said:?}");
+    assert!(said.out.contains("changes nothing"), "{said:?}");
     world.gyrus(&[&explain[..], &["nobody"]].concat()).exits(2);
 }
 
@@ -216,7 +220,7 @@ fn without_a_sandbox_code_is_asked_about_in_every_mode() {
     );
     assert!(
         said.err
-            .contains("nothing contains the code that it runs: the sandbox is turned off"),
+            .contains("nothing contains what it does: the sandbox is turned off"),
         "{said:?}"
     );
     assert!(!said.err.contains("you could allow"), "{said:?}");

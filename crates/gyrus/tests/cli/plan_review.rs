@@ -22,7 +22,7 @@ fn asking(world: &World, more: &[&str]) -> crate::support::Said {
 fn two_steps() -> Vec<Value> {
     vec![
         write("1", "sort.sh", "mv a.txt b.txt\n", &[]),
-        shell("2", "cp sort.sh ../copied.sh", &["1"]),
+        shell("2", "cat .env", &["1"]),
     ]
 }
 
@@ -35,14 +35,14 @@ fn the_card_shows_steps_tools_inputs_and_risk() {
     ┌ approval 1.4 ─────────────────────────────────────────────────────────
     │ The agent wants to carry out a plan of 2 steps; 1 of them asks again when it runs
     │ - step 1 (`write`): a plain change, runs unasked
-    │ - step 2 (`shell`, marked as risky): high risk, asks again: writes outside the workspace: [folder]/copied.sh; the run has read text that nobody vouches for; mode `auto` asks for what nothing contains
+    │ - step 2 (`shell`, marked as risky): high risk, asks again: reads [folder]/work/.env, where keys or passwords are kept; the run has read text that nobody vouches for; mode `auto` asks for what nothing contains
     │ in the model's own words, which nobody has checked:
     │ ┃ 1. write: because of 1
     │ ┃    content: mv a.txt b.txt
     │ ┃    path: sort.sh
     │ ┃    expected: it is done
     │ ┃ 2. shell (after 1): because of 2
-    │ ┃    command: cp sort.sh ../copied.sh
+    │ ┃    command: cat .env
     │ ┃    expected: it is done
     └───────────────────────────────────────────────────────────────────────
     the run waits for an answer: The agent wants to carry out a plan of 2 steps; 1 of them asks again when it runs

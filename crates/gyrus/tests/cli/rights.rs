@@ -485,7 +485,11 @@ fn a_push_in_the_shell_has_no_rights_and_one_as_the_person_has() {
         gyrus(&world, &["approve", "last"]).exits(0);
         asked = gyrus(&world, &["resume", "last"]).exits(5);
     }
-    assert!(asked.err.contains("it publishes commits"), "{}", asked.err);
+    assert!(
+        asked.err.contains("it changes what others have"),
+        "{}",
+        asked.err
+    );
     assert!(asked.err.contains("git runs the hooks"), "{}", asked.err);
     let told = results(&world);
     assert!(told.contains("ended"), "{told}");
