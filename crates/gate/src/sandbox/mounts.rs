@@ -128,20 +128,7 @@ pub(super) fn arrange(
         ready.push(match stand {
             Stand::Tree(_) => None,
             Stand::Nothing => {
-                let holds_more = stands[index + 1..].iter().any(|(inner, stand)| {
-                    inner.starts_with(place) && matches!(stand, Stand::Tree(_))
-                });
-                let is_service = SERVICES.iter().any(|folder| place == Path::new(folder));
-                let mut seen = containment.writable.iter().chain(&containment.read_only);
-                let is_in_seen = seen.any(|folder| place.starts_with(folder));
-                empty.like(
-                    place,
-                    match (holds_more || is_service, is_in_seen) {
-                        (true, _) => Hiding::Around,
-                        (false, true) => Hiding::Locked,
-                        (false, false) => Hiding::Empty,
-                    },
-                )?
+                empty.like(place, hiding(place, &stands[index + 1..], containment))?
             }
         });
     }
@@ -175,6 +162,21 @@ pub(super) fn arrange(
         }
     }
     Ok(())
+}
+
+/// How a place is hidden that these stand behind.
+fn hiding(place: &Path, behind: &[(PathBuf, Stand)], containment: &Containment) -> Hiding {
+    let holds_more = behind
+        .iter()
+        .any(|(inner, stand)| inner.starts_with(place) && matches!(stand, Stand::Tree(_)));
+    let mut seen = containment.writable.iter().chain(&containment.read_only);
+    if holds_more || SERVICES.iter().any(|folder| place == Path::new(folder)) {
+        Hiding::Around
+    } else if seen.any(|folder| place.starts_with(folder)) {
+        Hiding::Locked
+    } else {
+        Hiding::Empty
+    }
 }
 
 /// What stands over other things in the end, with its place.
