@@ -420,6 +420,75 @@ fn words_are_kept_for_rules() {
     assert_eq!(commands, expected);
 }
 
+/// Whatever stands around a command, rules see it, or the line is not understood.
+#[test]
+fn no_command_is_overlooked() {
+    for around in [
+        "@",
+        "time -p @",
+        "time { @; }",
+        "((@); ls)",
+        "( (@) )",
+        "((ls)|(@))",
+        "x=$((@); ls) ; (true; (x))",
+        "((1)) && @",
+        "for ((i = 0; i < 2; i++)); do @; done",
+        "for x do @; done",
+        "for x in a b; do @; done",
+        "select x do @; done",
+        "a=1 [[ ; @ ; echo ]]",
+        "[[ -f x && b > c ]] && @",
+        "a=1 case x in\n@\n",
+        ">/dev/null case x in\n@\n",
+        "case x in a|b) @;; esac",
+        "case x in (a) ls;; *) @;; esac",
+        "case x in a) ls;; esac; @",
+        "a[$(@)]=1 ls",
+        "a=($(@)) ls",
+        "ls [$(@)]",
+        "ls {a,$(@)}",
+        "a=(1 2); @",
+        "! @",
+        "{ @; }",
+        "if @; then :; fi",
+        "while @; do :; done",
+        "ls | @ |& cat",
+        "ls & @ &",
+        "2>&1 @",
+        "<<<x @",
+        "cat <<E; @\n$(ls)\nE",
+        "cat <<E\n$(@)\nE",
+        "echo \"$(echo \"$(@)\")\"",
+        "echo `@`",
+        "diff <(@) x",
+        "ls > >(@)",
+        "coproc @",
+        "f () { @; }; f",
+        "sh -c '@'",
+        "env -i sh -ec '@'",
+        "eval @",
+        "trap '@' EXIT",
+        "ls # x\n@",
+        "(cd x && @)",
+    ] {
+        let line = around.replace('@', "git push origin");
+        let reading = read(&line, &nowhere());
+        let hides = reading.facts.iter().any(|fact| fact.does == Does::Hides);
+        let is_push = |command: &gyrus_contract::SimpleCommand| {
+            let words: Vec<_> = command
+                .words
+                .iter()
+                .filter_map(|word| word.literal())
+                .collect();
+            words.join(" ").contains("git push origin")
+        };
+        assert!(
+            hides || reading.commands.iter().any(is_push),
+            "{line}: {reading:?}"
+        );
+    }
+}
+
 #[test]
 fn paths_that_matter() {
     assert!(is_system_path(Path::new("/usr/bin/ls")));
@@ -510,6 +579,12 @@ fn depth_and_length_are_bounded() {
         "<(",
         "for ((",
         "a() { ",
+        "env ",
+        "sudo ",
+        "find . -exec ",
+        "timeout 5 ",
+        "sh -c ",
+        "for x in ",
     ];
     for part in nested {
         for count in [10, 1000, 200_000 / part.len()] {

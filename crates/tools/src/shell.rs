@@ -36,6 +36,14 @@ pub(crate) const MAX_TIMEOUT_SECONDS: u64 = 600;
 /// Where programs are, after what the person's own `PATH` says.
 const STANDARD_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// Keeps programs from asking their makers for a newer version whatever they are called for: a person
+/// would be asked about the connection.
+const QUIET: [(&str, &str); 3] = [
+    ("NO_UPDATE_NOTIFIER", "1"),
+    ("npm_config_update_notifier", "false"),
+    ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+];
+
 /// Said where a command failed in the sandbox that seems to need more.
 const HINT: &str = "\n[this ran in the sandbox, without the person's keys, logins and daemons; if it \
                     failed for want of them, call `run_as_user` with that one program]";
@@ -307,6 +315,7 @@ fn environment(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, St
         ("TERM".to_owned(), "dumb".to_owned()),
         ("TMPDIR".to_owned(), "/tmp".to_owned()),
     ]);
+    environment.extend(QUIET.map(|(name, value)| (name.to_owned(), value.to_owned())));
     for name in ["HOME", "USER", "LANG", "LC_ALL", "TMPDIR"] {
         if let Some(value) = variable(name).filter(|value| !value.is_empty()) {
             environment.insert(name.to_owned(), value);

@@ -95,12 +95,11 @@ fn found(pattern: &PathPattern, workspace: &Path, left: &mut usize) -> Option<BT
     Some(found)
 }
 
-/// The place itself, or the file that a link there leads to.
+/// The real path of a place; of a link only if it leads to a file.
 fn real(place: PathBuf) -> Option<PathBuf> {
-    match place.symlink_metadata().ok()?.is_symlink() {
-        false => Some(place),
-        true => place.canonicalize().ok().filter(|path| path.is_file()),
-    }
+    let is_link = place.symlink_metadata().ok()?.is_symlink();
+    let real = place.canonicalize().ok()?;
+    (!is_link || real.is_file()).then_some(real)
 }
 
 #[cfg(test)]

@@ -134,6 +134,9 @@ const PUBLISHES: [&str; 8] = [
 const MANAGERS: &str = "npm pnpm yarn bun pip pip3 pipx conda mamba uv pdm hatch poetry pipenv cargo \
     rustup go gem bundle composer dotnet mix deno mvn";
 
+/// Programs that start programs, one within the other.
+const MAX_STARTING: usize = 8;
+
 /// Folders whose programs are the system's.
 const SYSTEM_FOLDERS: [&str; 5] = ["/usr/bin", "/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
 
@@ -160,11 +163,16 @@ pub(super) fn read(reader: &mut Reader<'_>, words: &[Word], part: &str) {
     if shell(reader, name, arguments, part) || says_what_it_is {
         return;
     }
+    if reader.starting == MAX_STARTING {
+        return reader.hides(part, "it is nested too deeply");
+    }
+    reader.starting += 1;
     let mut known = PROGRAMS.into_iter();
     match known.find(|(_, names)| is_in(names, name)) {
         Some((what, _)) => does(reader, what, name, arguments, part),
         None => runs(reader, name, arguments, part),
     }
+    reader.starting -= 1;
 }
 
 /// What a program that is known does with its words.
@@ -348,8 +356,9 @@ fn starts(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) {
             break;
         }
     }
-    if name == "flock" {
-        rest = rest.get(1..).unwrap_or_default();
+    if let ("flock", Some((file, after))) = (name, rest.split_first()) {
+        reader.writes(file, part);
+        rest = after;
     }
     let mut words = rest.to_vec();
     match name {

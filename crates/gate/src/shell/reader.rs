@@ -25,8 +25,8 @@ const MAX_COMMANDS: usize = 2000;
 const PART_BYTES: usize = 120;
 
 /// Words that open, part or close commands, and are none.
-const KEYWORDS: [&str; 13] = [
-    "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "{", "}", "!", "time",
+const KEYWORDS: [&str; 12] = [
+    "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "{", "}", "!",
 ];
 
 /// Reads one line.
@@ -39,6 +39,8 @@ pub(super) struct Reader<'a> {
     reading: CommandReading,
     seen: BTreeSet<(String, String)>,
     depth: usize,
+    /// How many programs start the next one.
+    pub starting: usize,
 }
 
 /// What is left of a text.
@@ -52,7 +54,7 @@ impl<'a> Pieces<'a> {
                 self.0.next();
                 Some(raw)
             }
-            Piece::Operator(_) | Piece::Descriptor | Piece::Body { .. } => None,
+            Piece::Operator(_) | Piece::Descriptor | Piece::Sum(_) | Piece::Body { .. } => None,
         }
     }
 
@@ -70,6 +72,8 @@ struct State {
     cases: usize,
     /// A pattern of `case` comes next.
     pattern: bool,
+    /// An assignment or a redirection came first, so that words that open commands are none.
+    begun: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -77,12 +81,13 @@ impl<'a> Reader<'a> {
         let home = place.home.as_deref().and_then(Path::to_str);
         Self {
             place,
-            home: home.filter(|_| !line.contains("HOME=")),
+            home: home.filter(|_| !sets_home(line)),
             folder: Some(paths::normal(&place.folder)),
             names: Names::new(&place.folder),
             reading: CommandReading::default(),
             seen: BTreeSet::new(),
             depth: 0,
+            starting: 0,
         }
     }
 
@@ -130,7 +135,7 @@ impl<'a> Reader<'a> {
         let mut state = State::default();
         while let Some(piece) = pieces.0.next() {
             match piece {
-                Piece::Descriptor => {}
+                Piece::Descriptor | Piece::Sum(_) => {}
                 Piece::Body { text, expands } => {
                     if expands {
                         self.body(text);
@@ -147,10 +152,13 @@ impl<'a> Reader<'a> {
                 Piece::Operator(operator) if operator.contains(['<', '>']) => {
                     self.redirection(operator, &mut state, pieces);
                 }
+                // In a list of patterns, or before one.
+                Piece::Operator("|" | "\n") if state.pattern => {}
                 Piece::Operator(operator) => {
                     self.simple(std::mem::take(&mut state.words));
-                    state.pattern =
-                        state.cases > 0 && operator.starts_with(";") && operator.len() > 1;
+                    state.begun = false;
+                    let is_end = matches!(operator, ";;" | ";&" | ";;&");
+                    state.pattern = state.cases > 0 && is_end;
                 }
             }
         }
@@ -167,10 +175,14 @@ impl<'a> Reader<'a> {
             let word = self.word(raw);
             state.words.push(word);
         } else if let Some(value) = assigned(raw) {
-            self.word(value);
+            self.word(raw);
+            state.begun = true;
             if value.is_empty() && pieces.next_is("(") {
                 self.list(pieces);
             }
+        } else if state.begun {
+            let word = self.word(raw);
+            state.words.push(word);
         } else if !KEYWORDS.contains(&raw) {
             self.first(raw, state, pieces);
         }
@@ -181,8 +193,12 @@ impl<'a> Reader<'a> {
         match raw {
             "for" | "select" => {
                 pieces.next_if_word();
-                // `in`, and what the variable may hold.
-                while let Some(raw) = pieces.next_if_word() {
+                // What the variable may hold.
+                let is_given = pieces
+                    .0
+                    .next_if(|piece| *piece == Piece::Word("in"))
+                    .is_some();
+                while let Some(raw) = is_given.then(|| pieces.next_if_word()).flatten() {
                     self.word(raw);
                 }
             }
@@ -212,33 +228,15 @@ impl<'a> Reader<'a> {
                 Piece::Word(raw) => {
                     self.word(raw);
                 }
-                Piece::Operator(_) | Piece::Descriptor | Piece::Body { .. } => {}
+                Piece::Operator("&&" | "||" | "(" | ")" | "<" | ">") | Piece::Sum(_) => {}
+                Piece::Operator(_) | Piece::Descriptor | Piece::Body { .. } => break,
             }
         }
         self.hides("[[", "it is not complete");
     }
 
     fn parenthesis(&mut self, state: &mut State, pieces: &mut Pieces<'_>) {
-        if state.words.is_empty() && pieces.next_is("(") {
-            // Arithmetic: an index in it is evaluated, and what it holds may run something.
-            let (mut open, mut closed) = (2, 0);
-            for piece in pieces.0.by_ref() {
-                match piece {
-                    Piece::Operator("(") => open += 1,
-                    Piece::Operator(")") => closed += 1,
-                    Piece::Word(raw) if raw.contains(['$', '`', '[']) => {
-                        self.fact(Does::Hides, raw, "arithmetic that is not understood");
-                    }
-                    Piece::Word(_)
-                    | Piece::Operator(_)
-                    | Piece::Descriptor
-                    | Piece::Body { .. } => {}
-                }
-                if open == closed {
-                    break;
-                }
-            }
-        } else if state.words.is_empty() {
+        if state.words.is_empty() {
             let folder = self.folder.clone();
             self.commands(pieces);
             self.folder = folder;
@@ -265,6 +263,7 @@ impl<'a> Reader<'a> {
     }
 
     fn redirection(&mut self, operator: &str, state: &mut State, pieces: &mut Pieces<'_>) {
+        state.begun = true;
         if matches!(operator, "<" | ">") && pieces.next_is("(") {
             let folder = self.folder.clone();
             self.commands(pieces);
@@ -415,6 +414,12 @@ impl<'a> Reader<'a> {
         };
         paths::without_dots(&whole).ok_or("a path that goes through a link and back")
     }
+}
+
+/// Whether the line mentions the variable other than to use it.
+fn sets_home(line: &str) -> bool {
+    let count = |text| line.matches(text).count();
+    count("HOME") > count("$HOME") + count("${HOME}")
 }
 
 /// What a word assigns, if it is an assignment.

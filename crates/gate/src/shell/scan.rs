@@ -27,6 +27,8 @@ pub(super) enum Piece<'a> {
     Word(&'a str),
     /// The number before a redirection: `2` in `2>file`.
     Descriptor,
+    /// Arithmetic in two pairs of parentheses, with them.
+    Sum(&'a str),
     /// The body of a here-document, which belongs to a command before it.
     Body {
         text: &'a str,
@@ -97,6 +99,11 @@ impl<'a> Scanner<'a> {
                 }
                 '#' => self.at += self.rest().find('\n').unwrap_or(self.rest().len()),
                 ')' if substitution && open == 0 => return Ok(pieces),
+                '(' if sum(self.rest()).is_some() => {
+                    let length = sum(self.rest()).unwrap_or_default();
+                    pieces.push(Piece::Sum(&self.rest()[..length]));
+                    self.at += length;
+                }
                 '&' | '|' | ';' | '<' | '>' | '(' | ')' => {
                     let rest = self.rest();
                     let operator = OPERATORS
@@ -228,18 +235,8 @@ impl<'a> Scanner<'a> {
     fn dollar(&mut self) -> Result<(), Why> {
         let rest = self.rest();
         if rest.starts_with("$((") {
-            let end = rest.find("))").ok_or("a sum has no end")?;
-            let inner = &rest[3..end];
-            let opened = inner.matches('(').count();
-            let mut end = end;
-            // `$(( (1) ))`: the pair that closes comes after those that were opened.
-            for _ in 0..opened {
-                end += 1 + rest[end + 1..].find(')').ok_or("a sum has no end")?;
-            }
-            if !rest[end..].starts_with("))") {
-                return Err("a sum that is not understood");
-            }
-            self.at += end + 2;
+            let sum = sum(&rest[1..]).ok_or("a sum that is not understood")?;
+            self.at += 1 + sum;
         } else if rest.starts_with("$(") {
             self.depth += 1;
             if self.depth > MAX_DEPTH {
@@ -338,6 +335,26 @@ struct Tag<'a> {
 
 fn is_number(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The length of the arithmetic in two pairs of parentheses with which a text begins. The shell takes
+/// it for that only if the inner pair ends just before the outer one; what could be anything else
+/// is none.
+fn sum(text: &str) -> Option<usize> {
+    let inner = text.strip_prefix("((")?;
+    let mut open = 1;
+    for (at, c) in inner.char_indices() {
+        match c {
+            '(' => open += 1,
+            ')' => open -= 1,
+            _ if c.is_ascii_alphanumeric() || " _+-*/%<>=!&|^~?:,;$".contains(c) => {}
+            _ => return None,
+        }
+        if open == 0 {
+            return inner[at + 1..].starts_with(')').then_some(at + 4);
+        }
+    }
+    None
 }
 
 /// Whether it stands where the shell puts the number of a descriptor that it chooses.

@@ -168,9 +168,15 @@ impl<'a> Reading<'a> {
                     self.wild(c);
                     self.at += 1;
                 }
-                '[' if rest[1..].contains(']') => {
-                    self.wild('?');
-                    self.at += 2 + rest[1..].find(']').unwrap_or_default();
+                '[' if rest.contains(']') => {
+                    let end = rest.find(']').unwrap_or_default();
+                    if rest[..end].contains(['$', '`', '\'', '"', '\\']) {
+                        self.kind = Kind::Open;
+                        self.at += 1;
+                    } else {
+                        self.wild('?');
+                        self.at += end + 1;
+                    }
                 }
                 '{' if is_list(rest) => {
                     self.kind = Kind::Open;

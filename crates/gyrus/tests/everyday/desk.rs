@@ -294,6 +294,11 @@ fn outcome(journal: &Path) -> Option<Inside> {
     for entry in store.reader(&name).ok()?.entries(1).ok()? {
         match gyrus_kernel::parse(&entry.ok()?).ok()? {
             Entry::GateVerdict(body) if verdict.is_none() => verdict = Some(body.verdict),
+            // Of a connection that it made.
+            Entry::ApprovalAsked(asked) if asked.destination.is_some() => {
+                let reasons = vec![asked.card.sentence.clone()];
+                return Some(Inside::Asked { reasons });
+            }
             Entry::ToolResulted(body) => {
                 let verdict = verdict?;
                 if verdict.decision != Decision::Allow {
@@ -312,9 +317,12 @@ fn outcome(journal: &Path) -> Option<Inside> {
     None
 }
 
-/// The last line of what the tool says.
+/// What the tool says of the end, before its own notes.
 fn told_end(said: &str) -> Option<End> {
-    let last = said.trim_end().lines().next_back()?;
+    said.lines().rev().find_map(end_in)
+}
+
+fn end_in(last: &str) -> Option<End> {
     let number = |prefix: &str| {
         let number = last.strip_prefix(prefix)?.strip_suffix(']')?;
         number.parse::<i32>().ok()

@@ -52,10 +52,13 @@ fn orders_exactly_the_command() {
         [
             "HOME=/home/me",
             "LANG=de_DE.UTF-8",
+            "NO_UPDATE_NOTIFIER=1",
             // Nothing relative: the workspace is not where programs are found.
             "PATH=/home/me/bin:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin",
+            "PIP_DISABLE_PIP_VERSION_CHECK=1",
             "TERM=dumb",
             "TMPDIR=/tmp",
+            "npm_config_update_notifier=false",
         ]
     );
     world.call(&shell(), json!({"command": "true"}));
