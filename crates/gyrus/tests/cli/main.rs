@@ -21,6 +21,7 @@ mod granting;
 mod withholding;
 mod committing;
 mod large_folders;
+mod denying;
 mod rights;
 mod serving;
 mod assessing;
