@@ -169,7 +169,9 @@ fn hiding(place: &Path, behind: &[(PathBuf, Stand)], containment: &Containment) 
     let holds_more = behind
         .iter()
         .any(|(inner, stand)| inner.starts_with(place) && matches!(stand, Stand::Tree(_)));
-    let mut seen = containment.writable.iter().chain(&containment.read_only);
+    let layers = containment.layered.iter().filter(|layer| layer.required);
+    let seen = containment.writable.iter().chain(&containment.read_only);
+    let mut seen = seen.chain(layers.map(|layer| &layer.lower));
     if holds_more || SERVICES.iter().any(|folder| place == Path::new(folder)) {
         Hiding::Around
     } else if seen.any(|folder| place.starts_with(folder)) {
@@ -266,7 +268,9 @@ fn hidden(containment: &Containment) -> Vec<(PathBuf, Stand)> {
         .filter_map(|path| fs::canonicalize(path).ok())
         .collect();
     let writable = |path: &Path, within: &Path| {
-        let mut folders = containment.writable.iter().chain(&containment.read_only);
+        let layers = containment.layered.iter().map(|layer| &layer.lower);
+        let folders = containment.writable.iter().chain(&containment.read_only);
+        let mut folders = folders.chain(layers);
         folders.any(|folder| path.starts_with(folder) && folder.starts_with(within))
     };
     let mut replaced: Vec<PathBuf> = TEMPORARY

@@ -8,14 +8,16 @@ use serde_json::{Value, json};
 use crate::support::World;
 
 /// Runs that read what is denied without naming it as an operand, and one that may read.
-const READS: [&str; 8] = [
+const READS: [&str; 10] = [
     "wc -c --files0-from=.env",
     "diff --to-file=.env plain",
     "git grep --no-index -h -f .env . ; grep -rh KEY= .",
     "cat .e* deep/*",
     "sh code.sh",
-    "cp -r . /tmp/all; cat /tmp/all/.env",
+    "cp -r .e* deep plain /tmp; cat /tmp/.e* /tmp/deep/.e*",
     "ln .env linked; cat linked; mv deep moved; cat moved/* moved/.e*",
+    "mv anchored elsewhere",
+    "cat elsewhere/keys/*; cat anchored/k*/*",
     "cat plain",
 ];
 
@@ -29,6 +31,7 @@ fn world(lines: &[&str], policy: &str) -> World {
     for (file, text) in [
         (".env", "KEY=canary-of-the-person\n"),
         ("deep/.env", "KEY=canary-of-the-person\n"),
+        ("anchored/keys/one", "KEY=canary-of-the-person\n"),
         ("plain", "plain text\n"),
         ("code.sh", "cat \"$(printf '.%s' env)\"; echo read > made\n"),
     ] {
@@ -57,17 +60,32 @@ fn is_confined(world: &World) -> bool {
 
 #[test]
 fn what_is_denied_is_kept_from_commands() {
-    let rule = "[[rule]]\ndecide = \"deny\"\nwhy = \"keys\"\npath = \".env\"\n";
-    let world = world(&READS, rule);
-    if !is_confined(&world) {
-        return;
+    let rule =
+        "[[rule]]\ndecide = \"deny\"\nwhy = \"keys\"\npath = [\".env\", \"anchored/keys/**\"]\n";
+    for (mode, is_large) in [("ask", false), ("ask", true), ("read-only", false)] {
+        let world = world(&READS, rule);
+        if !is_confined(&world) {
+            return;
+        }
+        if is_large {
+            let large = fs::File::create(world.work().join("large")).unwrap();
+            large.set_len(1 << 40).unwrap();
+        }
+        let said = world.gyrus(&["run", "go", "--approve", mode]).exits(0);
+        assert!(!said.err.contains("canary-of"), "{}", said.err);
+        assert!(said.err.contains("plain text"), "{}", said.err);
+        let made = if mode == "ask" { "read\n" } else { "" };
+        assert_eq!(world.file("made"), made, "the script itself ran");
+        for file in [".env", "anchored/keys/one"] {
+            assert_eq!(
+                world.file(file),
+                "KEY=canary-of-the-person\n",
+                "{}",
+                said.err
+            );
+        }
+        assert_eq!(asked(&world), 0, "nobody had to be asked");
     }
-    let said = world.gyrus(&["run", "go"]).exits(0);
-    assert!(!said.err.contains("canary-of"), "{}", said.err);
-    assert!(said.err.contains("plain text"), "{}", said.err);
-    assert_eq!(world.file("made"), "read\n", "the script itself ran");
-    assert_eq!(world.file(".env"), "KEY=canary-of-the-person\n");
-    assert_eq!(asked(&world), 0, "nobody had to be asked");
 }
 
 #[test]

@@ -93,9 +93,11 @@ pub(super) fn stand_in(core: &Core, containment: &mut Containment) {
     let Some(layer) = &layers.current else {
         return;
     };
-    let before = containment.writable.len();
-    containment.writable.retain(|folder| folder != workspace);
-    if containment.writable.len() < before {
+    if containment.writable.contains(workspace) {
+        // What stands in its own right below would be the real one.
+        containment
+            .writable
+            .retain(|folder| !folder.starts_with(workspace));
         containment.layered.push(gyrus_contract::Layer {
             lower: workspace.clone(),
             upper: layer.upper(),
