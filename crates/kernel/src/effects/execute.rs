@@ -1,6 +1,7 @@
 //! Running a cleared call, and settling one that a crash cut off.
 
 use std::{
+    fs::{self, Permissions},
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -147,6 +148,7 @@ impl Site for CallSite<'_> {
             self.core.repositories().stand_in(&mut containment);
             layers::stand_in(self.core, &mut containment);
             let thrown_away = layers::to_throw_away(self.core, &self.effect, &mut containment);
+            let _mode = KeptMode::of(&self.core.started.workspace);
             let outcome = destinations.run(keeper, command, &containment).await;
             if let Some(layer) = thrown_away {
                 let told = layers::throw_away(layer);
@@ -160,6 +162,36 @@ impl Site for CallSite<'_> {
             }
             outcome
         })
+    }
+}
+
+/// Gives a folder the mode back that it had. No snapshot holds that of the workspace itself, and
+/// without it neither the person nor gyrus might get in again.
+struct KeptMode<'a> {
+    folder: &'a Path,
+    before: Option<Permissions>,
+}
+
+impl<'a> KeptMode<'a> {
+    fn of(folder: &'a Path) -> Self {
+        let before = fs::metadata(folder).ok().map(|found| found.permissions());
+        Self { folder, before }
+    }
+}
+
+impl Drop for KeptMode<'_> {
+    fn drop(&mut self) {
+        let now = fs::metadata(self.folder)
+            .ok()
+            .map(|found| found.permissions());
+        if let Some(before) = self
+            .before
+            .take()
+            .filter(|before| now.as_ref() != Some(before))
+        {
+            // Where it cannot be, the comparison of the workspace says so.
+            let _ = fs::set_permissions(self.folder, before);
+        }
     }
 }
 
