@@ -262,8 +262,8 @@ fn read_only(call: &ResolvedCall, said: &str) -> Option<&'static str> {
              line that only reads]"
         }
         false => {
-            "\n[commands change nothing outside of the workspace and /tmp; `write` can, if the \
-             person says yes]"
+            "\n[commands change nothing outside of the workspace and /tmp, nor what is protected \
+             within; for a file elsewhere `write` asks the person]"
         }
     })
 }
