@@ -234,3 +234,18 @@ fn what_a_person_commits_meanwhile_stays() {
     );
     is_whole(&work);
 }
+
+#[test]
+fn a_copied_repository_is_whole() {
+    let world = world(
+        "mkdir other; cp -a .git other/.git; echo 'touch evil' > other/.git/hooks/pre-commit",
+    );
+    let work = world.work();
+    world.gyrus(&["run", "go"]).exits(0);
+    let other = work.join("other");
+    assert_eq!(git(&other, &["log", "--format=%s"]), "first");
+    assert!(!other.join(".git/gyrus-objects").exists());
+    assert!(!other.join(".git/objects/info/alternates").exists());
+    assert!(!other.join(".git/hooks/pre-commit").exists());
+    is_whole(&other);
+}

@@ -277,7 +277,7 @@ fn of_layer(core: &Core, layer: &Layer) -> Result<ChangedFiles, Stop> {
     let examined = core
         .repositories()
         .examine(core, &listed.changed, &layer.upper());
-    if !examined.withheld.is_empty() {
+    if !examined.git_directories.is_empty() {
         listed = layers::list(layer)?;
     }
     withheld.repositories = examined.withheld;

@@ -1,6 +1,10 @@
 //! How a private copy reaches the real objects: the list of other places in `objects/info`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    os::unix::ffi::OsStringExt,
+    path::{Path, PathBuf},
+};
 
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
@@ -79,6 +83,52 @@ pub(super) fn restore(
     private.remove_tree(&path)?;
     let mode = Mode::from_raw_mode(0o644);
     Ok(private.write_new(&path, list, mode)?)
+}
+
+/// Makes a store that was copied out of a private copy whole: the real objects that stood beside its
+/// own, and were copied with it, become its own.
+pub(super) fn make_whole(git: &GitFolder, store: &Path) -> Result<(), RepositoryError> {
+    let real = store.join(REAL_OBJECTS);
+    if git.kind(&real)? != Kind::Folder {
+        return Ok(());
+    }
+    let modes = git.modes()?;
+    for folder in names(git, &real)? {
+        let from = real.join(&folder);
+        // Lists of other places are no objects.
+        if folder == "info" || git.kind(&from)? != Kind::Folder {
+            continue;
+        }
+        let to = store.join("objects").join(&folder);
+        git.make_folder(&to, modes)?;
+        for name in names(git, &from)? {
+            let (from, to) = (from.join(&name), to.join(&name));
+            if git.kind(&from)? == Kind::File && git.kind(&to)? == Kind::Missing {
+                git.replace(&from, &to)?;
+            }
+        }
+    }
+    git.remove_tree(&real)?;
+    let list = path(store);
+    let Some(text) = git.read(&list, MAX_LIST)? else {
+        return Ok(());
+    };
+    let is_ours = |line: &[u8]| line.ends_with(format!("/{REAL_OBJECTS}").as_bytes());
+    let lines = text.split(|byte| *byte == b'\n');
+    let rest: Vec<&[u8]> = lines
+        .filter(|line| !line.is_empty() && !is_ours(line))
+        .collect();
+    git.remove_tree(&list)?;
+    if !rest.is_empty() {
+        let mode = Mode::from_raw_mode(0o644);
+        git.write_new(&list, &rest.join(&b'\n'), mode)?;
+    }
+    Ok(())
+}
+
+fn names(git: &GitFolder, folder: &Path) -> Result<Vec<OsString>, RepositoryError> {
+    let names = git.names(folder)?.into_iter();
+    Ok(names.map(OsString::from_vec).collect())
 }
 
 /// Whether a private store's list says what it should.

@@ -5,7 +5,7 @@ use std::path::Path;
 use rustix::fs::Mode;
 
 use super::{
-    RepositoryError, config_edit,
+    RepositoryError, alternates, config_edit,
     find::read_config,
     folder::{GitFolder, Kind},
     protected::{self, MAX_SETTINGS, split},
@@ -86,6 +86,9 @@ pub fn examine_new(git_directory: &Path) -> Result<Vec<Withheld>, RepositoryErro
 /// When it is no folder, or cannot be read or changed. Then nothing of it may stay.
 pub fn take_back_new(git_directory: &Path) -> Result<Vec<Withheld>, RepositoryError> {
     let git = GitFolder::open(git_directory)?;
+    for store in &Stamps::take(&git)?.stores {
+        alternates::make_whole(&git, store)?;
+    }
     let withheld = examine_new(git_directory)?;
     for change in &withheld {
         git.remove_tree(&change.path)?;
