@@ -13,6 +13,8 @@ pub struct Confined {
     pub listeners: Option<Listeners>,
     /// To be set in the command's environment.
     pub environment: Vec<(String, String)>,
+    /// Whether signals of this process reach only itself and what it starts, as was tried.
+    pub signals_contained: bool,
     /// To be kept until everything that was started is gone.
     pub held: Option<Box<dyn Any>>,
 }
@@ -29,7 +31,8 @@ pub struct Listeners {
 }
 
 /// Confines this process and all that it starts, for good; or says in words why it cannot. The
-/// process is a keeper's, has a single thread, and ends after an error.
+/// process is a keeper's, has a single thread, and ends after an error. It may return in a child of
+/// the process instead, which then lives as long as the child.
 pub type Confine = fn(&Containment) -> Result<Confined, String>;
 
 /// Where a program in a sandbox wants to connect.

@@ -55,6 +55,7 @@ pub(crate) fn confine(containment: &Containment) -> Result<Confined, String> {
     Ok(Confined {
         listeners: confined.listeners.take(),
         environment: std::mem::take(&mut confined.environment),
+        signals_contained: confined.signals_contained,
         held: Some(Box::new(confined)),
     })
 }

@@ -13,14 +13,27 @@ use super::{
     linux,
 };
 
-/// Where a filter applies beside namespaces, or instead of them.
+/// What contains a command beside a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beside {
-    Supervisor,
-    /// Unix sockets have to be refused then: those outside can be reached by their names.
+    /// Namespaces and a supervisor.
     Namespaces,
+    /// Unix sockets have to be refused then: those outside can be reached by their names.
+    NamespacesAlone,
+    /// Landlock and a supervisor, which also makes changes in folders of which a part is kept if
+    /// there are any.
+    Landlock(Folders),
     /// Sockets have to be refused altogether then, as nothing else parts them.
-    Nothing,
+    LandlockAlone,
+}
+
+/// What Landlock can say of the writable folders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Folders {
+    /// Everything in them is writable.
+    Whole,
+    /// Not everything; the supervisor decides about the rest.
+    Mixed,
 }
 
 /// Types of Unix sockets that name whom they send to with each message. The kernel takes the
@@ -94,7 +107,7 @@ const REFUSED: &[i64] = &[
 /// `open_tree_attr` of Linux 6.15.
 const SYS_OPEN_TREE_ATTR: i64 = 467;
 /// `fchmodat2` of Linux 6.6.
-const SYS_FCHMODAT2: i64 = 452;
+pub(super) const SYS_FCHMODAT2: i64 = 452;
 
 /// Unknown to the kernel, as it seems: the C library then uses the older call, whose arguments a
 /// filter can read.
@@ -122,11 +135,127 @@ const PERSONALITIES: &[u32] = &[0, 0x8, 0x2_0000, 0x2_0008, 0x4_0000, 0xffff_fff
 /// Calls that a supervisor makes instead, if there is one.
 const SUPERVISED: &[i64] = &[libc::SYS_connect];
 
+/// Calls that it makes instead where no namespace parts the network.
+const NETWORK: &[i64] = &[libc::SYS_bind, libc::SYS_listen];
+
+/// Calls that change what Landlock does not guard: rights, owners, times and attributes of files.
+/// It guards no file against them, wherever it lies and however it was opened.
+pub(super) const ATTRIBUTES: &[i64] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    SYS_FCHMODAT2,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utime,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utimes,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+];
+
+/// Calls by which files come and go, but for those that open one.
+const ENTRIES: &[i64] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mkdir,
+    libc::SYS_mkdirat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mknod,
+    libc::SYS_mknodat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_unlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rmdir,
+    libc::SYS_unlinkat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_link,
+    libc::SYS_linkat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_symlink,
+    libc::SYS_symlinkat,
+    libc::SYS_truncate,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_creat,
+];
+
+/// Means of processes of one user to reach each other that only an IPC namespace parts.
+const SHARED: &[i64] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semctl,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    SYS_PROCESS_MRELEASE,
+    libc::SYS_process_madvise,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+];
+
+/// Calls that set something of a process, which comes first. Landlock guards no process of the
+/// same user against them.
+const OF_PROCESSES: &[i64] = &[
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+];
+
+/// `process_mrelease` of Linux 5.15.
+const SYS_PROCESS_MRELEASE: i64 = 448;
+/// `setxattrat` and `removexattrat` of Linux 6.13, whose arguments stand in memory.
+const SYS_SETXATTRAT: i64 = 463;
+const SYS_REMOVEXATTRAT: i64 = 466;
+/// `file_setattr` of Linux 6.17; nobody has judged it and what came later.
+const SYS_FILE_SETATTR: i64 = 469;
+
+/// Requests of ioctl(2) that change flags of a file, by the numbers of the machine's own kind and
+/// of 32 bit: `FS_IOC_SETFLAGS`, `FS_IOC_SETVERSION`, `FS_IOC_FSSETXATTR`.
+const FILE_FLAGS: [u32; 5] = [
+    0x4008_6602,
+    0x4004_6602,
+    0x4008_7602,
+    0x4004_7602,
+    0x401c_5820,
+];
+
+/// What makes send(2) and its kin connect a TCP socket.
+const FAST_OPEN: u32 = 0x2000_0000;
+
 /// Refuses the calls for this process and all that it starts, for good. Other calls than the
 /// machine's own kind (as of 32-bit programs) end the process. Returns where a supervisor gets its
 /// calls, if there is to be one; fails with `EBUSY` if this process has one already.
 pub(super) fn refuse(network: Network, beside: Beside) -> io::Result<Option<OwnedFd>> {
     let mut filter = Filter::new();
+    if let Beside::Landlock(_) | Beside::LandlockAlone = beside {
+        filter.from(SYS_FILE_SETATTR, Answer::Error(libc::ENOSYS));
+    }
     // What is called often is decided first.
     refuse_setuid(&mut filter);
     refuse_sockets(&mut filter, network, beside);
@@ -134,11 +263,72 @@ pub(super) fn refuse(network: Network, beside: Beside) -> io::Result<Option<Owne
     filter.all(REFUSED, Answer::Error(libc::EPERM));
     filter.all(UNKNOWN, Answer::Error(libc::ENOSYS));
     match beside {
-        Beside::Supervisor => {
-            filter.all(SUPERVISED, Answer::Notify);
+        Beside::Namespaces => filter.all(SUPERVISED, Answer::Notify),
+        Beside::NamespacesAlone => {}
+        Beside::Landlock(folders) => {
+            refuse_unguarded(&mut filter);
+            for calls in [SUPERVISED, NETWORK, ATTRIBUTES] {
+                filter.all(calls, Answer::Notify);
+            }
+            if folders == Folders::Mixed {
+                notify_of_entries(&mut filter);
+            }
+        }
+        Beside::LandlockAlone => {
+            refuse_unguarded(&mut filter);
+            filter.all(ATTRIBUTES, Answer::Error(libc::EPERM));
+        }
+    }
+    match beside {
+        Beside::Namespaces | Beside::Landlock(_) => {
             linux::install_with_listener(&mut filter.finish()).map(Some)
         }
-        Beside::Namespaces | Beside::Nothing => linux::install(&mut filter.finish()).map(|()| None),
+        Beside::NamespacesAlone | Beside::LandlockAlone => {
+            linux::install(&mut filter.finish()).map(|()| None)
+        }
+    }
+}
+
+/// Tells the supervisor of calls by which files come, go or are written.
+fn notify_of_entries(filter: &mut Filter) {
+    let flags = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+    let changes = Test::Has(flags.unsigned_abs());
+    #[cfg(target_arch = "x86_64")]
+    filter.when(libc::SYS_open, &[(1, changes)], Answer::Notify);
+    filter.when(libc::SYS_openat, &[(2, changes)], Answer::Notify);
+    filter.all(ENTRIES, Answer::Notify);
+}
+
+/// Refuses what reaches other processes and files outside although Landlock is there, and only
+/// namespaces would keep from.
+fn refuse_unguarded(filter: &mut Filter) {
+    let refused = Answer::Error(libc::EPERM);
+    filter.all(SHARED, refused);
+    filter.all(
+        &[SYS_SETXATTRAT, SYS_REMOVEXATTRAT],
+        Answer::Error(libc::ENOSYS),
+    );
+    for call in OF_PROCESSES {
+        filter.when(*call, &[(0, Test::IsNot(0))], refused);
+    }
+    // All processes of a user, and those that are named.
+    for (call, user) in [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)] {
+        filter.when(call, &[(0, Test::Is(user))], refused);
+        filter.when(call, &[(1, Test::IsNot(0))], refused);
+    }
+    for request in FILE_FLAGS {
+        filter.when(libc::SYS_ioctl, &[(1, Test::Is(request))], refused);
+    }
+    // A lease holds up whoever opens the file.
+    let lease = Test::Is(libc::F_SETLEASE.unsigned_abs());
+    filter.when(libc::SYS_fcntl, &[(1, lease)], refused);
+    for (call, flags) in [
+        (libc::SYS_sendto, 3),
+        (libc::SYS_sendmsg, 2),
+        (libc::SYS_sendmmsg, 3),
+    ] {
+        let connects = Test::Has(FAST_OPEN);
+        filter.when(call, &[(flags, connects)], Answer::Error(libc::EOPNOTSUPP));
     }
 }
 
@@ -194,11 +384,14 @@ fn refuse_setuid(filter: &mut Filter) {
 fn refuse_sockets(filter: &mut Filter, network: Network, beside: Beside) {
     let refused = Answer::Error(libc::EAFNOSUPPORT);
     let mut families = vec![libc::AF_NETLINK];
-    if beside == Beside::Supervisor {
+    if let Beside::Namespaces | Beside::Landlock(_) = beside {
         families.push(libc::AF_UNIX);
     }
-    if beside != Beside::Nothing || network == Network::Open {
+    if beside != Beside::LandlockAlone || network == Network::Open {
         families.extend([libc::AF_INET, libc::AF_INET6]);
+    }
+    if matches!(beside, Beside::Landlock(_)) && network != Network::Open {
+        refuse_all_but_tcp(filter);
     }
     let none_of_them = families
         .iter()
@@ -215,5 +408,24 @@ fn refuse_sockets(filter: &mut Filter, network: Network, beside: Beside) {
         for call in [libc::SYS_socket, libc::SYS_socketpair] {
             filter.when(call, &[(0, unix), (1, kind)], refused);
         }
+    }
+}
+
+/// Of what is sent over the network, the supervisor judges TCP alone.
+fn refuse_all_but_tcp(filter: &mut Filter) {
+    let refused = Answer::Error(libc::EACCES);
+    let stream = [libc::SOCK_STREAM, libc::SOCK_STREAM | libc::SOCK_NONBLOCK]
+        .into_iter()
+        .flat_map(|kind| [kind, kind | libc::SOCK_CLOEXEC]);
+    let other: Vec<_> = stream
+        .map(|kind| (1, Test::IsNot(kind.unsigned_abs())))
+        .collect();
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let family = (0, Test::Is(family.unsigned_abs()));
+        let other = [&[family], &other[..]].concat();
+        filter.when(libc::SYS_socket, &other, refused);
+        let protocols = [0, libc::IPPROTO_TCP].map(|known| (2, Test::IsNot(known.unsigned_abs())));
+        let other = [&[family], &protocols[..]].concat();
+        filter.when(libc::SYS_socket, &other, refused);
     }
 }

@@ -111,6 +111,12 @@ impl Filter {
         self.0.extend(block);
     }
 
+    /// Answers this call and all that the kernel got later.
+    pub(super) fn from(&mut self, call: libc::c_long, answer: Answer) {
+        self.0.push(jump(libc::BPF_JGE, number(call), 0, 1));
+        self.0.push(end(answer.value()));
+    }
+
     /// The program.
     pub(super) fn finish(mut self) -> Vec<sock_filter> {
         self.0.push(end(libc::SECCOMP_RET_ALLOW));
@@ -194,6 +200,7 @@ mod tests {
         filter.all(&[3, 1, 4], error(4));
         filter.all(&[5], Answer::Notify);
         filter.all(&[], error(9));
+        filter.from(70, error(5));
         let program = filter.finish();
         let errno = |number| libc::SECCOMP_RET_ERRNO | number;
         for (call, arguments, expected) in [
@@ -207,6 +214,9 @@ mod tests {
             (4, [0, 0], errno(4)),
             (5, [0, 0], libc::SECCOMP_RET_USER_NOTIF),
             (6, [0, 0], libc::SECCOMP_RET_ALLOW),
+            (69, [0, 0], libc::SECCOMP_RET_ALLOW),
+            (70, [0, 0], errno(5)),
+            (71, [0, 0], errno(5)),
             #[cfg(target_arch = "x86_64")]
             (X32 | 6, [0, 0], errno(38)),
         ] {

@@ -5,16 +5,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_contract::Containment;
+use gyrus_contract::{Containment, Network};
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
+use rustix::fs::{FileType, fstat};
 
-use super::devices;
+use super::{devices, mounts, places::Places};
 
 /// Writable in every place of a confined process, beside its folders.
 const ALWAYS: [&str; 5] = ["/tmp", "/var/tmp", "/dev/shm", "/dev/pts", "/dev/ptmx"];
+
+/// Folders of the machine in which services listen and users leave files for each other. Terminals
+/// are below `/dev`, where another one of the same user could be read.
+const SHARED: &[&str] = &["/dev", "/run", "/var/run", "/tmp", "/var/tmp"];
+
+/// Rights that a file can have which is no folder.
+const FILE: BitFlags<AccessFs> = landlock::make_bitflags!(AccessFs::{
+    Execute | WriteFile | ReadFile | Truncate | IoctlDev
+});
 
 /// How much of Landlock there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,34 +84,77 @@ pub(super) fn within_mounts(containment: &Containment) -> Result<(), RulesetErro
     Ok(())
 }
 
-/// Restricts writes, and reads of what is hidden.
-pub(super) fn alone(containment: &Containment) -> Result<Walls, Failure> {
-    // The third version is the first that knows of truncating.
-    let (writes, reads) = (
-        AccessFs::from_write(ABI::V3),
-        AccessFs::ReadFile | AccessFs::Execute,
-    );
-    let all = writes | reads | AccessFs::ReadDir;
-    let (rules, walls) = [Walls::Whole, Walls::NoScopes]
-        .into_iter()
-        .find_map(|walls| Some((ruleset(all, walls)?, walls)))
-        .ok_or(Failure::Missing)?;
-    let hidden: Vec<PathBuf> = containment
-        .hidden
-        .iter()
+/// Restricts all that Landlock can: writes, reads of what is hidden, the network, and signals to
+/// what is not restricted so.
+pub(super) fn alone(containment: &Containment, places: &Places) -> Result<Walls, Failure> {
+    let (mut rules, walls) = strictest(containment.network).ok_or(Failure::Missing)?;
+    let reads = AccessFs::ReadFile | AccessFs::Execute;
+    let handled = match walls {
+        Walls::Whole => AccessFs::from_all(ABI::V5),
+        Walls::NoScopes => AccessFs::from_all(ABI::V3),
+    };
+    // No device is made in them, nor used.
+    let devices = AccessFs::MakeBlock | AccessFs::MakeChar | AccessFs::IoctlDev;
+    let changes = handled & !devices;
+    let machine = SHARED.iter().map(Path::new);
+    let hidden = containment.hidden.iter().map(PathBuf::as_path);
+    let hidden: Vec<PathBuf> = hidden
+        .chain(machine)
         .filter_map(|path| fs::canonicalize(path).ok())
         .collect();
     let mut readable = Vec::new();
     collect_readable(Path::new("/"), &hidden, &mut readable);
-    let devices = devices::HARMLESS.iter().map(Path::new);
-    let devices = devices.chain([Path::new("/dev/pts"), Path::new("/dev/ptmx")]);
-    let folders = containment.writable.iter().map(PathBuf::as_path);
-    let rules = allow(rules, [Path::new("/")], AccessFs::ReadDir.into())?;
-    let rules = allow(rules, readable.iter().map(PathBuf::as_path), reads)?;
-    let rules = allow(rules, devices, writes)?;
-    let rules = allow(rules, folders.chain([containment.temporary.as_path()]), all)?;
+    let binds = containment.binds.iter().map(|bind| bind.source.clone());
+    readable.extend(binds.chain(mounts::RESOLVERS.map(PathBuf::from)));
+    let harmless = devices::HARMLESS.map(Path::new);
+    // Folders can be listed wherever they are: else none could on the way to what is hidden.
+    rules = allow(rules, [Path::new("/")], AccessFs::ReadDir.into())?;
+    rules = allow(rules, readable.iter().map(PathBuf::as_path), reads)?;
+    rules = allow(rules, harmless, handled & FILE)?;
+    rules = allow_plain(rules, places.folders(), reads)?;
+    rules = allow_plain(rules, places.whole(), changes)?;
     restrict(rules)?;
     Ok(walls)
+}
+
+/// As [`allow`], for places of which a command may have made links.
+fn allow_plain<'a>(
+    mut rules: RulesetCreated,
+    places: impl IntoIterator<Item = &'a Path>,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    for place in places {
+        let Ok(opened) = mounts::open_plain(place) else {
+            continue;
+        };
+        let kind = fstat(&opened).map(|data| FileType::from_raw_mode(data.st_mode));
+        let access = match kind {
+            Ok(FileType::Directory) => access,
+            _ => access & FILE,
+        };
+        rules = rules.add_rule(PathBeneath::new(opened, access))?;
+    }
+    Ok(rules)
+}
+
+/// The strictest set of rules that this kernel knows of two, and which. The third version of
+/// Landlock is the first that knows of truncating.
+fn strictest(network: Network) -> Option<(RulesetCreated, Walls)> {
+    let whole = || {
+        let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        let rules = rules.handle_access(AccessFs::from_all(ABI::V5)).ok()?;
+        let rules = match network {
+            Network::None | Network::Proxy => rules.handle_access(AccessNet::from_all(ABI::V4)),
+            Network::Open => Ok(rules),
+        };
+        let rules = rules.ok()?.scope(Scope::from_all(ABI::V6)).ok()?;
+        Some((rules.create().ok()?, Walls::Whole))
+    };
+    let without_scopes = || {
+        let rules = ruleset(AccessFs::from_all(ABI::V3), Walls::NoScopes)?;
+        Some((rules, Walls::NoScopes))
+    };
+    whole().or_else(without_scopes)
 }
 
 /// The rules of Landlock allow a folder with all below, so everything but what is hidden has to
@@ -147,7 +200,7 @@ fn allow<'a>(
         let access = if place.is_dir() {
             access
         } else {
-            access & AccessFs::from_file(ABI::V3)
+            access & FILE
         };
         rules = rules.add_rule(PathBeneath::new(opened, access))?;
     }

@@ -10,6 +10,7 @@
 //!
 //! Not here: what may be run at all, and who asks.
 
+mod alone;
 mod calls;
 mod devices;
 mod filter;
@@ -18,6 +19,7 @@ mod linux;
 mod mounts;
 mod network;
 mod overlay;
+mod places;
 mod plan;
 mod privileges;
 mod probe;
@@ -36,11 +38,13 @@ use std::{
 use gyrus_contract::{Containment, Listeners, Network};
 use rustix::{io::Errno, process::getpid, thread::UnshareFlags};
 use serde::{Deserialize, Serialize};
+
+use calls::Beside;
 use supervisor::{Boundary, Supervisor};
 
 pub use plan::{PlanError, Surroundings, plan};
 pub use probe::probe_if_asked;
-pub use prove::{Finding, ProbeCommand, Proof, ProofError, prove};
+pub use prove::{Finding, ProbeCommand, Proof, ProofError, Wall, prove};
 
 /// What a containment promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -52,8 +56,10 @@ pub enum Promise {
     Hidden,
     /// The network is as limited as it was said.
     Network,
-    /// Other processes can be neither seen nor touched.
+    /// Other processes cannot be touched, and of their memory and environment nothing is seen.
     Processes,
+    /// That there are other processes cannot be seen, nor with which arguments they were started.
+    Sight,
     /// No privileges can be gained.
     Privileges,
     /// Processes, memory, CPU time and sizes of files are limited.
@@ -62,11 +68,12 @@ pub enum Promise {
 
 impl Promise {
     /// All of them.
-    pub const ALL: [Promise; 6] = [
+    pub const ALL: [Promise; 7] = [
         Promise::Writes,
         Promise::Hidden,
         Promise::Network,
         Promise::Processes,
+        Promise::Sight,
         Promise::Privileges,
         Promise::Limits,
     ];
@@ -93,6 +100,8 @@ pub struct Confined {
     /// Layered folders that are read-only instead: the file system cannot do better, or another
     /// command has them.
     pub unlayered: Vec<PathBuf>,
+    /// Whether signals of this process reach only itself and what it starts.
+    pub signals_contained: bool,
     /// Of the layers' changes.
     locks: Vec<File>,
 }
@@ -154,42 +163,51 @@ fn refused<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Confine
     }
 }
 
+/// What was built around a process before its filter.
+struct Walls<'a> {
+    beside: Beside,
+    /// Where no supervisor can be had after all.
+    unsupervised: Beside,
+    supervisor: Option<Supervisor>,
+    /// Where the folder for temporary files stands.
+    temporary: &'a Path,
+}
+
 /// Makes everything that `containment` says hold for this process and all that it starts, for
 /// good. The process must have a single thread. It should be the init process of a PID namespace,
 /// and have its own user namespace if it is not root's; what cannot hold without is in
-/// [`Confined::gaps`]. Takes a few milliseconds. After an error the process must end.
+/// [`Confined::gaps`]. Without namespaces another process returns from this than the one that
+/// called it: a child, whose parent lives as long and ends with the same code. Takes a few
+/// milliseconds. After an error the process must end.
 pub fn confine(containment: &Containment) -> Result<Confined, ConfineError> {
     mounts::check(containment)?;
     let mut confined = Confined::default();
     privileges::yield_memory();
-    let (mut beside, mut supervisor) = (calls::Beside::Namespaces, None);
-    match enter(containment.network) {
-        Ok(()) => supervisor = within_namespaces(containment, &mut confined)?,
-        Err(reason) => {
-            without_namespaces(containment, reason, &mut confined)?;
-            beside = calls::Beside::Nothing;
-        }
-    }
-    let temporary = match beside {
-        calls::Beside::Namespaces | calls::Beside::Supervisor => Path::new("/tmp"),
-        calls::Beside::Nothing => &containment.temporary,
+    let walls = match enter(containment.network) {
+        Ok(()) => within_namespaces(containment, &mut confined)?,
+        Err(reason) => alone::build(containment, reason, &mut confined)?,
     };
-    privileges::limit(&containment.limits).map_err(refused("setting limits"))?;
-    confined.set("TMPDIR", temporary);
+    let outside = match walls.beside {
+        Beside::Namespaces | Beside::NamespacesAlone => 0,
+        // They count those of the same user outside, too.
+        Beside::Landlock(_) | Beside::LandlockAlone => privileges::tasks_of_machine(),
+    };
+    privileges::limit(&containment.limits, outside).map_err(refused("setting limits"))?;
+    confined.set("TMPDIR", walls.temporary);
     for (variable, name) in &containment.moved {
-        confined.set(variable, &temporary.join(name));
+        confined.set(variable, &walls.temporary.join(name));
     }
     privileges::give_up().map_err(refused("giving up privileges"))?;
     let filtering = refused("filtering system calls");
-    let Some(supervisor) = supervisor else {
-        calls::refuse(containment.network, beside).map_err(filtering)?;
+    let Some(supervisor) = walls.supervisor else {
+        calls::refuse(containment.network, walls.unsupervised).map_err(filtering)?;
         return Ok(confined);
     };
-    match calls::refuse(containment.network, calls::Beside::Supervisor) {
+    match calls::refuse(containment.network, walls.beside) {
         Ok(Some(listener)) => supervisor.serve(&listener).map_err(filtering)?,
         // Whoever runs us supervises us, and no process can have two supervisors.
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-            calls::refuse(containment.network, beside).map_err(filtering)?;
+            calls::refuse(containment.network, walls.unsupervised).map_err(filtering)?;
         }
         refused => refused.map(drop).map_err(filtering)?,
     }
@@ -199,7 +217,10 @@ pub fn confine(containment: &Containment) -> Result<Confined, ConfineError> {
 /// Enters new namespaces. Root enters no user namespace: what it keeps of its rights is harmless
 /// in the machine's own, and archives may hold files of any user.
 fn enter(network: Network) -> io::Result<()> {
-    let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
+    linux::unshare(UnshareFlags::NEWNS)?;
+    // Some systems let everybody have namespaces, and nobody mount anything in them.
+    mounts::try_one()?;
+    let mut flags = UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
     match network {
         Network::None | Network::Proxy => flags |= UnshareFlags::NEWNET,
         Network::Open => {}
@@ -207,10 +228,10 @@ fn enter(network: Network) -> io::Result<()> {
     linux::unshare(flags)
 }
 
-fn within_namespaces(
-    containment: &Containment,
+fn within_namespaces<'a>(
+    containment: &'a Containment,
     confined: &mut Confined,
-) -> Result<Option<Supervisor>, ConfineError> {
+) -> Result<Walls<'a>, ConfineError> {
     match containment.network {
         Network::None | Network::Proxy => {
             network::start_loopback().map_err(refused("starting the loopback interface"))?;
@@ -240,7 +261,12 @@ fn within_namespaces(
     landlock::part().map_err(restricting)?;
     let supervisor = supervisor(containment.network);
     landlock::within_mounts(containment).map_err(restricting)?;
-    Ok(supervisor)
+    Ok(Walls {
+        beside: Beside::Namespaces,
+        unsupervised: Beside::NamespacesAlone,
+        supervisor,
+        temporary: Path::new("/tmp"),
+    })
 }
 
 /// What connects on behalf of the command, if it can be had here.
@@ -251,71 +277,6 @@ fn supervisor(network: Network) -> Option<Supervisor> {
         Network::Open => Boundary::of_machine(own_processes).ok()?,
     };
     supervisor::start(boundary).ok()
-}
-
-/// What Landlock and seccomp cannot do alone.
-const GAPS_WITHOUT_NAMESPACES: &[(Promise, &str)] = &[
-    (
-        Promise::Writes,
-        "rights, owners and times of files outside can be changed",
-    ),
-    (
-        Promise::Hidden,
-        "names and sizes of hidden files can be seen, though not their contents",
-    ),
-    (Promise::Processes, "the machine's processes can be listed"),
-    (
-        Promise::Limits,
-        "the number of processes counts those of the user outside too, and root's is not limited",
-    ),
-];
-
-/// Landlock and seccomp alone.
-fn without_namespaces(
-    containment: &Containment,
-    reason: io::Error,
-    confined: &mut Confined,
-) -> Result<(), ConfineError> {
-    match landlock::alone(containment) {
-        Ok(walls) => {
-            if walls == landlock::Walls::NoScopes {
-                confined.gap(
-                    Promise::Processes,
-                    "processes of the same user can be signalled: landlock is older than Linux 6.12",
-                );
-            }
-        }
-        Err(landlock::Failure::Missing) => return Err(ConfineError::Nothing { reason }),
-        Err(landlock::Failure::Rules(error)) => {
-            return Err(refused("restricting files")(io::Error::other(error)));
-        }
-    }
-    for (promise, gap) in GAPS_WITHOUT_NAMESPACES {
-        confined.gap(
-            *promise,
-            format!("{gap}: namespaces are forbidden here ({reason})"),
-        );
-    }
-    if containment.network == Network::Proxy {
-        let gap = "there is no way out: namespaces are forbidden here";
-        confined.gap(Promise::Network, format!("{gap} ({reason})"));
-    }
-    for bind in &containment.binds {
-        let place = bind.place.display();
-        let gap = format!("nothing can stand over `{place}`: namespaces are forbidden here");
-        confined.gap(Promise::Writes, format!("{gap} ({reason})"));
-    }
-    if let Some(layer) = containment.layered.iter().find(|layer| layer.required) {
-        return Err(ConfineError::At {
-            doing: "layering",
-            path: layer.lower.clone(),
-            source: reason,
-        });
-    }
-    confined
-        .unlayered
-        .extend(containment.layered.iter().map(|layer| layer.lower.clone()));
-    Ok(())
 }
 
 /// Whether an error says that a thing is not there or cannot be seen.

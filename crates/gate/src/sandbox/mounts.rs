@@ -38,7 +38,7 @@ const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 const SERVICES: [&str; 2] = ["/run", "/var/run"];
 
 /// Files below [`SERVICES`] that `/etc/resolv.conf` may be a link to.
-const RESOLVERS: [&str; 4] = [
+pub(super) const RESOLVERS: [&str; 4] = [
     "/run/systemd/resolve/stub-resolv.conf",
     "/run/systemd/resolve/resolv.conf",
     "/run/resolvconf/resolv.conf",
@@ -65,6 +65,13 @@ enum Stand {
     Tree(OwnedFd),
     /// Nothing: an empty folder or file.
     Nothing,
+}
+
+/// Whether anything can be mounted here, tried with what nobody will see.
+pub(super) fn try_one() -> io::Result<()> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let tree = open_tree(CWD, c"/dev/null", flags)?;
+    set_attributes(tree.as_fd(), c"", Reach::One, Attributes::default())
 }
 
 /// Whether the paths can be used.
@@ -254,7 +261,7 @@ fn take_with(folder: &Path, attributes: Attributes) -> Result<OwnedFd, ConfineEr
 }
 
 /// Opens a path that has no links in it. A command may have put one there.
-fn open_plain(path: &Path) -> Result<OwnedFd, Errno> {
+pub(super) fn open_plain(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
@@ -511,7 +518,10 @@ fn services(folder: &Path) -> Result<OwnedFd, ConfineError> {
     copied.map_err(at("emptying", folder))
 }
 
-fn at<E: Into<io::Error>>(doing: &'static str, path: &Path) -> impl FnOnce(E) -> ConfineError {
+pub(super) fn at<E: Into<io::Error>>(
+    doing: &'static str,
+    path: &Path,
+) -> impl FnOnce(E) -> ConfineError {
     let path = path.to_owned();
     move |source| ConfineError::At {
         doing,

@@ -84,10 +84,20 @@ pub(super) fn keep_for_supervising() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Limits each process, and the number of processes of this user.
-pub(super) fn limit(limits: &ResourceLimits) -> io::Result<()> {
+/// Number of processes and threads of this machine; 0 if it cannot be told.
+pub(super) fn tasks_of_machine() -> u64 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    // `0.00 0.01 0.05 1/234 5678`
+    let tasks = text.split_ascii_whitespace().nth(3);
+    let tasks = tasks.and_then(|tasks| tasks.split_once('/')?.1.parse().ok());
+    tasks.unwrap_or(0)
+}
+
+/// Limits each process, and the number of processes of this user, of which there may be as many
+/// as are `outside` already.
+pub(super) fn limit(limits: &ResourceLimits, outside: u64) -> io::Result<()> {
     for (resource, value) in [
-        (Resource::Nproc, limits.processes),
+        (Resource::Nproc, limits.processes.saturating_add(outside)),
         // What a program writes to; reserved addresses, of which some reserve a lot, do not count.
         (Resource::Data, limits.memory_bytes),
         (Resource::Cpu, limits.cpu_seconds),

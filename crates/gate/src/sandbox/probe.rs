@@ -10,20 +10,21 @@ use std::{
     process::Command,
     sync::Arc,
     thread,
-    time::Duration,
+    time::{Duration, UNIX_EPOCH},
 };
 
 use gyrus_contract::{Network, ResourceLimits};
 use rustix::{
+    io::Errno,
     mount::{MountFlags, UnmountFlags, mount, unmount},
     net::{AddressFamily, SocketType, socket},
-    process::chroot,
-    thread::UnshareFlags,
+    process::{Pid, Resource, Rlimit, chroot, prlimit, test_kill_process},
+    thread::{UnshareFlags, sched_getaffinity, sched_setaffinity},
 };
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Finding, Promise, linux,
+    Finding, Promise, Wall, linux,
     reach::{Names, try_services},
 };
 
@@ -53,6 +54,10 @@ pub(super) struct Task {
     pub(super) port: u16,
     /// A process outside, and when it started.
     pub(super) process: (u32, String),
+    /// Its limits on dumps of its memory.
+    pub(super) core_bytes: (Option<u64>, Option<u64>),
+    /// The IPC namespace of whoever looks from outside.
+    pub(super) around: Option<PathBuf>,
     pub(super) network: Network,
     pub(super) limits: ResourceLimits,
 }
@@ -67,8 +72,10 @@ pub fn probe_if_asked() {
             let said = serde_json::from_slice(task.as_encoded_bytes())
                 .map_err(io::Error::other)
                 .and_then(|task| {
-                    let findings = serde_json::to_vec(&try_all(&task))?;
-                    io::stdout().write_all(&findings)
+                    let wall = wall(&task);
+                    let findings = try_all(&task);
+                    let said = serde_json::to_vec(&Said { findings, wall })?;
+                    io::stdout().write_all(&said)
                 });
             std::process::exit(i32::from(said.is_err()));
         }
@@ -130,6 +137,31 @@ impl Attempts {
     }
 }
 
+/// What a probe says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Said {
+    pub(super) findings: Vec<Finding>,
+    pub(super) wall: Wall,
+}
+
+/// The namespace that each sandbox enters, whatever its network.
+pub(super) fn surroundings() -> Option<PathBuf> {
+    fs::read_link("/proc/self/ns/ipc").ok()
+}
+
+/// What stands around this process.
+fn wall(task: &Task) -> Wall {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let is_filtered = status.lines().any(|line| line == "Seccomp:\t2");
+    match surroundings() {
+        Some(inner) if task.around.as_ref().is_some_and(|outer| *outer != inner) => {
+            Wall::Namespaces
+        }
+        _ if is_filtered => Wall::Landlock,
+        _ => Wall::Nothing,
+    }
+}
+
 fn try_all(task: &Task) -> Vec<Finding> {
     let mut attempts = Attempts::default();
     try_writes(task, &mut attempts);
@@ -152,6 +184,8 @@ fn try_writes(task: &Task, attempts: &mut Attempts) {
     attempts.forbidden(promise, "open a file outside for writing", append);
     let rights = fs::set_permissions(&task.outside, fs::Permissions::from_mode(0o600));
     attempts.forbidden(promise, "change a file's rights outside", rights);
+    let time = fs::File::open(&task.outside).and_then(|file| file.set_modified(UNIX_EPOCH));
+    attempts.forbidden(promise, "change a file's time outside", time);
     let moved = fs::rename(&task.outside, task.workspace.join("moved"));
     attempts.forbidden(promise, "move a file in from outside", moved);
     let linked = fs::hard_link(&task.outside, task.workspace.join("linked"));
@@ -203,11 +237,39 @@ fn try_processes(task: &Task, attempts: &mut Attempts) {
     let (process, start) = &task.process;
     let seen = start_of(*process).filter(|seen| seen == start);
     let seen = seen.ok_or("no such process");
-    attempts.forbidden(promise, "see a process outside", seen);
+    attempts.forbidden(Promise::Sight, "see a process outside", seen);
+    touch_process(task, attempts);
     let read = fs::read("/proc/1/environ");
     attempts.forbidden(promise, "read another process's environment", read);
     let read = fs::File::open("/proc/1/mem");
     attempts.forbidden(promise, "read another process's memory", read);
+}
+
+/// Tries to reach a process outside, without changing anything of it. Where its number is not even
+/// seen, another one may have it.
+fn touch_process(task: &Task, attempts: &mut Attempts) {
+    let promise = Promise::Processes;
+    let (process, start) = &task.process;
+    let pid = i32::try_from(*process).ok().and_then(Pid::from_raw);
+    let pid = pid.filter(|_| start_of(*process).is_some_and(|seen| seen == *start));
+    let try_on = |act: &dyn Fn(Pid) -> rustix::io::Result<()>| match pid {
+        Some(pid) => act(pid).map_err(|error| error.to_string()),
+        None => Err("no such process".to_owned()),
+    };
+    let signalled = try_on(&test_kill_process);
+    attempts.forbidden(promise, "signal a process outside", signalled);
+    // As it is already.
+    let (current, maximum) = task.core_bytes;
+    let limit = || Rlimit { current, maximum };
+    let limited = try_on(&|pid| prlimit(Some(pid), Resource::Core, limit()).map(drop));
+    attempts.forbidden(promise, "limit a process outside", limited);
+    let moved = try_on(&|pid| sched_setaffinity(Some(pid), &sched_getaffinity(None)?));
+    attempts.forbidden(promise, "move a process outside to a processor", moved);
+    let works_in = try_on(&|pid| {
+        let link = format!("/proc/{}/cwd", pid.as_raw_pid());
+        fs::read_link(link).map(drop).map_err(|_| Errno::ACCESS)
+    });
+    attempts.forbidden(promise, "see where a process outside works", works_in);
 }
 
 fn try_privileges(task: &Task, attempts: &mut Attempts) {

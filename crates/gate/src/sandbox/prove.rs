@@ -11,11 +11,12 @@ use std::{
 };
 
 use gyrus_contract::{Containment, Network, ResourceLimits};
+use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
 use super::{
     Promise,
-    probe::{ARGUMENT, Task, start_of},
+    probe::{ARGUMENT, Said, Task, start_of, surroundings},
     reach::Services,
 };
 
@@ -40,9 +41,23 @@ pub struct Finding {
     pub detail: String,
 }
 
+/// What a sandbox is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wall {
+    /// Namespaces, and all else behind them.
+    Namespaces,
+    /// Landlock, a filter of system calls and a supervisor: namespaces are refused here.
+    Landlock,
+    /// There is none.
+    Nothing,
+}
+
 /// What was found out about the sandbox of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
+    /// What was tried.
+    pub wall: Wall,
     /// Everything that was tried.
     pub findings: Vec<Finding>,
 }
@@ -127,14 +142,14 @@ pub fn prove<E: fmt::Display>(
     let said = start(&prepared.containment, &command).map_err(|error| ProofError::Start {
         reason: error.to_string(),
     })?;
-    let mut findings: Vec<Finding> =
+    let Said { mut findings, wall } =
         serde_json::from_str(&said).map_err(|_| ProofError::Answer {
             said: said.chars().take(200).collect(),
         })?;
     findings.extend(prepared.look());
     let tried: BTreeSet<Promise> = findings.iter().map(|found| found.promise).collect();
     debug_assert_eq!(tried.len(), Promise::ALL.len());
-    Ok(Proof { findings })
+    Ok(Proof { wall, findings })
 }
 
 /// What the probe shall not reach.
@@ -165,6 +180,7 @@ impl Layout {
         let port = loopback.local_addr()?.port();
         let (services, names) = Services::make(&folder, &workspace)?;
         let start = start_of(process).ok_or_else(|| io::Error::other("no /proc of our own"))?;
+        let core = getrlimit(Resource::Core);
         Ok(Self {
             containment: Containment {
                 writable: vec![workspace.clone()],
@@ -185,6 +201,8 @@ impl Layout {
                 services: names,
                 port,
                 process: (process, start),
+                core_bytes: (core.current, core.maximum),
+                around: surroundings(),
                 network,
                 limits: LIMITS,
             },

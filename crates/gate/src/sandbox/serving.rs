@@ -1,6 +1,7 @@
 //! What listens on this machine's loopback, by proc_net_tcp(5).
 
 use std::{
+    collections::BTreeSet,
     fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
@@ -8,35 +9,70 @@ use std::{
 /// The state of a socket that listens.
 const LISTENS: &str = "0A";
 
+/// Fields between a socket's state and its number.
+const NUMBER_FIELD: usize = 5;
+
 /// Where something listens on one of these ports now, of the addresses that `localhost` stands
 /// for. A port that nothing listens on is left to the command.
 pub(crate) fn on_loopback(ports: &[u16]) -> Vec<SocketAddr> {
     if ports.is_empty() {
         return Vec::new();
     }
-    let read = |table| fs::read_to_string(table).unwrap_or_default();
-    let mut listening = listening(&read("/proc/self/net/tcp"));
-    listening.extend(self::listening(&read("/proc/self/net/tcp6")));
+    let listening = tables();
     let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-    let reaches = |on: &SocketAddr, at: &SocketAddr| {
-        let ip = on.ip().to_canonical();
-        // Of version 6, the one that stands for all takes connections of both versions.
-        let any = ip.is_unspecified() && (ip.is_ipv6() || at.is_ipv4());
-        on.port() == at.port() && (ip == at.ip() || any)
-    };
     let addresses = ports
         .iter()
         .flat_map(|port| loopback.map(|ip| SocketAddr::new(ip, *port)));
     addresses
-        .filter(|at| listening.iter().any(|on| reaches(on, at)))
+        .filter(|at| listening.iter().any(|on| on.takes(at)))
         .collect()
 }
 
-fn listening(table: &str) -> Vec<SocketAddr> {
+/// Numbers of the sockets that take connections to an address.
+pub(super) fn at(address: SocketAddr) -> Vec<u64> {
+    let there = tables().into_iter().filter(|on| on.takes(&address));
+    there.map(|on| on.number).collect()
+}
+
+/// Numbers of all sockets that somebody listens on.
+pub(super) fn all() -> BTreeSet<u64> {
+    tables().into_iter().map(|on| on.number).collect()
+}
+
+/// A socket that somebody listens on.
+#[derive(Debug, PartialEq, Eq)]
+struct Listening {
+    address: SocketAddr,
+    /// Of its file, by which no other socket goes while it is open.
+    number: u64,
+}
+
+impl Listening {
+    fn takes(&self, at: &SocketAddr) -> bool {
+        let ip = self.address.ip().to_canonical();
+        // Of version 6, the one that stands for all takes connections of both versions.
+        let any = ip.is_unspecified() && (ip.is_ipv6() || at.is_ipv4());
+        self.address.port() == at.port() && (ip == at.ip() || any)
+    }
+}
+
+fn tables() -> Vec<Listening> {
+    let read = |table| fs::read_to_string(table).unwrap_or_default();
+    let mut listening = listening(&read("/proc/self/net/tcp"));
+    listening.extend(self::listening(&read("/proc/self/net/tcp6")));
+    listening
+}
+
+fn listening(table: &str) -> Vec<Listening> {
     let lines = table.lines().filter_map(|line| {
         let mut fields = line.split_ascii_whitespace().skip(1);
         let (local, _remote, state) = (fields.next()?, fields.next()?, fields.next()?);
-        (state == LISTENS).then(|| address(local))?
+        if state != LISTENS {
+            return None;
+        }
+        let number = fields.nth(NUMBER_FIELD)?.parse().ok()?;
+        let address = address(local)?;
+        Some(Listening { address, number })
     });
     lines.collect()
 }
@@ -92,6 +128,8 @@ mod tests {
             "0: 0100:0BB8 0:0 0A",
             "0: é100007F:0BB8 0:0 0A",
             "0: 0100007F:0BB8 0:0 01",
+            "0: 0100007F:0BB8 0:0 0A 0:0 0:0 0 0 0",
+            "0: 0100007F:0BB8 0:0 0A 0:0 0:0 0 0 0 x",
         ] {
             assert_eq!(listening(line), [], "{line}");
         }

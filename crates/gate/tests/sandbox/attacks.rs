@@ -1,9 +1,11 @@
 //! What a command must not be able to do.
 
+use std::{os::unix::process::CommandExt, process::Command};
+
 use gyrus_contract::{Network, ResourceLimits};
 
 use super::{
-    start::{Around, User},
+    start::{Around, OTHER, User},
     world::{ROOMY, World},
 };
 
@@ -128,7 +130,7 @@ pub(crate) fn all_fail(user: User, around: Around) {
     let outer = std::process::id();
     let mut script = format!("export PTRACE={ptrace} KEYCTL={keyctl} OUTER={outer}\n");
     for (name, attack) in ATTACKS {
-        if around == Around::Nothing && NOT_ALONE.contains(name) {
+        if !around.has_namespaces() && NOT_ALONE.contains(name) {
             continue;
         }
         // Each in a shell of its own, so that none can spare the next ones.
@@ -142,7 +144,7 @@ pub(crate) fn all_fail(user: User, around: Around) {
     let ran = world.script(&script);
     assert_eq!(ran.output, "done\n", "{ran:?}");
     world.check_unchanged();
-    let whole = around == Around::Namespace;
+    let whole = around.has_namespaces();
     assert_eq!(ran.gaps.is_empty(), whole, "{:?}", ran.gaps);
 }
 
@@ -205,6 +207,40 @@ pub(crate) fn limits_hold(user: User, around: Around) {
         );
     }
     world.limits = ROOMY;
+}
+
+/// What a command starts ends with it, however it hides and multiplies; and nothing else does.
+pub(crate) fn nothing_is_left_behind(user: User, around: Around) {
+    let world = World::new(user, around);
+    let mut bystander = Command::new("sleep");
+    bystander.arg("600");
+    if user == User::Other {
+        bystander.uid(OTHER).gid(OTHER);
+    }
+    let mut bystander = bystander.spawn().unwrap();
+    // Long enough that they would be seen.
+    let seconds = 600_000 + std::process::id();
+    let sleep = format!("sleep {seconds} </dev/null >/dev/null 2>&1");
+    for script in [
+        format!("for i in $(seq 20); do (setsid {sleep} &); done; echo done"),
+        format!("setsid {sleep} & kill -9 -1; kill -9 $PPID; echo done"),
+        format!("f() {{ (setsid {sleep} & sleep 0.01; f; f) & }}; f; sleep 0.1; echo done"),
+    ] {
+        let ran = world.script(&format!("exec 2>/dev/null; {script}"));
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let living = processes.filter(|process| {
+            let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            line.starts_with(format!("sleep\0{seconds}").as_bytes())
+        });
+        assert_eq!(living.count(), 0, "{script}: {ran:?}");
+    }
+    assert_eq!(
+        bystander.try_wait().unwrap(),
+        None,
+        "a bystander was killed"
+    );
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
 }
 
 fn quote(text: &str) -> String {

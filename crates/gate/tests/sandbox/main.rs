@@ -10,6 +10,7 @@ mod attacks;
 mod binds;
 mod everyday;
 mod intruder;
+mod kept;
 mod masks;
 mod process;
 mod proven;
@@ -19,7 +20,6 @@ mod start;
 mod world;
 
 use libtest_mimic::{Arguments, Trial};
-use rustix::process::geteuid;
 
 use start::{Around, User};
 
@@ -51,8 +51,29 @@ const TESTS: &[(&str, Test)] = &[
 const ALONE: &[(&str, Test)] = &[
     ("attacks", attacks::all_fail),
     ("races", attacks::races_lead_nowhere),
+    ("planted_links", attacks::planted_links_are_not_followed),
+    ("open_network", attacks::open_network_opens_no_more),
+    ("everyday", everyday::works_as_outside),
     ("binds", binds::are_missed_without_namespaces),
     ("proof", proven::holds),
+    ("proxy", proxy::asks_about_each_connection),
+    ("sockets_outside", sockets::outside_are_out_of_reach),
+    ("sockets_raced", sockets::races_reach_nobody_outside),
+    ("sockets_inside", sockets::inside_can_be_reached),
+    ("supervisor", sockets::the_supervisor_is_out_of_reach),
+    ("left_behind", attacks::nothing_is_left_behind),
+    ("kept", kept::stays_as_it_is),
+    ("everyday_beside_kept", kept::keeps_nobody_from_working),
+];
+
+/// Of these, what takes to have descriptors of other processes: without that nobody can listen.
+const NOT_IN_CONTAINERS: &[&str] = &[
+    "everyday",
+    "everyday_beside_kept",
+    "sockets_raced",
+    "sockets_inside",
+    "supervisor",
+    "open_network",
 ];
 
 fn main() {
@@ -72,7 +93,6 @@ fn main() {
         // Shown as ignored where the system does not allow it.
         trials.push(trial.with_ignored_flag(!possible));
     };
-    let is_root = geteuid().is_root();
     let namespaces = process::can_enter();
     for (name, test) in TESTS {
         let around = Around::Namespace;
@@ -93,14 +113,22 @@ fn main() {
         );
     }
     for (name, test) in ALONE {
-        // Only root can be without the right to make namespaces.
-        add(
-            format!("alone::{name}"),
-            *test,
-            User::Current,
-            Around::Nothing,
-            is_root,
-        );
+        for (around, place) in [(Around::Nothing, "alone"), (Around::Container, "container")] {
+            if around == Around::Container && NOT_IN_CONTAINERS.contains(name) {
+                continue;
+            }
+            let mut add = |user, who, possible| {
+                add(
+                    format!("{place}::{who}::{name}"),
+                    *test,
+                    user,
+                    around,
+                    possible,
+                );
+            };
+            add(User::Current, "current", true);
+            add(User::Other, "other", world::can_change_user());
+        }
     }
     let nothing = (User::Current, Around::Nothing);
     add(

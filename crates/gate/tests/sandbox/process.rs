@@ -52,16 +52,56 @@ pub(crate) fn in_child(child: impl FnOnce() -> i32) -> io::Result<i32> {
     }
 }
 
-/// Gives up every capability, so that no namespace can be made; of another user it cannot be kept
-/// from making one.
-pub(crate) fn forget_rights() {
-    use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
-    let none = CapabilitySets {
-        effective: CapabilitySet::empty(),
-        permitted: CapabilitySet::empty(),
-        inheritable: CapabilitySet::empty(),
+/// Refuses namespaces and mounts to this process and all that it starts, as containers do and as
+/// some systems do to ordinary users; `also` refuses more calls.
+pub(crate) fn refuse_namespaces(also: &[i64]) {
+    let step = |code: u32, k: u32| libc::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: 0,
+        k,
     };
-    set_capabilities(None, none).expect("less is always allowed");
+    let jump = |kind: u32, k: u32, jt, jf| libc::sock_filter {
+        jt,
+        jf,
+        ..step(libc::BPF_JMP | kind | libc::BPF_K, k)
+    };
+    let load = |offset| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
+    let end = |value| step(libc::BPF_RET | libc::BPF_K, value);
+    let error = |number: i32| end(libc::SECCOMP_RET_ERRNO | number as u32);
+    let mut program = vec![load(0)];
+    let refused = [
+        libc::SYS_unshare,
+        libc::SYS_setns,
+        libc::SYS_mount,
+        libc::SYS_open_tree,
+        libc::SYS_fsopen,
+        libc::SYS_move_mount,
+        libc::SYS_mount_setattr,
+    ];
+    for call in refused.iter().chain(also) {
+        program.extend([jump(libc::BPF_JEQ, *call as u32, 0, 1), error(libc::EPERM)]);
+    }
+    program.extend([
+        jump(libc::BPF_JEQ, libc::SYS_clone3 as u32, 0, 1),
+        error(libc::ENOSYS),
+        jump(libc::BPF_JEQ, libc::SYS_clone as u32, 0, 3),
+        load(16),
+        // The flags of all namespaces.
+        jump(libc::BPF_JSET, 0x7e02_0000, 0, 1),
+        error(libc::EPERM),
+        end(libc::SECCOMP_RET_ALLOW),
+    ]);
+    let program = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: the program is as long as it says and lives until the calls are over.
+    let refused = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::syscall(libc::SYS_seccomp, 1, 0, &raw const program) == 0
+    };
+    assert!(refused, "{}", io::Error::last_os_error());
 }
 
 /// Whether a process of this user can have namespaces here.

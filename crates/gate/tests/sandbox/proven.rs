@@ -1,7 +1,7 @@
 //! The proof that is given to people, tried itself.
 
 use gyrus_contract::Network;
-use gyrus_gate::sandbox::{Promise, prove};
+use gyrus_gate::sandbox::{Promise, Wall, prove};
 
 use super::{
     start::{Around, OTHER, Start, User},
@@ -46,16 +46,23 @@ pub(crate) fn holds(user: User, around: Around) {
         })
         .unwrap();
         let broken: Vec<_> = proof.broken().collect();
-        match around {
-            Around::Namespace => assert!(proof.is_whole(), "{network:?}: {broken:#?}"),
-            Around::Nothing => {
-                for promise in [Promise::Network, Promise::Privileges] {
-                    assert!(proof.holds(promise), "{broken:#?}");
-                }
-                // The machine's processes are in sight, and the proof says so.
-                assert!(!proof.holds(Promise::Processes), "{broken:#?}");
-            }
+        if around.has_namespaces() {
+            assert!(proof.is_whole(), "{network:?}: {broken:#?}");
+            assert_eq!(proof.wall, Wall::Namespaces);
+            continue;
         }
+        for promise in [
+            Promise::Writes,
+            Promise::Hidden,
+            Promise::Network,
+            Promise::Processes,
+            Promise::Privileges,
+        ] {
+            assert!(proof.holds(promise), "{network:?}: {broken:#?}");
+        }
+        assert_eq!(proof.wall, Wall::Landlock);
+        // The machine's processes are in sight, and the proof says so.
+        assert!(!proof.holds(Promise::Sight), "{broken:#?}");
     }
 }
 

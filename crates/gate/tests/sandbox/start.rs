@@ -31,8 +31,16 @@ pub(crate) const ARGUMENT: &str = "--confined-command";
 pub(crate) enum Around {
     /// A PID namespace, as a keeper has it.
     Namespace,
-    /// Nothing, and no right to make namespaces.
+    /// Nothing, and nobody may make namespaces.
     Nothing,
+    /// As `Nothing`, and no way to take descriptors of other processes, as in many containers.
+    Container,
+}
+
+impl Around {
+    pub(crate) fn has_namespaces(self) -> bool {
+        self == Self::Namespace
+    }
 }
 
 /// What is run.
@@ -186,9 +194,13 @@ pub(crate) fn obey(order: &str) -> i32 {
             process::enter().expect("a namespace");
             process::in_child(serve).expect("a child")
         }
-        Around::Nothing => {
-            process::forget_rights();
-            serve()
+        Around::Nothing | Around::Container => {
+            process::refuse_namespaces(match order.around {
+                Around::Container => &[libc::SYS_pidfd_getfd],
+                Around::Namespace | Around::Nothing => &[],
+            });
+            // The parent of a keeper's process has the same user, as it has not always here.
+            process::in_child(serve).expect("a child")
         }
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct World {
     pub(crate) network: Network,
     pub(crate) forwarded: Vec<SocketAddr>,
     pub(crate) limits: ResourceLimits,
+    /// Must stay as it is in the workspace.
+    pub(crate) kept: Vec<PathBuf>,
     /// Held open so that a writer would find a reader.
     _fifo: fs::File,
     _service: UnixListener,
@@ -106,6 +108,7 @@ impl World {
             network: Network::None,
             forwarded: Vec::new(),
             limits: ROOMY,
+            kept: Vec::new(),
             _fifo: opened,
             _service: service,
             folder,
@@ -135,7 +138,7 @@ impl World {
     pub(crate) fn containment(&self) -> Containment {
         Containment {
             writable: vec![self.path("workspace")],
-            read_only: Vec::new(),
+            read_only: self.kept.clone(),
             temporary: self.path("temporary"),
             hidden: vec![self.path("secret"), "/etc/shadow".into(), "/missing".into()],
             layered: vec![Layer {

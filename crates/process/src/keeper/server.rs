@@ -28,7 +28,9 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use super::{FORWARDED, Level, Order, PROXY, Reply, attached, capture::Capture, linux, tree};
+use super::{
+    FORWARDED, Level, Order, PROXY, Reply, attached, capture::Capture, linux, tree, tree::Reach,
+};
 
 /// Read at once from the command's output.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -64,7 +66,11 @@ pub(super) fn serve(
     }
     let reply = match serde_json::from_str(&line) {
         Ok(order) => match prepare(order, &control, confine) {
-            Ok((spec, _held)) => run(level, &spec, guard, &control),
+            Ok(Prepared {
+                command,
+                reach,
+                held: _held,
+            }) => run(level, reach, &command, guard, &control),
             Err(reason) => Some(Err(KeeperError::Keeper { reason })),
         },
         Err(error) => Some(keeper_error("reading the command", &error)),
@@ -75,22 +81,28 @@ pub(super) fn serve(
     control.write_all(&line)
 }
 
+/// What is to be run, when this process is as it was ordered.
+struct Prepared {
+    command: CommandSpec,
+    reach: Reach,
+    /// To be held until the command's tree is gone.
+    held: Option<Box<dyn Any>>,
+}
+
 /// Confines this process, if that is ordered, and hands out the sockets that listen inside.
-/// What is returned beside the command is to be held until its tree is gone.
-fn prepare(
-    order: Order,
-    control: &UnixStream,
-    confine: Confine,
-) -> Result<(CommandSpec, Option<Box<dyn Any>>), String> {
+fn prepare(order: Order, control: &UnixStream, confine: Confine) -> Result<Prepared, String> {
     let Order {
         mut command,
         containment,
     } = order;
-    let mut held = None;
+    let (mut reach, mut held) = (Reach::Machine, None);
     if let Some(containment) = containment {
         let confined = confine(&containment)?;
         command.environment.extend(confined.environment);
         held = confined.held;
+        if confined.signals_contained {
+            reach = Reach::of_contained();
+        }
         if let Some(listeners) = confined.listeners {
             let forwarded = listeners.forwarded.into_iter();
             let forwarded = forwarded.map(|listener| (FORWARDED, listener));
@@ -100,7 +112,11 @@ fn prepare(
             }
         }
     }
-    Ok((command, held))
+    Ok(Prepared {
+        command,
+        reach,
+        held,
+    })
 }
 
 fn keeper_error(doing: &str, error: &dyn std::error::Error) -> Reply {
@@ -131,7 +147,13 @@ enum End {
 }
 
 /// Runs the command until its tree is gone. `None`: nobody waits for the reply.
-fn run(level: Level, spec: &CommandSpec, guard: &OwnedFd, control: &UnixStream) -> Option<Reply> {
+fn run(
+    level: Level,
+    reach: Reach,
+    spec: &CommandSpec,
+    guard: &OwnedFd,
+    control: &UnixStream,
+) -> Option<Reply> {
     let deadline = Instant::now().checked_add(Duration::from_millis(spec.time_limit_ms));
     // Before there is a command, which may use up all processes at once.
     let reaper = match reap_children() {
@@ -161,7 +183,7 @@ fn run(level: Level, spec: &CommandSpec, guard: &OwnedFd, control: &UnixStream) 
         // processes, one after the other, can miss one whose parent ends meanwhile.
         let mut patience = Duration::ZERO;
         while !is_closed(&mut children, patience)? {
-            tree::kill_tree(level)?;
+            tree::kill_tree(level, reach)?;
             patience = PATIENCE;
         }
         io::Result::Ok(end)
@@ -175,7 +197,7 @@ fn run(level: Level, spec: &CommandSpec, guard: &OwnedFd, control: &UnixStream) 
         Ok(End::Abandoned) => return None,
         Err(error) => {
             // Whatever went wrong, the tree must not stay.
-            let _ = tree::kill_tree(level);
+            let _ = tree::kill_tree(level, reach);
             return Some(keeper_error("keeping the command", &error));
         }
     };

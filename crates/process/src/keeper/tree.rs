@@ -4,7 +4,9 @@ use std::{collections::HashMap, fs, io, time::Duration};
 
 use rustix::{
     io::Errno,
-    process::{Pid, Signal, WaitOptions, getpid, kill_process_group, wait},
+    process::{
+        Pid, Signal, WaitOptions, getpid, getppid, kill_process_group, test_kill_process, wait,
+    },
 };
 
 use super::Level;
@@ -13,12 +15,40 @@ use crate::ProcessIdentity;
 /// How long to wait for one killed process before looking again at the whole tree.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// What signals of this process reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// All that its user may signal.
+    Machine,
+    /// Itself and what it starts; its parent, which is this one, is outside of that.
+    Contained { parent: Pid },
+}
+
+impl Reach {
+    /// What whoever confined this process says that it has tried.
+    pub(super) fn of_contained() -> Self {
+        getppid().map_or(Self::Machine, |parent| Self::Contained { parent })
+    }
+
+    /// Whether it is so, seen now by what must be out of reach and is of the same user.
+    fn is_contained(self) -> bool {
+        match self {
+            Self::Machine => false,
+            Self::Contained { parent } => {
+                test_kill_process(parent) == Err(Errno::PERM) && getppid() == Some(parent)
+            }
+        }
+    }
+}
+
 /// Kills everything below this process. What is left may be dying still on return, and only
 /// reaping tells.
-pub(super) fn kill_tree(level: Level) -> io::Result<()> {
+pub(super) fn kill_tree(level: Level, reach: Reach) -> io::Result<()> {
     match level {
-        Level::Namespace => kill_namespace(),
-        Level::Subreaper => kill_descendants(),
+        // A sandbox may have put another process in that place.
+        Level::Namespace if getpid().is_init() => kill_namespace(),
+        Level::Namespace | Level::Subreaper if reach.is_contained() => kill_all(),
+        Level::Namespace | Level::Subreaper => kill_descendants(),
     }
 }
 
@@ -30,6 +60,12 @@ fn kill_namespace() -> io::Result<()> {
         getpid().is_init(),
         "only the init process of a namespace may kill all of it"
     );
+    kill_all()
+}
+
+/// Kills every process that this one may signal, but itself. To be called only where that is known
+/// to be what it started.
+fn kill_all() -> io::Result<()> {
     // A "process group 1" is `kill(-1)`, which means every process that we can see but ourselves.
     match kill_process_group(Pid::INIT, Signal::KILL) {
         Ok(()) | Err(Errno::SRCH) => Ok(()),

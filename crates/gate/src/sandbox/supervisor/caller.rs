@@ -4,9 +4,12 @@
 //! the call afterwards.
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs,
-    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::ffi::{OsStrExt, OsStringExt},
+    },
     path::PathBuf,
 };
 
@@ -17,6 +20,12 @@ use rustix::{
 };
 
 use super::linux::{Call, read_memory};
+
+/// Of the longest path, as in `linux/limits.h`.
+const PATH_BYTES: usize = 4_096;
+
+/// Of a part of memory that is there as a whole or not at all.
+const PAGE_BYTES: usize = 4_096;
 
 /// `PIDFD_THREAD` of Linux 6.9: a handle of a thread, not of its process.
 const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
@@ -41,28 +50,148 @@ pub(super) fn memory(call: &Call, argument: usize, length: usize) -> Result<Vec<
     Ok(copy)
 }
 
-/// Whether a descriptor of the caller is closed when it starts another program.
-pub(super) fn is_closed_on_exec(call: &Call, argument: usize) -> Result<bool, Errno> {
+/// Flags of a descriptor of the caller and of what it has open.
+pub(super) fn flags(call: &Call, argument: usize) -> Result<OFlags, Errno> {
     let number = int(call.arguments[argument]);
-    let path = format!("/proc/{}/fdinfo/{number}", call.thread);
-    let text = fs::read_to_string(path).map_err(|_| Errno::BADF)?;
+    let text = read_proc(call, &format!("fdinfo/{number}")).map_err(|_| Errno::BADF)?;
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
-    Ok(OFlags::from_bits_retain(flags.ok_or(Errno::BADF)?).contains(OFlags::CLOEXEC))
+    Ok(OFlags::from_bits_retain(flags.ok_or(Errno::BADF)?))
+}
+
+/// Whether a descriptor of the caller stands for a socket, where it cannot be had itself.
+pub(super) fn is_socket(call: &Call, argument: usize) -> bool {
+    let number = int(call.arguments[argument]);
+    let link = fs::read_link(format!("/proc/{}/fd/{number}", call.thread));
+    link.is_ok_and(|link| link.as_os_str().as_bytes().starts_with(b"socket:"))
+}
+
+/// The rights that files are made without.
+pub(super) fn mask(call: &Call) -> Result<Mode, Errno> {
+    let text = read_proc(call, "status")?;
+    let mask = text.lines().find_map(|line| line.strip_prefix("Umask:"));
+    let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
+    Ok(Mode::from_raw_mode(mask.ok_or(Errno::SRCH)?))
+}
+
+fn read_proc(call: &Call, name: &str) -> Result<String, Errno> {
+    fs::read_to_string(format!("/proc/{}/{name}", call.thread)).map_err(|_| Errno::SRCH)
+}
+
+/// Copies text of the caller once, up to the zero that ends it.
+pub(super) fn text(call: &Call, argument: usize, limit: usize) -> Result<Vec<u8>, Errno> {
+    let mut text = Vec::new();
+    let mut address = call.arguments[argument];
+    while text.len() <= limit {
+        // The next page may not be there.
+        let page = PAGE_BYTES - usize::try_from(address % PAGE_BYTES as u64).unwrap_or(0);
+        let mut part = vec![0; page];
+        read_memory(call.thread, address, &mut part)?;
+        if let Some(end) = part.iter().position(|byte| *byte == 0) {
+            text.extend(&part[..end]);
+            return if text.len() <= limit {
+                Ok(text)
+            } else {
+                Err(Errno::NAMETOOLONG)
+            };
+        }
+        text.extend(part);
+        address = address.checked_add(page as u64).ok_or(Errno::FAULT)?;
+    }
+    Err(Errno::NAMETOOLONG)
+}
+
+/// Copies a path of the caller.
+pub(super) fn path(call: &Call, argument: usize) -> Result<Vec<u8>, Errno> {
+    text(call, argument, PATH_BYTES)
+}
+
+/// Where a path of the caller begins that is not absolute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Base {
+    /// In its current folder.
+    Current,
+    /// In what one of its descriptors stands for.
+    Descriptor(i32),
+}
+
+impl Base {
+    /// As an argument says it.
+    pub(super) fn of(call: &Call, argument: usize) -> Self {
+        match int(call.arguments[argument]) {
+            libc::AT_FDCWD => Self::Current,
+            number => Self::Descriptor(number),
+        }
+    }
+
+    fn link(self) -> Result<String, Errno> {
+        match self {
+            Self::Current => Ok("cwd".to_owned()),
+            Self::Descriptor(number @ 0..) => Ok(format!("fd/{number}")),
+            Self::Descriptor(_) => Err(Errno::BADF),
+        }
+    }
+}
+
+/// An entry of a folder, which need not be there.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) folder: OwnedFd,
+    pub(super) name: OsString,
+    /// Where it is, without links.
+    pub(super) path: PathBuf,
+}
+
+/// Finds the folder in which the last part of a path is an entry. Links on the way are followed.
+pub(super) fn entry(call: &Call, base: Base, path: &[u8]) -> Result<Entry, Errno> {
+    let end = path.iter().rposition(|byte| *byte != b'/');
+    let path = &path[..end.ok_or(Errno::INVAL)? + 1];
+    let start = path.iter().rposition(|byte| *byte == b'/');
+    let (folder, name) = path.split_at(start.map_or(0, |slash| slash + 1));
+    if matches!(name, b"." | b"..") {
+        return Err(Errno::INVAL);
+    }
+    let folder = pin_at(call, base, folder, OFlags::DIRECTORY)?;
+    let name = OsString::from_vec(name.to_owned());
+    let path = location(&folder)?.join(&name);
+    Ok(Entry { folder, name, path })
+}
+
+/// Where a file is, without links.
+pub(super) fn location(handle: &OwnedFd) -> Result<PathBuf, Errno> {
+    let link = rustix::fs::readlink(own_path(handle), Vec::new())?;
+    Ok(PathBuf::from(OsString::from_vec(link.into_bytes())))
+}
+
+/// A path by which this process alone reaches what a handle stands for.
+pub(super) fn own_path(handle: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
 
 /// Opens what a path of the caller leads to, as a handle that can neither be read nor written. The
 /// caller's root folder is ours: it lacks the right to change it.
 pub(super) fn pin(call: &Call, path: &[u8]) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    pin_at(call, Base::Current, path, OFlags::empty())
+}
+
+/// As [`pin`], from a base, with more flags. An empty path is the base itself.
+pub(super) fn pin_at(
+    call: &Call,
+    base: Base,
+    path: &[u8],
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | flags;
     let open = |link: &str| {
         let link = format!("/proc/{}/{link}", call.thread);
-        open(link, flags, Mode::empty())
+        open(link, flags & !OFlags::NOFOLLOW, Mode::empty())
     };
     let (base, path) = match own_link(path) {
+        // The link itself is nobody's to change.
+        Some((_, b"")) if flags.contains(OFlags::NOFOLLOW) => return Err(Errno::PERM),
         Some((link, rest)) => (Some(open(&link)?), rest),
         None if path.starts_with(b"/") => (None, path),
-        None => (Some(open("cwd")?), path),
+        None => (Some(open(&base.link()?)?), path),
     };
     let path = OsStr::from_bytes(path);
     // Links of `/proc` would lead to what is ours.

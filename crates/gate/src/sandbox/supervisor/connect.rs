@@ -4,13 +4,14 @@
 //! any name that its file gets. So its file is looked at, whatever name led there.
 
 use std::{
+    net::IpAddr,
     os::fd::{AsFd, AsRawFd, OwnedFd},
     path::Path,
     sync::Arc,
 };
 
 use rustix::{
-    fs::{OFlags, fcntl_getfl},
+    fs::{OFlags, fcntl_getfl, fcntl_setfl},
     io::Errno,
     net::{
         AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
@@ -25,13 +26,16 @@ use super::{
 };
 
 /// Length of the longest address of any family, `struct sockaddr_storage`.
-const ADDRESS_BYTES: usize = 128;
+pub(super) const ADDRESS_BYTES: usize = 128;
 
 /// Length of the longest address of a Unix socket, `struct sockaddr_un`.
 const UNIX_ADDRESS_BYTES: usize = 110;
 
 /// Of the family, which every address begins with.
-const FAMILY_BYTES: usize = 2;
+pub(super) const FAMILY_BYTES: usize = 2;
+
+/// An address of no family, which parts a socket from its peer.
+const NOBODY: [u8; 16] = [0; 16];
 
 /// Where a Unix socket is to be connected to.
 enum Target {
@@ -44,7 +48,10 @@ enum Target {
 impl Desk {
     /// Makes the call `connect(socket, address, length)`.
     pub(super) fn connect(self: &Arc<Self>, call: &Call) -> Result<(), Errno> {
-        let socket = caller::descriptor(call, 0)?;
+        let socket = match caller::descriptor(call, 0) {
+            Err(Errno::PERM | Errno::NOSYS) => return self.connect_unseen(call),
+            socket => socket?,
+        };
         // What the number stands for may change, but not what it stood for: this very socket is
         // the one that will be connected.
         let family = sockopt::socket_domain(&socket)?;
@@ -54,10 +61,7 @@ impl Desk {
         }
         let address = caller::memory(call, 1, length)?;
         if family != AddressFamily::UNIX {
-            self.check_waiting(call)?;
-            self.expect_waiting(&socket)?;
-            // Their addresses mean what the network namespace makes of them.
-            return linux::connect(socket.as_fd(), &address);
+            return self.connect_internet(call, &socket, &address);
         }
         match sockopt::socket_type(&socket)? {
             SocketType::STREAM | SocketType::SEQPACKET => {}
@@ -79,6 +83,70 @@ impl Desk {
             // As if nobody listened.
             Origin::Outside => Err(Errno::CONNREFUSED),
         }
+    }
+
+    fn connect_internet(
+        self: &Arc<Self>,
+        call: &Call,
+        socket: &OwnedFd,
+        address: &[u8],
+    ) -> Result<(), Errno> {
+        let breaks_up = address.starts_with(&AddressFamily::UNSPEC.as_raw().to_ne_bytes());
+        let target = match &self.ports {
+            Some(ports) if !breaks_up => Some((ports, ports.target(address)?)),
+            // Their addresses mean what the network namespace makes of them.
+            _ => None,
+        };
+        self.check_waiting(call)?;
+        self.expect_waiting(socket)?;
+        let Some((ports, to)) = target else {
+            return linux::connect(socket.as_fd(), address);
+        };
+        let is_version_6 = sockopt::socket_domain(socket)? == AddressFamily::INET6;
+        let to = match to.ip() {
+            IpAddr::V4(ip) if is_version_6 => (ip.to_ipv6_mapped(), to.port()).into(),
+            _ => to,
+        };
+        let connected = connect(socket, &to);
+        let still = ports.target(address);
+        if still.is_err() {
+            // Another one has taken the port meanwhile.
+            let _ = linux::connect(socket.as_fd(), &NOBODY);
+            return Err(Errno::CONNREFUSED);
+        }
+        connected
+    }
+
+    /// Connects a new TCP socket and puts it in the place of the caller's, which cannot be had: a
+    /// filter around us refuses that. What was set on the caller's is lost.
+    fn connect_unseen(self: &Arc<Self>, call: &Call) -> Result<(), Errno> {
+        let ports = self.ports.as_ref().ok_or(Errno::ACCESS)?;
+        let length = usize::try_from(caller::int(call.arguments[2])).map_err(|_| Errno::INVAL)?;
+        if !(FAMILY_BYTES..=ADDRESS_BYTES).contains(&length) {
+            return Err(Errno::INVAL);
+        }
+        let to = ports.target(&caller::memory(call, 1, length)?)?;
+        let flags = caller::flags(call, 0)?;
+        if !caller::is_socket(call, 0) {
+            return Err(Errno::NOTSOCK);
+        }
+        self.check_waiting(call)?;
+        let family = match to.ip() {
+            IpAddr::V4(_) => AddressFamily::INET,
+            IpAddr::V6(_) => AddressFamily::INET6,
+        };
+        let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        self.expect_waiting(&socket)?;
+        connect(&socket, &to)?;
+        fcntl_setfl(&socket, flags & OFlags::NONBLOCK)?;
+        self.put(call, &socket, flags)
+    }
+
+    /// Puts a socket in the place of the caller's.
+    fn put(&self, call: &Call, socket: &OwnedFd, flags: OFlags) -> Result<(), Errno> {
+        let number = caller::int(call.arguments[0]).unsigned_abs();
+        let flags = (flags & OFlags::CLOEXEC).bits();
+        linux::replace(self.listener.as_fd(), call, socket.as_fd(), number, flags)
     }
 
     /// Connects a new socket, and puts it in the place of the caller's only if somebody inside
@@ -104,30 +172,18 @@ impl Desk {
                 sockopt::socket_timeout(socket, timeout)?,
             )?;
         }
-        let closed_on_exec = caller::is_closed_on_exec(call, 0)?;
+        let flags_of_caller = caller::flags(call, 0)?;
         self.check_waiting(call)?;
         self.expect_waiting(&other)?;
         target.connect(&other)?;
         if linux::listener_of(other.as_fd())? == 0 {
             return Err(Errno::CONNREFUSED);
         }
-        let flags = if closed_on_exec {
-            OFlags::CLOEXEC
-        } else {
-            OFlags::empty()
-        };
-        let number = caller::int(call.arguments[0]).unsigned_abs();
-        linux::replace(
-            self.listener.as_fd(),
-            call,
-            other.as_fd(),
-            number,
-            flags.bits(),
-        )
+        self.put(call, &other, flags_of_caller)
     }
 
     /// Only then is what was found by the thread's number the caller's.
-    fn check_waiting(&self, call: &Call) -> Result<(), Errno> {
+    pub(super) fn check_waiting(&self, call: &Call) -> Result<(), Errno> {
         if linux::is_waiting(self.listener.as_fd(), call) {
             Ok(())
         } else {

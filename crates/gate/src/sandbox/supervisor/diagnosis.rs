@@ -6,11 +6,12 @@
 use std::{io, os::fd::OwnedFd};
 
 use rustix::{
+    fs::fstat,
     io::Errno,
     net::{
         AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType,
         netlink::{self, SocketAddrNetlink},
-        recv, sendto, socket_with,
+        recv, sendto, socket_with, sockopt,
     },
 };
 
@@ -84,6 +85,22 @@ impl Diagnosis {
         }
         Err(io::Error::other("too many sockets"))
     }
+}
+
+/// The identity of a Unix socket.
+pub(super) fn identity(socket: &OwnedFd) -> Result<Identity, Errno> {
+    let number = fstat(socket)?.st_ino;
+    let cookie = sockopt::socket_cookie(socket)?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the kernel lists 32 bits of the number, and the cookie in halves"
+    )]
+    let words = [number as u32, cookie as u32, (cookie >> 32) as u32];
+    let mut identity = Identity::default();
+    for (bytes, word) in identity.chunks_exact_mut(4).zip(words) {
+        bytes.copy_from_slice(&word.to_ne_bytes());
+    }
+    Ok(identity)
 }
 
 fn request() -> Vec<u8> {
@@ -171,7 +188,7 @@ mod tests {
     fn lists_files_and_names() {
         let folder = tempfile::tempdir().unwrap();
         let (first, renamed) = (folder.path().join("a"), folder.path().join("b"));
-        let _named = UnixListener::bind(&first).unwrap();
+        let named = UnixListener::bind(&first).unwrap();
         std::fs::rename(&first, &renamed).unwrap();
         let name = format!("gyrus-test-{}", folder.path().display());
         let address = SocketAddr::from_abstract_name(&name).unwrap();
@@ -179,7 +196,9 @@ mod tests {
         let listed = Diagnosis::open().unwrap().listening().unwrap();
         let number = std::fs::metadata(&renamed).unwrap().ino() as u32;
         let has_file = |socket: &&Listening| socket.file.is_some_and(|file| file.1 == number);
+        let identity = identity(&OwnedFd::from(named)).unwrap();
         let named = listed.iter().find(has_file).unwrap();
+        assert_eq!(named.identity, identity);
         assert!(
             named
                 .name

@@ -10,6 +10,9 @@ use std::{
 
 use rustix::{io::Errno, process::Pid};
 
+/// `SECCOMP_ADDFD_FLAG_SEND` of Linux 5.14.
+const SECCOMP_ADDFD_FLAG_SEND: u32 = 2;
+
 /// A supervised call that its thread waits in.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call {
@@ -86,18 +89,54 @@ pub(super) fn is_waiting(listener: BorrowedFd<'_>, call: &Call) -> bool {
     checked == 0
 }
 
+/// Lets the kernel carry a call out, as if nobody had looked at it.
+pub(super) fn pass(listener: BorrowedFd<'_>, call: &Call) -> io::Result<()> {
+    respond(
+        listener,
+        libc::seccomp_notif_resp {
+            id: call.id,
+            val: 0,
+            error: 0,
+            flags: libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
+        },
+    )
+}
+
+/// Ends a call with a new descriptor of the caller's that stands for what `descriptor` does.
+pub(super) fn answer_with(
+    listener: BorrowedFd<'_>,
+    call: &Call,
+    descriptor: BorrowedFd<'_>,
+    flags: u32,
+) -> Result<(), Errno> {
+    let added = libc::seccomp_notif_addfd {
+        id: call.id,
+        flags: SECCOMP_ADDFD_FLAG_SEND,
+        srcfd: descriptor.as_raw_fd().unsigned_abs(),
+        newfd: 0,
+        newfd_flags: flags,
+    };
+    add(listener, &added)
+}
+
 /// Ends a call with zero or an error. The kernel itself never carries it out.
 pub(super) fn answer(
     listener: BorrowedFd<'_>,
     call: &Call,
     result: Result<(), Errno>,
 ) -> io::Result<()> {
-    let mut response = libc::seccomp_notif_resp {
-        id: call.id,
-        val: 0,
-        error: result.err().map_or(0, |error| -error.raw_os_error()),
-        flags: 0,
-    };
+    respond(
+        listener,
+        libc::seccomp_notif_resp {
+            id: call.id,
+            val: 0,
+            error: result.err().map_or(0, |error| -error.raw_os_error()),
+            flags: 0,
+        },
+    )
+}
+
+fn respond(listener: BorrowedFd<'_>, mut response: libc::seccomp_notif_resp) -> io::Result<()> {
     // SAFETY: the request is made for this structure.
     check(unsafe {
         libc::ioctl(
@@ -124,14 +163,20 @@ pub(super) fn replace(
         newfd: number,
         newfd_flags: flags,
     };
+    add(listener, &added)
+}
+
+fn add(listener: BorrowedFd<'_>, added: &libc::seccomp_notif_addfd) -> Result<(), Errno> {
+    // The number of the new descriptor, where there is no error.
     // SAFETY: the request is made for this structure.
-    check_errno(unsafe {
+    let number = unsafe {
         libc::ioctl(
             listener.as_raw_fd(),
             libc::SECCOMP_IOCTL_NOTIF_ADDFD,
-            &raw const added,
+            &raw const *added,
         )
-    })
+    };
+    check_errno(number)
 }
 
 /// Copies memory of a thread's process.

@@ -3,18 +3,24 @@
 //! A filter can judge numbers in registers, but not what a path or an address in memory leads to.
 //! For such calls the kernel stops the thread and tells a listener; the supervisor holds it. It
 //! copies what the call names once, judges the copy, and makes the call itself, so whatever other
-//! threads change meanwhile counts for nothing. It never lets a call go on by itself: what was
-//! judged could be another thing by then.
+//! threads change meanwhile counts for nothing. It lets a call go on by itself only where the
+//! kernel has a wall of its own behind it: what was judged could be another thing by then.
 //!
 //! It shares the command's mounts, processes and network, and stands outside of its Landlock
-//! domain and its filters. It is not dumpable and has a right that the command lacks, so the
-//! command can neither trace it nor write to its memory. Should it end, the calls fail.
+//! domain and its filters. It is not dumpable and has a right that the command lacks, or is one of
+//! the processes that the command descends from, so the command can neither trace it nor write to
+//! its memory. Should it end, the calls fail.
 
+mod attributes;
 mod caller;
 mod connect;
 mod diagnosis;
+mod entries;
 mod linux;
+mod listen;
 mod origin;
+mod parent;
+mod ports;
 
 use std::{
     fs::File,
@@ -33,6 +39,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    fs::OFlags,
     io::Errno,
     net::{
         RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -44,9 +51,11 @@ use rustix::{
     },
 };
 
-use super::privileges;
+use super::{calls, places::Places, privileges};
 use linux::Call;
 pub(super) use origin::Boundary;
+pub(super) use parent::{Wall, start_above};
+pub(super) use ports::Ports;
 
 /// Calls that may be waiting for something at once, such as a server that accepts nobody. More
 /// have to wait for one of these.
@@ -77,8 +86,23 @@ pub(super) fn start(boundary: Boundary) -> io::Result<Supervisor> {
     if linux::fork()?.is_some() {
         return Ok(Supervisor { channel });
     }
-    let code = i32::from(supervise(theirs, boundary).is_err());
+    let rules = Rules {
+        boundary,
+        ports: None,
+        places: None,
+    };
+    let code = i32::from(supervise(theirs, rules).is_err());
     std::process::exit(code);
+}
+
+/// By what a supervisor judges.
+#[derive(Debug)]
+pub(super) struct Rules {
+    pub(super) boundary: Boundary,
+    /// What may be bound and connected to, if the network is the machine's and not open.
+    pub(super) ports: Option<Ports>,
+    /// What of the files may be changed, if no mounts decide it.
+    pub(super) places: Option<Places>,
 }
 
 impl Supervisor {
@@ -112,39 +136,66 @@ fn receive(channel: impl AsFd) -> io::Result<Option<OwnedFd>> {
 }
 
 /// Becomes the supervisor. Returns when there is nothing left to supervise.
-fn supervise(channel: UnixStream, boundary: Boundary) -> io::Result<()> {
-    // What else was open is the keeper's: locks, and a socket whose end others wait for.
+fn supervise(channel: UnixStream, rules: Rules) -> io::Result<()> {
+    part_from_keeper(channel)?;
+    privileges::keep_for_supervising()?;
+    if let Some(listener) = receive(io::stdin())? {
+        serve(&Desk::new(listener, rules));
+    }
+    Ok(())
+}
+
+/// Closes what else was open, which is the keeper's: locks, and a socket whose end others wait
+/// for. The channel becomes the standard input.
+fn part_from_keeper(channel: UnixStream) -> io::Result<()> {
     rustix::stdio::dup2_stdin(channel)?;
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&nothing)?;
     rustix::stdio::dup2_stderr(&nothing)?;
     std::mem::forget(nothing);
-    linux::close_from(3)?;
-    privileges::keep_for_supervising()?;
-    let Some(listener) = receive(io::stdin())? else {
-        return Ok(());
-    };
-    // Only makes it faster.
-    let _ = linux::wake_in_turn(listener.as_fd());
-    serve(&Arc::new(Desk {
-        listener,
-        boundary,
-        waiting: AtomicUsize::new(0),
-        threads: AtomicUsize::new(1),
-    }));
-    Ok(())
+    linux::close_from(3)
 }
 
 /// What the supervisor's threads share.
 struct Desk {
     listener: OwnedFd,
     boundary: Boundary,
+    ports: Option<Ports>,
+    places: Option<Places>,
     /// Threads that wait for a call.
     waiting: AtomicUsize,
     threads: AtomicUsize,
 }
 
+/// How a call that was not refused goes on.
+enum Made {
+    /// It is done.
+    Done,
+    /// The kernel makes it, and judges it by itself.
+    Passed,
+    /// This was opened for the caller, with these flags of the descriptor.
+    Opened(OwnedFd, OFlags),
+}
+
 impl Desk {
+    fn new(listener: OwnedFd, rules: Rules) -> Arc<Self> {
+        // Only makes it faster.
+        let _ = linux::wake_in_turn(listener.as_fd());
+        let Rules {
+            boundary,
+            ports,
+            places,
+        } = rules;
+        Arc::new(Self {
+            listener,
+            boundary,
+            ports,
+            places,
+            waiting: AtomicUsize::new(0),
+            threads: AtomicUsize::new(1),
+        })
+    }
+
     /// Makes sure that another thread takes the next call, if there may be one more: this one may
     /// be about to wait for long.
     fn relieve(self: &Arc<Self>) {
@@ -175,17 +226,36 @@ fn serve(desk: &Arc<Desk>) {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) && !desk.is_over() => continue,
             Err(_) => return,
         };
-        let result = desk.make(&call);
         // Nobody may be waiting any more.
-        let _ = linux::answer(desk.listener.as_fd(), &call, result);
+        let _ = desk.answer(&call);
     }
 }
 
 impl Desk {
-    fn make(self: &Arc<Self>, call: &Call) -> Result<(), Errno> {
+    fn answer(self: &Arc<Self>, call: &Call) -> io::Result<()> {
+        let listener = self.listener.as_fd();
+        let result = match self.make(call) {
+            Ok(Made::Passed) => return linux::pass(listener, call),
+            Ok(Made::Opened(file, flags)) => {
+                match linux::answer_with(listener, call, file.as_fd(), flags.bits()) {
+                    Ok(()) => return Ok(()),
+                    // The caller has too many open.
+                    Err(error) => Err(error),
+                }
+            }
+            Ok(Made::Done) => Ok(()),
+            Err(error) => Err(error),
+        };
+        linux::answer(listener, call, result)
+    }
+
+    fn make(self: &Arc<Self>, call: &Call) -> Result<Made, Errno> {
         match call.number {
-            libc::SYS_connect => self.connect(call),
-            _ => Err(Errno::PERM),
+            libc::SYS_connect => self.connect(call).map(|()| Made::Done),
+            libc::SYS_bind => self.bind(call),
+            libc::SYS_listen => self.listen(call),
+            number if calls::ATTRIBUTES.contains(&number) => self.change(call),
+            _ => self.change_entry(call),
         }
     }
 

@@ -18,15 +18,29 @@ use super::diagnosis::{self, Diagnosis, Listening};
 /// single file each: ext2 to ext4, tmpfs, XFS, F2FS. Others number files by subvolume or by layer.
 const NUMBERED: [i64; 4] = [0xef53, 0x0102_1994, 0x5846_5342, 0xf2f5_2010];
 
+/// Sockets that the command is known to listen on, at most. Those that are closed are forgotten
+/// first.
+const SOCKETS: usize = 1_024;
+
 /// What tells the sockets of the command from those of others.
 #[derive(Debug)]
 pub(in super::super) struct Boundary {
-    /// Sockets that others listen on, if the network is the machine's and not the command's own.
-    others: Option<BTreeSet<diagnosis::Identity>>,
+    sign: Sign,
     /// Whether the PID namespace is the command's own.
     own_processes: bool,
     /// Kept from one question to the next.
     diagnosis: Mutex<Option<Diagnosis>>,
+}
+
+/// By what the sockets of the command are known.
+#[derive(Debug)]
+enum Sign {
+    /// Nobody else is in its network.
+    Network,
+    /// These are those that others listened on before it started.
+    Others(BTreeSet<diagnosis::Identity>),
+    /// These are those that the supervisor listened on for it.
+    Noted(Mutex<BTreeSet<diagnosis::Identity>>),
 }
 
 /// What is known of a socket.
@@ -44,21 +58,44 @@ pub(super) enum Origin {
 impl Boundary {
     /// Within a network namespace that nobody else has been in.
     pub(in super::super) fn of_own_network(own_processes: bool) -> Self {
-        Self {
-            others: None,
-            own_processes,
-            diagnosis: Mutex::default(),
-        }
+        Self::new(Sign::Network, own_processes)
     }
 
     /// As the machine is now, of which the command has not started.
     pub(in super::super) fn of_machine(own_processes: bool) -> io::Result<Self> {
         let listed = Diagnosis::open()?.listening()?;
-        Ok(Self {
-            others: Some(listed.iter().map(|socket| socket.identity).collect()),
+        let others = listed.iter().map(|socket| socket.identity).collect();
+        Ok(Self::new(Sign::Others(others), own_processes))
+    }
+
+    /// Among the processes and in the network of the machine. What the command listens on has to
+    /// be [noted](Self::note).
+    pub(in super::super) fn of_noted() -> Self {
+        Self::new(Sign::Noted(Mutex::default()), false)
+    }
+
+    fn new(sign: Sign, own_processes: bool) -> Self {
+        Self {
+            sign,
             own_processes,
             diagnosis: Mutex::default(),
-        })
+        }
+    }
+
+    /// Notes a socket that the command is about to listen on.
+    pub(super) fn note(&self, socket: &OwnedFd) -> Result<(), Errno> {
+        let Sign::Noted(noted) = &self.sign else {
+            return Ok(());
+        };
+        let identity = diagnosis::identity(socket)?;
+        let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.len() >= SOCKETS {
+            let listed = self.listening().map_err(|_| Errno::NOBUFS)?;
+            let living: BTreeSet<_> = listed.iter().map(|socket| socket.identity).collect();
+            noted.retain(|known| living.contains(known));
+        }
+        noted.insert(identity);
+        Ok(())
     }
 
     /// The origin of a socket in a file system.
@@ -85,10 +122,12 @@ impl Boundary {
 
     /// The origin of a socket with a name that belongs to a network.
     pub(super) fn of_name(&self, name: &[u8]) -> Origin {
-        match &self.others {
+        match &self.sign {
             // There are no other names.
-            None => Origin::Inside,
-            Some(_) => self.judge(|socket| socket.name.as_deref() == Some(name), false),
+            Sign::Network => Origin::Inside,
+            Sign::Others(_) | Sign::Noted(_) => {
+                self.judge(|socket| socket.name.as_deref() == Some(name), false)
+            }
         }
     }
 
@@ -110,15 +149,24 @@ impl Boundary {
         let Ok(listed) = self.listening() else {
             return self.unknown();
         };
-        let mut found = listed.iter().filter(|socket| is_same(socket));
-        match &self.others {
-            None if found.next().is_none() => Origin::Outside,
-            None if is_exact => Origin::Inside,
-            None => self.unknown(),
-            Some(others) if found.all(|socket| others.contains(&socket.identity)) => {
+        let mut found = listed.iter().filter(|socket| is_same(socket)).peekable();
+        if found.peek().is_none() {
+            return Origin::Outside;
+        }
+        match &self.sign {
+            Sign::Network if is_exact => Origin::Inside,
+            Sign::Network => self.unknown(),
+            Sign::Others(others) if found.all(|socket| others.contains(&socket.identity)) => {
                 Origin::Outside
             }
-            Some(_) => self.unknown(),
+            Sign::Others(_) => self.unknown(),
+            Sign::Noted(noted) => {
+                let noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                match found.all(|socket| noted.contains(&socket.identity)) {
+                    true => Origin::Inside,
+                    false => Origin::Outside,
+                }
+            }
         }
     }
 

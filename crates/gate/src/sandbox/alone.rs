@@ -1,0 +1,181 @@
+//! A sandbox where namespaces are forbidden, as in most containers and for ordinary users of some
+//! systems: Landlock twice, a filter, and a supervisor.
+//!
+//! An outer Landlock domain keeps signals and abstract sockets of a supervisor and of all below it
+//! to themselves. In an inner one, with the rules for files and for TCP, are the caller and what
+//! it starts. Of what Landlock does not guard, the supervisor makes what may be made, and the
+//! filter refuses the rest.
+//!
+//! Not possible so: another `/tmp`, layers over shared caches, a view without the machine's
+//! processes, and anything in the place of something else.
+
+use std::{io, net::Ipv4Addr, path::Path};
+
+use gyrus_contract::{Bind, Containment, Listeners, Network};
+
+use super::{
+    Beside, ConfineError, Confined, Promise, Walls,
+    calls::Folders,
+    landlock, mounts, network,
+    places::Places,
+    refused,
+    supervisor::{self, Boundary, Ports, Rules, Wall},
+};
+
+/// What does not hold, whatever else there is.
+const GAPS: &[(Promise, &str)] = &[
+    (
+        Promise::Sight,
+        "the machine's processes can be listed, with their arguments",
+    ),
+    (
+        Promise::Limits,
+        "the number of processes is limited only together with those outside, and root's is not",
+    ),
+];
+
+/// What does not hold without a supervisor either.
+const GAPS_UNSUPERVISED: &[(Promise, &str)] = &[(
+    Promise::Processes,
+    "processes of the same user can be signalled, for which Landlock has to be of Linux 6.12",
+)];
+
+/// Caches that programs keep elsewhere when they are told to: a variable, and a folder's name.
+const CACHES: [(&str, &str); 3] = [
+    ("XDG_CACHE_HOME", "cache"),
+    ("npm_config_cache", "npm"),
+    ("GOCACHE", "go-build"),
+];
+
+/// Restricts this process by Landlock, and splits a supervisor off from it. `reason` is why there
+/// are no namespaces.
+pub(super) fn build<'a>(
+    containment: &'a Containment,
+    reason: io::Error,
+    confined: &mut Confined,
+) -> Result<Walls<'a>, ConfineError> {
+    let restricting = |error| refused("restricting files")(io::Error::other(error));
+    if let Some(layer) = containment.layered.iter().find(|layer| layer.required) {
+        return Err(mounts::at("layering", &layer.lower)(reason));
+    }
+    let places = Places::of(containment);
+    let sources = containment.binds.iter().map(|bind| bind.source.as_path());
+    for place in places.folders().chain(sources) {
+        // A command may have put a link there.
+        mounts::open_plain(place).map_err(mounts::at("allowing", place))?;
+    }
+    let ports = ports(containment, confined)?;
+    let is_whole = |walls| walls == landlock::Walls::Whole;
+    let wall = Wall::raise(|| landlock::part().map(is_whole)).map_err(restricting)?;
+    let rules = Rules {
+        boundary: Boundary::of_noted(),
+        ports,
+        places: Some(places.clone()),
+    };
+    let supervisor = match wall {
+        Some(wall) => supervisor::start_above(rules, wall).ok(),
+        None => None,
+    };
+    let mut restricted = Ok(landlock::Walls::NoScopes);
+    let inner = Wall::raise(|| {
+        restricted = landlock::alone(containment, &places);
+        Ok::<_, ConfineError>(matches!(restricted, Ok(landlock::Walls::Whole)))
+    })?;
+    match restricted {
+        Ok(_) => {}
+        Err(landlock::Failure::Missing) => return Err(ConfineError::Nothing { reason }),
+        Err(landlock::Failure::Rules(error)) => return Err(restricting(error)),
+    }
+    // If the wall is not there, the supervisor could be killed.
+    let supervisor = supervisor.filter(|_| inner.is_some());
+    confined.signals_contained = inner.is_some();
+    say_gaps(containment, &reason, supervisor.is_some(), confined);
+    settle(containment, confined);
+    Ok(Walls {
+        beside: Beside::Landlock(match places.are_mixed() {
+            true => Folders::Mixed,
+            false => Folders::Whole,
+        }),
+        unsupervised: Beside::LandlockAlone,
+        supervisor,
+        temporary: &containment.temporary,
+    })
+}
+
+/// What of TCP the command has. The proxy listens on the machine's loopback interface: others
+/// there reach it, too, and through it nothing that they do not reach anyway.
+fn ports(
+    containment: &Containment,
+    confined: &mut Confined,
+) -> Result<Option<Ports>, ConfineError> {
+    let mut open = Vec::new();
+    match containment.network {
+        Network::Open => return Ok(None),
+        Network::None => {}
+        Network::Proxy => {
+            let (proxy, port) = network::listen().map_err(refused("listening for the proxy"))?;
+            open.push((Ipv4Addr::LOCALHOST, port).into());
+            // What listens there is reached without a way in between.
+            open.extend(&containment.forwarded);
+            confined.listeners = Some(Listeners {
+                proxy,
+                forwarded: Vec::new(),
+            });
+            let environment = network::proxy_environment(port);
+            confined.environment.extend(environment);
+        }
+    }
+    Ok(Some(Ports::new(open)))
+}
+
+fn say_gaps(
+    containment: &Containment,
+    reason: &io::Error,
+    is_supervised: bool,
+    confined: &mut Confined,
+) {
+    let unsupervised = GAPS_UNSUPERVISED.iter().filter(|_| !is_supervised);
+    for (promise, gap) in GAPS.iter().chain(unsupervised) {
+        let gap = format!("{gap}: namespaces are forbidden here ({reason})");
+        confined.gap(*promise, gap);
+    }
+    if !is_supervised && containment.network == Network::Proxy {
+        confined.gap(
+            Promise::Network,
+            "there is no way out: nothing can supervise connections here",
+        );
+    }
+    let unseen = containment.binds.iter().filter(|bind| !is_repository(bind));
+    for bind in unseen {
+        let place = bind.place.display();
+        let gap = format!("nothing can stand over `{place}`: namespaces are forbidden here");
+        confined.gap(Promise::Writes, format!("{gap} ({reason})"));
+    }
+}
+
+/// Tells programs what stands elsewhere than they expect.
+fn settle(containment: &Containment, confined: &mut Confined) {
+    let layers = containment.layered.iter();
+    confined
+        .unlayered
+        .extend(layers.map(|layer| layer.lower.clone()));
+    for (variable, name) in CACHES {
+        if !containment.moved.contains_key(variable) {
+            confined.set(variable, &containment.temporary.join(name));
+        }
+    }
+    let mut repositories = containment.binds.iter().filter(|bind| is_repository(bind));
+    // With one variable for several, commands in all but one would meet another's.
+    if let (Some(bind), None) = (repositories.next(), repositories.next()) {
+        confined.set("GIT_DIR", &bind.source);
+        confined.set(
+            "GIT_WORK_TREE",
+            bind.place.parent().unwrap_or(Path::new("/")),
+        );
+    }
+}
+
+/// Whether a bind is a copy of a repository, which git can be pointed to.
+fn is_repository(bind: &Bind) -> bool {
+    bind.writable && bind.place.file_name().is_some_and(|name| name == ".git")
+}

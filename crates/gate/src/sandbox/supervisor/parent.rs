@@ -1,0 +1,115 @@
+//! A supervisor that the command descends from, for where no PID namespace ends a command's
+//! processes.
+//!
+//! It is the parent of the process that is confined: some systems let a process look only into
+//! those that descend from it. What the command leaves behind becomes its child, and it ends when
+//! nothing is left. Signals from within its Landlock domain reach only that domain, so it can kill
+//! all of it with one call that nothing outruns. Without that wall the same call would kill every
+//! process of the user; so it is made only by who has seen the wall.
+
+use std::{
+    io,
+    os::{fd::AsFd, unix::net::UnixStream},
+    thread,
+};
+
+use rustix::{
+    io::Errno,
+    process::{
+        DumpableBehavior, Pid, Signal, WaitOptions, getpid, getppid, kill_process_group,
+        set_child_subreaper, set_dumpable_behavior, test_kill_process, wait,
+    },
+};
+
+use super::{Desk, Rules, STACK_BYTES, Supervisor, linux, part_from_keeper, receive, serve};
+use crate::sandbox::privileges;
+
+/// Whether signals of this process are kept within its Landlock domain: seen by what happened to
+/// a signal to its parent, which does not belong to the domain.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Wall {
+    parent: Pid,
+}
+
+impl Wall {
+    /// Has `restrict` put up the wall; `None` if there is none afterwards.
+    pub(in super::super) fn raise<E>(
+        restrict: impl FnOnce() -> Result<bool, E>,
+    ) -> Result<Option<Self>, E> {
+        let parent = getppid().filter(|parent| test_kill_process(*parent).is_ok());
+        let is_raised = restrict()?;
+        let wall = parent.filter(|_| is_raised).map(|parent| Self { parent });
+        Ok(wall.filter(Self::stands))
+    }
+
+    fn stands(&self) -> bool {
+        // The number is nobody else's as long as it is our parent's.
+        test_kill_process(self.parent) == Err(Errno::PERM) && getppid() == Some(self.parent)
+    }
+
+    /// Kills everything within the wall but this process. Does nothing if the wall cannot be seen.
+    fn kill_all(&self) -> bool {
+        // A "process group 1" is `kill(-1)`: every process that may be signalled.
+        self.stands()
+            && !matches!(
+                kill_process_group(Pid::INIT, Signal::KILL),
+                Err(Errno::PERM)
+            )
+    }
+}
+
+/// Splits this process: the parent becomes the supervisor and ends with the code of the child,
+/// which goes on as what is confined. This process must have a single thread.
+pub(in super::super) fn start_above(rules: Rules, wall: Wall) -> io::Result<Supervisor> {
+    let (channel, theirs) = UnixStream::pair()?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    set_child_subreaper(Some(getpid()))?;
+    match linux::fork()? {
+        None => {
+            drop(theirs);
+            // That is not inherited.
+            set_child_subreaper(Some(getpid()))?;
+            Ok(Supervisor { channel })
+        }
+        Some(child) => {
+            drop(channel);
+            let code = keep(child, theirs, rules, wall);
+            std::process::exit(code);
+        }
+    }
+}
+
+/// Supervises the calls of a child and all below it until none is left; returns its code.
+fn keep(child: Pid, channel: UnixStream, rules: Rules, wall: Wall) -> i32 {
+    // Without it calls fail, and the child has to be waited for all the same.
+    let _ = supervise(channel, rules);
+    let mut code = 255;
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == child => {
+                code = status.exit_status().unwrap_or(255);
+                // Whatever is left must not stay. Whoever started us kills what cannot be killed
+                // so, which is none of ours then.
+                if !wall.kill_all() {
+                    return code;
+                }
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_no_child_left) => return code,
+        }
+    }
+}
+
+/// Has threads of this process serve the calls, if any are to be supervised.
+fn supervise(channel: UnixStream, rules: Rules) -> io::Result<()> {
+    part_from_keeper(channel)?;
+    // Rights of new files are said by whoever makes them.
+    rustix::process::umask(rustix::fs::Mode::empty());
+    privileges::keep_for_supervising()?;
+    if let Some(listener) = receive(io::stdin().as_fd())? {
+        let desk = Desk::new(listener, rules);
+        let thread = thread::Builder::new().stack_size(STACK_BYTES);
+        thread.spawn(move || serve(&desk))?;
+    }
+    Ok(())
+}
