@@ -111,6 +111,8 @@ pub(super) fn alone(containment: &Containment, places: &Places) -> Result<Walls,
     rules = allow(rules, [Path::new("/")], AccessFs::ReadDir.into())?;
     rules = allow(rules, readable.iter().map(PathBuf::as_path), reads)?;
     rules = allow(rules, harmless, handled & FILE)?;
+    // The probe is started from it, wherever it lies.
+    rules = allow(rules, [Path::new("/proc/self/exe")], reads)?;
     rules = allow_plain(rules, places.folders(), reads)?;
     rules = allow_plain(rules, places.whole(), changes)?;
     restrict(rules)?;
