@@ -35,6 +35,7 @@ mod mcp;
 mod takeover;
 mod prompt;
 mod names;
+mod namespaces;
 mod select;
 mod before;
 mod trace_file;

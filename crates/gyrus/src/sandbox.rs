@@ -108,7 +108,11 @@ pub(crate) fn contain(home: &Home) -> Arc<Contain> {
 
 /// Whether the sandbox holds on this machine; in words why not.
 pub(crate) fn holds(home: &Home) -> Result<(), String> {
-    let proof = proof(home)?;
+    suffices(&proof(home)?)
+}
+
+/// Whether a sandbox that was tried keeps what commands need; in words what it does not.
+pub(crate) fn suffices(proof: &Proof) -> Result<(), String> {
     let broken: Vec<_> = NEEDED
         .into_iter()
         .filter(|promise| !proof.holds(*promise))
@@ -149,41 +153,81 @@ pub(crate) fn plan(home: &Home, folder: &Path, workspace: &Path) -> Result<Conta
     .map_err(|error| error.to_string())
 }
 
+/// What does not hold of a sandbox that holds well enough, in words; empty if all does.
+pub(crate) fn shortcomings(proof: &Proof) -> Vec<&'static str> {
+    let broken = Promise::ALL.into_iter();
+    let broken = broken.filter(|promise| !proof.holds(*promise));
+    broken
+        .map(|promise| match promise {
+            Promise::Writes => "files outside the workspace can be changed",
+            Promise::Hidden => "keys and services can be reached",
+            Promise::Network => "the network can be reached",
+            Promise::Processes => "other processes can be touched",
+            Promise::Sight => {
+                "names and sizes of hidden files, and the machine's processes with their \
+                 arguments, can be seen"
+            }
+            Promise::Privileges => "privileges can be gained",
+            Promise::Limits => "the number of processes is not limited",
+        })
+        .collect()
+}
+
 /// A proof with what it is about.
 #[derive(Serialize, Deserialize)]
 struct Kept {
+    about: About,
+    proof: Proof,
+}
+
+/// What a proof depends on.
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
+struct About {
     boot: String,
     program: (u64, i64, u64),
     user: u32,
-    proof: Proof,
+    /// The namespaces that this process is in, and how it is filtered.
+    around: Vec<String>,
+}
+
+impl About {
+    fn here() -> Result<Self, String> {
+        let current = ProcessIdentity::current().map_err(|error| error.to_string())?;
+        let namespaces = ["user", "mnt", "pid"].map(|kind| {
+            let link = fs::read_link(Path::new("/proc/self/ns").join(kind));
+            link.unwrap_or_default().display().to_string()
+        });
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let filters = status.lines().filter(|line| line.starts_with("Seccomp"));
+        Ok(Self {
+            boot: current.boot_id,
+            program: this_program().map_err(|error| error.to_string())?,
+            user: rustix::process::geteuid().as_raw(),
+            around: namespaces
+                .into_iter()
+                .chain(filters.map(str::to_owned))
+                .collect(),
+        })
+    }
 }
 
 /// What was found out on this machine by this program since it was booted; tried now, if nobody
 /// did.
 pub(crate) fn proof(home: &Home) -> Result<Proof, String> {
     let path = home.state.join("sandbox").join("proof.json");
-    let boot = ProcessIdentity::current()
-        .map_err(|error| error.to_string())?
-        .boot_id;
-    let program = this_program().map_err(|error| error.to_string())?;
-    let user = rustix::process::geteuid().as_raw();
+    let about = About::here()?;
     let kept: Option<Kept> = fs::read(&path)
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok());
     if let Some(kept) = kept
-        && (&kept.boot, kept.program, kept.user) == (&boot, program, user)
+        && kept.about == about
     {
         return Ok(kept.proof);
     }
     let proof = try_now(home)?;
-    let kept = Kept {
-        boot,
-        program,
-        user,
-        proof,
-    };
+    let kept = Kept { about, proof };
     // Without it the next process tries again, as it does where it failed: that may have passed.
-    if NEEDED.into_iter().all(|promise| kept.proof.holds(promise))
+    if suffices(&kept.proof).is_ok()
         && let Ok(json) = serde_json::to_vec(&kept)
     {
         let _ = fs::write(&path, json);

@@ -14,12 +14,12 @@ use std::{io, net::Ipv4Addr, path::Path};
 use gyrus_contract::{Bind, Containment, Listeners, Network};
 
 use super::{
-    Beside, ConfineError, Confined, Promise, Walls,
+    Beside, Built, ConfineError, Confined, Promise,
     calls::Folders,
     landlock, mounts, network,
     places::Places,
     refused,
-    supervisor::{self, Boundary, Ports, Rules, Wall},
+    supervisor::{self, Boundary, Ports, Rules, SignalWall},
 };
 
 /// What does not hold, whatever else there is.
@@ -53,7 +53,7 @@ pub(super) fn build<'a>(
     containment: &'a Containment,
     reason: io::Error,
     confined: &mut Confined,
-) -> Result<Walls<'a>, ConfineError> {
+) -> Result<Built<'a>, ConfineError> {
     let restricting = |error| refused("restricting files")(io::Error::other(error));
     if let Some(layer) = containment.layered.iter().find(|layer| layer.required) {
         return Err(mounts::at("layering", &layer.lower)(reason));
@@ -66,7 +66,7 @@ pub(super) fn build<'a>(
     }
     let ports = ports(containment, confined)?;
     let is_whole = |walls| walls == landlock::Walls::Whole;
-    let wall = Wall::raise(|| landlock::part().map(is_whole)).map_err(restricting)?;
+    let wall = SignalWall::raise(|| landlock::part().map(is_whole)).map_err(restricting)?;
     let rules = Rules {
         boundary: Boundary::of_noted(),
         ports,
@@ -77,7 +77,7 @@ pub(super) fn build<'a>(
         None => None,
     };
     let mut restricted = Ok(landlock::Walls::NoScopes);
-    let inner = Wall::raise(|| {
+    let inner = SignalWall::raise(|| {
         restricted = landlock::alone(containment, &places);
         Ok::<_, ConfineError>(matches!(restricted, Ok(landlock::Walls::Whole)))
     })?;
@@ -91,7 +91,7 @@ pub(super) fn build<'a>(
     confined.signals_contained = inner.is_some();
     say_gaps(containment, &reason, supervisor.is_some(), confined);
     settle(containment, confined);
-    Ok(Walls {
+    Ok(Built {
         beside: Beside::Landlock(match places.are_mixed() {
             true => Folders::Mixed,
             false => Folders::Whole,

@@ -164,7 +164,7 @@ fn refused<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Confine
 }
 
 /// What was built around a process before its filter.
-struct Walls<'a> {
+struct Built<'a> {
     beside: Beside,
     /// Where no supervisor can be had after all.
     unsupervised: Beside,
@@ -231,7 +231,7 @@ fn enter(network: Network) -> io::Result<()> {
 fn within_namespaces<'a>(
     containment: &'a Containment,
     confined: &mut Confined,
-) -> Result<Walls<'a>, ConfineError> {
+) -> Result<Built<'a>, ConfineError> {
     match containment.network {
         Network::None | Network::Proxy => {
             network::start_loopback().map_err(refused("starting the loopback interface"))?;
@@ -261,7 +261,7 @@ fn within_namespaces<'a>(
     landlock::part().map_err(restricting)?;
     let supervisor = supervisor(containment.network);
     landlock::within_mounts(containment).map_err(restricting)?;
-    Ok(Walls {
+    Ok(Built {
         beside: Beside::Namespaces,
         unsupervised: Beside::NamespacesAlone,
         supervisor,

@@ -4,13 +4,14 @@ use std::{env, path::Path};
 
 use clap::Args;
 use gyrus_contract::Limits;
+use gyrus_gate::sandbox::Wall;
 use gyrus_process::keeper::{self, Level};
 
 use crate::{
     Gyrus, browser, discover, drive,
     exit::Code,
     failure::Failure,
-    output, sandbox, select,
+    namespaces, output, sandbox, select,
     show::paint::{Paint, Painter},
     whom::Whom,
 };
@@ -37,6 +38,8 @@ impl Doctor {
             ("sandbox", sandboxed(gyrus)),
             ("browser", browses(gyrus)),
         ];
+        // Lines after the first stand under it.
+        const INDENT: &str = "\n                 ";
         let mut out = output::standard();
         let painter = Painter::new(&out, gyrus.environment.plain);
         let mut code = Code::Reached;
@@ -46,13 +49,10 @@ impl Doctor {
                 Finding::Gap(text) => (Paint::Observation, "!", text),
                 Finding::Bad(failure) => {
                     code = failure.code;
-                    (
-                        Paint::Bad,
-                        "✗",
-                        failure.to_string().replace('\n', "\n                 "),
-                    )
+                    (Paint::Bad, "✗", failure.to_string())
                 }
             };
+            let text = text.replace('\n', INDENT);
             writeln!(out, "{} {name:<14} {text}", painter.paint(paint, mark))?;
         }
         Ok(code)
@@ -149,7 +149,16 @@ fn browses(gyrus: &Gyrus) -> Finding {
     });
     match tried {
         Ok(words) => Finding::Good(words),
-        Err(failure) => Finding::Gap(failure.to_string()),
+        Err(failure) => {
+            let mut text = failure.to_string();
+            if !namespaces::remedy().is_empty() {
+                text.push_str(
+                    "\nIts own sandbox needs namespaces, too. With --browser-without-its-sandbox it \
+                     runs without one: a page that breaks the browser then has your rights.",
+                );
+            }
+            Finding::Gap(text)
+        }
     }
 }
 
@@ -161,26 +170,39 @@ fn sandboxed(gyrus: &Gyrus) -> Finding {
     let proof = match proof {
         Ok(proof) => proof,
         Err(failure) => {
-            return Finding::Gap(format!(
-                "there is none here ({failure}), so whatever runs code is asked for"
-            ));
+            let first =
+                format!("there is none here ({failure}), so whatever runs code is asked for");
+            return Finding::Gap([vec![first], namespaces::remedy()].concat().join("\n"));
         }
+    };
+    let ways = proof.findings.len();
+    const KEPT: &str = "commands change only the workspace, see no keys, and reach no network and \
+                        no other process";
+    if proof.is_whole() {
+        return Finding::Good(format!("tried just now in {ways} ways: {KEPT}"));
+    }
+    let remedy = match proof.wall {
+        Wall::Landlock => namespaces::remedy(),
+        Wall::Namespaces | Wall::Nothing => Vec::new(),
     };
     let broken: Vec<_> = proof
         .broken()
         .map(|found| format!("{} ({})", found.attempt, found.detail))
         .collect();
-    match broken.is_empty() {
-        true => Finding::Good(format!(
-            "tried just now in {} ways: commands change only the workspace, see no keys, and reach \
-             no network and no other process",
-            proof.findings.len()
-        )),
-        false => Finding::Gap(format!(
-            "it does not hold everywhere: {}",
-            broken.join("; ")
-        )),
-    }
+    let broken = broken.join("; ");
+    let first = match (sandbox::suffices(&proof), proof.wall) {
+        (Ok(()), Wall::Landlock) => format!(
+            "namespaces are refused here, so Landlock, a filter and a supervisor stand in for them. \
+             Tried just now in {ways} ways: {KEPT}. What does not hold: {}. There is also no /tmp \
+             of their own, no /dev/shm and no terminal.",
+            sandbox::shortcomings(&proof).join("; ")
+        ),
+        (Ok(()), Wall::Namespaces | Wall::Nothing) => {
+            format!("tried just now in {ways} ways: {KEPT}. What does not hold: {broken}")
+        }
+        (Err(_), _) => format!("it does not hold, so whatever runs code is asked for: {broken}"),
+    };
+    Finding::Gap([vec![first], remedy].concat().join("\n"))
 }
 
 fn found(tried: Result<String, Failure>) -> Finding {

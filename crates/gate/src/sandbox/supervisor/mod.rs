@@ -54,7 +54,7 @@ use rustix::{
 use super::{calls, places::Places, privileges};
 use linux::Call;
 pub(super) use origin::Boundary;
-pub(super) use parent::{Wall, start_above};
+pub(super) use parent::{SignalWall, start_above};
 pub(super) use ports::Ports;
 
 /// Calls that may be waiting for something at once, such as a server that accepts nobody. More

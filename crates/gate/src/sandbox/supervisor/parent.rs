@@ -27,11 +27,11 @@ use crate::sandbox::privileges;
 /// Whether signals of this process are kept within its Landlock domain: seen by what happened to
 /// a signal to its parent, which does not belong to the domain.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Wall {
+pub(in super::super) struct SignalWall {
     parent: Pid,
 }
 
-impl Wall {
+impl SignalWall {
     /// Has `restrict` put up the wall; `None` if there is none afterwards.
     pub(in super::super) fn raise<E>(
         restrict: impl FnOnce() -> Result<bool, E>,
@@ -60,7 +60,7 @@ impl Wall {
 
 /// Splits this process: the parent becomes the supervisor and ends with the code of the child,
 /// which goes on as what is confined. This process must have a single thread.
-pub(in super::super) fn start_above(rules: Rules, wall: Wall) -> io::Result<Supervisor> {
+pub(in super::super) fn start_above(rules: Rules, wall: SignalWall) -> io::Result<Supervisor> {
     let (channel, theirs) = UnixStream::pair()?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     set_child_subreaper(Some(getpid()))?;
@@ -80,7 +80,7 @@ pub(in super::super) fn start_above(rules: Rules, wall: Wall) -> io::Result<Supe
 }
 
 /// Supervises the calls of a child and all below it until none is left; returns its code.
-fn keep(child: Pid, channel: UnixStream, rules: Rules, wall: Wall) -> i32 {
+fn keep(child: Pid, channel: UnixStream, rules: Rules, wall: SignalWall) -> i32 {
     // Without it calls fail, and the child has to be waited for all the same.
     let _ = supervise(channel, rules);
     let mut code = 255;
