@@ -1,9 +1,12 @@
-//! Why namespaces are refused to this process, and what a person can do about it.
+//! Why namespaces are refused to this process, what a person can do about it, and what does not
+//! hold without them.
 //!
 //! What is said is read from the kernel's settings; whether it is the reason is known only when it
 //! was done and tried again.
 
 use std::{env, fs, path::Path};
+
+use gyrus_gate::sandbox::{Promise, Proof};
 
 /// What keeps namespaces from this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +28,26 @@ const SETTINGS: [(&str, &str); 2] = [
 /// What would help, in lines for a person; empty if nothing is known to.
 pub(crate) fn remedy() -> Vec<String> {
     reason().map(|reason| reason.remedy()).unwrap_or_default()
+}
+
+/// What does not hold of a sandbox that holds well enough, in words; empty if all does.
+pub(crate) fn shortcomings(proof: &Proof) -> Vec<&'static str> {
+    let broken = Promise::ALL.into_iter();
+    let broken = broken.filter(|promise| !proof.holds(*promise));
+    broken
+        .map(|promise| match promise {
+            Promise::Writes => "files outside the workspace can be changed",
+            Promise::Hidden => "keys and services can be reached",
+            Promise::Network => "the network can be reached",
+            Promise::Processes => "other processes can be touched",
+            Promise::Sight => {
+                "names and sizes of hidden files, and the machine's processes with their \
+                 arguments, can be seen"
+            }
+            Promise::Privileges => "privileges can be gained",
+            Promise::Limits => "the number of processes is not limited",
+        })
+        .collect()
 }
 
 fn reason() -> Option<Reason> {

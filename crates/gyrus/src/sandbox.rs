@@ -153,26 +153,6 @@ pub(crate) fn plan(home: &Home, folder: &Path, workspace: &Path) -> Result<Conta
     .map_err(|error| error.to_string())
 }
 
-/// What does not hold of a sandbox that holds well enough, in words; empty if all does.
-pub(crate) fn shortcomings(proof: &Proof) -> Vec<&'static str> {
-    let broken = Promise::ALL.into_iter();
-    let broken = broken.filter(|promise| !proof.holds(*promise));
-    broken
-        .map(|promise| match promise {
-            Promise::Writes => "files outside the workspace can be changed",
-            Promise::Hidden => "keys and services can be reached",
-            Promise::Network => "the network can be reached",
-            Promise::Processes => "other processes can be touched",
-            Promise::Sight => {
-                "names and sizes of hidden files, and the machine's processes with their \
-                 arguments, can be seen"
-            }
-            Promise::Privileges => "privileges can be gained",
-            Promise::Limits => "the number of processes is not limited",
-        })
-        .collect()
-}
-
 /// A proof with what it is about.
 #[derive(Serialize, Deserialize)]
 struct Kept {

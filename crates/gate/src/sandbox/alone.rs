@@ -15,7 +15,7 @@ use gyrus_contract::{Bind, Containment, Listeners, Network};
 
 use super::{
     Beside, Built, ConfineError, Confined, Promise,
-    calls::Folders,
+    calls::{Folders, Sockets},
     landlock, mounts, network,
     places::Places,
     refused,
@@ -64,6 +64,14 @@ pub(super) fn build<'a>(
         // A command may have put a link there.
         mounts::open_plain(place).map_err(mounts::at("allowing", place))?;
     }
+    let folders = match places.are_mixed() {
+        true => Folders::Mixed,
+        false => Folders::Whole,
+    };
+    let sockets = match supervisor::takes_descriptors(io::stderr()) {
+        Ok(true) => Sockets::Taken,
+        _ => Sockets::Made,
+    };
     let ports = ports(containment, confined)?;
     let is_whole = |walls| walls == landlock::Walls::Whole;
     let wall = SignalWall::raise(|| landlock::part().map(is_whole)).map_err(restricting)?;
@@ -92,10 +100,7 @@ pub(super) fn build<'a>(
     say_gaps(containment, &reason, supervisor.is_some(), confined);
     settle(containment, confined);
     Ok(Built {
-        beside: Beside::Landlock(match places.are_mixed() {
-            true => Folders::Mixed,
-            false => Folders::Whole,
-        }),
+        beside: Beside::Landlock(folders, sockets),
         unsupervised: Beside::LandlockAlone,
         supervisor,
         temporary: &containment.temporary,

@@ -20,9 +20,8 @@ pub(super) enum Beside {
     Namespaces,
     /// Unix sockets have to be refused then: those outside can be reached by their names.
     NamespacesAlone,
-    /// Landlock and a supervisor, which also makes changes in folders of which a part is kept if
-    /// there are any.
-    Landlock(Folders),
+    /// Landlock and a supervisor.
+    Landlock(Folders, Sockets),
     /// Sockets have to be refused altogether then, as nothing else parts them.
     LandlockAlone,
 }
@@ -34,6 +33,15 @@ pub(super) enum Folders {
     Whole,
     /// Not everything; the supervisor decides about the rest.
     Mixed,
+}
+
+/// How the supervisor comes by a socket of the command's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sockets {
+    /// It takes them when they are needed.
+    Taken,
+    /// It makes each, and keeps a twin.
+    Made,
 }
 
 /// Types of Unix sockets that name whom they send to with each message. The kernel takes the
@@ -253,7 +261,7 @@ const FAST_OPEN: u32 = 0x2000_0000;
 /// calls, if there is to be one; fails with `EBUSY` if this process has one already.
 pub(super) fn refuse(network: Network, beside: Beside) -> io::Result<Option<OwnedFd>> {
     let mut filter = Filter::new();
-    if let Beside::Landlock(_) | Beside::LandlockAlone = beside {
+    if let Beside::Landlock(..) | Beside::LandlockAlone = beside {
         filter.from(SYS_FILE_SETATTR, Answer::Error(libc::ENOSYS));
     }
     // What is called often is decided first.
@@ -265,13 +273,16 @@ pub(super) fn refuse(network: Network, beside: Beside) -> io::Result<Option<Owne
     match beside {
         Beside::Namespaces => filter.all(SUPERVISED, Answer::Notify),
         Beside::NamespacesAlone => {}
-        Beside::Landlock(folders) => {
+        Beside::Landlock(folders, sockets) => {
             refuse_unguarded(&mut filter);
             for calls in [SUPERVISED, NETWORK, ATTRIBUTES] {
                 filter.all(calls, Answer::Notify);
             }
             if folders == Folders::Mixed {
                 notify_of_entries(&mut filter);
+            }
+            if sockets == Sockets::Made {
+                filter.all(&[libc::SYS_socket], Answer::Notify);
             }
         }
         Beside::LandlockAlone => {
@@ -280,7 +291,7 @@ pub(super) fn refuse(network: Network, beside: Beside) -> io::Result<Option<Owne
         }
     }
     match beside {
-        Beside::Namespaces | Beside::Landlock(_) => {
+        Beside::Namespaces | Beside::Landlock(..) => {
             linux::install_with_listener(&mut filter.finish()).map(Some)
         }
         Beside::NamespacesAlone | Beside::LandlockAlone => {
@@ -384,13 +395,13 @@ fn refuse_setuid(filter: &mut Filter) {
 fn refuse_sockets(filter: &mut Filter, network: Network, beside: Beside) {
     let refused = Answer::Error(libc::EAFNOSUPPORT);
     let mut families = vec![libc::AF_NETLINK];
-    if let Beside::Namespaces | Beside::Landlock(_) = beside {
+    if let Beside::Namespaces | Beside::Landlock(..) = beside {
         families.push(libc::AF_UNIX);
     }
     if beside != Beside::LandlockAlone || network == Network::Open {
         families.extend([libc::AF_INET, libc::AF_INET6]);
     }
-    if matches!(beside, Beside::Landlock(_)) && network != Network::Open {
+    if matches!(beside, Beside::Landlock(..)) && network != Network::Open {
         refuse_all_but_tcp(filter);
     }
     let none_of_them = families

@@ -190,7 +190,7 @@ pub fn confine(containment: &Containment) -> Result<Confined, ConfineError> {
     let outside = match walls.beside {
         Beside::Namespaces | Beside::NamespacesAlone => 0,
         // They count those of the same user outside, too.
-        Beside::Landlock(_) | Beside::LandlockAlone => privileges::tasks_of_machine(),
+        Beside::Landlock(..) | Beside::LandlockAlone => privileges::tasks_of_machine(),
     };
     privileges::limit(&containment.limits, outside).map_err(refused("setting limits"))?;
     confined.set("TMPDIR", walls.temporary);

@@ -53,7 +53,6 @@ const ALONE: &[(&str, Test)] = &[
     ("races", attacks::races_lead_nowhere),
     ("planted_links", attacks::planted_links_are_not_followed),
     ("open_network", attacks::open_network_opens_no_more),
-    ("everyday", everyday::works_as_outside),
     ("binds", binds::are_missed_without_namespaces),
     ("proof", proven::holds),
     ("proxy", proxy::asks_about_each_connection),
@@ -63,17 +62,7 @@ const ALONE: &[(&str, Test)] = &[
     ("supervisor", sockets::the_supervisor_is_out_of_reach),
     ("left_behind", attacks::nothing_is_left_behind),
     ("kept", kept::stays_as_it_is),
-    ("everyday_beside_kept", kept::keeps_nobody_from_working),
-];
-
-/// Of these, what takes to have descriptors of other processes: without that nobody can listen.
-const NOT_IN_CONTAINERS: &[&str] = &[
-    "everyday",
-    "everyday_beside_kept",
-    "sockets_raced",
-    "sockets_inside",
-    "supervisor",
-    "open_network",
+    ("everyday", kept::keeps_nobody_from_working),
 ];
 
 fn main() {
@@ -113,22 +102,13 @@ fn main() {
         );
     }
     for (name, test) in ALONE {
-        for (around, place) in [(Around::Nothing, "alone"), (Around::Container, "container")] {
-            if around == Around::Container && NOT_IN_CONTAINERS.contains(name) {
-                continue;
-            }
-            let mut add = |user, who, possible| {
-                add(
-                    format!("{place}::{who}::{name}"),
-                    *test,
-                    user,
-                    around,
-                    possible,
-                );
-            };
-            add(User::Current, "current", true);
-            add(User::Other, "other", world::can_change_user());
-        }
+        let is_root = world::can_change_user();
+        let mut add = |place: &str, user, around, possible| {
+            add(format!("{place}::{name}"), *test, user, around, possible);
+        };
+        add("alone::current", User::Current, Around::Nothing, true);
+        add("alone::other", User::Other, Around::Nothing, is_root);
+        add("container::other", User::Other, Around::Container, is_root);
     }
     let nothing = (User::Current, Around::Nothing);
     add(

@@ -195,7 +195,7 @@ fn sandboxed(gyrus: &Gyrus) -> Finding {
             "namespaces are refused here, so Landlock, a filter and a supervisor stand in for them. \
              Tried just now in {ways} ways: {KEPT}. What does not hold: {}. There is also no /tmp \
              of their own, no /dev/shm and no terminal.",
-            sandbox::shortcomings(&proof).join("; ")
+            namespaces::shortcomings(&proof).join("; ")
         ),
         (Ok(()), Wall::Namespaces | Wall::Nothing) => {
             format!("tried just now in {ways} ways: {KEPT}. What does not hold: {broken}")

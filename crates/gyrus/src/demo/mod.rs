@@ -13,7 +13,9 @@ mod report;
 mod shop;
 
 use self::{ground::Ground, report::Report};
-use crate::{Gyrus, drive, exit::Code, failure::Failure, home::Home, sandbox, show::paint::Paint};
+use crate::{
+    Gyrus, drive, exit::Code, failure::Failure, home::Home, namespaces, sandbox, show::paint::Paint,
+};
 
 /// How it is wanted.
 pub(crate) struct Wanted {
@@ -79,7 +81,7 @@ fn contains(home: &Home, report: &mut Report) -> Result<Result<(), String>, Fail
         Err(why) => return Ok(Err(why)),
     };
     let contained = sandbox::suffices(&proof);
-    let missing = sandbox::shortcomings(&proof);
+    let missing = namespaces::shortcomings(&proof);
     if contained.is_ok() && !missing.is_empty() {
         let detail = format!(
             "commands are contained, but for this: {}; `gyrus doctor` says what helps",

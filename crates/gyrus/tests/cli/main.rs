@@ -14,6 +14,8 @@ mod journal;
 mod terminal;
 mod provider;
 
+mod refusing;
+mod namespaces;
 mod reaching;
 mod asking;
 mod connecting;

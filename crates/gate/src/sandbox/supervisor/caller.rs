@@ -59,11 +59,12 @@ pub(super) fn flags(call: &Call, argument: usize) -> Result<OFlags, Errno> {
     Ok(OFlags::from_bits_retain(flags.ok_or(Errno::BADF)?))
 }
 
-/// Whether a descriptor of the caller stands for a socket, where it cannot be had itself.
-pub(super) fn is_socket(call: &Call, argument: usize) -> bool {
+/// Number of the file behind a socket of the caller's, where the socket itself cannot be had.
+pub(super) fn socket_number(call: &Call, argument: usize) -> Option<u64> {
     let number = int(call.arguments[argument]);
-    let link = fs::read_link(format!("/proc/{}/fd/{number}", call.thread));
-    link.is_ok_and(|link| link.as_os_str().as_bytes().starts_with(b"socket:"))
+    let link = fs::read_link(format!("/proc/{}/fd/{number}", call.thread)).ok()?;
+    let number = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+    number.parse().ok()
 }
 
 /// The rights that files are made without.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{OFlags, fcntl_getfl, fcntl_setfl},
+    fs::{OFlags, fcntl_getfl},
     io::Errno,
     net::{
         AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
@@ -48,22 +48,22 @@ enum Target {
 impl Desk {
     /// Makes the call `connect(socket, address, length)`.
     pub(super) fn connect(self: &Arc<Self>, call: &Call) -> Result<(), Errno> {
-        let socket = match caller::descriptor(call, 0) {
-            Err(Errno::PERM | Errno::NOSYS) => return self.connect_unseen(call),
-            socket => socket?,
-        };
+        self.with_socket(call, |socket| self.connect_socket(call, socket))
+    }
+
+    fn connect_socket(self: &Arc<Self>, call: &Call, socket: &OwnedFd) -> Result<(), Errno> {
         // What the number stands for may change, but not what it stood for: this very socket is
         // the one that will be connected.
-        let family = sockopt::socket_domain(&socket)?;
+        let family = sockopt::socket_domain(socket)?;
         let length = usize::try_from(caller::int(call.arguments[2])).map_err(|_| Errno::INVAL)?;
         if !(FAMILY_BYTES..=ADDRESS_BYTES).contains(&length) {
             return Err(Errno::INVAL);
         }
         let address = caller::memory(call, 1, length)?;
         if family != AddressFamily::UNIX {
-            return self.connect_internet(call, &socket, &address);
+            return self.connect_internet(call, socket, &address);
         }
-        match sockopt::socket_type(&socket)? {
+        match sockopt::socket_type(socket)? {
             SocketType::STREAM | SocketType::SEQPACKET => {}
             // It could send to others without connecting.
             _ => return Err(Errno::ACCESS),
@@ -76,10 +76,10 @@ impl Desk {
         };
         match origin {
             Origin::Inside => {
-                self.expect_waiting(&socket)?;
-                target.connect(&socket)
+                self.expect_waiting(socket)?;
+                target.connect(socket)
             }
-            Origin::Unknown => self.connect_another(call, &socket, &target),
+            Origin::Unknown => self.connect_another(call, socket, &target),
             // As if nobody listened.
             Origin::Outside => Err(Errno::CONNREFUSED),
         }
@@ -115,31 +115,6 @@ impl Desk {
             return Err(Errno::CONNREFUSED);
         }
         connected
-    }
-
-    /// Connects a new TCP socket and puts it in the place of the caller's, which cannot be had: a
-    /// filter around us refuses that. What was set on the caller's is lost.
-    fn connect_unseen(self: &Arc<Self>, call: &Call) -> Result<(), Errno> {
-        let ports = self.ports.as_ref().ok_or(Errno::ACCESS)?;
-        let length = usize::try_from(caller::int(call.arguments[2])).map_err(|_| Errno::INVAL)?;
-        if !(FAMILY_BYTES..=ADDRESS_BYTES).contains(&length) {
-            return Err(Errno::INVAL);
-        }
-        let to = ports.target(&caller::memory(call, 1, length)?)?;
-        let flags = caller::flags(call, 0)?;
-        if !caller::is_socket(call, 0) {
-            return Err(Errno::NOTSOCK);
-        }
-        self.check_waiting(call)?;
-        let family = match to.ip() {
-            IpAddr::V4(_) => AddressFamily::INET,
-            IpAddr::V6(_) => AddressFamily::INET6,
-        };
-        let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        self.expect_waiting(&socket)?;
-        connect(&socket, &to)?;
-        fcntl_setfl(&socket, flags & OFlags::NONBLOCK)?;
-        self.put(call, &socket, flags)
     }
 
     /// Puts a socket in the place of the caller's.

@@ -19,26 +19,26 @@ use crate::sandbox::places::Places;
 impl Desk {
     /// Makes the call `bind(socket, address, length)`.
     pub(super) fn bind(self: &Arc<Self>, call: &Call) -> Result<Made, Errno> {
-        let Ok(socket) = caller::descriptor(call, 0) else {
-            // Landlock lets nobody bind a TCP socket.
-            return Ok(Made::Passed);
-        };
+        self.with_socket(call, |socket| self.bind_socket(call, socket))
+    }
+
+    fn bind_socket(&self, call: &Call, socket: &OwnedFd) -> Result<Made, Errno> {
         let length = usize::try_from(caller::int(call.arguments[2])).map_err(|_| Errno::INVAL)?;
         if !(FAMILY_BYTES..=ADDRESS_BYTES).contains(&length) {
             return Err(Errno::INVAL);
         }
         let address = caller::memory(call, 1, length)?;
-        if !is_internet(&socket)? {
-            return self.bind_file(call, &socket, &address);
+        if !is_internet(socket)? {
+            return self.bind_file(call, socket, &address);
         }
         let Some(ports) = &self.ports else {
             return Ok(Made::Passed);
         };
-        let place = ports.place(&socket, &address)?;
+        let place = ports.place(socket, &address)?;
         self.check_waiting(call)?;
         // It must not share a port that another process listens on.
-        sockopt::set_socket_reuseport(&socket, false)?;
-        bind(&socket, &place).map(|()| Made::Done)
+        sockopt::set_socket_reuseport(socket, false)?;
+        bind(socket, &place).map(|()| Made::Done)
     }
 
     /// Binds a Unix socket where only the supervisor can make files.
@@ -75,14 +75,17 @@ impl Desk {
     /// Makes the call `listen(socket, backlog)`. It is never left to the kernel, which would bind
     /// a socket to all interfaces that was not bound before.
     pub(super) fn listen(self: &Arc<Self>, call: &Call) -> Result<Made, Errno> {
-        let socket = caller::descriptor(call, 0)?;
+        self.with_socket(call, |socket| self.listen_on(call, socket))
+    }
+
+    fn listen_on(&self, call: &Call, socket: &OwnedFd) -> Result<Made, Errno> {
         self.check_waiting(call)?;
-        match (&self.ports, is_internet(&socket)?) {
-            (Some(ports), true) => ports.note(&socket)?,
+        match (&self.ports, is_internet(socket)?) {
+            (Some(ports), true) => ports.note(socket)?,
             (None, true) => {}
-            (_, false) => self.boundary.note(&socket)?,
+            (_, false) => self.boundary.note(socket)?,
         }
-        listen(&socket, caller::int(call.arguments[1])).map(|()| Made::Done)
+        listen(socket, caller::int(call.arguments[1])).map(|()| Made::Done)
     }
 }
 

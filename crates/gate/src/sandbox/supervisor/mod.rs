@@ -21,6 +21,7 @@ mod listen;
 mod origin;
 mod parent;
 mod ports;
+mod twins;
 
 use std::{
     fs::File,
@@ -53,6 +54,8 @@ use rustix::{
 
 use super::{calls, places::Places, privileges};
 use linux::Call;
+use twins::Twins;
+
 pub(super) use origin::Boundary;
 pub(super) use parent::{SignalWall, start_above};
 pub(super) use ports::Ports;
@@ -74,13 +77,9 @@ pub(super) struct Supervisor {
 /// have a single thread. Fails where the kernel or a filter around it lacks what is needed.
 pub(super) fn start(boundary: Boundary) -> io::Result<Supervisor> {
     let (channel, theirs) = UnixStream::pair()?;
-    // Asked of ourselves, which is allowed wherever the call as such is.
-    let ourselves = pidfd_open(getpid(), PidfdFlags::empty())?;
-    drop(pidfd_getfd(
-        ourselves,
-        channel.as_raw_fd(),
-        PidfdGetfdFlags::empty(),
-    )?);
+    if !takes_descriptors(&channel)? {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
     // The child is so from its start.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     if linux::fork()?.is_some() {
@@ -93,6 +92,14 @@ pub(super) fn start(boundary: Boundary) -> io::Result<Supervisor> {
     };
     let code = i32::from(supervise(theirs, rules).is_err());
     std::process::exit(code);
+}
+
+/// Whether descriptors of other processes can be had here, asked of ourselves, which is allowed
+/// wherever the call as such is.
+pub(super) fn takes_descriptors(any: impl AsFd) -> io::Result<bool> {
+    let ourselves = pidfd_open(getpid(), PidfdFlags::empty())?;
+    let taken = pidfd_getfd(ourselves, any.as_fd().as_raw_fd(), PidfdGetfdFlags::empty());
+    Ok(taken.is_ok())
 }
 
 /// By what a supervisor judges.
@@ -162,6 +169,7 @@ struct Desk {
     boundary: Boundary,
     ports: Option<Ports>,
     places: Option<Places>,
+    twins: Twins,
     /// Threads that wait for a call.
     waiting: AtomicUsize,
     threads: AtomicUsize,
@@ -191,6 +199,7 @@ impl Desk {
             boundary,
             ports,
             places,
+            twins: Twins::default(),
             waiting: AtomicUsize::new(0),
             threads: AtomicUsize::new(1),
         })
@@ -252,6 +261,7 @@ impl Desk {
     fn make(self: &Arc<Self>, call: &Call) -> Result<Made, Errno> {
         match call.number {
             libc::SYS_connect => self.connect(call).map(|()| Made::Done),
+            libc::SYS_socket => self.socket(call),
             libc::SYS_bind => self.bind(call),
             libc::SYS_listen => self.listen(call),
             number if calls::ATTRIBUTES.contains(&number) => self.change(call),
