@@ -166,6 +166,7 @@ fn organs(
     ]);
     organs.latch = Some(home.latch());
     organs.outlet = Some(Arc::new(sandbox::Proxy));
+    organs.real_objects = sandbox::real_objects(home);
     Ok(organs)
 }
 

@@ -15,12 +15,13 @@ use gyrus_contract::{
 };
 use gyrus_gate::{
     Contain,
-    sandbox::{self, ProbeCommand, Promise, Proof, Surroundings},
+    sandbox::{self, ProbeCommand, Promise, Proof, Surroundings, Wall},
 };
 use gyrus_process::{
     ProcessIdentity,
     keeper::{Keeper, Sandbox},
 };
+use gyrus_workspace::repository::RealObjects;
 use serde::{Deserialize, Serialize};
 
 use crate::home::Home;
@@ -106,6 +107,18 @@ pub(crate) fn contain(home: &Home) -> Arc<Contain> {
     })
 }
 
+/// Where commands find a repository's real objects: without namespaces nothing can be bound.
+pub(crate) fn real_objects(home: &Home) -> Arc<dyn Fn() -> RealObjects + Send + Sync> {
+    let home = home.clone();
+    let found = OnceLock::new();
+    Arc::new(move || {
+        *found.get_or_init(|| match proof(&home).map(|proof| proof.wall) {
+            Ok(Wall::Landlock) => RealObjects::InPlace,
+            Ok(Wall::Namespaces | Wall::Nothing) | Err(_) => RealObjects::Bound,
+        })
+    })
+}
+
 /// Whether the sandbox holds on this machine; in words why not.
 pub(crate) fn holds(home: &Home) -> Result<(), String> {
     suffices(&proof(home)?)
@@ -166,7 +179,7 @@ struct About {
     boot: String,
     program: (u64, i64, u64),
     user: u32,
-    /// The namespaces that this process is in, and how it is filtered.
+    /// The namespaces that this process is in, how it is filtered, and its profile.
     around: Vec<String>,
 }
 
@@ -179,6 +192,7 @@ impl About {
         });
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let filters = status.lines().filter(|line| line.starts_with("Seccomp"));
+        let profile = fs::read_to_string("/proc/self/attr/current").unwrap_or_default();
         Ok(Self {
             boot: current.boot_id,
             program: this_program().map_err(|error| error.to_string())?,
@@ -186,6 +200,7 @@ impl About {
             around: namespaces
                 .into_iter()
                 .chain(filters.map(str::to_owned))
+                .chain([profile.trim().to_owned()])
                 .collect(),
         })
     }

@@ -13,6 +13,7 @@ use gyrus_contract::{
 };
 use gyrus_journal::{LogName, Store, Take};
 use gyrus_process::{ProcessIdentity, keeper::Keeper};
+use gyrus_workspace::repository::RealObjects;
 use serde_json::Value;
 
 use crate::{
@@ -54,6 +55,9 @@ pub struct Organs {
     pub live: Option<Live>,
     /// Serves the way out of sandboxes.
     pub outlet: Option<Arc<dyn Outlet>>,
+    /// Where commands find the objects of a repository that they have a private copy of. Asked
+    /// before the first command.
+    pub real_objects: Arc<dyn Fn() -> RealObjects + Send + Sync>,
     /// What runs look at; `None`: they see no screen.
     pub screen: Option<Arc<dyn Screen>>,
     /// What stops all runs while it stands.
@@ -101,6 +105,7 @@ impl Organs {
             pins: Pins::new(),
             live: None,
             outlet: None,
+            real_objects: Arc::new(|| RealObjects::Bound),
             screen: None,
             latch: None,
             questions_last: QUESTIONS_LAST,

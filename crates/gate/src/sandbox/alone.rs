@@ -9,7 +9,11 @@
 //! Not possible so: another `/tmp`, layers over shared caches, a view without the machine's
 //! processes, and anything in the place of something else.
 
-use std::{io, net::Ipv4Addr, path::Path};
+use std::{
+    io,
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+};
 
 use gyrus_contract::{Bind, Containment, Listeners, Network};
 
@@ -150,8 +154,10 @@ fn say_gaps(
             "there is no way out: nothing can supervise connections here",
         );
     }
-    let unseen = containment.binds.iter().filter(|bind| !is_repository(bind));
-    for bind in unseen {
+    let pointed_to = repository(containment);
+    // What only belongs to a repository lies in it.
+    let is_met = |bind: &&Bind| pointed_to.is_some_and(|top| bind.place.starts_with(&top.place));
+    for bind in containment.binds.iter().filter(|bind| !is_met(bind)) {
         let place = bind.place.display();
         let gap = format!("nothing can stand over `{place}`: namespaces are forbidden here");
         confined.gap(Promise::Writes, format!("{gap} ({reason})"));
@@ -169,9 +175,7 @@ fn settle(containment: &Containment, confined: &mut Confined) {
             confined.set(variable, &containment.temporary.join(name));
         }
     }
-    let mut repositories = containment.binds.iter().filter(|bind| is_repository(bind));
-    // With one variable for several, commands in all but one would meet another's.
-    if let (Some(bind), None) = (repositories.next(), repositories.next()) {
+    if let Some(bind) = repository(containment) {
         confined.set("GIT_DIR", &bind.source);
         confined.set(
             "GIT_WORK_TREE",
@@ -180,7 +184,12 @@ fn settle(containment: &Containment, confined: &mut Confined) {
     }
 }
 
-/// Whether a bind is a copy of a repository, which git can be pointed to.
-fn is_repository(bind: &Bind) -> bool {
-    bind.writable && bind.place.file_name().is_some_and(|name| name == ".git")
+/// The copy of a repository that git can be pointed to: that of a writable folder itself. In
+/// others, commands meet the real one, which stays as it is.
+fn repository(containment: &Containment) -> Option<&Bind> {
+    let mut copies = containment.binds.iter().filter(|bind| bind.writable);
+    copies.find(|bind| {
+        let is_of = |folder: &PathBuf| bind.place == folder.join(".git");
+        containment.writable.iter().any(is_of)
+    })
 }

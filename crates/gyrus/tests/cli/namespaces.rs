@@ -65,6 +65,49 @@ fn doctor_says_what_stands_in_for_them() {
     );
 }
 
+#[test]
+fn a_commit_goes_through_a_private_copy() {
+    let world = World::new(
+        "[[reply]]\ncalls = [{ tool = \"shell\", arguments = { command = \"sh code.sh\" } }]\n\
+         [[reply]]\ncalls = [{ tool = \"finish\", arguments = { reached = true, answer = \"ok\" } }]\n",
+    );
+    let work = world.work();
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        command
+            .args(["-c", "user.name=p", "-c", "user.email=p@example.org"])
+            .args(["-c", "safe.directory=*"])
+            .args(arguments)
+            .current_dir(&work)
+            .env("HOME", &work);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    fs::write(work.join("file"), "one\n").unwrap();
+    git(&["init", "-q", "-b", "main"]);
+    git(&["add", "file"]);
+    git(&["commit", "-qm", "first"]);
+    fs::write(
+        work.join("code.sh"),
+        "set -e\necho two > file; echo x > new\ngit add new file\n\
+         git -c user.name=a -c user.email=b commit -qm second\ngit log --format=%s | head -1\n\
+         ! echo planted > .git/hooks/post-commit\n! git config -f .git/config core.fsmonitor x\n\
+         echo done > ledger.txt\n",
+    )
+    .unwrap();
+    let said = refused(&world, &["run", "go", "--workdir", "."]).exits(0);
+    assert_eq!(world.file("ledger.txt"), "done\n", "{said:#?}");
+    assert_eq!(git(&["log", "--format=%s", "-1"]), "second", "{said:#?}");
+    assert_eq!(
+        git(&["status", "--short"]),
+        "?? code.sh\n?? ledger.txt",
+        "{said:#?}"
+    );
+    git(&["fsck", "--full", "--strict"]);
+    assert!(!work.join(".git/hooks/post-commit").exists());
+}
+
 /// What every day needs, each line ended by `&&`.
 const EVERYDAY: &str = "
     mkdir -p src && echo 'x = 1' > src/a && sed -i s/1/2/ src/a && grep -q 2 src/a && cp -a src copy &&

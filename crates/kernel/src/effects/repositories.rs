@@ -139,7 +139,7 @@ impl Known {
         let mut copy = match self.copy.take() {
             Some(copy) => copy,
             None => {
-                let real = RealObjects::Bound;
+                let real = (run.real_objects)();
                 PrivateCopy::prepare(&self.directory, &folder, &run.name, real)?
             }
         };
@@ -219,6 +219,7 @@ struct Run<'a> {
     folder: PathBuf,
     name: String,
     git: Result<PathBuf, String>,
+    real_objects: &'a (dyn Fn() -> RealObjects + Send + Sync),
 }
 
 impl<'a> Run<'a> {
@@ -234,6 +235,7 @@ impl<'a> Run<'a> {
             git: found
                 .map(|program| program.path)
                 .map_err(|error| error.to_string()),
+            real_objects: &*core.kernel.organs().real_objects,
         }
     }
 
