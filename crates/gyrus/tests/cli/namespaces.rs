@@ -135,9 +135,6 @@ const ATTACKS: &[&str] = &[
     "perl -MSocket -e 'socket(S, PF_INET, SOCK_DGRAM, 0) or exit 1'",
     "perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0); listen(S, 1) or exit 1'",
     "unshare --user true",
-    "echo x > .gyrus/policy.toml",
-    "rm -rf .gyrus",
-    "mv .gyrus away",
 ];
 
 #[test]
@@ -146,8 +143,6 @@ fn commands_work_and_reach_nothing_outside() {
     fs::create_dir_all(world.path("person/.ssh")).unwrap();
     fs::write(world.path("person/.ssh/id_ed25519"), "decoy").unwrap();
     fs::write(world.path("person/known"), "as it was").unwrap();
-    fs::create_dir(world.work().join(".gyrus")).unwrap();
-    fs::write(world.work().join(".gyrus/policy.toml"), "").unwrap();
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let socket = UnixListener::bind(world.path("socket")).unwrap();
     let mut outside = Command::new("sleep");
