@@ -15,6 +15,9 @@ pub struct Confined {
     pub environment: Vec<(String, String)>,
     /// Whether signals of this process reach only itself and what it starts, as was tried.
     pub signals_contained: bool,
+    /// Rules of Landlock that the command's process has to enter before its program starts, so that
+    /// it cannot signal the keeper's.
+    pub command_rules: Option<OwnedFd>,
     /// To be kept until everything that was started is gone.
     pub held: Option<Box<dyn Any>>,
 }

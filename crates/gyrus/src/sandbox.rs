@@ -57,6 +57,7 @@ pub(crate) fn confine(containment: &Containment) -> Result<Confined, String> {
         listeners: confined.listeners.take(),
         environment: std::mem::take(&mut confined.environment),
         signals_contained: confined.signals_contained,
+        command_rules: confined.command_rules.take(),
         held: Some(Box::new(confined)),
     })
 }

@@ -101,6 +101,7 @@ pub(super) fn build<'a>(
     // If the wall is not there, the supervisor could be killed.
     let supervisor = supervisor.filter(|_| inner.is_some());
     confined.signals_contained = inner.is_some();
+    confined.command_rules = landlock::apart();
     say_gaps(containment, &reason, supervisor.is_some(), confined);
     settle(containment, confined);
     Ok(Built {

@@ -243,15 +243,19 @@ const SYS_REMOVEXATTRAT: i64 = 466;
 /// `file_setattr` of Linux 6.17; nobody has judged it and what came later.
 const SYS_FILE_SETATTR: i64 = 469;
 
-/// Requests of ioctl(2) that change flags of a file, by the numbers of the machine's own kind and
-/// of 32 bit: `FS_IOC_SETFLAGS`, `FS_IOC_SETVERSION`, `FS_IOC_FSSETXATTR`.
-const FILE_FLAGS: [u32; 5] = [
-    0x4008_6602,
-    0x4004_6602,
-    0x4008_7602,
-    0x4004_7602,
-    0x401c_5820,
+/// Kinds of requests of ioctl(2) to file systems, which change even what was opened for reading
+/// alone, and those among them that do not: `FS_IOC_GETFLAGS` of both sizes of words and
+/// `FS_IOC_FIEMAP`; `FS_IOC_FSGETXATTR`; `FS_IOC_GETVERSION`; `FICLONE`, `FICLONERANGE` and
+/// `FIDEDUPERANGE`, which write to what was opened for that.
+const FILE_REQUESTS: [(u32, &[u32]); 4] = [
+    (0x6600, &[0x8008_6601, 0x8004_6601, 0xc020_660b]),
+    (0x5800, &[0x801c_581f]),
+    (0x7600, &[0x8008_7601]),
+    (0x9400, &[0x4004_9409, 0x4020_940d, 0xc018_9436]),
 ];
+
+/// The bits of a request that say of which kind it is.
+const REQUEST_KIND: u32 = 0xff00;
 
 /// What makes send(2) and its kin connect a TCP socket.
 const FAST_OPEN: u32 = 0x2000_0000;
@@ -327,8 +331,10 @@ fn refuse_unguarded(filter: &mut Filter) {
         filter.when(call, &[(0, Test::Is(user))], refused);
         filter.when(call, &[(1, Test::IsNot(0))], refused);
     }
-    for request in FILE_FLAGS {
-        filter.when(libc::SYS_ioctl, &[(1, Test::Is(request))], refused);
+    for (kind, harmless) in FILE_REQUESTS {
+        let mut tests = vec![(1, Test::Masked(REQUEST_KIND, kind))];
+        tests.extend(harmless.iter().map(|known| (1, Test::IsNot(*known))));
+        filter.when(libc::SYS_ioctl, &tests, Answer::Error(libc::ENOTTY));
     }
     // A lease holds up whoever opens the file.
     let lease = Test::Is(libc::F_SETLEASE.unsigned_abs());

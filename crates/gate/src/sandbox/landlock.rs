@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
 
@@ -59,6 +60,12 @@ pub(super) fn part() -> Result<Walls, RulesetError> {
         }
         None => Ok(Walls::NoScopes),
     }
+}
+
+/// Rules that keep signals of whoever enters them from those who have not.
+pub(super) fn apart() -> Option<OwnedFd> {
+    let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    rules.scope(Scope::Signal).ok()?.create().ok()?.into()
 }
 
 /// Restricts writes to where the mounts allow them too.

@@ -32,6 +32,7 @@ mod supervisor;
 use std::{
     fs::File,
     io,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
 
@@ -102,6 +103,9 @@ pub struct Confined {
     pub unlayered: Vec<PathBuf>,
     /// Whether signals of this process reach only itself and what it starts.
     pub signals_contained: bool,
+    /// Rules of Landlock that the command's process has to enter before its program starts, so that
+    /// it cannot signal this one.
+    pub command_rules: Option<OwnedFd>,
     /// Of the layers' changes.
     locks: Vec<File>,
 }

@@ -223,10 +223,14 @@ pub(crate) fn nothing_is_left_behind(user: User, around: Around) {
     let sleep = format!("sleep {seconds} </dev/null >/dev/null 2>&1");
     for script in [
         format!("for i in $(seq 20); do (setsid {sleep} &); done; echo done"),
-        format!("setsid {sleep} & kill -9 -1; kill -9 $PPID; echo done"),
+        format!(
+            "setsid {sleep} & kill -9 $PPID && echo BROKEN; kill -STOP $PPID && echo BROKEN;
+             kill -STOP $(ps -o ppid= $PPID) && echo BROKEN; kill -9 -1; echo done"
+        ),
         format!("f() {{ (setsid {sleep} & sleep 0.01; f; f) & }}; f; sleep 0.1; echo done"),
     ] {
         let ran = world.script(&format!("exec 2>/dev/null; {script}"));
+        assert_eq!(ran.output, "done\n", "{script}");
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let living = processes.filter(|process| {
             let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();

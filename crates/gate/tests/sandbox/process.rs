@@ -9,9 +9,10 @@ use std::{
     fs, io,
     os::{
         fd::{AsRawFd, OwnedFd},
-        unix::ffi::OsStrExt,
+        unix::{ffi::OsStrExt, process::CommandExt},
     },
     path::Path,
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicU8, Ordering},
@@ -50,6 +51,19 @@ pub(crate) fn in_child(child: impl FnOnce() -> i32) -> io::Result<i32> {
                 .unwrap_or(255))
         }
     }
+}
+
+/// Has a command enter rules of Landlock, as a keeper does.
+pub(crate) fn enter_rules(command: &mut Command, rules: OwnedFd) {
+    let enter = move || {
+        // SAFETY: this takes a descriptor and no pointer.
+        match unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure makes one system call.
+    unsafe { command.pre_exec(enter) };
 }
 
 /// Refuses namespaces and mounts to this process and all that it starts, as containers do and as

@@ -211,7 +211,11 @@ fn serve(order: &Order) -> Result<i32, Box<dyn std::error::Error>> {
     send(&control, &confined.gaps, confined.listeners.as_ref())?;
     // Only the listeners go to others; the rest is kept for the command.
     drop(confined.listeners.take());
-    let status = Command::new(&order.program)
+    let mut command = Command::new(&order.program);
+    if let Some(rules) = confined.command_rules.take() {
+        process::enter_rules(&mut command, rules);
+    }
+    let status = command
         .args(&order.arguments)
         .current_dir(&order.folder)
         .env_clear()

@@ -3,7 +3,14 @@
 //!
 //! All are made in a process that has one thread: the nursery, or a keeper before it starts one.
 
-use std::io;
+use std::{
+    io,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::process::CommandExt,
+    },
+    process::Command,
+};
 
 use rustix::{process::Pid, thread::UnshareFlags};
 
@@ -36,6 +43,21 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     debug_assert!(!flags.contains(UnshareFlags::FILES));
     // SAFETY: only unsharing the descriptor table is dangerous, and only with several threads.
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
+}
+
+/// Has a command enter rules of Landlock before its program starts.
+pub(super) fn enter_rules(command: &mut Command, rules: OwnedFd) {
+    let enter = move || {
+        // SAFETY: this takes a descriptor and no pointer.
+        let entered =
+            unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) };
+        match entered {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: between fork and exec, the closure makes one system call and allocates nothing.
+    unsafe { command.pre_exec(enter) };
 }
 
 /// Splits this process in two; `None` is the child.

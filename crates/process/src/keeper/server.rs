@@ -66,11 +66,7 @@ pub(super) fn serve(
     }
     let reply = match serde_json::from_str(&line) {
         Ok(order) => match prepare(order, &control, confine) {
-            Ok(Prepared {
-                command,
-                reach,
-                held: _held,
-            }) => run(level, reach, &command, guard, &control),
+            Ok(prepared) => run(level, prepared, guard, &control),
             Err(reason) => Some(Err(KeeperError::Keeper { reason })),
         },
         Err(error) => Some(keeper_error("reading the command", &error)),
@@ -85,8 +81,10 @@ pub(super) fn serve(
 struct Prepared {
     command: CommandSpec,
     reach: Reach,
-    /// To be held until the command's tree is gone.
-    held: Option<Box<dyn Any>>,
+    /// For its process alone.
+    rules: Option<OwnedFd>,
+    /// Until its tree is gone.
+    _held: Option<Box<dyn Any>>,
 }
 
 /// Confines this process, if that is ordered, and hands out the sockets that listen inside.
@@ -95,11 +93,11 @@ fn prepare(order: Order, control: &UnixStream, confine: Confine) -> Result<Prepa
         mut command,
         containment,
     } = order;
-    let (mut reach, mut held) = (Reach::Machine, None);
+    let (mut reach, mut rules, mut held) = (Reach::Machine, None, None);
     if let Some(containment) = containment {
         let confined = confine(&containment)?;
         command.environment.extend(confined.environment);
-        held = confined.held;
+        (rules, held) = (confined.command_rules, confined.held);
         if confined.signals_contained {
             reach = Reach::of_contained();
         }
@@ -115,7 +113,8 @@ fn prepare(order: Order, control: &UnixStream, confine: Confine) -> Result<Prepa
     Ok(Prepared {
         command,
         reach,
-        held,
+        rules,
+        _held: held,
     })
 }
 
@@ -149,18 +148,19 @@ enum End {
 /// Runs the command until its tree is gone. `None`: nobody waits for the reply.
 fn run(
     level: Level,
-    reach: Reach,
-    spec: &CommandSpec,
+    mut prepared: Prepared,
     guard: &OwnedFd,
     control: &UnixStream,
 ) -> Option<Reply> {
+    let (rules, reach) = (prepared.rules.take(), prepared.reach);
+    let spec = &prepared.command;
     let deadline = Instant::now().checked_add(Duration::from_millis(spec.time_limit_ms));
     // Before there is a command, which may use up all processes at once.
     let reaper = match reap_children() {
         Ok(reaper) => reaper,
         Err(error) => return Some(keeper_error("keeping the command", &error)),
     };
-    let (main, mut output) = match start(spec) {
+    let (main, mut output) = match start(spec, rules) {
         Ok(started) => started,
         Err(error) => {
             let (program, reason) = (spec.program.clone(), error.to_string());
@@ -208,7 +208,7 @@ fn run(
 }
 
 /// Starts the command; returns its main process and its output.
-fn start(spec: &CommandSpec) -> io::Result<(Pid, PipeReader)> {
+fn start(spec: &CommandSpec, rules: Option<OwnedFd>) -> io::Result<(Pid, PipeReader)> {
     if !spec.folder.is_dir() {
         let text = format!(
             "its working folder `{}` does not exist",
@@ -218,7 +218,8 @@ fn start(spec: &CommandSpec) -> io::Result<(Pid, PipeReader)> {
     }
     let (output, writer) = io::pipe()?;
     fcntl_setfl(&output, fcntl_getfl(&output)? | OFlags::NONBLOCK)?;
-    let child = Command::new(&spec.program)
+    let mut command = Command::new(&spec.program);
+    command
         .args(&spec.arguments)
         .current_dir(&spec.folder)
         .env_clear()
@@ -227,8 +228,11 @@ fn start(spec: &CommandSpec) -> io::Result<(Pid, PipeReader)> {
         .process_group(0)
         .stdin(standard_input(&spec.stdin)?)
         .stdout(writer.try_clone()?)
-        .stderr(writer)
-        .spawn()?;
+        .stderr(writer);
+    if let Some(rules) = rules {
+        linux::enter_rules(&mut command, rules);
+    }
+    let child = command.spawn()?;
     Ok((Pid::from_child(&child), output))
 }
 

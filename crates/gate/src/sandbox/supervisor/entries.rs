@@ -33,7 +33,11 @@ impl Desk {
         let current = Base::Current;
         let at = |base| Base::of(call, base);
         let flags = |argument: usize| caller::int(call.arguments[argument]).cast_unsigned();
-        let rename = |argument| RenameFlags::from_bits(flags(argument));
+        // Others leave devices behind.
+        let known = RenameFlags::NOREPLACE | RenameFlags::EXCHANGE;
+        let rename = |argument| {
+            RenameFlags::from_bits(flags(argument)).filter(|asked| known.contains(*asked))
+        };
         match call.number {
             libc::SYS_openat => self.open(call, (at(0), 1), flags(2), 3),
             libc::SYS_mkdirat => self.make_folder(call, (at(0), 1), 2),
@@ -202,9 +206,8 @@ impl Desk {
         to: Named,
         flags: Option<RenameFlags>,
     ) -> Result<Made, Errno> {
-        match (self.entry(call, from), self.entry(call, to)) {
-            (Some(from), Some(to)) => {
-                let flags = flags.ok_or(Errno::INVAL)?;
+        match (self.entry(call, from), self.entry(call, to), flags) {
+            (Some(from), Some(to), Some(flags)) => {
                 renameat_with(&from.folder, &from.name, &to.folder, &to.name, flags)
                     .map(|()| Made::Done)
             }
