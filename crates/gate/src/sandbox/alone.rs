@@ -176,6 +176,9 @@ fn settle(containment: &Containment, confined: &mut Confined) {
             confined.set(variable, &containment.temporary.join(name));
         }
     }
+    // It remembers in its cache when it has looked for a newer one of itself.
+    let no_looking = ("npm_config_update_notifier".to_owned(), "false".to_owned());
+    confined.environment.push(no_looking);
     if let Some(bind) = repository(containment) {
         confined.set("GIT_DIR", &bind.source);
         confined.set(

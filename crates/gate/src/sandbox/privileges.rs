@@ -120,3 +120,8 @@ pub(super) fn limit(limits: &ResourceLimits, outside: u64) -> io::Result<()> {
 pub(super) fn yield_memory() {
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
 }
+
+/// Takes back [`yield_memory`] for what has to end the command. Best effort, too.
+pub(super) fn keep_memory() {
+    let _ = fs::write("/proc/self/oom_score_adj", "0");
+}

@@ -39,18 +39,21 @@ impl SignalWall {
         let parent = getppid().filter(|parent| test_kill_process(*parent).is_ok());
         let is_raised = restrict()?;
         let wall = parent.filter(|_| is_raised).map(|parent| Self { parent });
-        Ok(wall.filter(Self::stands))
-    }
-
-    fn stands(&self) -> bool {
         // The number is nobody else's as long as it is our parent's.
-        test_kill_process(self.parent) == Err(Errno::PERM) && getppid() == Some(self.parent)
+        let is_seen = |wall: &Self| !wall.reaches_parent() && getppid() == Some(wall.parent);
+        Ok(wall.filter(is_seen))
     }
 
-    /// Kills everything within the wall but this process. Does nothing if the wall cannot be seen.
+    fn reaches_parent(&self) -> bool {
+        test_kill_process(self.parent) != Err(Errno::PERM)
+    }
+
+    /// Kills everything within the wall but this process. Does nothing if the parent is there and
+    /// could be reached after all; where it has ended, what was seen of the wall still holds.
     fn kill_all(&self) -> bool {
+        let may_reach_others = getppid() == Some(self.parent) && self.reaches_parent();
         // A "process group 1" is `kill(-1)`: every process that may be signalled.
-        self.stands()
+        !may_reach_others
             && !matches!(
                 kill_process_group(Pid::INIT, Signal::KILL),
                 Err(Errno::PERM)
@@ -106,6 +109,7 @@ fn supervise(channel: UnixStream, rules: Rules) -> io::Result<()> {
     // Rights of new files are said by whoever makes them.
     rustix::process::umask(rustix::fs::Mode::empty());
     privileges::keep_for_supervising()?;
+    privileges::keep_memory();
     if let Some(listener) = receive(io::stdin().as_fd())? {
         let desk = Desk::new(listener, rules);
         let thread = thread::Builder::new().stack_size(STACK_BYTES);
