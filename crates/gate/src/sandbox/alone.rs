@@ -51,6 +51,13 @@ const CACHES: [(&str, &str); 3] = [
     ("GOCACHE", "go-build"),
 ];
 
+/// Keeps programs from looking for newer ones of themselves: when they last did stands in a cache,
+/// which is a new one for each run.
+const QUIET: [(&str, &str); 2] = [
+    ("npm_config_update_notifier", "false"),
+    ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+];
+
 /// Restricts this process by Landlock, and splits a supervisor off from it. `reason` is why there
 /// are no namespaces.
 pub(super) fn build<'a>(
@@ -176,9 +183,8 @@ fn settle(containment: &Containment, confined: &mut Confined) {
             confined.set(variable, &containment.temporary.join(name));
         }
     }
-    // It remembers in its cache when it has looked for a newer one of itself.
-    let no_looking = ("npm_config_update_notifier".to_owned(), "false".to_owned());
-    confined.environment.push(no_looking);
+    let quiet = QUIET.map(|(variable, value)| (variable.to_owned(), value.to_owned()));
+    confined.environment.extend(quiet);
     if let Some(bind) = repository(containment) {
         confined.set("GIT_DIR", &bind.source);
         confined.set(

@@ -428,7 +428,7 @@ fn refuse_sockets(filter: &mut Filter, network: Network, beside: Beside) {
     }
 }
 
-/// Of what is sent over the network, the supervisor judges TCP alone.
+/// Refuses what is sent over the network but for TCP, which the supervisor judges.
 fn refuse_all_but_tcp(filter: &mut Filter) {
     let refused = Answer::Error(libc::EACCES);
     let stream = [libc::SOCK_STREAM, libc::SOCK_STREAM | libc::SOCK_NONBLOCK]

@@ -43,7 +43,7 @@ pub(super) fn all() -> BTreeSet<u64> {
 #[derive(Debug, PartialEq, Eq)]
 struct Listening {
     address: SocketAddr,
-    /// Of its file, by which no other socket goes while it is open.
+    /// Number of its file, by which no other socket goes while it is open.
     number: u64,
 }
 

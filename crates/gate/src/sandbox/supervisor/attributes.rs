@@ -21,7 +21,7 @@ use super::{
 };
 use crate::sandbox::calls::SYS_FCHMODAT2;
 
-/// Of the longest name of an attribute, and of the longest value, as in `linux/limits.h`.
+/// Lengths of the longest name and the longest value of an attribute, as in `linux/limits.h`.
 const NAME_BYTES: usize = 255;
 const VALUE_BYTES: usize = 65_536;
 

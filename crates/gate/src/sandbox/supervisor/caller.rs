@@ -21,10 +21,10 @@ use rustix::{
 
 use super::linux::{Call, read_memory};
 
-/// Of the longest path, as in `linux/limits.h`.
+/// Length of the longest path, as in `linux/limits.h`.
 const PATH_BYTES: usize = 4_096;
 
-/// Of a part of memory that is there as a whole or not at all.
+/// Size of the parts of memory that are there as a whole or not at all.
 const PAGE_BYTES: usize = 4_096;
 
 /// `PIDFD_THREAD` of Linux 6.9: a handle of a thread, not of its process.
