@@ -3,17 +3,18 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use gyrus_contract::{Gate, RunId, Screen, Tool};
-use gyrus_gate::{House, Warden};
+use gyrus_gate::{House, Warden, sandbox::Wall};
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, Live, Only, Organs, Pins};
 use gyrus_loops::Strategy;
 use gyrus_process::Programs;
 use gyrus_screen::Browser;
 use gyrus_tools::Registry;
+use gyrus_workspace::repository::RealObjects;
 
 use crate::{
     before::Before,
@@ -166,8 +167,20 @@ fn organs(
     ]);
     organs.latch = Some(home.latch());
     organs.outlet = Some(Arc::new(sandbox::Proxy));
-    organs.real_objects = sandbox::real_objects(home);
+    organs.real_objects = real_objects(home);
     Ok(organs)
+}
+
+/// Where commands find a repository's real objects: without namespaces nothing can be bound.
+fn real_objects(home: &Home) -> Arc<dyn Fn() -> RealObjects + Send + Sync> {
+    let home = home.clone();
+    let found = OnceLock::new();
+    Arc::new(move || {
+        *found.get_or_init(|| match sandbox::proof(&home).map(|proof| proof.wall) {
+            Ok(Wall::Landlock) => RealObjects::InPlace,
+            Ok(Wall::Namespaces | Wall::Nothing) | Err(_) => RealObjects::Bound,
+        })
+    })
 }
 
 /// The folder that a run may work in.

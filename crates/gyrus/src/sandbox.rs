@@ -15,13 +15,12 @@ use gyrus_contract::{
 };
 use gyrus_gate::{
     Contain,
-    sandbox::{self, ProbeCommand, Promise, Proof, Surroundings, Wall},
+    sandbox::{self, ProbeCommand, Promise, Proof, Surroundings},
 };
 use gyrus_process::{
     ProcessIdentity,
     keeper::{Keeper, Sandbox},
 };
-use gyrus_workspace::repository::RealObjects;
 use serde::{Deserialize, Serialize};
 
 use crate::home::Home;
@@ -104,18 +103,6 @@ pub(crate) fn contain(home: &Home) -> Arc<Contain> {
         held.and_then(|()| {
             let folder = home.state.join("sandbox").join(run.to_string());
             plan(&home, &folder, workspace)
-        })
-    })
-}
-
-/// Where commands find a repository's real objects: without namespaces nothing can be bound.
-pub(crate) fn real_objects(home: &Home) -> Arc<dyn Fn() -> RealObjects + Send + Sync> {
-    let home = home.clone();
-    let found = OnceLock::new();
-    Arc::new(move || {
-        *found.get_or_init(|| match proof(&home).map(|proof| proof.wall) {
-            Ok(Wall::Landlock) => RealObjects::InPlace,
-            Ok(Wall::Namespaces | Wall::Nothing) | Err(_) => RealObjects::Bound,
         })
     })
 }
