@@ -69,6 +69,23 @@ pub(super) fn build<'a>(
     if let Some(layer) = containment.layered.iter().find(|layer| layer.required) {
         return Err(mounts::at("layering", &layer.lower)(reason));
     }
+    for hidden in containment
+        .hidden
+        .iter()
+        .filter_map(|path| path.canonicalize().ok())
+    {
+        if containment
+            .writable
+            .iter()
+            .any(|folder| hidden.starts_with(folder))
+        {
+            // Nothing can be taken out of what Landlock allows.
+            return Err(ConfineError::Path {
+                path: hidden,
+                reason: "it is to be hidden in a folder that is writable, which takes namespaces",
+            });
+        }
+    }
     let places = Places::of(containment);
     let sources = containment.binds.iter().map(|bind| bind.source.as_path());
     for place in places.folders().chain(sources) {

@@ -117,3 +117,18 @@ pub(crate) fn keeps_nobody_from_working(user: User, around: Around) {
         world.kept = vec![world.path("workspace/.kept")];
     });
 }
+
+/// What is hidden in the workspace cannot be kept from a command, so there is none.
+pub(crate) fn nothing_runs_beside_what_is_hidden(user: User, around: Around) {
+    let world = World::new(user, around);
+    fs::write(world.path("workspace/secret"), "decoy").unwrap();
+    let mut containment = world.containment();
+    containment.hidden.push(world.path("workspace/secret"));
+    let ran = world.start(|start| {
+        let mut start = start.clone();
+        start.containment = &containment;
+        start.script("echo started; cat secret")
+    });
+    assert!(ran.output.contains("takes namespaces"), "{ran:?}");
+    assert!(!ran.output.contains("started"), "{ran:?}");
+}

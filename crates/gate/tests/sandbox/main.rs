@@ -62,6 +62,7 @@ const ALONE: &[(&str, Test)] = &[
     ("supervisor", sockets::the_supervisor_is_out_of_reach),
     ("left_behind", attacks::nothing_is_left_behind),
     ("kept", kept::stays_as_it_is),
+    ("hidden", kept::nothing_runs_beside_what_is_hidden),
     ("everyday", kept::keeps_nobody_from_working),
 ];
 
