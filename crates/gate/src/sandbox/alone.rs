@@ -51,13 +51,6 @@ const CACHES: [(&str, &str); 3] = [
     ("GOCACHE", "go-build"),
 ];
 
-/// Keeps programs from looking for newer ones of themselves: when they last did stands in a cache,
-/// which is a new one for each run.
-const QUIET: [(&str, &str); 2] = [
-    ("npm_config_update_notifier", "false"),
-    ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
-];
-
 /// Restricts this process by Landlock, and splits a supervisor off from it. `reason` is why there
 /// are no namespaces.
 pub(super) fn build<'a>(
@@ -66,26 +59,7 @@ pub(super) fn build<'a>(
     confined: &mut Confined,
 ) -> Result<Built<'a>, ConfineError> {
     let restricting = |error| refused("restricting files")(io::Error::other(error));
-    if let Some(layer) = containment.layered.iter().find(|layer| layer.required) {
-        return Err(mounts::at("layering", &layer.lower)(reason));
-    }
-    for hidden in containment
-        .hidden
-        .iter()
-        .filter_map(|path| path.canonicalize().ok())
-    {
-        if containment
-            .writable
-            .iter()
-            .any(|folder| hidden.starts_with(folder))
-        {
-            // Nothing can be taken out of what Landlock allows.
-            return Err(ConfineError::Path {
-                path: hidden,
-                reason: "it is to be hidden in a folder that is writable, which takes namespaces",
-            });
-        }
-    }
+    let reason = check(containment, reason)?;
     let places = Places::of(containment);
     let sources = containment.binds.iter().map(|bind| bind.source.as_path());
     for place in places.folders().chain(sources) {
@@ -134,6 +108,31 @@ pub(super) fn build<'a>(
         supervisor,
         temporary: &containment.temporary,
     })
+}
+
+/// Whether there can be such a sandbox at all; gives the reason back.
+fn check(containment: &Containment, reason: io::Error) -> Result<io::Error, ConfineError> {
+    if let Some(layer) = containment.layered.iter().find(|layer| layer.required) {
+        return Err(mounts::at("layering", &layer.lower)(reason));
+    }
+    for hidden in containment
+        .hidden
+        .iter()
+        .filter_map(|path| path.canonicalize().ok())
+    {
+        if containment
+            .writable
+            .iter()
+            .any(|folder| hidden.starts_with(folder))
+        {
+            // Nothing can be taken out of what Landlock allows.
+            return Err(ConfineError::Path {
+                path: hidden,
+                reason: "it is to be hidden in a folder that is writable, which takes namespaces",
+            });
+        }
+    }
+    Ok(reason)
 }
 
 /// What of TCP the command has. The proxy listens on the machine's loopback interface: others
@@ -200,8 +199,6 @@ fn settle(containment: &Containment, confined: &mut Confined) {
             confined.set(variable, &containment.temporary.join(name));
         }
     }
-    let quiet = QUIET.map(|(variable, value)| (variable.to_owned(), value.to_owned()));
-    confined.environment.extend(quiet);
     if let Some(bind) = repository(containment) {
         confined.set("GIT_DIR", &bind.source);
         confined.set(
