@@ -184,7 +184,7 @@ fn what_a_person_changes_meanwhile_stays() {
     let running = world.start(&["run", "go"]);
     world.wait_for(|entry| matches!(entry, Entry::ToolStarted(_)));
     fs::write(world.work().join("changed"), "of a person\n").unwrap();
-    fs::write(world.work().join("go"), "").unwrap();
+    fs::write(world.work().join("old/go"), "").unwrap();
     let said = running.end();
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert!(
