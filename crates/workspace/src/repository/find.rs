@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -89,6 +90,7 @@ pub fn find(workspace: &Path) -> Result<Discovery, RepositoryError> {
     let real =
         fs::canonicalize(workspace).map_err(|error| RepositoryError::io(workspace, &error))?;
     let mut search = Search {
+        counted: counting(&real),
         workspace: real.clone(),
         found: BTreeMap::new(),
         complete: true,
@@ -118,13 +120,37 @@ pub fn find(workspace: &Path) -> Result<Discovery, RepositoryError> {
 
 struct Search {
     workspace: PathBuf,
+    /// The device on which a folder's number of links says how many folders are in it.
+    counted: Option<u64>,
     found: BTreeMap<PathBuf, GitDirectory>,
     complete: bool,
+}
+
+/// File systems on which a folder without folders has two links.
+const COUNTING: [i64; 3] = [
+    // Ext4, XFS, tmpfs.
+    0xef53,
+    0x5846_5342,
+    0x0102_1994,
+];
+
+/// The device of a folder whose file system counts folders by links.
+fn counting(folder: &Path) -> Option<u64> {
+    let kind = rustix::fs::statfs(folder).ok()?.f_type;
+    let data = fs::symlink_metadata(folder).ok()?;
+    COUNTING.contains(&kind).then(|| data.dev())
 }
 
 impl Search {
     /// Looks for a repository in a folder, and returns the folders below it.
     fn look(&mut self, folder: &Path) -> Result<Vec<PathBuf>, RepositoryError> {
+        if self.has_no_folders(folder) {
+            // Most are such, and some hold thousands of files.
+            if let Ok(data) = fs::symlink_metadata(folder.join(".git")) {
+                self.follow(folder, data.file_type());
+            }
+            return Ok(Vec::new());
+        }
         let listed = fs::read_dir(folder).map_err(|error| RepositoryError::io(folder, &error))?;
         let mut below = Vec::new();
         let mut bare = 0;
@@ -149,6 +175,11 @@ impl Search {
         }
         below.sort();
         Ok(below)
+    }
+
+    fn has_no_folders(&self, folder: &Path) -> bool {
+        let data = fs::symlink_metadata(folder);
+        data.is_ok_and(|data| Some(data.dev()) == self.counted && data.nlink() == 2)
     }
 
     /// Follows what is called `.git` in a folder.
