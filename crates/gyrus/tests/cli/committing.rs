@@ -249,3 +249,25 @@ fn a_copied_repository_is_whole() {
     assert!(!other.join(".git/hooks/pre-commit").exists());
     is_whole(&other);
 }
+
+#[test]
+fn a_repository_of_another_form_can_be_read_and_the_model_is_told_why() {
+    let script = r#"
+[[reply]]
+calls = [{ tool = "shell", arguments = { command = "git status --short; git config a.b c; echo x > .git/hooks/evil" } }]
+[[reply]]
+when = "objectformat"
+calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
+"#;
+    let world = World::new(script);
+    let work = world.work();
+    git(&work, &["init", "-q", "--object-format=sha256"]);
+    fs::write(work.join("file"), "one\n").unwrap();
+    let config = fs::read_to_string(work.join(".git/config")).unwrap();
+    world.gyrus(&["run", "go"]).exits(0).says("?? file");
+    assert_eq!(
+        fs::read_to_string(work.join(".git/config")).unwrap(),
+        config
+    );
+    assert!(!work.join(".git/hooks/evil").exists());
+}

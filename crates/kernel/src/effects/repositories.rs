@@ -304,7 +304,13 @@ impl Repositories {
         let known = self.known.take().or_else(|| run.found_before());
         let mut known = match known.filter(|known| !is_new(known)) {
             Some(known) => known,
-            None => run.search()?,
+            None => {
+                let found = run.search()?;
+                self.waiting
+                    .notes
+                    .extend(found.iter().filter_map(Known::why_not_carried));
+                found
+            }
         };
         for one in &mut known {
             one.take_up(&run, &mut self.waiting);
@@ -445,6 +451,17 @@ impl Repositories {
 }
 
 impl Known {
+    /// What the model is told of a repository that commands cannot change.
+    fn why_not_carried(&self) -> Option<String> {
+        let Support::NotCarried { reason } = &self.directory.support else {
+            return None;
+        };
+        let name = self.directory.name();
+        Some(format!(
+            "Commands can read `{name}` and not change it: {reason}."
+        ))
+    }
+
     /// Whether what is called `.git` at `place` is this repository, or leads to it.
     fn leads_from(&self, place: &Path) -> bool {
         let pointers = &self.directory.pointers;
