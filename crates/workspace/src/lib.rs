@@ -1,5 +1,6 @@
 //! The content of a workspace and how it changes: snapshots of it, several files changed together,
-//! taking back what lies between two snapshots, and the repositories in it.
+//! taking back what lies between two snapshots, the repositories in it, and layers over folders that
+//! are too large for snapshots.
 //!
 //! The one idea: everything goes through a [`Root`], a folder held open below which no symbolic link
 //! is ever followed, so that whatever is swapped meanwhile leads nowhere else; and every change is

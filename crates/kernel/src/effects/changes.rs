@@ -31,7 +31,7 @@ pub(super) const MAX_NAMED: usize = 20;
 pub(crate) struct JudgedChanges {
     /// The blob for the call's outcome, if something was taken back.
     pub(crate) withheld: Option<BlobId>,
-    /// The blob for the call's outcome, if something of a repository can be taken back.
+    /// The blob for the call's outcome with what an undo needs beside snapshots, if anything.
     pub(crate) carried: Option<BlobId>,
     /// For the model, in whole sentences, without secrets.
     notes: Vec<String>,

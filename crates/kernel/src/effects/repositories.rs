@@ -166,7 +166,8 @@ impl Known {
         if identity(&self.directory.path) != self.identity {
             // The folder around it was moved or replaced. Its copy went with it.
             self.copy = None;
-            return Err(CarryError::Refused {
+            return Err(CarryError::Moved {
+                what: self.directory.name(),
                 reason: "the folder that it is in was moved or replaced".to_owned(),
             });
         }
@@ -199,6 +200,10 @@ impl Known {
             CarryError::Locked { .. } => format!(
                 "What the command did in `{name}` is not there yet, because {error}. It is kept, \
                  and carried over before the next command."
+            ),
+            CarryError::Moved { reason, .. } => format!(
+                "What the command did in `{name}` was dropped, because {reason}. Its files in the \
+                 work tree stay."
             ),
             CarryError::Refused { .. } => format!(
                 "What the command did in `{name}` was dropped, because {error}. Its files in the \

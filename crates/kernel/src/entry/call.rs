@@ -278,7 +278,8 @@ pub struct ToolResulted {
     /// Changes that were taken back until a person says yes, as a blob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<BlobId>,
-    /// What it changed in repositories, as a blob, to be taken back by an undo.
+    /// What an undo needs to take its changes back where no snapshot says it, as a blob: of
+    /// repositories, and of files of a large folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<BlobId>,
     /// Questions about connections of its command that were open when it ended, and are asked on.
