@@ -218,7 +218,7 @@ fn interrupted(effect: EffectId, changed: &JudgedChanges) -> Entry {
         artifacts: Vec::new(),
         claim: None,
         withheld: changed.withheld,
-        carried: changed.carried,
+        to_undo: changed.to_undo,
         pending: Vec::new(),
         took_ms: 0,
     })

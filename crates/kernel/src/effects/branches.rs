@@ -243,7 +243,7 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
         Ok(ToolResulted {
             effect,
             withheld: changed.withheld,
-            carried: changed.carried,
+            to_undo: changed.to_undo,
             settled: Settled::Cancelled,
             text: Inline::Is(format!("{text}{}", changed.told())),
             images: Vec::new(),

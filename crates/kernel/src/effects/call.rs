@@ -537,7 +537,7 @@ pub(super) fn refused(core: &Core, effect: &EffectId, text: String) -> ToolResul
         artifacts: Vec::new(),
         claim: None,
         withheld: None,
-        carried: None,
+        to_undo: None,
         pending: Vec::new(),
         took_ms: 0,
     }

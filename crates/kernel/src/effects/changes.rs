@@ -32,7 +32,7 @@ pub(crate) struct JudgedChanges {
     /// The blob for the call's outcome, if something was taken back.
     pub(crate) withheld: Option<BlobId>,
     /// The blob for the call's outcome with what an undo needs beside snapshots, if anything.
-    pub(crate) carried: Option<BlobId>,
+    pub(crate) to_undo: Option<BlobId>,
     /// For the model, in whole sentences, without secrets.
     notes: Vec<String>,
 }
@@ -95,7 +95,7 @@ pub(super) fn end(
     let Some(place) = began.iter().position(|(call, _)| call == effect) else {
         let kept = copies.map(layers::changed).transpose()?;
         return Ok(JudgedChanges {
-            carried: keep_for_undo(core, Vec::new(), kept)?,
+            to_undo: keep_for_undo(core, Vec::new(), kept)?,
             ..JudgedChanges::default()
         });
     };
@@ -245,7 +245,7 @@ fn judge(
     let notes = notes.map(|note| redactor.redact(note).into_owned());
     Ok(JudgedChanges {
         withheld: blob,
-        carried: keep_for_undo(core, carried.carried, changed.kept)?,
+        to_undo: keep_for_undo(core, carried.carried, changed.kept)?,
         notes: notes.collect(),
     })
 }

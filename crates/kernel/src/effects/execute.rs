@@ -333,7 +333,7 @@ fn done(
     let outcome = resulted(core, effect, Settled::Done, output, took_ms)?;
     Ok(ToolResulted {
         withheld: changed.withheld,
-        carried: changed.carried,
+        to_undo: changed.to_undo,
         ..outcome
     })
 }
@@ -376,7 +376,7 @@ async fn cut_off_by_person(
     let outcome = resulted(core, effect, Settled::Cancelled, output, took_ms(since))?;
     core.log.append(ToolResulted {
         withheld: changed.withheld,
-        carried: changed.carried,
+        to_undo: changed.to_undo,
         ..outcome
     })?;
     Err(ending.into())
@@ -451,7 +451,7 @@ pub(super) async fn settle(
     let outcome = resulted(core, effect, Settled::Interrupted, output, 0)?;
     Ok(Some(ToolResulted {
         withheld: changed.withheld,
-        carried: changed.carried,
+        to_undo: changed.to_undo,
         ..outcome
     }))
 }
@@ -494,7 +494,7 @@ fn resulted(
         artifacts: output.artifacts,
         claim,
         withheld: None,
-        carried: None,
+        to_undo: None,
         pending: Vec::new(),
         took_ms,
     })

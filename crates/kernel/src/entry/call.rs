@@ -281,7 +281,7 @@ pub struct ToolResulted {
     /// What an undo needs to take its changes back where no snapshot says it, as a blob: of
     /// repositories, and of files of a large folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carried: Option<BlobId>,
+    pub to_undo: Option<BlobId>,
     /// Questions about connections of its command that were open when it ended, and are asked on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<EffectId>,

@@ -50,9 +50,9 @@ pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError>
         after,
         unfinished,
         is_over,
-        carried,
+        to_undo,
     } = Moments::read(run, &reader, to)?;
-    let (carried, files) = repositories::read(&reader, &carried)?;
+    let (carried, files) = repositories::read(&reader, &to_undo)?;
     let places = repositories::in_folder(&carried, &workspace);
     let load = |id: &BlobId| contents::load(&reader, id);
     let mut plan = match (kept(before), kept(after)) {
@@ -85,8 +85,8 @@ struct Moments {
     after: (Snapshot, u32),
     unfinished: Option<u32>,
     is_over: bool,
-    /// Blobs of what was carried over into repositories since, in its order.
-    carried: Vec<BlobId>,
+    /// Blobs with what calls kept to be undone since, in their order.
+    to_undo: Vec<BlobId>,
 }
 
 impl Moments {
@@ -96,7 +96,7 @@ impl Moments {
         // The last snapshot so far, and the step that it was taken after.
         let mut latest = (Snapshot::Missing("the run has no start".to_owned()), 0);
         let (mut last, mut began, mut is_over) = (0, false, false);
-        let mut carried = Vec::new();
+        let mut to_undo = Vec::new();
         for entry in reader.entries(1)? {
             match parse(&entry?).map_err(Stop::from)? {
                 Recorded::RunStarted(started) => {
@@ -114,12 +114,12 @@ impl Moments {
                 }
                 Recorded::ToolStarted(_) => began = true,
                 Recorded::ToolResulted(resulted) if resulted.effect.cycle_number() > to => {
-                    carried.extend(resulted.carried);
+                    to_undo.extend(resulted.to_undo);
                 }
                 Recorded::Noted { kind, fact, .. }
                     if kind == CARRIED && fact.effect.cycle_number() > to =>
                 {
-                    carried.extend(fact.fact.as_str().and_then(|id| id.parse::<BlobId>().ok()));
+                    to_undo.extend(fact.fact.as_str().and_then(|id| id.parse::<BlobId>().ok()));
                 }
                 Recorded::RunEnded(_) => is_over = true,
                 _ => {}
@@ -139,7 +139,7 @@ impl Moments {
             after: latest,
             unfinished: began.then_some(last + 1),
             is_over,
-            carried,
+            to_undo,
         })
     }
 }

@@ -48,7 +48,11 @@ pub(super) fn read(
 ) -> Result<(Vec<Carried>, Vec<KeptFiles>), RunUndoError> {
     let (mut carried, mut files) = (Vec::new(), Vec::new());
     for id in blobs {
-        let bytes = contents::load(reader, id)?;
+        // Pruning drops it, and an export leaves it out.
+        let bytes = contents::load(reader, id).map_err(|error| RunUndoError::NotKept {
+            when: "before its commands".to_owned(),
+            why: error.to_string(),
+        })?;
         let read: ToUndo = serde_json::from_slice(&bytes)
             .map_err(|error| Stop::Failed(format!("what a command changed: {error}")))?;
         carried.extend(read.repositories);
