@@ -18,6 +18,9 @@ pub struct Confined {
     /// Rules of Landlock that the command's process has to enter before its program starts, so that
     /// it cannot signal the keeper's.
     pub command_rules: Option<OwnedFd>,
+    /// Whether another command with the same containment may be run here when nothing of this one
+    /// is left.
+    pub may_stay: bool,
     /// To be kept until everything that was started is gone.
     pub held: Option<Box<dyn Any>>,
 }

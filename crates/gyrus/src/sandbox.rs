@@ -57,6 +57,7 @@ pub(crate) fn confine(containment: &Containment) -> Result<Confined, String> {
         environment: std::mem::take(&mut confined.environment),
         signals_contained: confined.signals_contained,
         command_rules: confined.command_rules.take(),
+        may_stay: confined.may_stay,
         held: Some(Box::new(confined)),
     })
 }
@@ -261,6 +262,7 @@ fn start(containment: &Containment, command: &ProbeCommand) -> Result<String, St
         };
         runtime
             .block_on(keeper.run_in(spec, Some(sandbox)))
+            .map(|(outcome, _keeper)| outcome)
             .map_err(|error| error.to_string())
     });
     let outcome = outcome

@@ -14,6 +14,7 @@ use gyrus_contract::{
     WithheldChange,
 };
 use gyrus_journal::Inbox;
+use gyrus_process::keeper::Spares;
 use gyrus_workspace::snapshot::Snapshots;
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -56,6 +57,8 @@ pub(crate) struct Core {
     judged_calls: Mutex<Vec<(EffectId, Option<BlobId>)>>,
     /// The workspace's repositories, of which commands see private copies.
     repositories: Mutex<Repositories>,
+    /// Sandboxes that stand, for the commands to come.
+    pub(crate) spares: Spares,
     /// Where changes of a large workspace go first.
     layers: Mutex<Layers>,
     /// Held by a call whose changes go there.
@@ -181,6 +184,7 @@ impl Core {
             snapshots: Mutex::new(parts.snapshots),
             judged_calls: Mutex::default(),
             repositories: Mutex::default(),
+            spares: Spares::default(),
             layers: Mutex::default(),
             layer_turn: AsyncMutex::default(),
         }

@@ -235,6 +235,10 @@ const OF_PROCESSES: &[i64] = &[
     libc::SYS_sched_setattr,
 ];
 
+/// The number, in its own PID namespace, of the process that starts commands, and of its group. What
+/// is set of it would last for the next command.
+const KEEPER: u32 = 1;
+
 /// `process_mrelease` of Linux 5.15.
 const SYS_PROCESS_MRELEASE: i64 = 448;
 /// `setxattrat` and `removexattrat` of Linux 6.13, whose arguments stand in memory.
@@ -275,8 +279,11 @@ pub(super) fn refuse(network: Network, beside: Beside) -> io::Result<Option<Owne
     filter.all(REFUSED, Answer::Error(libc::EPERM));
     filter.all(UNKNOWN, Answer::Error(libc::ENOSYS));
     match beside {
-        Beside::Namespaces => filter.all(SUPERVISED, Answer::Notify),
-        Beside::NamespacesAlone => {}
+        Beside::Namespaces => {
+            refuse_of_keeper(&mut filter);
+            filter.all(SUPERVISED, Answer::Notify);
+        }
+        Beside::NamespacesAlone => refuse_of_keeper(&mut filter),
         Beside::Landlock(folders, sockets) => {
             refuse_unguarded(&mut filter);
             for calls in [SUPERVISED, NETWORK, ATTRIBUTES] {
@@ -323,14 +330,7 @@ fn refuse_unguarded(filter: &mut Filter) {
         &[SYS_SETXATTRAT, SYS_REMOVEXATTRAT],
         Answer::Error(libc::ENOSYS),
     );
-    for call in OF_PROCESSES {
-        filter.when(*call, &[(0, Test::IsNot(0))], refused);
-    }
-    // All processes of a user, and those that are named.
-    for (call, user) in [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)] {
-        filter.when(call, &[(0, Test::Is(user))], refused);
-        filter.when(call, &[(1, Test::IsNot(0))], refused);
-    }
+    refuse_of_processes(filter, Test::IsNot(0));
     for (kind, harmless) in FILE_REQUESTS {
         let mut tests = vec![(1, Test::Masked(REQUEST_KIND, kind))];
         tests.extend(harmless.iter().map(|known| (1, Test::IsNot(*known))));
@@ -346,6 +346,30 @@ fn refuse_unguarded(filter: &mut Filter) {
     ] {
         let connects = Test::Has(FAST_OPEN);
         filter.when(call, &[(flags, connects)], Answer::Error(libc::EOPNOTSUPP));
+    }
+}
+
+/// Refuses to set what the process that starts commands hands on to the next one.
+fn refuse_of_keeper(filter: &mut Filter) {
+    let keeper = Test::Is(KEEPER);
+    refuse_of_processes(filter, keeper);
+    // From within its group its priority could be set without naming it.
+    filter.when(
+        libc::SYS_setpgid,
+        &[(1, keeper)],
+        Answer::Error(libc::EPERM),
+    );
+}
+
+/// Refuses to set limits and priorities of some processes, and of all of a user.
+fn refuse_of_processes(filter: &mut Filter, some: Test) {
+    let refused = Answer::Error(libc::EPERM);
+    for call in OF_PROCESSES {
+        filter.when(*call, &[(0, some)], refused);
+    }
+    for (call, user) in [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)] {
+        filter.when(call, &[(0, Test::Is(user))], refused);
+        filter.when(call, &[(1, some)], refused);
     }
 }
 

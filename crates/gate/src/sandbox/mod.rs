@@ -106,6 +106,8 @@ pub struct Confined {
     /// Rules of Landlock that the command's process has to enter before its program starts, so that
     /// it cannot signal this one.
     pub command_rules: Option<OwnedFd>,
+    /// Whether another command may be run here when nothing of this one is left.
+    pub may_stay: bool,
     /// Of the layers' changes.
     locks: Vec<File>,
 }
@@ -265,6 +267,9 @@ fn within_namespaces<'a>(
     landlock::part().map_err(restricting)?;
     let supervisor = supervisor(containment.network);
     landlock::within_mounts(containment).map_err(restricting)?;
+    // What others serve on the machine's network changes; all else is the command's own.
+    confined.may_stay =
+        getpid().is_init() && confined.unlayered.is_empty() && containment.network != Network::Open;
     Ok(Built {
         beside: Beside::Namespaces,
         unsupervised: Beside::NamespacesAlone,

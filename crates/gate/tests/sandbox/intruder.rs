@@ -385,18 +385,51 @@ fn blocked_connections(path: &Path) {
 /// Tries to take over what connects on its behalf, and then ends it.
 fn attack(task: &Task) {
     let keeper = getppid().unwrap().as_raw_nonzero().get().unsigned_abs();
-    let us = [std::process::id(), keeper];
-    let others = fs::read_dir("/proc").unwrap().flatten();
-    let others: Vec<u32> = others
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|number| !us.contains(number))
-        .collect();
-    // Where the machine's processes are in sight, it is the keeper's parent.
+    // Where the machine's processes are in sight, it is the keeper's parent; else a thread of the
+    // keeper's.
     let supervisor = match parent_of(keeper) {
-        0 => others[0],
+        0 => keeper,
         parent => parent,
     };
     let folder = PathBuf::from(format!("/proc/{supervisor}"));
+    look_into(&folder);
+    let threads = fs::read_dir(folder.join("task")).into_iter().flatten();
+    let threads: Vec<_> = threads.flatten().map(|thread| thread.path()).collect();
+    assert!(parent_of(keeper) != 0 || threads.len() > 1, "{threads:?}");
+    threads.iter().for_each(|thread| look_into(thread));
+    let number = Pid::from_raw(supervisor.cast_signed()).unwrap();
+    process::interfere(number)
+        .into_iter()
+        .for_each(|what| println!("BROKEN: {what}"));
+    if parent_of(keeper) == 0 {
+        process::burden(number)
+            .into_iter()
+            .for_each(|what| println!("BROKEN: {what}"));
+    }
+    let mine = std::env::current_dir().unwrap().join("own");
+    let _listener = UnixListener::bind(&mine).unwrap();
+    UnixStream::connect(&mine).unwrap();
+    let threads = threads.iter().filter_map(|thread| {
+        let number = thread.file_name()?.to_str()?.parse().ok()?;
+        Pid::from_raw(number)
+    });
+    for number in threads.chain([number]) {
+        for signal in [Signal::KILL, Signal::STOP, Signal::USR1] {
+            match kill_process(number, signal) {
+                // It is what ends the command, and out of reach of its signals.
+                Err(Errno::PERM) if parent_of(keeper) != 0 => {}
+                // The first process of a namespace gets none from within.
+                Ok(()) if parent_of(keeper) == 0 => {}
+                other => println!("BROKEN: {signal:?} to {number:?}: {other:?}"),
+            }
+        }
+    }
+    UnixStream::connect(&mine).unwrap();
+    try_all(task);
+}
+
+/// Tries to look into a process, or into a thread of one.
+fn look_into(folder: &Path) {
     for name in [
         "mem", "environ", "maps", "auxv", "syscall", "stack", "fd/0", "exe",
     ] {
@@ -417,25 +450,6 @@ fn attack(task: &Task) {
     for name in ["cwd", "root", "exe", "ns/net", "fd/3"] {
         refused(name, fs::read_link(folder.join(name)));
     }
-    let number = Pid::from_raw(supervisor.cast_signed()).unwrap();
-    process::interfere(number)
-        .into_iter()
-        .for_each(|what| println!("BROKEN: {what}"));
-    let mine = std::env::current_dir().unwrap().join("own");
-    let _listener = UnixListener::bind(&mine).unwrap();
-    UnixStream::connect(&mine).unwrap();
-    let killed = kill_process(number, Signal::KILL);
-    if parent_of(keeper) != 0 {
-        // It is what ends the command, and out of reach of its signals.
-        assert_eq!(killed, Err(Errno::PERM));
-        UnixStream::connect(&mine).unwrap();
-        return try_all(task);
-    }
-    killed.unwrap();
-    // Its end is not instant.
-    let failed = (0..100_000).find_map(|_| UnixStream::connect(&mine).err());
-    assert_eq!(failed.unwrap().raw_os_error(), Some(libc::ENOSYS));
-    try_all(task);
 }
 
 fn parent_of(process: u32) -> u32 {

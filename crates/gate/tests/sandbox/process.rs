@@ -227,3 +227,76 @@ pub(crate) fn interfere(process: Pid) -> Vec<&'static str> {
     let worked = results.into_iter().filter(|(_, result)| *result != -1);
     worked.map(|(what, _)| what).collect()
 }
+
+/// Tries to set what a process would hand on to the next command. Returns what worked.
+pub(crate) fn burden(process: Pid) -> Vec<&'static str> {
+    let number = process.as_raw_pid();
+    let low = libc::rlimit {
+        rlim_cur: 8,
+        rlim_max: 8,
+    };
+    let first = 1_u64;
+    let idle = libc::sched_param { sched_priority: 0 };
+    // The best-effort class, at its end.
+    let late = (2 << 13) | 7;
+    let own = std::process::id();
+    // SAFETY: what is pointed to lives until the calls are over.
+    let results = unsafe {
+        [
+            (
+                "limit",
+                libc::syscall(
+                    libc::SYS_prlimit64,
+                    number,
+                    libc::RLIMIT_NPROC,
+                    &raw const low,
+                    0,
+                ),
+            ),
+            (
+                "be nice",
+                libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, number, 19),
+            ),
+            (
+                "be nice as a group",
+                libc::syscall(libc::SYS_setpriority, libc::PRIO_PGRP, number, 19),
+            ),
+            (
+                "be nice as a user",
+                libc::syscall(libc::SYS_setpriority, libc::PRIO_USER, 0, 19),
+            ),
+            (
+                "bind",
+                libc::syscall(libc::SYS_sched_setaffinity, number, 8, &raw const first),
+            ),
+            (
+                "schedule",
+                libc::syscall(
+                    libc::SYS_sched_setscheduler,
+                    number,
+                    libc::SCHED_IDLE,
+                    &raw const idle,
+                ),
+            ),
+            (
+                "read late",
+                libc::syscall(libc::SYS_ioprio_set, 1, number, late),
+            ),
+            (
+                "read late as a group",
+                libc::syscall(libc::SYS_ioprio_set, 2, number, late),
+            ),
+            (
+                "read late as a user",
+                libc::syscall(libc::SYS_ioprio_set, 3, 0, late),
+            ),
+            ("join", libc::syscall(libc::SYS_setpgid, 0, number)),
+        ]
+    };
+    // What a program does to itself is its own.
+    // SAFETY: these take numbers.
+    let own = unsafe { libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, own, 1) };
+    assert_eq!(own, 0);
+    let worked = results.into_iter().filter(|(_, result)| *result != -1);
+    worked.map(|(what, _)| what).collect()
+}

@@ -203,5 +203,6 @@ async fn run(
         outlet: &Proxy,
         policy,
     };
-    keeper.run_in(command, Some(sandbox)).await
+    let (outcome, _keeper) = keeper.run_in(command, Some(sandbox)).await?;
+    Ok(outcome)
 }

@@ -26,6 +26,7 @@ mod large_folders;
 mod denying;
 mod rights;
 mod serving;
+mod staying;
 mod assessing;
 mod at_a_terminal;
 mod limits;

@@ -311,21 +311,17 @@ impl<'a> Destinations<'a> {
         keeper: Keeper,
         command: CommandSpec,
         containment: &Containment,
-    ) -> Result<CommandOutcome, KeeperError> {
+    ) -> Result<(CommandOutcome, Option<Keeper>), KeeperError> {
         let outlet = self.core.kernel.organs().outlet.clone();
-        let containment = Containment {
-            forwarded: self.core.forwarded(&self.call, self.spec),
-            ..containment.clone()
-        };
         let sandbox = Sandbox {
-            containment: &containment,
+            containment,
             outlet: outlet.as_deref().unwrap_or(&NoOutlet),
             policy: self,
         };
         let mut questions = self.questions.lock().await;
         tokio::select! {
             biased;
-            outcome = keeper.run_in(command, Some(sandbox)) => outcome,
+            ran = keeper.run_in(command, Some(sandbox)) => ran,
             never = self.ask_all(&mut questions) => match never {},
         }
     }

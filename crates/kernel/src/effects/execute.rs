@@ -8,9 +8,9 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError,
-    Probe, Purpose, Reach, Repeat, ResolvedCall, ResolvedCommand, Site, Tool, ToolOutput, Touch,
-    UnknownSecret,
+    ActionVerdict, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, Containment, EffectId,
+    KeeperError, Layer, Probe, Purpose, Reach, Repeat, ResolvedCall, ResolvedCommand, Site, Tool,
+    ToolOutput, ToolSpec, Touch, UnknownSecret,
 };
 use gyrus_process::{
     ProcessIdentity,
@@ -41,6 +41,8 @@ struct CallSite<'a> {
     keeper: Mutex<Option<Keeper>>,
     answer: Option<String>,
     command: Option<ResolvedCommand>,
+    /// What its command is confined to.
+    containment: Option<Containment>,
     sends_to: Vec<String>,
     /// Decides where the command may connect.
     destinations: Option<Destinations<'a>>,
@@ -62,6 +64,7 @@ impl<'a> CallSite<'a> {
             keeper: Mutex::new(keeper),
             answer,
             command,
+            containment: None,
             sends_to: Vec::new(),
             destinations: None,
             thrown_away: Mutex::default(),
@@ -137,19 +140,20 @@ impl Site for CallSite<'_> {
             command
                 .environment
                 .extend(resolved.reading.environment.clone());
-            let Some(containment) = &resolved.containment else {
+            let Some(mut containment) = self.containment.clone() else {
                 return keeper.run(command).await;
             };
             let Some(destinations) = &self.destinations else {
                 let reason = "nothing decides where its command may connect".to_owned();
                 return Err(KeeperError::Keeper { reason });
             };
-            let mut containment = containment.clone();
-            self.core.repositories().stand_in(&mut containment);
-            layers::stand_in(self.core, &mut containment);
             let thrown_away = layers::to_throw_away(self.core, &self.effect, &mut containment);
             let _mode = KeptMode::of(&self.core.started.workspace);
-            let outcome = destinations.run(keeper, command, &containment).await;
+            let ran = destinations.run(keeper, command, &containment).await;
+            let outcome = ran.map(|(outcome, keeper)| {
+                keep_standing(self.core, keeper, &containment);
+                outcome
+            });
             if let Some(layer) = thrown_away {
                 let told = layers::throw_away(layer);
                 *self
@@ -204,10 +208,39 @@ fn starts_processes(tool: &dyn Tool) -> bool {
     })
 }
 
-fn keeper_for(core: &Core, tool: &dyn Tool) -> Result<Option<Keeper>, KeeperError> {
-    match starts_processes(tool) {
-        true => core.kernel.organs().start_keeper().map(Some),
-        false => Ok(None),
+/// What the command of a call is confined to: what the gate says, with the copies and layers that
+/// stand over what it would change, and the addresses that it finds.
+fn containment(core: &Core, resolved: &ResolvedCall, spec: &ToolSpec) -> Option<Containment> {
+    let mut containment = resolved.command.as_ref()?.containment.clone()?;
+    core.repositories().stand_in(&mut containment);
+    layers::stand_in(core, &mut containment);
+    containment.forwarded = core.forwarded(resolved, spec);
+    Some(containment)
+}
+
+/// A keeper for a call that starts processes, where it can be one whose sandbox stands already.
+fn keeper_for(
+    core: &Core,
+    tool: &dyn Tool,
+    containment: Option<&Containment>,
+) -> Result<Option<Keeper>, KeeperError> {
+    if !starts_processes(tool) {
+        return Ok(None);
+    }
+    match containment.and_then(|containment| core.spares.take(containment)) {
+        Some(keeper) => Ok(Some(keeper)),
+        None => core.kernel.organs().start_keeper().map(Some),
+    }
+}
+
+/// Keeps a sandbox for the next command, unless a layer over the workspace is mounted in it: what
+/// is below one must not be changed.
+fn keep_standing(core: &Core, keeper: Option<Keeper>, containment: &Containment) {
+    let over_workspace = |layer: &Layer| layer.lower == core.started.workspace;
+    match keeper {
+        Some(keeper) if containment.layered.iter().any(over_workspace) => keeper.end(),
+        Some(keeper) => core.spares.put(keeper),
+        None => {}
     }
 }
 
@@ -266,14 +299,6 @@ pub(super) async fn start(
     let _acting = core.controls.acting().await?;
     // A person may have been asked in between, for hours.
     core.may_act()?;
-    let keeper = match keeper_for(core, &**tool) {
-        Ok(keeper) => keeper,
-        Err(error) => {
-            let text = format!("the command was not run: {error}");
-            return Ok(super::call::refused(core, effect, text));
-        }
-    };
-    let identity = keeper.as_ref().map(|keeper| keeper.identity().clone());
     let _turn = match layers::are_used(core) && changes_the_workspace(&**tool) {
         true => Some(core.layer_turn.lock().await),
         false => None,
@@ -286,6 +311,12 @@ pub(super) async fn start(
             Err(why) => return Ok(super::call::refused(core, effect, why)),
         },
     };
+    let containment = containment(core, &resolved, tool.spec());
+    let keeper = match keeper_for(core, &**tool, containment.as_ref()) {
+        Ok(keeper) => keeper,
+        Err(error) => return not_run(core, effect, &error, copies),
+    };
+    let identity = keeper.as_ref().map(|keeper| keeper.identity().clone());
     core.log.append(ToolStarted {
         effect: effect.clone(),
         attempt,
@@ -301,6 +332,7 @@ pub(super) async fn start(
     let destinations = Destinations::new(core, effect, tool.spec(), resolved.clone(), questions);
     let site = CallSite {
         sends_to,
+        containment,
         destinations: Some(destinations),
         ..CallSite::new(core, effect, keeper, answer, resolved.command.clone())
     };
@@ -318,6 +350,18 @@ pub(super) async fn start(
             cut_off_by_person(core, effect, identity, cut_off).await
         }
     }
+}
+
+/// The outcome of a call whose command could not be run.
+fn not_run(
+    core: &Core,
+    effect: &EffectId,
+    error: &KeeperError,
+    copies: Option<Copies>,
+) -> Result<ToolResulted, Stop> {
+    let changed = changes::end(core, effect, copies)?;
+    let text = format!("the command was not run: {error}{}", changed.told());
+    Ok(super::call::refused(core, effect, text))
 }
 
 /// The outcome of a call that came to its end.

@@ -14,7 +14,8 @@ use gyrus_contract::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 
 use super::{
-    FORWARDED, Hello, KILL_LIMIT, Level, Order, PROXY, Reply, attached, nursery, wait_until_gone,
+    FORWARDED, Hello, KILL_LIMIT, Level, Order, PROXY, Place, Reply, STAYS, attached, nursery,
+    standing::Standing, wait_until_gone,
 };
 use crate::ProcessIdentity;
 
@@ -35,13 +36,15 @@ pub struct Sandbox<'a> {
     pub policy: &'a dyn ConnectionPolicy,
 }
 
-/// A keeper that waits for its one command. Dropping it ends it shortly after;
+/// A keeper that waits for a command. Dropping it ends it shortly after;
 /// [`super::wait_until_gone`] waits for that.
 #[derive(Debug)]
 pub struct Keeper {
     identity: ProcessIdentity,
     level: Level,
     control: UnixStream,
+    /// The sandbox that its commands run in, once one did.
+    stands: Option<Standing>,
 }
 
 impl Keeper {
@@ -80,54 +83,129 @@ impl Keeper {
     /// runtime with IO. Dropping the future kills the tree, and blocks for the milliseconds that
     /// takes.
     pub async fn run(self, command: CommandSpec) -> Result<CommandOutcome, KeeperError> {
-        self.run_in(command, None).await
+        let (outcome, _ends) = self.run_in(command, None).await?;
+        Ok(outcome)
     }
 
-    /// As [`Self::run`], confined as `sandbox` says.
+    /// As [`Self::run`], confined as `sandbox` says. With the outcome comes the keeper, where
+    /// another command may be run in the very same sandbox: nothing of this one is left in it, and
+    /// all that the sandbox promises is there.
     pub async fn run_in(
         self,
         command: CommandSpec,
         sandbox: Option<Sandbox<'_>>,
-    ) -> Result<CommandOutcome, KeeperError> {
+    ) -> Result<(CommandOutcome, Option<Self>), KeeperError> {
         let Self {
-            identity, control, ..
+            identity,
+            level,
+            control,
+            stands,
         } = self;
-        let _gone = GoneOnDrop(&identity);
-        let order = Order {
-            command,
-            containment: sandbox.as_ref().map(|sandbox| sandbox.containment.clone()),
-        };
-        let mut line = serde_json::to_vec(&order).map_err(failed("ordering a command"))?;
-        line.push(b'\n');
-        let exchange = async {
-            control.set_nonblocking(true)?;
-            let mut control = tokio::net::UnixStream::from_std(control)?;
-            control.write_all(&line).await?;
-            let mut reply = Vec::new();
-            let listeners = listeners(&control, &mut reply).await?;
-            // To the very end: guard and server are gone then, and so is the tree.
-            let replied = control.read_to_end(&mut reply);
-            match (listeners, sandbox) {
-                (Some(listeners), Some(sandbox)) => {
-                    let served = sandbox.outlet.serve(listeners, sandbox.policy);
-                    tokio::select! {
-                        biased;
-                        replied = replied => replied?,
-                        () = async { served.await; std::future::pending().await } => 0,
-                    }
-                }
-                _ => replied.await?,
-            };
-            io::Result::Ok(reply)
-        };
-        let reply = exchange.await.map_err(failed("talking to it"))?;
-        if !reply.ends_with(b"\n") {
+        let gone = GoneOnDrop(&identity);
+        let exchanged = exchange(control, stands, command, sandbox).await?;
+        let Some((outcome, stays)) = exchanged else {
             // If both were killed at once, the socket closed before the tree was gone.
             wait_until_gone(&identity, KILL_LIMIT).await;
             let reason = "it ended without an answer, probably killed".to_owned();
             return Err(KeeperError::Keeper { reason });
+        };
+        let Some((control, standing)) = stays else {
+            return Ok((outcome, None));
+        };
+        std::mem::forget(gone);
+        let keeper = Self {
+            identity,
+            level,
+            control,
+            stands: Some(standing),
+        };
+        Ok((outcome, Some(keeper)))
+    }
+
+    /// Whether a command may be run in the sandbox that stands here, if it is to be in that one.
+    pub(super) fn suits(&self, containment: &Containment) -> bool {
+        let stands = self.stands.as_ref();
+        stands.is_some_and(|standing| standing.is(containment) && standing.is_intact())
+    }
+
+    /// Ends the keeper, and waits until it is gone.
+    pub fn end(self) {
+        let Self {
+            identity, control, ..
+        } = self;
+        let _gone = GoneOnDrop(&identity);
+        drop(control);
+    }
+}
+
+/// A keeper that stays: its socket, and its sandbox.
+type Stays = (UnixStream, Standing);
+
+/// Orders a command, serves its way out, and waits for its end. `None` if no answer came.
+async fn exchange(
+    control: UnixStream,
+    stands: Option<Standing>,
+    command: CommandSpec,
+    sandbox: Option<Sandbox<'_>>,
+) -> Result<Option<(CommandOutcome, Option<Stays>)>, KeeperError> {
+    let place = match (&sandbox, &stands) {
+        (Some(sandbox), Some(standing)) if standing.is(sandbox.containment) => Place::AsBefore,
+        (_, Some(_)) => return Err(failed("ordering a command")(&"its sandbox is another")),
+        (Some(sandbox), None) => Place::Sandbox(Box::new(sandbox.containment.clone())),
+        (None, None) => Place::Bare,
+    };
+    let order = Order { command, place };
+    let mut line = serde_json::to_vec(&order).map_err(failed("ordering a command"))?;
+    line.push(b'\n');
+    let exchange = async {
+        control.set_nonblocking(true)?;
+        let mut control = tokio::net::UnixStream::from_std(control)?;
+        // What is replaced from here on is noticed.
+        let mut standing = match (stands, &sandbox) {
+            (None, Some(sandbox)) => Some(Standing::new(sandbox.containment)),
+            (stands, _) => stands,
+        };
+        control.write_all(&line).await?;
+        let mut reply = Vec::new();
+        if let (Place::Sandbox(_), Some(standing)) = (&order.place, &mut standing) {
+            standing.listeners = listeners(&control, &mut reply).await?;
         }
-        serde_json::from_slice::<Reply>(&reply).map_err(failed("reading its answer"))?
+        let replied = read_reply(&mut control, &mut reply);
+        let listening = standing.as_ref().map(Standing::try_clone_listeners);
+        match (listening.transpose()?.flatten(), sandbox) {
+            (Some(listeners), Some(sandbox)) => {
+                let served = sandbox.outlet.serve(listeners, sandbox.policy);
+                tokio::select! {
+                    biased;
+                    replied = replied => replied?,
+                    () = async { served.await; std::future::pending().await } => {}
+                }
+            }
+            _ => replied.await?,
+        }
+        io::Result::Ok((reply, control.into_std()?, standing))
+    };
+    let (mut reply, control, standing) = exchange.await.map_err(failed("talking to it"))?;
+    let stays = reply.pop_if(|last| *last == STAYS).is_some();
+    if !reply.ends_with(b"\n") {
+        return Ok(None);
+    }
+    let reply: Reply = serde_json::from_slice(&reply).map_err(failed("reading its answer"))?;
+    let outcome = reply?;
+    let standing = standing.filter(|standing| stays && standing.hang_up().is_ok());
+    Ok(Some((
+        outcome,
+        standing.map(|standing| (control, standing)),
+    )))
+}
+
+/// Reads a reply, and to the very end where the server does not stay: guard and server are gone
+/// then, and so is the tree.
+async fn read_reply(control: &mut tokio::net::UnixStream, reply: &mut Vec<u8>) -> io::Result<()> {
+    loop {
+        if reply.ends_with(&[b'\n', STAYS]) || control.read_buf(reply).await? == 0 {
+            return Ok(());
+        }
     }
 }
 
@@ -151,6 +229,7 @@ fn launch(program: &Path, level: Level) -> Result<Result<Keeper, String>, Keeper
             identity,
             level,
             control,
+            stands: None,
         })),
         Ok(Err(refusal)) => Ok(Err(refusal)),
         Err(error) => {

@@ -23,6 +23,8 @@ mod guard;
 mod linux;
 mod nursery;
 mod server;
+mod spares;
+mod standing;
 mod tree;
 
 use std::{fs, io, time::Duration};
@@ -34,6 +36,7 @@ use crate::ProcessIdentity;
 
 pub use client::{Keeper, Sandbox};
 pub use nursery::{ARGUMENT, serve_if_asked};
+pub use spares::Spares;
 
 /// How a keeper makes sure of a command's tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +72,18 @@ type Hello = Result<ProcessIdentity, String>;
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
     command: CommandSpec,
-    containment: Option<Containment>,
+    place: Place,
+}
+
+/// In what a command is to run.
+#[derive(Debug, Serialize, Deserialize)]
+enum Place {
+    /// What the server itself is in.
+    Bare,
+    /// A sandbox, which is the server's for good.
+    Sandbox(Box<Containment>),
+    /// What the command before it was run in.
+    AsBefore,
 }
 
 /// The byte that the proxy's listening socket is attached to.
@@ -78,8 +92,11 @@ const PROXY: u8 = b'P';
 /// The byte that the listening socket of a forwarded address is attached to.
 const FORWARDED: u8 = b'F';
 
-/// What a server says when the tree is gone.
+/// What a server says when the tree is gone, in a line.
 type Reply = Result<CommandOutcome, KeeperError>;
+
+/// The byte after a reply of a server that waits for another order. Without it, the socket closes.
+const STAYS: u8 = b'S';
 
 /// The level that this system allows, found out by starting a keeper.
 pub fn probe() -> Result<Level, KeeperError> {

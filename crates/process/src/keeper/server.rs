@@ -3,10 +3,10 @@
 
 use std::{
     any::Any,
-    fs::File,
+    fs::{self, File},
     io::{self, BufRead, BufReader, ErrorKind, PipeReader, PipeWriter, Read, Write},
     os::{
-        fd::OwnedFd,
+        fd::{AsFd, OwnedFd},
         unix::{
             net::UnixStream,
             process::{CommandExt, ExitStatusExt},
@@ -29,7 +29,8 @@ use rustix::{
 };
 
 use super::{
-    FORWARDED, Level, Order, PROXY, Reply, attached, capture::Capture, linux, tree, tree::Reach,
+    FORWARDED, Level, Order, PROXY, Place, Reply, STAYS, attached, capture::Capture, linux, tree,
+    tree::Reach,
 };
 
 /// Read at once from the command's output.
@@ -42,8 +43,8 @@ const REMAINDER_BYTES: usize = 1024 * 1024;
 /// How long killed processes may take to die before they are killed again.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Serves one command and returns when its tree is gone. `guard` is readable when the guard has
-/// ended.
+/// Serves one command after the other, and returns when the tree of the last is gone. `guard` is
+/// readable when the guard has ended.
 pub(super) fn serve(
     level: Level,
     guard: &OwnedFd,
@@ -58,64 +59,108 @@ pub(super) fn serve(
         Level::Namespace => drop(mount_proc()),
         Level::Subreaper => set_child_subreaper(Some(getpid()))?,
     }
-    let mut line = String::new();
-    BufReader::new(&control).read_line(&mut line)?;
-    if !line.ends_with('\n') {
-        // The run's process has ended or dropped us.
-        return Ok(());
+    let mut surroundings = Surroundings::default();
+    // No line: the run's process has ended or dropped us.
+    while let Some(line) = next_line(&control, guard)? {
+        let reply = match serde_json::from_str::<Order>(&line) {
+            Ok(order) => match surroundings.enter(order.place, &control, confine) {
+                Ok(()) => run(level, &order.command, &surroundings, [&control, guard]),
+                Err(reason) => Some(Err(KeeperError::Keeper { reason })),
+            },
+            Err(error) => Some(keeper_error("reading the command", &error)),
+        };
+        let Some(reply) = reply else { return Ok(()) };
+        let mut line = serde_json::to_vec(&reply)?;
+        line.push(b'\n');
+        let has_ended = matches!(&reply, Ok(outcome) if matches!(outcome.exit, Exit::Code(_)));
+        let stays = has_ended && surroundings.may_stay && leaves_no_shared_memory();
+        if stays {
+            line.push(STAYS);
+        }
+        control.write_all(&line)?;
+        if !stays {
+            return Ok(());
+        }
     }
-    let reply = match serde_json::from_str(&line) {
-        Ok(order) => match prepare(order, &control, confine) {
-            Ok(prepared) => run(level, prepared, guard, &control),
-            Err(reason) => Some(Err(KeeperError::Keeper { reason })),
-        },
-        Err(error) => Some(keeper_error("reading the command", &error)),
-    };
-    let Some(reply) = reply else { return Ok(()) };
-    let mut line = serde_json::to_vec(&reply)?;
-    line.push(b'\n');
-    control.write_all(&line)
+    Ok(())
 }
 
-/// What is to be run, when this process is as it was ordered.
-struct Prepared {
-    command: CommandSpec,
+/// The next order; `None` when there will be no more.
+fn next_line(control: &UnixStream, guard: &OwnedFd) -> io::Result<Option<String>> {
+    let mut watched = [
+        PollFd::new(control, PollFlags::IN),
+        PollFd::new(guard, PollFlags::IN),
+    ];
+    while let Err(error) = poll(&mut watched, None) {
+        if error != Errno::INTR {
+            return Err(error.into());
+        }
+    }
+    if !watched[1].revents().is_empty() {
+        return Ok(None);
+    }
+    let mut line = String::new();
+    // Nothing follows the line until it was answered, so the buffer swallows nothing.
+    BufReader::new(control).read_line(&mut line)?;
+    Ok(line.ends_with('\n').then_some(line))
+}
+
+/// Whether no memory, queue or semaphore is left that processes shared by its number: nothing but
+/// the end of the namespace would free it.
+fn leaves_no_shared_memory() -> bool {
+    ["shm", "msg", "sem"].iter().all(|kind| {
+        let listed = fs::read_to_string(format!("/proc/sysvipc/{kind}"));
+        // The first line names the columns.
+        listed.is_ok_and(|listed| listed.lines().count() <= 1)
+    })
+}
+
+/// What is around the commands of this process.
+#[derive(Default)]
+struct Surroundings {
+    environment: Vec<(String, String)>,
     reach: Reach,
-    /// For its process alone.
+    /// For the command's process alone.
     rules: Option<OwnedFd>,
-    /// Until its tree is gone.
+    may_stay: bool,
+    /// Until the last tree is gone.
     _held: Option<Box<dyn Any>>,
 }
 
-/// Confines this process, if that is ordered, and hands out the sockets that listen inside.
-fn prepare(order: Order, control: &UnixStream, confine: Confine) -> Result<Prepared, String> {
-    let Order {
-        mut command,
-        containment,
-    } = order;
-    let (mut reach, mut rules, mut held) = (Reach::Machine, None, None);
-    if let Some(containment) = containment {
+impl Surroundings {
+    /// Confines this process, if that is ordered, and hands out the sockets that listen inside.
+    fn enter(
+        &mut self,
+        place: Place,
+        control: &UnixStream,
+        confine: Confine,
+    ) -> Result<(), String> {
+        let containment = match place {
+            Place::Bare | Place::AsBefore => return Ok(()),
+            Place::Sandbox(containment) => containment,
+        };
         let confined = confine(&containment)?;
-        command.environment.extend(confined.environment);
-        (rules, held) = (confined.command_rules, confined.held);
-        if confined.signals_contained {
-            reach = Reach::of_contained();
+        *self = Self {
+            environment: confined.environment,
+            reach: match confined.signals_contained {
+                true => Reach::of_contained(),
+                false => Reach::Machine,
+            },
+            rules: confined.command_rules,
+            may_stay: confined.may_stay,
+            _held: confined.held,
+        };
+        let Some(listeners) = confined.listeners else {
+            return Ok(());
+        };
+        let forwarded = listeners.forwarded.into_iter();
+        let forwarded = forwarded.map(|listener| (FORWARDED, listener));
+        for (word, listener) in forwarded.chain([(PROXY, listeners.proxy)]) {
+            attached::send(control, word, listener)
+                .map_err(|error| format!("handing out a socket: {error}"))?;
         }
-        if let Some(listeners) = confined.listeners {
-            let forwarded = listeners.forwarded.into_iter();
-            let forwarded = forwarded.map(|listener| (FORWARDED, listener));
-            for (word, listener) in forwarded.chain([(PROXY, listeners.proxy)]) {
-                attached::send(control, word, listener)
-                    .map_err(|error| format!("handing out a socket: {error}"))?;
-            }
-        }
+        Ok(())
     }
-    Ok(Prepared {
-        command,
-        reach,
-        rules,
-        _held: held,
-    })
 }
 
 fn keeper_error(doing: &str, error: &dyn std::error::Error) -> Reply {
@@ -148,19 +193,18 @@ enum End {
 /// Runs the command until its tree is gone. `None`: nobody waits for the reply.
 fn run(
     level: Level,
-    mut prepared: Prepared,
-    guard: &OwnedFd,
-    control: &UnixStream,
+    spec: &CommandSpec,
+    surroundings: &Surroundings,
+    [control, guard]: [&dyn AsFd; 2],
 ) -> Option<Reply> {
-    let (rules, reach) = (prepared.rules.take(), prepared.reach);
-    let spec = &prepared.command;
+    let reach = surroundings.reach;
     let deadline = Instant::now().checked_add(Duration::from_millis(spec.time_limit_ms));
     // Before there is a command, which may use up all processes at once.
     let reaper = match reap_children() {
         Ok(reaper) => reaper,
         Err(error) => return Some(keeper_error("keeping the command", &error)),
     };
-    let (main, mut output) = match start(spec, rules) {
+    let (main, mut output) = match start(spec, surroundings) {
         Ok(started) => started,
         Err(error) => {
             let (program, reason) = (spec.program.clone(), error.to_string());
@@ -208,7 +252,7 @@ fn run(
 }
 
 /// Starts the command; returns its main process and its output.
-fn start(spec: &CommandSpec, rules: Option<OwnedFd>) -> io::Result<(Pid, PipeReader)> {
+fn start(spec: &CommandSpec, surroundings: &Surroundings) -> io::Result<(Pid, PipeReader)> {
     if !spec.folder.is_dir() {
         let text = format!(
             "its working folder `{}` does not exist",
@@ -224,13 +268,19 @@ fn start(spec: &CommandSpec, rules: Option<OwnedFd>) -> io::Result<(Pid, PipeRea
         .current_dir(&spec.folder)
         .env_clear()
         .envs(&spec.environment)
+        .envs(
+            surroundings
+                .environment
+                .iter()
+                .map(|(name, value)| (name, value)),
+        )
         // A command that signals its own group must not hit us.
         .process_group(0)
         .stdin(standard_input(&spec.stdin)?)
         .stdout(writer.try_clone()?)
         .stderr(writer);
-    if let Some(rules) = rules {
-        linux::enter_rules(&mut command, rules);
+    if let Some(rules) = &surroundings.rules {
+        linux::enter_rules(&mut command, rules.try_clone()?);
     }
     let child = command.spawn()?;
     Ok((Pid::from_child(&child), output))
@@ -306,7 +356,7 @@ fn attend(
     capture: &mut Capture,
     output: &mut PipeReader,
     children: &mut PipeReader,
-    [control, guard]: [&dyn std::os::fd::AsFd; 2],
+    [control, guard]: [&dyn AsFd; 2],
     deadline: Option<Instant>,
 ) -> io::Result<End> {
     let mut chunk = vec![0; CHUNK_BYTES];

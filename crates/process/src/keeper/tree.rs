@@ -16,9 +16,10 @@ use crate::ProcessIdentity;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What signals of this process reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Reach {
     /// All that its user may signal.
+    #[default]
     Machine,
     /// Itself and what it starts; its parent, which is this one, is outside of that.
     Contained { parent: Pid },

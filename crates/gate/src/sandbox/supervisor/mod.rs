@@ -1,4 +1,4 @@
-//! The process that makes some system calls on behalf of a confined command.
+//! Threads that make some system calls on behalf of a confined command.
 //!
 //! A filter can judge numbers in registers, but not what a path or an address in memory leads to.
 //! For such calls the kernel stops the thread and tells a listener; the supervisor holds it. It
@@ -7,9 +7,9 @@
 //! kernel has a wall of its own behind it: what was judged could be another thing by then.
 //!
 //! It shares the command's mounts, processes and network, and stands outside of its Landlock
-//! domain and its filters. It is not dumpable and has a right that the command lacks, or is one of
-//! the processes that the command descends from, so the command can neither trace it nor write to
-//! its memory. Should it end, the calls fail.
+//! domain and its filters. Its process is one that the command descends from: not dumpable, and the
+//! first of the command's PID namespace or outside of its Landlock domain. So the command can
+//! neither trace it nor write to its memory nor end it.
 
 mod attributes;
 mod caller;
@@ -24,7 +24,6 @@ mod ports;
 mod twins;
 
 use std::{
-    fs::File,
     io::{self, IoSlice, IoSliceMut},
     mem::MaybeUninit,
     os::{
@@ -73,25 +72,32 @@ pub(super) struct Supervisor {
     channel: UnixStream,
 }
 
-/// Starts a supervisor within what this process has entered and mounted so far. This process must
-/// have a single thread. Fails where the kernel or a filter around it lacks what is needed.
+/// Starts a supervisor within what this process has entered and mounted so far: a thread of this
+/// process, which stays outside of what the calling thread enters and gives up from here on, and
+/// which no signal to all other processes ends. Fails where the kernel or a filter around it lacks
+/// what is needed.
 pub(super) fn start(boundary: Boundary) -> io::Result<Supervisor> {
     let (channel, theirs) = UnixStream::pair()?;
     if !takes_descriptors(&channel)? {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    // The child is so from its start.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    if linux::fork()?.is_some() {
-        return Ok(Supervisor { channel });
-    }
     let rules = Rules {
         boundary,
         ports: None,
         places: None,
     };
-    let code = i32::from(supervise(theirs, rules).is_err());
-    std::process::exit(code);
+    let supervise = move || {
+        privileges::keep_for_supervising()?;
+        if let Some(listener) = receive(theirs)? {
+            serve(&Desk::new(listener, rules));
+        }
+        io::Result::Ok(())
+    };
+    let thread = thread::Builder::new().stack_size(STACK_BYTES);
+    // Where it fails, calls do.
+    thread.spawn(move || drop(supervise()))?;
+    Ok(Supervisor { channel })
 }
 
 /// Whether descriptors of other processes can be had here, asked of ourselves, which is allowed
@@ -140,27 +146,6 @@ fn receive(channel: impl AsFd) -> io::Result<Option<OwnedFd>> {
         RecvAncillaryMessage::ScmRights(mut handles) => handles.next(),
         _ => None,
     }))
-}
-
-/// Becomes the supervisor. Returns when there is nothing left to supervise.
-fn supervise(channel: UnixStream, rules: Rules) -> io::Result<()> {
-    part_from_keeper(channel)?;
-    privileges::keep_for_supervising()?;
-    if let Some(listener) = receive(io::stdin())? {
-        serve(&Desk::new(listener, rules));
-    }
-    Ok(())
-}
-
-/// Closes what else was open, which is the keeper's: locks, and a socket whose end others wait
-/// for. The channel becomes the standard input.
-fn part_from_keeper(channel: UnixStream) -> io::Result<()> {
-    rustix::stdio::dup2_stdin(channel)?;
-    let nothing = File::options().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdout(&nothing)?;
-    rustix::stdio::dup2_stderr(&nothing)?;
-    std::mem::forget(nothing);
-    linux::close_from(3)
 }
 
 /// What the supervisor's threads share.

@@ -8,6 +8,7 @@
 //! process of the user; so it is made only by who has seen the wall.
 
 use std::{
+    fs::File,
     io,
     os::{fd::AsFd, unix::net::UnixStream},
     thread,
@@ -21,7 +22,7 @@ use rustix::{
     },
 };
 
-use super::{Desk, Rules, STACK_BYTES, Supervisor, linux, part_from_keeper, receive, serve};
+use super::{Desk, Rules, STACK_BYTES, Supervisor, linux, receive, serve};
 use crate::sandbox::privileges;
 
 /// Whether signals of this process are kept within its Landlock domain: seen by what happened to
@@ -116,4 +117,15 @@ fn supervise(channel: UnixStream, rules: Rules) -> io::Result<()> {
         thread.spawn(move || serve(&desk))?;
     }
     Ok(())
+}
+
+/// Closes what else was open, which is the keeper's: locks, and a socket whose end others wait
+/// for. The channel becomes the standard input.
+fn part_from_keeper(channel: UnixStream) -> io::Result<()> {
+    rustix::stdio::dup2_stdin(channel)?;
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    rustix::stdio::dup2_stderr(&nothing)?;
+    std::mem::forget(nothing);
+    linux::close_from(3)
 }

@@ -1,0 +1,50 @@
+//! Keepers whose sandboxes stand, for the commands to come.
+//!
+//! Making a sandbox takes longer than most commands do. Once nothing of a command is left in one,
+//! the next command with the same containment can be run in it: it finds there what it would find
+//! in a new one.
+
+use std::sync::{Mutex, PoisonError};
+
+use gyrus_contract::Containment;
+
+use super::Keeper;
+
+/// More commands are hardly ever run at once.
+const MOST: usize = 4;
+
+/// The keepers of one run. Dropping this ends them.
+#[derive(Debug, Default)]
+pub struct Spares(Mutex<Vec<Keeper>>);
+
+impl Spares {
+    /// A keeper whose sandbox is what `containment` asks for. Where there is none, all are ended:
+    /// a sandbox can hold what a new one needs.
+    pub fn take(&self, containment: &Containment) -> Option<Keeper> {
+        let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = spares.iter().position(|keeper| keeper.suits(containment));
+        match found {
+            Some(found) => Some(spares.swap_remove(found)),
+            None => {
+                spares.drain(..).for_each(Keeper::end);
+                None
+            }
+        }
+    }
+
+    /// Keeps a keeper for the next command.
+    pub fn put(&self, keeper: Keeper) {
+        let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match spares.len() < MOST {
+            true => spares.push(keeper),
+            false => keeper.end(),
+        }
+    }
+}
+
+impl Drop for Spares {
+    fn drop(&mut self) {
+        let spares = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        spares.drain(..).for_each(Keeper::end);
+    }
+}
