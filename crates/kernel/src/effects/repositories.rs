@@ -6,6 +6,7 @@
 //! before the first of them and carried over after the last.
 
 use std::{
+    cell::OnceCell,
     collections::BTreeMap,
     fs, io,
     os::unix::{
@@ -223,29 +224,33 @@ struct Run<'a> {
     /// Holds the private copies.
     folder: PathBuf,
     name: String,
-    git: Result<PathBuf, String>,
+    /// Searched for when it is needed: most commands have nothing to carry over.
+    git: OnceCell<Result<PathBuf, String>>,
     real_objects: &'a (dyn Fn() -> RealObjects + Send + Sync),
 }
 
 impl<'a> Run<'a> {
     fn of(core: &'a Core) -> Self {
-        let programs = Programs::of_this_process();
-        // A command may have put one there that was not judged yet.
-        programs.keep_out_of(&core.started.workspace);
-        let found = programs.find("git");
         Self {
             workspace: &core.started.workspace,
             folder: folder(core),
             name: core.started.run.to_string(),
-            git: found
-                .map(|program| program.path)
-                .map_err(|error| error.to_string()),
+            git: OnceCell::new(),
             real_objects: &*core.kernel.organs().real_objects,
         }
     }
 
     fn git(&self) -> Result<&Path, CarryError> {
-        self.git.as_deref().map_err(|reason| CarryError::Git {
+        let found = self.git.get_or_init(|| {
+            let programs = Programs::of_this_process();
+            // A command may have put one there that was not judged yet.
+            programs.keep_out_of(self.workspace);
+            let found = programs.find("git");
+            found
+                .map(|program| program.path)
+                .map_err(|error| error.to_string())
+        });
+        found.as_deref().map_err(|reason| CarryError::Git {
             path: "git".into(),
             source: io::Error::other(reason.clone()),
         })
