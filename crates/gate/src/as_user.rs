@@ -42,8 +42,9 @@ const RUNS_OTHERS: [(&str, &str); 4] = [
     ),
 ];
 
-/// What git is told when a verb that reads is started: no hooks, nothing in submodules, no program
-/// that watches files, no repository that the folder itself looks like, no upkeep afterwards.
+/// Settings that git is given when a reading verb is started: no hooks, nothing in submodules, no
+/// program that watches files, no repository that the folder itself looks like, no maintenance
+/// afterwards.
 const GIT_READS: [(&str, &str); 8] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -55,7 +56,8 @@ const GIT_READS: [(&str, &str); 8] = [
     ("maintenance.auto", "false"),
 ];
 
-/// What git is told in every other call. Its hooks run: a person's may check what is pushed.
+/// Settings that git is given in every other call. Its hooks run: a person's hook may check what is
+/// pushed.
 const GIT: [(&str, &str); 2] = [
     ("core.fsmonitor", "false"),
     ("safe.bareRepository", "explicit"),

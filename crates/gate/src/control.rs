@@ -18,7 +18,7 @@ const TABLE: &str = include_str!("control_files.txt");
 /// anything, executes what they contain.
 const MAKEFILES: [&str; 3] = ["gnumakefile", "makefile", "bsdmakefile"];
 
-/// What a folder has that git takes for a repository although it is not called `.git`.
+/// Entries of a folder that git takes for a repository although it is not called `.git`.
 const PARTS: [&str; 7] = [
     "HEAD",
     "config",

@@ -1,12 +1,12 @@
-//! What stays read-only in a workspace that a program may change: what no comparison afterwards
-//! could tell or take back.
+//! Paths that stay read-only in a workspace that a program may change, because no comparison
+//! afterwards could tell or take back what it did there.
 
 use std::path::{Path, PathBuf};
 
 use gyrus_contract::Containment;
 use gyrus_workspace::{repository, snapshot::is_left_out};
 
-/// Where a project keeps its rules.
+/// Folder in which a project keeps its rules.
 const RULES: &str = ".gyrus";
 
 /// Makes folders read-only in which the person's shell finds programs and which no snapshot holds,

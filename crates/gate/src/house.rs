@@ -1,10 +1,10 @@
-//! What of the machine is gyrus's own, and what is the person's.
+//! The machine's folders that belong to gyrus, and those that belong to the person.
 
 use std::path::{Path, PathBuf};
 
 use crate::paths::{below_same_folder, real_path};
 
-/// Whose machine this is.
+/// The machine's owner: home, state and configuration.
 #[derive(Debug, Clone)]
 pub struct House {
     /// The folders of gyrus's own: its state, and its configuration if that is elsewhere. They

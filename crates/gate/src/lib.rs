@@ -28,7 +28,7 @@ pub mod sandbox;
 #[cfg(feature = "oracle")]
 pub mod oracle;
 
-/// Where programs keep keys and tokens, see the file's own head.
+/// Places where programs keep keys and tokens; the file's own head says in which form.
 const SECRETS: &str = include_str!("secrets.txt");
 
 pub use self::{

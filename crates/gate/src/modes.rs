@@ -2,7 +2,7 @@
 
 use gyrus_contract::{Decision, Mode, Risk};
 
-/// What bounds the damage of a call.
+/// Limits on the damage that a call can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bounds {
     /// Nothing of it reaches beyond the workspace: by what it is, by a proven sandbox, or because

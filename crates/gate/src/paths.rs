@@ -96,7 +96,7 @@ fn prepend(left: &mut VecDeque<OsString>, path: &Path) {
     }
 }
 
-/// What stands at a real path.
+/// Kind of file at a real path.
 pub(crate) enum FileKind {
     Missing,
     /// `names` counts its hard links.

@@ -8,16 +8,16 @@
 
 /// A verb that reads.
 struct Verb {
-    /// By any of these names.
+    /// Names of the program; any of them.
     programs: &'static str,
-    /// What the arguments begin with.
+    /// First arguments.
     words: &'static str,
     /// The options that may follow; one that ends in `=` takes a value.
     options: &'static str,
     operands: Operands,
 }
 
-/// What may stand beside the options.
+/// Arguments that may stand beside the options.
 #[derive(Clone, Copy)]
 enum Operands {
     None,
@@ -191,10 +191,10 @@ const VERBS: &[Verb] = &[
     verb("man", "", "", Words(2)),
 ];
 
-/// Of a value or an operand, in bytes.
+/// Maximum length of a value or an operand, in bytes.
 const MAX_WORD_BYTES: usize = 200;
 
-/// What asks for something that is kept from others is asked about each time.
+/// Words that ask for confidential data; a call with one of them asks each time.
 const KEPT: [&str; 4] = ["secret", "token", "passw", "credential"];
 
 /// Whether the program, by its bare name, only reads when it is started with these arguments.
@@ -240,7 +240,7 @@ impl Verb {
         true
     }
 
-    /// What the word is as an option of this verb, if it is one.
+    /// Meaning of the word as an option of this verb, if it is one.
     fn option<'a>(&self, word: &'a str) -> Option<Value<'a>> {
         self.options.split_ascii_whitespace().find_map(|option| {
             let Some(name) = option.strip_suffix('=') else {

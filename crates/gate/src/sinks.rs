@@ -1,8 +1,8 @@
-//! Where a call would send something, and whether the person named that place.
+//! Destinations of a call, and whether the person named them.
 
 use gyrus_contract::{Grant, Judgement};
 
-/// What package managers fetch from, by the managers' own documentation of 2026.
+/// Hosts that package managers fetch from, by the managers' own documentation of 2026.
 pub(crate) const PACKAGE_REGISTRIES: [&str; 14] = [
     "crates.io",
     "index.crates.io",
@@ -52,7 +52,7 @@ pub(crate) fn place(address: &str) -> Option<(String, u16)> {
     (!host.is_empty() && host.bytes().all(plain)).then_some((host, port))
 }
 
-/// What a grant says of this port.
+/// Returns the port that a grant names for this port.
 pub(crate) fn port_of_grant(port: u16) -> Option<u16> {
     (!USUAL_PORTS.contains(&port)).then_some(port)
 }
@@ -69,8 +69,7 @@ pub(crate) fn is_near(name: &str) -> bool {
     !name.contains('.') || ends.iter().any(|end| name.ends_with(end))
 }
 
-/// How a host may be written: this machine's loopback has three spellings, which programs take
-/// for each other.
+/// Spellings of a host: this machine's loopback has three, which programs take for each other.
 pub(crate) fn spellings(host: &str) -> Vec<&str> {
     match LOOPBACK.contains(&host) {
         true => LOOPBACK.to_vec(),

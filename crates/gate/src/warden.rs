@@ -34,8 +34,8 @@ use crate::{
     weigh::{Scales, Weight},
 };
 
-/// What commands of a run in this folder would be confined to; in words why nothing confines them.
-/// Asked once for each run.
+/// Returns the containment of the commands of a run in this folder; in words why nothing confines
+/// them. Called once for each run.
 pub type Contain = dyn Fn(RunId, &Path) -> Result<Containment, String> + Send + Sync;
 
 /// Judges calls.
@@ -457,8 +457,8 @@ impl Warden {
         }
     }
 
-    /// What the person laid down: rules and trust. Rules may allow what would be asked about, but
-    /// never what is critical. Whether they vouch for the call.
+    /// Applies the person's rules and trust settings. Rules may allow what would be asked about,
+    /// but never what is critical. Returns whether they vouch for the call.
     fn lay_down(
         &self,
         verdict: &mut Verdict,
@@ -495,7 +495,7 @@ impl Warden {
     }
 }
 
-/// How what was granted by its exact words counts in the table of modes.
+/// Limits under which a call counts that was granted by its exact words, in the table of modes.
 const AS_GRANTED: Bounds = Bounds {
     contained: true,
     undoable: true,
@@ -518,7 +518,7 @@ fn when_doubted(mode: Mode) -> Decision {
     }
 }
 
-/// What was laid down beforehand, where the mode leaves anything to allow.
+/// Allows what a rule or setting allows, where the mode leaves anything to allow.
 fn allow(verdict: &mut Verdict, mode: Mode, why: Vec<String>) {
     let may = match mode {
         Mode::ReadOnly => false,
@@ -555,7 +555,7 @@ fn reasons(mut weights: Vec<Weight>, risk: Risk) -> Vec<String> {
     reasons
 }
 
-/// What would have to be granted so that this and its like pass.
+/// Grants with which this call and similar ones pass.
 fn wider(call: &ResolvedCall, risk: Risk, weights: &[Weight]) -> Vec<Grant> {
     if risk == Risk::Critical {
         let critical = weights
@@ -623,7 +623,7 @@ fn command_is_granted<'a>(
         && reading.commands.iter().all(granted)
 }
 
-/// What runs code, and needs the caches of packages for it.
+/// Whether a tool runs code that needs the caches of packages.
 fn builds(does: &Does) -> bool {
     matches!(does, Does::RunsCode | Does::GetsPackages | Does::Hides)
 }

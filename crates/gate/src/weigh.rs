@@ -1,4 +1,4 @@
-//! What one touch of a call, or one fact of a command line, adds to a verdict.
+//! The weight that one touch of a call, or one fact of a command line, adds to a verdict.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{as_user, control, house::House, shell, sinks};
 
-/// What one touch adds to a verdict.
+/// The weight that one touch adds to a verdict.
 #[derive(Debug)]
 pub(crate) struct Weight {
     pub(crate) risk: Risk,
@@ -24,7 +24,7 @@ pub(crate) struct Weight {
     pub(crate) changes: bool,
     /// Nobody can allow it.
     pub(crate) forbidden: bool,
-    /// What would have to be granted for it to pass.
+    /// The grant with which it would pass.
     pub(crate) grant: Option<Grant>,
     /// No grant reaches it: it is asked about each time.
     pub(crate) each_time: bool,
@@ -220,7 +220,7 @@ impl Scales<'_> {
         weights
     }
 
-    /// What a server does is not known here, whatever it says of itself.
+    /// Weighs a server's tool, whose effects are not known here, whatever it says of itself.
     fn service(&self, service: &Service) -> Vec<Weight> {
         let server = &service.server;
         let asks = |reaches: &str| format!("asks the server `{server}`, {reaches}");
@@ -413,8 +413,8 @@ impl Scales<'_> {
         weights
     }
 
-    /// In the sandbox a line is what the sandbox lets it be, whatever it is called and however it
-    /// is written; what it says of itself can only make it weigh more.
+    /// Weighs a line in the sandbox, which decides what the line can do, whatever it is called and
+    /// however it is written; what the line says of itself can only make it weigh more.
     fn contained(&self, reading: &CommandReading, containment: &Containment) -> Vec<Weight> {
         let changes = |what: String| match containment.writable.is_empty() {
             true => Weight::safe(what),
@@ -436,7 +436,7 @@ impl Scales<'_> {
         weights
     }
 
-    /// What no containment makes harmless: handing keys to the model.
+    /// Weighs what no containment makes harmless: handing keys to the model.
     fn reads_plainly(&self, fact: &CommandFact, containment: &Containment) -> Option<Weight> {
         let (Does::Reads { path } | Does::Writes { path } | Does::Removes { path }) = &fact.does
         else {
@@ -454,7 +454,7 @@ impl Scales<'_> {
         (reads && is_secret && !is_hidden).then(|| self.reads(path))
     }
 
-    /// What the person would lose for good.
+    /// Weighs what the person would lose for good.
     fn changes_plainly(&self, fact: &CommandFact) -> Option<Weight> {
         let loses = |what: String| match self.under.throwaway {
             true => Weight::new(Risk::Moderate, what).contained().changes(),
@@ -523,7 +523,7 @@ impl Scales<'_> {
     }
 }
 
-/// What a part of a line does, in words for a card.
+/// Describes a part of a line, in words for a card.
 fn told(fact: &CommandFact) -> String {
     let place = |path: &Path| path.display().to_string();
     let does = match &fact.does {

@@ -16,7 +16,7 @@ pub enum WorkspaceError {
          --workdir FOLDER"
     )]
     Unreadable {
-        /// As given.
+        /// The folder as given.
         folder: PathBuf,
         /// The system's words.
         source: io::Error,
@@ -24,7 +24,7 @@ pub enum WorkspaceError {
     /// A file or something else.
     #[error("{folder} is not a folder; name the folder that may be changed: --workdir FOLDER")]
     NotAFolder {
-        /// As given.
+        /// The folder as given.
         folder: PathBuf,
     },
     /// The root folder.
@@ -49,7 +49,7 @@ pub enum WorkspaceError {
     State {
         /// The real folder.
         folder: PathBuf,
-        /// Where gyrus keeps its state.
+        /// Folder in which gyrus keeps its state.
         state_home: PathBuf,
     },
 }

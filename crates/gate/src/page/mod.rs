@@ -33,7 +33,7 @@ const NOT_TYPED: [&str; 8] = [
     "hidden", "checkbox", "radio", "select", "range", "submit", "button", "image",
 ];
 
-/// What fields for a search are called.
+/// Names of fields for a search.
 const SEARCHES: [&str; 14] = [
     "q",
     "s",
@@ -143,7 +143,7 @@ struct Page<'a> {
     origin: Option<Origin>,
     /// Why typing there needs no question.
     listed: Option<&'static str>,
-    /// Where it is, in words.
+    /// The element's place on the page, in words.
     place: String,
     /// The control, in words.
     control: String,
@@ -241,7 +241,7 @@ impl<'a> Page<'a> {
         Weight::critical(format!("{what} on {}", self.place))
     }
 
-    /// What the name of the control adds, if it says anything.
+    /// Weight that the control's name adds, if it says anything.
     fn said(&self, does: &str, class: Option<Class>) -> Option<Weight> {
         let control = &self.control;
         let what = |says: &str| format!("{does} {control}, whose name says that it {says},");
@@ -534,7 +534,7 @@ fn only_looks_up(form: &Form) -> bool {
     form.method == "get" && fits && !form.fields.iter().any(|field| field.kind == "file")
 }
 
-/// What was typed into a form, for a reason.
+/// Reason that names the data typed into a form.
 fn carried(form: &Form) -> String {
     let filled = form.fields.iter().filter(|field| field.filled);
     let names: Vec<&str> = filled.map(|field| field.name.as_str()).collect();

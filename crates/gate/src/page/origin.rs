@@ -11,13 +11,14 @@ use crate::{sandbox::proxy::is_public, sinks};
 pub(super) struct Origin(String);
 
 impl Origin {
-    /// Of an address.
+    /// Returns the origin of an address.
     pub(super) fn of(address: &Url) -> Option<Self> {
         matches!(address.scheme(), "http" | "https")
             .then(|| Self(address.origin().ascii_serialization()))
     }
 
-    /// As a browser says it of the document at `address`. What does not fit together is none.
+    /// Returns the origin that a browser reports for the document at `address`; `None` if the two
+    /// do not fit together.
     pub(super) fn measured(origin: &str, address: &str) -> Option<Self> {
         let found = Self::of(&Url::parse(origin).ok()?)?;
         let document = Url::parse(address).ok()?;
@@ -89,7 +90,7 @@ fn named(text: &str) -> Vec<Origin> {
     all
 }
 
-/// Of a chunk with an address in it: `(https://example.com/a),`.
+/// Origins named by a piece of text with an address in it: `(https://example.com/a),`.
 fn by_address(chunk: &str) -> Option<Vec<Origin>> {
     let lower = chunk.to_ascii_lowercase();
     let starts = ["https://", "http://"];
@@ -118,8 +119,8 @@ fn by_address(chunk: &str) -> Option<Vec<Origin>> {
     Some(all)
 }
 
-/// Of a word that is a host, perhaps with a port or a path. Only the secure origin is meant,
-/// unless the host is near; a host of this machine alone needs its port.
+/// Origins named by a word that is a host, perhaps with a port or a path. Only the secure origin is
+/// meant, unless the host is near; a host of this machine alone needs its port.
 fn by_host(word: &str) -> Option<Vec<Origin>> {
     let word = word
         .trim_start_matches(['*', '_', '~'])

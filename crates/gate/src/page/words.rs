@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::LazyLock};
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
-/// What a word says. The later wins.
+/// Meaning of a word. The later class wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
     Commits,
@@ -26,7 +26,7 @@ struct Table {
     anywhere: Vec<(String, Option<Class>)>,
 }
 
-/// What follows a first word, and what all of it says.
+/// The words after a first word, and the meaning of all of them together.
 type Phrase = (Vec<String>, Option<Class>);
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
@@ -72,7 +72,7 @@ fn lines() -> impl Iterator<Item = (Option<Class>, &'static str, &'static str)> 
 pub(super) struct Label {
     /// The gravest thing that it says anywhere.
     pub(super) class: Option<Class>,
-    /// What it says if it says nothing else.
+    /// Meaning of the name as a whole, if no word says anything else.
     pub(super) class_of_the_whole: Option<Class>,
     /// It names a field for a secret.
     pub(super) is_secret: bool,
@@ -178,7 +178,7 @@ fn humps_apart(text: &str) -> String {
     all
 }
 
-/// In lower case, letters as the plain ones that they are, or look like.
+/// Returns the text in lower case, with each letter as the plain letter that it is, or looks like.
 fn fold(text: &str) -> String {
     let mut folded = String::new();
     for letter in undecorated(text).to_lowercase().chars() {

@@ -47,20 +47,21 @@ const WRAPPERS: [&str; 34] = [
 /// Shells, whose option `-c` makes the next word a command line.
 const SHELLS: [&str; 7] = ["ash", "bash", "dash", "fish", "ksh", "sh", "zsh"];
 
-/// How far behind a wrapper a program is looked for. Farther away, it is taken to be there.
+/// Maximum distance at which a program is looked for behind a wrapper, in words. Farther away, it
+/// is taken to be there.
 const MAX_WRAPPER_WORDS: usize = 1_000;
 
 /// The longest pattern, in words: one bit each in a set of positions.
 pub(super) const MAX_ELEMENTS: usize = 32;
 
-/// What a command begins with: at each place one of these words. The first is the program.
+/// Beginning of a command: at each position one of these words. The first is the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CommandPattern {
     elements: Vec<Vec<String>>,
 }
 
 impl CommandPattern {
-    /// Of 1 to [`MAX_ELEMENTS`] elements, each with a word at least.
+    /// Returns a pattern of 1 to [`MAX_ELEMENTS`] elements, each with at least one word.
     pub(super) fn new(elements: Vec<Vec<String>>) -> Self {
         Self { elements }
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a policy file, all of it at once.
+//! The problems of a policy file, all of them at once.
 
 use std::{
     fmt,
@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How many problems of one file are told; the rest is counted.
+/// Maximum number of problems that are told of one file; the rest is counted.
 const MAX_PROBLEMS: usize = 20;
 
 /// A policy file that cannot be used. No part of it holds then: whoever loads it stops.
@@ -14,9 +14,9 @@ const MAX_PROBLEMS: usize = 20;
 pub struct PolicyError {
     /// The file.
     pub file: PathBuf,
-    /// What is wrong, in the order of the file; at most 20.
+    /// The problems, in the order of the file; at most 20.
     pub problems: Vec<Problem>,
-    /// How many more there are.
+    /// Number of problems beyond these.
     pub more: usize,
 }
 
@@ -25,13 +25,13 @@ pub struct PolicyError {
 pub struct Problem {
     /// From 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
     /// The key that it is about; empty if it is about none.
     pub key: String,
-    /// What is wrong with it.
+    /// The problem.
     pub what: String,
-    /// What would be right.
+    /// The correct form, if it is known.
     pub hint: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for Problem {
 /// Collects problems while a file is read.
 pub(super) struct Problems<'t> {
     text: &'t str,
-    /// Where each line starts, so that a place is found without counting from the top again.
+    /// Offsets at which lines start, so that a place is found without counting from the top again.
     lines: Vec<usize>,
     found: Vec<Problem>,
     more: usize,
@@ -124,7 +124,7 @@ impl<'t> Problems<'t> {
         });
     }
 
-    /// How many were found.
+    /// Number of problems found.
     pub(super) fn count(&self) -> usize {
         self.found.len() + self.more
     }

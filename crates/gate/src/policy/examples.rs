@@ -230,7 +230,7 @@ fn hint(rule: &Rule, ruling: &super::Ruling) -> Option<String> {
         .then(|| "it cannot be read whole, so it would be asked about".to_owned())
 }
 
-/// What a tool does with the path of an example.
+/// Use that a tool makes of the path of an example.
 fn used_by(tool: &str) -> PathUse {
     match tool {
         "write" | "edit" => PathUse::Changes,
@@ -238,7 +238,7 @@ fn used_by(tool: &str) -> PathUse {
     }
 }
 
-/// What an example touches.
+/// The paths and hosts that an example touches.
 #[derive(Default)]
 struct Touched {
     paths: Vec<SubjectPath>,

@@ -20,7 +20,7 @@ const MAX_TEXT: usize = 1_024;
 pub(super) struct Keys<'t> {
     pub(super) table: &'t DeTable<'t>,
     pub(super) span: Range<usize>,
-    /// What it is, in messages: `rule`.
+    /// Name of the table in messages: `rule`.
     pub(super) name: String,
 }
 

@@ -51,7 +51,7 @@ const RULE_KEYS: [&str; 11] = [
 /// A file that is being read.
 struct Loader<'a, 't> {
     origin: &'a Origin,
-    /// What reasons call the file.
+    /// Name of the file in reasons.
     name: Arc<str>,
     problems: Problems<'t>,
 }
@@ -185,7 +185,7 @@ impl<'t> Loader<'_, 't> {
         (decide.is_some() && why.is_some()).then_some(rule)
     }
 
-    /// What an allow rule must not be.
+    /// Reports an allow rule that is too wide.
     fn check_allow(&mut self, keys: &Keys<'t>, rule: &Rule) {
         let span = keys.get("decide").map_or(keys.span.clone(), Spanned::span);
         let narrowed = keys.get("path").is_some() || keys.get("host").is_some();

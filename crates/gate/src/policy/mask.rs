@@ -17,7 +17,7 @@ const MAX_ENTRIES: usize = 50_000;
 /// Places that are kept from one command.
 const MAX_PLACES: usize = 256;
 
-/// What a command must not see, or not change.
+/// Paths that a command must not see, or not change.
 #[derive(Debug, Default)]
 pub(crate) struct Mask {
     pub(crate) hidden: BTreeSet<PathBuf>,
@@ -29,7 +29,7 @@ pub(crate) struct Mask {
 }
 
 impl Policy {
-    /// What is there now and must be kept from the commands of this tool.
+    /// Returns the existing paths that must be kept from the commands of this tool.
     pub(crate) fn mask(&self, tool: &str, agent: &str, workspace: &Path) -> Mask {
         let mut mask = Mask::default();
         let mut left = MAX_ENTRIES;
@@ -65,7 +65,7 @@ impl Policy {
     }
 }
 
-/// What is there and matches; of a folder that does, nothing below. `None` if there is too much.
+/// Existing paths that match; below a folder that matches, none. `None` if there are too many.
 fn found(pattern: &PathPattern, workspace: &Path, left: &mut usize) -> Option<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     let mut places = vec![(pattern.start(workspace), 0)];

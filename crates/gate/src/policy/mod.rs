@@ -52,7 +52,7 @@ pub struct Policy {
     agents: Arc<Vec<Arc<AgentTrust>>>,
 }
 
-/// Where a policy comes from, and so what it may say.
+/// Source of a policy, which decides what it may say.
 #[derive(Debug, Clone)]
 pub struct Origin {
     /// The file; its name stands in errors and reasons.
@@ -92,7 +92,7 @@ pub struct Subject<'a> {
     pub exposed: bool,
     /// Which agent makes the call.
     pub agent: &'a str,
-    /// What its words may stand for beside `paths`.
+    /// Paths that the call's words may stand for, beside `paths`.
     pub may_name: MayName<'a>,
 }
 
@@ -114,7 +114,7 @@ pub struct SubjectPath {
     pub real: PathBuf,
     /// `real` below the workspace; `None` when it is outside.
     pub in_workspace: Option<PathBuf>,
-    /// What is done with it.
+    /// Use that the call makes of the path.
     pub used: PathUse,
 }
 
@@ -129,7 +129,7 @@ impl SubjectPath {
     }
 }
 
-/// What a call does with a path.
+/// Use that a call makes of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathUse {
     /// It only reads.
@@ -138,10 +138,10 @@ pub enum PathUse {
     Changes,
 }
 
-/// How a pattern is read.
+/// Reading of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// As it stands: for allow.
+    /// The pattern as it stands: for allow rules.
     Narrow,
     /// With all that could be meant: for deny and ask.
     Wide,
@@ -167,17 +167,17 @@ impl Policy {
         }
     }
 
-    /// What the rules say of a call.
+    /// Returns the ruling of all rules on a call.
     pub fn rule(&self, subject: &Subject) -> Ruling {
         ruling::judge(&self.rules, subject, Part::Whole)
     }
 
-    /// What the rules say of a command whose connections are each judged when they are made.
+    /// Returns the ruling on a command whose connections are each judged when they are made.
     pub(crate) fn rule_before_connecting(&self, subject: &Subject) -> Ruling {
         ruling::judge(&self.rules, subject, Part::BeforeConnecting)
     }
 
-    /// What the rules on hosts say of one connection that a command makes.
+    /// Returns the ruling of the rules on hosts on one connection that a command makes.
     pub(crate) fn rule_connection(&self, subject: &Subject) -> Ruling {
         ruling::judge(&self.rules, subject, Part::Connection)
     }
@@ -205,8 +205,8 @@ impl Policy {
         hosts.flat_map(|host| host.ports_of(&LOOPBACK)).collect()
     }
 
-    /// How far an agent is trusted with a call of a tool that was found to be of this risk. What
-    /// is critical is never approved beforehand.
+    /// Returns the trust in an agent for a call of a tool that was found to be of this risk. A
+    /// critical call is never approved beforehand.
     pub fn trust(&self, agent: &str, tool: &str, risk: Risk) -> Trust {
         trust::evaluate(&self.of(agent), tool, risk)
     }

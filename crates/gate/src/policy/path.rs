@@ -79,7 +79,7 @@ fn names(path: &Path) -> (Vec<String>, bool) {
 }
 
 impl PathPattern {
-    /// What an allow rule covers that says nothing of paths: the workspace.
+    /// Pattern of an allow rule that names no paths: the workspace.
     pub(super) fn workspace() -> Self {
         Self {
             base: Base::Workspace,
@@ -133,7 +133,7 @@ impl PathPattern {
         Ok(Self { base, parts, reach })
     }
 
-    /// Where what it names begins.
+    /// Folder in which everything that the pattern matches lies.
     pub(super) fn start(&self, workspace: &Path) -> PathBuf {
         match self.base {
             Base::Workspace => workspace.to_owned(),

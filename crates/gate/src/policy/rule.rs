@@ -14,13 +14,13 @@ use super::{
 };
 use crate::{control, weigh::has_git_part};
 
-/// How values of arguments are looked into: this many levels.
+/// Maximum depth to which values of arguments are looked into.
 const MAX_DEPTH: usize = 16;
 
-/// Where something of a policy stands.
+/// Position of an item in a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// As people and models are told: `policy.toml`.
+    /// Name of the file as people and models are told: `policy.toml`.
     pub(super) file: Arc<str>,
     pub(super) line: usize,
 }
@@ -31,7 +31,7 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// How surely a rule is about a call.
+/// Certainty with which a rule is about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
     No,
@@ -62,7 +62,7 @@ pub(super) struct ArgumentPattern {
     pub(super) value: TextPattern,
 }
 
-/// What of a call rules are asked about.
+/// Part of a call that rules are asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Whole,
@@ -93,7 +93,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What an allow rule lacks to allow a call.
+/// Condition that keeps an allow rule from allowing a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lacks {
     /// It is about something else.

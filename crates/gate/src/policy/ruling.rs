@@ -1,4 +1,4 @@
-//! What all rules together say of a call: the strictest that holds.
+//! The ruling of all rules together on a call: the strictest that holds.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::{
     rule::{Call, Holds, Lacks, Part, Place, Rule},
 };
 
-/// How many rules give their reasons; the rest is counted.
+/// Maximum number of rules that give their reasons; the rest is counted.
 const MAX_REASONS: usize = 5;
 
-/// What a policy says of a call.
+/// Ruling of a policy on a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ruling {
     /// The strictest decision of the rules that hold; `None` if none does.

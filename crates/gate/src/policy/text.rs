@@ -3,7 +3,7 @@
 /// A text in which `*` stands for anything, `/` and line ends included. It is matched whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TextPattern {
-    /// What stands between the stars; never empty.
+    /// The texts between the stars; never empty.
     pieces: Vec<String>,
 }
 

@@ -1,10 +1,10 @@
-//! How far each agent is trusted.
+//! Trust in each agent.
 
 use gyrus_contract::{Decision, Mode, Risk};
 
 use super::{rule::Place, text::TextPattern};
 
-/// What is laid down for one agent.
+/// The person's settings for one agent.
 #[derive(Debug)]
 pub(super) struct AgentTrust {
     pub(super) place: Place,
@@ -15,19 +15,19 @@ pub(super) struct AgentTrust {
     pub(super) mode: Option<Mode>,
 }
 
-/// How far an agent is trusted with one call of a tool.
+/// Trust in an agent for one call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trust {
     /// The tool is not among those that the agent may use.
     Blocked {
-        /// In words for the person and the model.
+        /// Reason for the person and the model.
         why: String,
     },
     /// The call changes nothing, so it needs no permission.
     NotNeeded,
     /// The person approved the tool for this agent beforehand.
     AutoApproved {
-        /// In words for the person.
+        /// Reason for the person.
         why: String,
     },
     /// Nothing is laid down: a person decides, or the mode that they chose.
@@ -35,7 +35,7 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// What follows from it.
+    /// The decision that follows from the trust.
     pub fn decision(&self) -> Decision {
         match self {
             Trust::Blocked { .. } => Decision::Deny,
@@ -45,7 +45,8 @@ impl Trust {
     }
 }
 
-/// In this order: blocked, no permission needed, approved beforehand, else a person.
+/// Evaluates settings in this order: blocked, no permission needed, approved beforehand, else a
+/// person.
 pub(super) fn evaluate(agents: &[&AgentTrust], tool: &str, risk: Risk) -> Trust {
     let among = |patterns: &[TextPattern]| patterns.iter().any(|pattern| pattern.matches(tool));
     for of in agents {

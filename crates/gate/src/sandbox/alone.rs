@@ -26,7 +26,7 @@ use super::{
     supervisor::{self, Boundary, Ports, Rules, SignalWall},
 };
 
-/// What does not hold, whatever else there is.
+/// Promises that are not kept, whatever else there is.
 const GAPS: &[(Promise, &str)] = &[
     (
         Promise::Sight,
@@ -38,7 +38,7 @@ const GAPS: &[(Promise, &str)] = &[
     ),
 ];
 
-/// What does not hold without a supervisor either.
+/// Promises that are not kept without a supervisor either.
 const GAPS_UNSUPERVISED: &[(Promise, &str)] = &[(
     Promise::Processes,
     "processes of the same user can be signalled, for which Landlock has to be of Linux 6.12",
@@ -135,8 +135,8 @@ fn check(containment: &Containment, reason: io::Error) -> Result<io::Error, Conf
     Ok(reason)
 }
 
-/// What of TCP the command has. The proxy listens on the machine's loopback interface: others
-/// there reach it, too, and through it nothing that they do not reach anyway.
+/// TCP ports that the command may use. The proxy listens on the machine's loopback interface:
+/// others there reach it, too, and through it nothing that they do not reach anyway.
 fn ports(
     containment: &Containment,
     confined: &mut Confined,

@@ -13,7 +13,7 @@ use super::{
     linux,
 };
 
-/// What contains a command beside a filter.
+/// Confinement beside the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beside {
     /// Namespaces and a supervisor.
@@ -26,7 +26,7 @@ pub(super) enum Beside {
     LandlockAlone,
 }
 
-/// What Landlock can say of the writable folders.
+/// Coverage of the writable folders by Landlock's rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Folders {
     /// Everything in them is writable.
@@ -35,7 +35,7 @@ pub(super) enum Folders {
     Mixed,
 }
 
-/// How the supervisor comes by a socket of the command's.
+/// Way in which the supervisor obtains a socket of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sockets {
     /// It takes them when they are needed.
@@ -133,7 +133,7 @@ const NAMESPACES: &[libc::c_int] = &[
     CLONE_NEWTIME,
 ];
 
-/// For unshare(2) alone: clone(2) keeps its signal number in these bits.
+/// The flag of unshare(2) alone: clone(2) keeps its signal number in these bits.
 const CLONE_NEWTIME: libc::c_int = 0x80;
 
 /// Types of execution that programs ask for: usual, 32 bit, old version number, no randomising of
@@ -261,7 +261,7 @@ const FILE_REQUESTS: [(u32, &[u32]); 4] = [
 /// The bits of a request that say of which kind it is.
 const REQUEST_KIND: u32 = 0xff00;
 
-/// What makes send(2) and its kin connect a TCP socket.
+/// Flag by which send(2) and its kin connect a TCP socket.
 const FAST_OPEN: u32 = 0x2000_0000;
 
 /// Refuses the calls for this process and all that it starts, for good. Other calls than the

@@ -36,7 +36,7 @@ const LINKS: [(&str, &str); 5] = [
     ("pts/ptmx", "ptmx"),
 ];
 
-/// What will stand at `/dev`, attached nowhere yet.
+/// The future `/dev`, attached nowhere yet.
 pub(super) struct Devices {
     folder: OwnedFd,
     harmless: Vec<(&'static str, OwnedFd)>,

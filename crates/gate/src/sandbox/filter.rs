@@ -5,7 +5,7 @@
 
 use libc::sock_filter;
 
-/// What becomes of a call.
+/// Answer of the filter to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     /// It fails with this error.
@@ -164,7 +164,7 @@ fn jump(kind: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
 mod tests {
     use super::*;
 
-    /// What a program says to a call, as the kernel runs it.
+    /// Runs a program on a call, as the kernel does.
     fn run(program: &[sock_filter], call: u32, arguments: [u32; 2]) -> u32 {
         let words = |offset| match offset {
             NUMBER => call,

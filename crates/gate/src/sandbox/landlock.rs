@@ -27,7 +27,7 @@ const FILE: BitFlags<AccessFs> = landlock::make_bitflags!(AccessFs::{
     Execute | WriteFile | ReadFile | Truncate | IoctlDev
 });
 
-/// How much of Landlock there is.
+/// Extent of Landlock's support in this kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Walls {
     Whole,
@@ -126,7 +126,7 @@ pub(super) fn alone(containment: &Containment, places: &Places) -> Result<Walls,
     Ok(walls)
 }
 
-/// As [`allow`], for places of which a command may have made links.
+/// Like [`allow`], for places that a command may have replaced by links.
 fn allow_plain<'a>(
     mut rules: RulesetCreated,
     places: impl IntoIterator<Item = &'a Path>,

@@ -9,12 +9,12 @@ use std::{
 
 use rustix::thread::UnshareFlags;
 
-/// What [`set_attributes`] sets on a mount, see mount_setattr(2).
+/// Attributes that [`set_attributes`] sets on a mount, see mount_setattr(2).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Attributes {
     /// Nothing in it can be changed.
     pub(super) read_only: bool,
-    /// What is mounted outside later does not arrive here.
+    /// Whether mounts that are made outside later stay away from here.
     pub(super) private: bool,
     /// Devices work.
     pub(super) devices: bool,

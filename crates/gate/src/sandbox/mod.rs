@@ -47,7 +47,7 @@ pub use plan::{PlanError, Surroundings, plan};
 pub use probe::probe_if_asked;
 pub use prove::{Finding, ProbeCommand, Proof, ProofError, Wall, prove};
 
-/// What a containment promises.
+/// A promise of the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Promise {
@@ -59,7 +59,7 @@ pub enum Promise {
     Network,
     /// Other processes cannot be touched, and of their memory and environment nothing is seen.
     Processes,
-    /// That there are other processes cannot be seen, nor with which arguments they were started.
+    /// Other processes cannot be seen, nor the arguments with which they were started.
     Sight,
     /// No privileges can be gained.
     Privileges,
@@ -85,18 +85,18 @@ impl Promise {
 pub struct Gap {
     /// The promise that is not kept.
     pub promise: Promise,
-    /// What is missing, and why.
+    /// The part that is missing, and why.
     pub reason: String,
 }
 
 /// A process that is confined. To be kept until what it starts has ended.
 #[derive(Debug, Default)]
 pub struct Confined {
-    /// Where gyrus serves its proxy, if that is the network.
+    /// Sockets on which gyrus serves its proxy, if that is the network.
     pub listeners: Option<Listeners>,
-    /// To be set in the command's environment.
+    /// Variables to be set in the command's environment.
     pub environment: Vec<(String, String)>,
-    /// What does not hold.
+    /// Promises that are not kept.
     pub gaps: Vec<Gap>,
     /// Layered folders that are read-only instead: the file system cannot do better, or another
     /// command has them.
@@ -108,7 +108,7 @@ pub struct Confined {
     pub command_rules: Option<OwnedFd>,
     /// Whether another command may be run here when nothing of this one is left.
     pub may_stay: bool,
-    /// Of the layers' changes.
+    /// Locks on the folders of the layers' changes.
     locks: Vec<File>,
 }
 
@@ -133,25 +133,25 @@ pub enum ConfineError {
     Path {
         /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
     /// The operating system refused something for a path.
     #[error("the sandbox could not be built: {doing} `{}`: {source}", path.display())]
     At {
-        /// What was being done.
+        /// The step that failed.
         doing: &'static str,
         /// To what.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The operating system refused something.
     #[error("the sandbox could not be built: {doing}: {source}")]
     Refused {
-        /// What was being done.
+        /// The step that failed.
         doing: &'static str,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// Nothing here can confine a process.
@@ -169,13 +169,13 @@ fn refused<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Confine
     }
 }
 
-/// What was built around a process before its filter.
+/// The walls around a process before its filter is installed.
 struct Built<'a> {
     beside: Beside,
-    /// Where no supervisor can be had after all.
+    /// The same, where no supervisor can be had after all.
     unsupervised: Beside,
     supervisor: Option<Supervisor>,
-    /// Where the folder for temporary files stands.
+    /// Folder for temporary files.
     temporary: &'a Path,
 }
 
@@ -278,7 +278,7 @@ fn within_namespaces<'a>(
     })
 }
 
-/// What connects on behalf of the command, if it can be had here.
+/// Starts the supervisor that connects on behalf of the command, if there can be one here.
 fn supervisor(network: Network) -> Option<Supervisor> {
     let own_processes = getpid().is_init();
     let boundary = match network {

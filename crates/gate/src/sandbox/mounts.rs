@@ -1,4 +1,4 @@
-//! What stands where in the file system of a confined process.
+//! The file system of a confined process.
 //!
 //! First everything that will be changed or laid elsewhere is taken as a detached tree, as it is
 //! outside; then the whole file system becomes read-only; then the trees are put in their places,
@@ -34,7 +34,7 @@ use super::{
 /// Folders for all users that the run's own stands for. `/dev/shm` is one more, see [`devices`].
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// Where services listen.
+/// Folders in which services listen.
 const SERVICES: [&str; 2] = ["/run", "/var/run"];
 
 /// Files below [`SERVICES`] that `/etc/resolv.conf` may be a link to.
@@ -45,7 +45,7 @@ pub(super) const RESOLVERS: [&str; 4] = [
     "/run/NetworkManager/resolv.conf",
 ];
 
-/// What `/proc` tells root of the machine and not of processes.
+/// Files of `/proc` that tell root about the machine rather than about processes.
 const MACHINE: [&str; 4] = [
     "/proc/kcore",
     "/proc/keys",
@@ -56,10 +56,10 @@ const MACHINE: [&str; 4] = [
 /// Process numbers below this one are used once only, see pid_namespaces(7).
 const RESERVED_NUMBERS: u64 = 300;
 
-/// How often a place may be replaced by another while something is put there.
+/// Number of times that a place may be replaced by another while something is put there.
 const TRIES: usize = 8;
 
-/// What will stand at a place.
+/// The thing to be put in a place.
 enum Stand {
     /// This, attached nowhere yet.
     Tree(OwnedFd),
@@ -171,7 +171,7 @@ pub(super) fn arrange(
     Ok(())
 }
 
-/// How a place is hidden that these stand behind.
+/// Way in which a place is hidden that these stand behind.
 fn hiding(place: &Path, behind: &[(PathBuf, Stand)], containment: &Containment) -> Hiding {
     let holds_more = behind
         .iter()
@@ -188,7 +188,7 @@ fn hiding(place: &Path, behind: &[(PathBuf, Stand)], containment: &Containment) 
     }
 }
 
-/// What stands over other things in the end, with its place.
+/// Trees that are put over other things in the end, each with its place.
 fn bound(containment: &Containment) -> Result<Vec<(&Path, OwnedFd)>, ConfineError> {
     let bound = containment.binds.iter().map(|bind| {
         let attributes = Attributes {
@@ -266,7 +266,7 @@ pub(super) fn open_plain(path: &Path) -> Result<OwnedFd, Errno> {
     openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
-/// What has to be hidden, each with its real place.
+/// Paths to be hidden, each with its real place.
 fn hidden(containment: &Containment) -> Vec<(PathBuf, Stand)> {
     let machine = MACHINE.iter().filter(|_| geteuid().is_root());
     let fixed = SERVICES.iter().chain(machine).map(Path::new);
@@ -428,15 +428,15 @@ enum Void {
     Own(OwnedFd),
 }
 
-/// How something is hidden.
+/// Way in which something is hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hiding {
-    /// By what is empty, which programs take for a person's without keys.
+    /// An empty file or folder, which programs take for a person's without keys.
     Empty,
-    /// By what cannot be read: a program that records a folder, as git does, must not record that
-    /// its files are empty or gone.
+    /// An unreadable file or folder: a program that records a folder, as git does, must not record
+    /// that its files are empty or gone.
     Locked,
-    /// By a folder in which places can be made.
+    /// A folder in which places can be made.
     Around,
 }
 

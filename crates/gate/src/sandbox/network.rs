@@ -74,9 +74,9 @@ pub(super) fn forward(to: &SocketAddr) -> Option<OwnedFd> {
     TcpListener::bind(to).ok().map(OwnedFd::from)
 }
 
-/// What makes programs use the proxy. Loopback is left out: what the command itself serves there
-/// is reached directly, and so is what is forwarded. Programs that know only their own names for
-/// a proxy are told by these.
+/// Variables that make programs use the proxy. Loopback is left out: what the command itself serves
+/// there is reached directly, and so is what is forwarded. Programs that know only their own names
+/// for a proxy are told by these.
 pub(super) fn proxy_environment(port: u16) -> Vec<(String, String)> {
     const OF_PROXY: &[&str] = &[
         "HTTP_PROXY",

@@ -14,7 +14,8 @@ use gyrus_contract::Containment;
 /// The most entries of one folder that get rules of their own. The supervisor serves others.
 const ENTRIES: usize = 1_024;
 
-/// What may be changed and what in it may not. Of two that hold a path, the inner one decides.
+/// Folders that may be changed, and places in them that may not. Of two that hold a path, the inner
+/// one decides.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
     writable: Vec<PathBuf>,
@@ -77,7 +78,7 @@ impl Places {
         self.writable.iter().map(PathBuf::as_path)
     }
 
-    /// What gets rules that allow everything.
+    /// Paths that get rules that allow everything.
     pub(super) fn whole(&self) -> impl Iterator<Item = &Path> {
         self.whole.iter().map(PathBuf::as_path)
     }

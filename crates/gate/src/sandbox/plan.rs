@@ -13,14 +13,14 @@ use std::{
 use crate::SECRETS;
 use gyrus_contract::{Containment, Layer, Network, ResourceLimits};
 
-/// Where a run stands.
+/// The folders and settings of a run that its containment depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
     /// The person's home.
     pub home: &'a Path,
     /// gyrus's own folders of state, configuration and caches. Nothing of them can be seen.
     pub own: &'a [PathBuf],
-    /// What the run works on.
+    /// The folder that the run works in.
     pub workspace: &'a Path,
     /// An existing folder of the run's that stands for `/tmp`. It may lie in one of `own`.
     pub temporary: &'a Path,
@@ -29,9 +29,9 @@ pub struct Surroundings<'a> {
     pub changes: &'a Path,
     /// gyrus's environment, by which people move folders elsewhere.
     pub environment: &'a BTreeMap<String, String>,
-    /// What of the network commands have.
+    /// Network access of the commands.
     pub network: Network,
-    /// How much they may use.
+    /// Limits on the resources of the commands.
     pub limits: ResourceLimits,
 }
 
@@ -44,7 +44,7 @@ pub enum PlanError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The workspace lies in what has to be hidden.
@@ -55,7 +55,7 @@ pub enum PlanError {
     Hidden {
         /// The workspace.
         workspace: PathBuf,
-        /// What holds it.
+        /// The hidden folder that holds it.
         hidden: PathBuf,
     },
     /// The workspace holds more than it may.
@@ -66,7 +66,7 @@ pub enum PlanError {
     TooWide {
         /// The workspace.
         workspace: PathBuf,
-        /// What it holds.
+        /// The folder that it holds.
         held: PathBuf,
     },
 }
@@ -80,7 +80,7 @@ const SETTINGS: &[&str] = &[
     ".condarc",
 ];
 
-/// What a token in [`SETTINGS`] is called.
+/// Names of settings in [`SETTINGS`] whose values are tokens.
 const TOKEN_NAMES: &[&str] = &["_auth", "_password", "AuthToken", "AuthIdent", "token"];
 
 /// Below the home: what package managers download.
@@ -199,7 +199,7 @@ fn hidden(around: &Surroundings<'_>, home: &Path) -> Vec<PathBuf> {
     hidden
 }
 
-/// What cannot be read as text may hold one.
+/// Whether a file of settings holds a token; one that cannot be read as text may.
 fn holds_token(settings: &Path) -> bool {
     match fs::read_to_string(settings) {
         Ok(text) => TOKEN_NAMES.iter().any(|name| text.contains(name)),

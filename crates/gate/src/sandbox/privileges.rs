@@ -12,9 +12,9 @@ use rustix::{
     },
 };
 
-/// What root keeps: enough to unpack archives with foreign owners, to work on files of others and
-/// to start programs as others, all of which happens to files and processes only, and only to
-/// those that mounts and namespaces let it see. Nothing of it touches the machine.
+/// Capabilities that root keeps: enough to unpack archives with foreign owners, to work on files of
+/// others and to start programs as others, all of which happens to files and processes only, and
+/// only to those that mounts and namespaces let it see. Nothing of it touches the machine.
 const KEPT_BY_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)

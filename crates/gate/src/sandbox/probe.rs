@@ -37,10 +37,10 @@ const LONG_FILE: &str = "--gyrus-sandbox-long-file";
 /// Process numbers that a limit on them leaves over, see `mounts.rs`, with some room.
 const SPARE_PROCESSES: u64 = 310;
 
-/// For one connection; nothing that is reachable takes so long.
+/// Time limit of one connection; nothing that is reachable takes so long.
 const CONNECT_LIMIT: Duration = Duration::from_millis(20);
 
-/// What the probe shall try.
+/// The attempts that the probe shall make.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Task {
     pub(super) workspace: PathBuf,
@@ -137,7 +137,7 @@ impl Attempts {
     }
 }
 
-/// What a probe says.
+/// The probe's answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Said {
     pub(super) findings: Vec<Finding>,
@@ -149,7 +149,7 @@ pub(super) fn surroundings() -> Option<PathBuf> {
     fs::read_link("/proc/self/ns/ipc").ok()
 }
 
-/// What stands around this process.
+/// The walls around this process.
 fn wall(task: &Task) -> Wall {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let is_filtered = status.lines().any(|line| line == "Seccomp:\t2");

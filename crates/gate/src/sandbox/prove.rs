@@ -28,20 +28,20 @@ const LIMITS: ResourceLimits = ResourceLimits {
     file_bytes: 1 << 20,
 };
 
-/// What was tried, and whether the sandbox held.
+/// An attempt, and whether the sandbox held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The promise that was put to the test.
     pub promise: Promise,
-    /// What was tried.
+    /// The attempt.
     pub attempt: String,
     /// Whether it went as promised.
     pub held: bool,
-    /// What the operating system said.
+    /// The operating system's answer.
     pub detail: String,
 }
 
-/// What a sandbox is made of.
+/// Kind of sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wall {
@@ -53,10 +53,10 @@ pub enum Wall {
     Nothing,
 }
 
-/// What was found out about the sandbox of this machine.
+/// Findings about the sandbox of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// What was tried.
+    /// The sandbox that was tried.
     pub wall: Wall,
     /// Everything that was tried.
     pub findings: Vec<Finding>,
@@ -77,7 +77,7 @@ impl Proof {
         Promise::ALL.into_iter().all(|promise| self.holds(promise))
     }
 
-    /// What broke.
+    /// Findings that broke a promise.
     pub fn broken(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|found| !found.held)
     }
@@ -89,7 +89,7 @@ impl Proof {
 pub struct ProbeCommand {
     /// This very program.
     pub program: String,
-    /// What asks it to be the probe.
+    /// Arguments that ask it to be the probe.
     pub arguments: Vec<String>,
 }
 
@@ -97,21 +97,21 @@ pub struct ProbeCommand {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProofError {
-    /// What the probe shall not reach could not be laid out.
+    /// The files and services that the probe shall not reach could not be laid out.
     #[error("the sandbox could not be tried: preparing it in `{folder}`: {source}")]
     Prepare {
         /// Where.
         folder: String,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// No confined process could be started.
     #[error("the sandbox could not be tried: {reason}")]
     Start {
-        /// What the one who starts it says.
+        /// The reason, in words of whoever starts it.
         reason: String,
     },
-    /// What the probe said cannot be read.
+    /// The probe's answer cannot be read.
     #[error("the sandbox could not be tried: the probe said `{said}`")]
     Answer {
         /// The start of it.
@@ -152,7 +152,7 @@ pub fn prove<E: fmt::Display>(
     Ok(Proof { wall, findings })
 }
 
-/// What the probe shall not reach.
+/// Files and services that the probe shall not reach.
 struct Layout {
     containment: Containment,
     task: Task,
@@ -211,7 +211,7 @@ impl Layout {
         })
     }
 
-    /// What stands outside now, whatever the probe says.
+    /// Looks at them from outside, whatever the probe says.
     fn look(&self) -> [Finding; 2] {
         let text = fs::read_to_string(&self.task.outside);
         let secret = fs::read_to_string(&self.task.secret);

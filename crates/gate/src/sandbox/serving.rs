@@ -1,4 +1,4 @@
-//! What listens on this machine's loopback, by proc_net_tcp(5).
+//! Sockets that listen on this machine's loopback, by proc_net_tcp(5).
 
 use std::{
     collections::BTreeSet,
@@ -12,8 +12,8 @@ const LISTENS: &str = "0A";
 /// Fields between a socket's state and its number.
 const NUMBER_FIELD: usize = 5;
 
-/// Where something listens on one of these ports now, of the addresses that `localhost` stands
-/// for. A port that nothing listens on is left to the command.
+/// Addresses of `localhost` at which something listens on one of these ports now. A port that
+/// nothing listens on is left to the command.
 pub(crate) fn on_loopback(ports: &[u16]) -> Vec<SocketAddr> {
     if ports.is_empty() {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! What `git` is asked for: reading, changing the repository, reaching others, losing what nothing
-//! brings back.
+//! The purposes of `git` subcommands: reading, changing the repository, reaching others, losing
+//! what nothing brings back.
 
 use gyrus_contract::Does;
 
@@ -26,14 +26,14 @@ const READS_WITH: [(&str, &str); 8] = [
     ("notes", "list show"),
 ];
 
-/// Of these, no words at all do more than read.
+/// Subcommands that do more than read even without further words.
 const CHANGES_ALONE: &str = "stash config worktree";
 
 /// Subcommands that reach other machines.
 const CONNECTS: &str = "push fetch pull clone ls-remote submodule lfs send-email svn p4";
 
-/// What loses for good: a subcommand with one of these words, or with any (`*`), but not with one of
-/// the last.
+/// Subcommands that lose data for good: with one of these words, or with any (`*`), but not with
+/// one of the last.
 const DESTROYS: [(&str, &str, &str); 10] = [
     (
         "clean",
@@ -51,7 +51,7 @@ const DESTROYS: [(&str, &str, &str); 10] = [
     ("lfs", "prune", "--dry-run"),
 ];
 
-/// What takes files of the working tree back or away.
+/// Subcommands that take files of the working tree back or away.
 const LOSES: [(&str, &str); 8] = [
     ("reset", "--hard --merge --keep"),
     ("clean", "*"),

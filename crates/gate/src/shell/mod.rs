@@ -26,7 +26,8 @@ use self::names::Names;
 /// Longer lines are not read.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// Where a command line would run: what reading it may look at.
+/// The folder and environment in which a command line would run, as far as reading it may look at
+/// them.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// The folder it starts in, absolute and real.

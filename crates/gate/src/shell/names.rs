@@ -21,7 +21,7 @@ const MAX_FOLDERS: usize = 8;
 /// Entries of folders that are compared with the patterns of one line.
 const MAX_ENTRIES: usize = 10_000;
 
-/// What the words of a line may stand for.
+/// Paths that the words of a line may stand for.
 #[derive(Debug)]
 pub(crate) struct Names {
     folders: Vec<PathBuf>,

@@ -9,10 +9,11 @@ use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt, path::PathBuf};
 use super::Place;
 use crate::paths::real_path;
 
-/// Where the program is looked for: nothing that a run could have planted stands before it.
+/// Folders in which the program is looked for: nothing that a run could have planted stands before
+/// it.
 const PATH: &str = "/usr/bin:/bin";
 
-/// What the words are that are no options.
+/// Meaning of the words that are not options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operands {
     /// Files whose content is printed.

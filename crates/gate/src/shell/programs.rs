@@ -1,4 +1,4 @@
-//! What programs are for, as a table.
+//! Purposes of programs, as a table.
 //!
 //! It is for the words on a card, for lines that destroy, and for lines that claim to do nothing but
 //! read: those run where nothing can be changed. Nothing is allowed because of it.
@@ -11,7 +11,7 @@ use super::{
     words::{Kind, Word},
 };
 
-/// What a program is for.
+/// Purpose of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum For {
     /// It changes nothing and opens nothing that its words name.
@@ -175,7 +175,7 @@ pub(super) fn read(reader: &mut Reader<'_>, words: &[Word], part: &str) {
     reader.starting -= 1;
 }
 
-/// What a program that is known does with its words.
+/// Notes the facts of a known program and its words.
 fn does(reader: &mut Reader<'_>, what: For, name: &str, arguments: &[Word], part: &str) {
     let operands: Vec<&Word> = arguments.iter().filter(|word| !word.is_option()).collect();
     let mut fact = |does, why| reader.fact(does, part, why);
@@ -293,7 +293,7 @@ fn writes_in_its_own_ways(name: &str, operands: &[&Word]) -> bool {
     }
 }
 
-/// What a program does that else only reads.
+/// Notes the changes of a program that otherwise only reads.
 fn edits(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) {
     let operands = || arguments.iter().filter(|word| !word.is_option());
     match name {
@@ -332,7 +332,7 @@ fn find(reader: &mut Reader<'_>, arguments: &[Word], part: &str) {
     }
 }
 
-/// By which `find` finds some of what is there.
+/// Conditions by which `find` selects only a part of the files.
 const NARROWS: &str = "-name -iname -path -ipath -regex -newer -mtime -mmin -size -empty -maxdepth \
     -perm -user -inum";
 

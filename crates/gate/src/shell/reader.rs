@@ -33,17 +33,17 @@ const KEYWORDS: [&str; 12] = [
 pub(super) struct Reader<'a> {
     place: &'a Place,
     home: Option<&'a str>,
-    /// Where the next command would run, if that is known.
+    /// Folder in which the next command would run, if that is known.
     pub folder: Option<PathBuf>,
     pub names: Names,
     reading: CommandReading,
     seen: BTreeSet<(String, String)>,
     depth: usize,
-    /// How many programs start the next one.
+    /// Number of programs that start the next one.
     pub starting: usize,
 }
 
-/// What is left of a text.
+/// The rest of a text.
 struct Pieces<'a>(std::iter::Peekable<std::vec::IntoIter<Piece<'a>>>);
 
 impl<'a> Pieces<'a> {
@@ -64,11 +64,11 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// What stands between here and the end of a list of commands.
+/// State between here and the end of a list of commands.
 #[derive(Default)]
 struct State {
     words: Vec<Word>,
-    /// How many `case` are open.
+    /// Number of `case` constructs that are open.
     cases: usize,
     /// A pattern of `case` comes next.
     pattern: bool,
@@ -335,7 +335,8 @@ impl<'a> Reader<'a> {
         self.fact(Does::Hides, part, why);
     }
 
-    /// Where nothing can be written, it would be told so.
+    /// Notes a question about write access: where nothing can be written, the command would be told
+    /// so.
     pub(super) fn asks_what_may_be_written(&mut self) {
         self.fact(Does::RunsCode, "", "it asks what may be written");
     }
@@ -422,7 +423,7 @@ fn sets_home(line: &str) -> bool {
     count("HOME") > count("$HOME") + count("${HOME}")
 }
 
-/// What a word assigns, if it is an assignment.
+/// Returns the value that a word assigns, if it is an assignment.
 fn assigned(raw: &str) -> Option<&str> {
     let (name, value) = raw.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);

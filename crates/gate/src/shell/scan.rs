@@ -1,4 +1,4 @@
-//! Where the words of a command line begin and end, found without running it.
+//! Finds where the words of a command line begin and end, without running it.
 //!
 //! This splitter knows little on purpose: what it does not expect is an error, and the line is then
 //! not understood.
@@ -21,7 +21,7 @@ pub(super) type Why = &'static str;
 /// A part of a line, as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// What separates and joins.
+    /// A token that separates or joins.
     Operator(&'a str),
     /// Everything else, with its quotes.
     Word(&'a str),

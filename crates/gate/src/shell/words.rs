@@ -1,4 +1,4 @@
-//! What a word of a command line becomes, as far as that is known before it runs.
+//! The value of a word of a command line, as far as it is known before the line runs.
 
 use gyrus_contract::CommandWord;
 
@@ -7,14 +7,14 @@ use super::scan::{self, Why};
 /// A word of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
-    /// As it is written.
+    /// The word as it is written.
     pub raw: String,
     /// Without quotes; in a pattern, all that may stand for something else is `*` or `?`.
     pub text: String,
     pub kind: Kind,
 }
 
-/// How much of a word is known.
+/// Extent to which a word is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Its text is exactly what the program is given.
@@ -44,7 +44,7 @@ impl Word {
         self.text.len() > 1 && self.text.starts_with('-')
     }
 
-    /// For the reading that others see.
+    /// Returns the form in which others see the reading.
     pub(super) fn contract(&self) -> CommandWord {
         match self.literal() {
             Some(text) => CommandWord::Literal(text.to_owned()),
@@ -122,7 +122,7 @@ impl<'a> Reading<'a> {
         self.rest().chars().next()
     }
 
-    /// What follows something open is not part of the beginning that is known.
+    /// Appends text that is known, unless something before it is open.
     fn push_str(&mut self, text: &str) {
         if self.kind != Kind::Open {
             self.text.push_str(text);
@@ -221,7 +221,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// What begins with a dollar sign or a back-tick.
+    /// Reads an expansion, which begins with a dollar sign or a back-tick.
     fn expansion(&mut self) -> Result<(), Why> {
         let start = self.at;
         self.at = scan::expansion_end(self.raw, start)?;

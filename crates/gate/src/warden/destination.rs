@@ -107,7 +107,7 @@ impl Warden {
         .unless(grant)
     }
 
-    /// What the policy says of it, under whatever spelling of the host.
+    /// Returns the policy's ruling on a connection, under every spelling of the host.
     fn connection_ruling(
         &self,
         to: &Destination,
@@ -142,7 +142,8 @@ impl Warden {
         strictest.unwrap_or_default()
     }
 
-    /// Where something listens on this machine's loopback, and a command is let to unasked.
+    /// Addresses of this machine's loopback at which something listens and a command may connect
+    /// unasked.
     pub(super) fn loopback(
         &self,
         call: &ResolvedCall,

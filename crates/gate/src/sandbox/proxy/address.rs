@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where an address belongs.
+/// Kind of network that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// The internet.
@@ -11,12 +11,12 @@ pub(crate) enum Place {
     Machine,
     /// A network around it, or nowhere.
     Private,
-    /// Where machines of a cloud are given their keys, or a network card alone.
+    /// Addresses where machines of a cloud are given their keys, or that a network card uses alone.
     Metadata,
 }
 
-/// Where an address belongs. One of version 6 that stands for one of version 4 belongs where that
-/// does.
+/// Returns the kind of network that an address belongs to. An address of version 6 that stands for
+/// one of version 4 belongs where that does.
 pub(crate) fn place(address: IpAddr) -> Place {
     /// Amazon's by version 6, Alibaba's, and Microsoft's, which is a public one.
     const METADATA: [IpAddr; 3] = [
@@ -81,7 +81,7 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::new(a, b, c, d))
 }
 
-/// What may hold an address of version 4 is looked into.
+/// Whether an address of version 6 is public; an address of version 4 within it is looked into.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     if let Some(address) = embedded(address) {
         return is_public_v4(address);

@@ -21,7 +21,7 @@ const NOT_PASSED_ON: &[&str] = &[
     "host",
 ];
 
-/// What a request wants.
+/// Kind of request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// A way for bytes.
@@ -35,7 +35,7 @@ pub(super) enum Wanted {
 pub(super) struct Head {
     pub(super) to: Destination,
     pub(super) wanted: Wanted,
-    /// What came after it already.
+    /// Bytes that came after it already.
     pub(super) rest: Vec<u8>,
 }
 

@@ -44,7 +44,7 @@ const CONNECTIONS: usize = 64;
 const HELD: usize = 32;
 /// Longest wait for an answer. A command rarely has that long.
 const HOLD_LIMIT: Duration = Duration::from_secs(60 * 60);
-/// For the start of a request to arrive.
+/// Time limit for the start of a request to arrive.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
 /// Without a byte in either direction.
 const IDLE_LIMIT: Duration = Duration::from_secs(300);
@@ -52,7 +52,7 @@ const IDLE_LIMIT: Duration = Duration::from_secs(300);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// Where a connection came in.
+/// Socket at which a connection came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Door {
     Proxy,
@@ -112,7 +112,7 @@ async fn accept(doors: &[(Door, TcpListener)]) -> (Door, TcpStream) {
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Clone, Copy)]
 struct Desk<'a> {
     policy: &'a dyn ConnectionPolicy,

@@ -14,7 +14,7 @@ use tokio::{
 use super::address::is_public;
 use crate::sinks::is_this_machine;
 
-/// For a name to be looked up, and for each address to answer.
+/// Time limit for a name to be looked up, and for each address to answer.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Addresses of a name that are tried.
 const ADDRESSES: usize = 4;
@@ -105,8 +105,8 @@ mod tests {
 
     use super::*;
 
-    /// What is asked about and what may be connected to, where a name leads to `found` and the
-    /// policy denies what contains `denied`.
+    /// Checks which destinations are asked about and which may be connected to, where a name leads
+    /// to `found` and the policy denies whatever contains `denied`.
     fn check(host: &str, found: &[&str], denied: &str, expected: (&[&str], Result<&[&str], &str>)) {
         let asked = RefCell::new(Vec::new());
         let to = Destination {

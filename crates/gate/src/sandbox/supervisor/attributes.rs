@@ -35,7 +35,7 @@ enum Links {
     Themselves,
 }
 
-/// What is changed.
+/// Change of a file's attributes.
 enum Change {
     Mode(Mode),
     Owner(Option<Uid>, Option<Gid>),
@@ -64,7 +64,7 @@ impl Desk {
     }
 }
 
-/// What a call is about.
+/// Opens the file that a call is about.
 fn subject(call: &Call) -> Result<OwnedFd, Errno> {
     use Links::{Followed, Themselves};
     let named = |base, path: Vec<u8>, links| {
@@ -122,7 +122,7 @@ fn subject(call: &Call) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// What becomes of it.
+/// Returns the change that a call asks for.
 fn change(call: &Call) -> Result<Change, Errno> {
     let word = |argument: usize| caller::int(call.arguments[argument]).cast_unsigned();
     let mode = |argument| Ok(Change::Mode(Mode::from_raw_mode(word(argument) & 0o7777)));

@@ -1,4 +1,4 @@
-//! What a supervised call names, taken from the process that makes it.
+//! The files and addresses that a supervised call names, taken from the process that makes it.
 //!
 //! Everything here is found by a thread's number, so it counts only if the thread still waits in
 //! the call afterwards.
@@ -107,17 +107,17 @@ pub(super) fn path(call: &Call, argument: usize) -> Result<Vec<u8>, Errno> {
     text(call, argument, PATH_BYTES)
 }
 
-/// Where a path of the caller begins that is not absolute.
+/// Folder at which a relative path of the caller begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {
-    /// In its current folder.
+    /// Its current folder.
     Current,
-    /// In what one of its descriptors stands for.
+    /// The folder that one of its descriptors stands for.
     Descriptor(i32),
 }
 
 impl Base {
-    /// As an argument says it.
+    /// Reads the base from an argument.
     pub(super) fn of(call: &Call, argument: usize) -> Self {
         match int(call.arguments[argument]) {
             libc::AT_FDCWD => Self::Current,
@@ -139,7 +139,7 @@ impl Base {
 pub(super) struct Entry {
     pub(super) folder: OwnedFd,
     pub(super) name: OsString,
-    /// Where it is, without links.
+    /// The file's place, without links.
     pub(super) path: PathBuf,
 }
 
@@ -158,7 +158,7 @@ pub(super) fn entry(call: &Call, base: Base, path: &[u8]) -> Result<Entry, Errno
     Ok(Entry { folder, name, path })
 }
 
-/// Where a file is, without links.
+/// Returns the place of a file, without links.
 pub(super) fn location(handle: &OwnedFd) -> Result<PathBuf, Errno> {
     let link = rustix::fs::readlink(own_path(handle), Vec::new())?;
     Ok(PathBuf::from(OsString::from_vec(link.into_bytes())))
@@ -175,7 +175,7 @@ pub(super) fn pin(call: &Call, path: &[u8]) -> Result<OwnedFd, Errno> {
     pin_at(call, Base::Current, path, OFlags::empty())
 }
 
-/// As [`pin`], from a base, with more flags. An empty path is the base itself.
+/// Like [`pin`], from a base, with more flags. An empty path is the base itself.
 pub(super) fn pin_at(
     call: &Call,
     base: Base,

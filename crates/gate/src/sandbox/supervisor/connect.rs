@@ -31,13 +31,13 @@ pub(super) const ADDRESS_BYTES: usize = 128;
 /// Length of the longest address of a Unix socket, `struct sockaddr_un`.
 const UNIX_ADDRESS_BYTES: usize = 110;
 
-/// Of the family, which every address begins with.
+/// Length of the family, with which every address begins.
 pub(super) const FAMILY_BYTES: usize = 2;
 
 /// An address of no family, which parts a socket from its peer.
 const NOBODY: [u8; 16] = [0; 16];
 
-/// Where a Unix socket is to be connected to.
+/// Destination of a Unix socket.
 enum Target {
     /// Copied, as a network names sockets.
     Name(Vec<u8>),
@@ -166,7 +166,7 @@ impl Desk {
         }
     }
 
-    /// To be called before connecting a socket.
+    /// Readies another thread; called before connecting a socket.
     fn expect_waiting(self: &Arc<Self>, socket: &OwnedFd) -> Result<(), Errno> {
         if !fcntl_getfl(socket)?.contains(OFlags::NONBLOCK) {
             self.relieve();
@@ -175,7 +175,7 @@ impl Desk {
     }
 }
 
-/// What a copied address leads to.
+/// Returns the destination that a copied address leads to.
 fn target(call: &Call, address: &[u8]) -> Result<Target, Errno> {
     let (family, path) = address.split_at(FAMILY_BYTES);
     if family != AddressFamily::UNIX.as_raw().to_ne_bytes()

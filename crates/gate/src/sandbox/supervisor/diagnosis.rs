@@ -28,12 +28,12 @@ const UDIAG_SHOW_VFS: u32 = 2;
 const UNIX_DIAG_NAME: u16 = 0;
 const UNIX_DIAG_VFS: u16 = 1;
 
-/// Of a message, and of an attribute in it.
+/// Length of the header of a message, and of an attribute in it.
 const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_BYTES: usize = 4;
-/// Of what precedes the attributes.
+/// Length of the fields that precede the attributes.
 const SOCKET_BYTES: usize = 16;
-/// Of the request, with its header.
+/// Length of the request, with its header.
 const REQUEST_BYTES: u32 = 40;
 
 /// Read at once. The kernel fits its messages to it, if it is two pages at least.
@@ -55,12 +55,12 @@ pub(super) struct Listening {
     pub(super) name: Option<Vec<u8>>,
 }
 
-/// Where the kernel is asked.
+/// Netlink socket over which the kernel is asked.
 #[derive(Debug)]
 pub(super) struct Diagnosis(OwnedFd);
 
 impl Diagnosis {
-    /// Of this process's network namespace.
+    /// Opens one in this process's network namespace.
     pub(super) fn open() -> io::Result<Self> {
         let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
         let socket = socket_with(family, SocketType::RAW, flags, Some(netlink::SOCK_DIAG))?;

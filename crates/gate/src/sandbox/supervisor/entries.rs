@@ -21,10 +21,10 @@ use super::{
     linux::Call,
 };
 
-/// How often a file may come or go while it is being opened.
+/// Number of times that a file may come or go while it is being opened.
 const TRIES: usize = 4;
 
-/// Where a call names an entry: its base and its path, as numbers of arguments.
+/// Arguments by which a call names an entry: its base and its path, as numbers of arguments.
 type Named = (Base, usize);
 
 impl Desk {
@@ -85,7 +85,7 @@ impl Desk {
         self.entry_of(call, base, &caller::path(call, path).ok()?)
     }
 
-    /// As [`Self::entry`], of a path that was copied.
+    /// Like [`Self::entry`], for a path that was copied.
     pub(super) fn entry_of(&self, call: &Call, base: Base, path: &[u8]) -> Option<Entry> {
         let entry = caller::entry(call, base, path).ok()?;
         self.check_waiting(call).ok()?;

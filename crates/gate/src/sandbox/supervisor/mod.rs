@@ -108,13 +108,13 @@ pub(super) fn takes_descriptors(any: impl AsFd) -> io::Result<bool> {
     Ok(taken.is_ok())
 }
 
-/// By what a supervisor judges.
+/// Rules by which a supervisor judges.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) boundary: Boundary,
-    /// What may be bound and connected to, if the network is the machine's and not open.
+    /// Ports that may be bound and connected to, if the network is the machine's and not open.
     pub(super) ports: Option<Ports>,
-    /// What of the files may be changed, if no mounts decide it.
+    /// Files that may be changed, if no mounts decide it.
     pub(super) places: Option<Places>,
 }
 
@@ -148,7 +148,7 @@ fn receive(channel: impl AsFd) -> io::Result<Option<OwnedFd>> {
     }))
 }
 
-/// What the supervisor's threads share.
+/// State that the supervisor's threads share.
 struct Desk {
     listener: OwnedFd,
     boundary: Boundary,
@@ -160,7 +160,7 @@ struct Desk {
     threads: AtomicUsize,
 }
 
-/// How a call that was not refused goes on.
+/// Outcome of a call that was not refused.
 enum Made {
     /// It is done.
     Done,

@@ -22,7 +22,7 @@ const NUMBERED: [i64; 4] = [0xef53, 0x0102_1994, 0x5846_5342, 0xf2f5_2010];
 /// first.
 const SOCKETS: usize = 1_024;
 
-/// What tells the sockets of the command from those of others.
+/// Boundary between the sockets of the command and those of others.
 #[derive(Debug)]
 pub(in super::super) struct Boundary {
     sign: Sign,
@@ -32,7 +32,7 @@ pub(in super::super) struct Boundary {
     diagnosis: Mutex<Option<Diagnosis>>,
 }
 
-/// By what the sockets of the command are known.
+/// Sign by which the sockets of the command are known.
 #[derive(Debug)]
 enum Sign {
     /// Nobody else is in its network.
@@ -43,7 +43,7 @@ enum Sign {
     Noted(Mutex<BTreeSet<diagnosis::Identity>>),
 }
 
-/// What is known of a socket.
+/// Knowledge of who made a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The command made it.
@@ -61,7 +61,7 @@ impl Boundary {
         Self::new(Sign::Network, own_processes)
     }
 
-    /// As the machine is now, of which the command has not started.
+    /// Notes the machine's sockets as they are now, before the command starts.
     pub(in super::super) fn of_machine(own_processes: bool) -> io::Result<Self> {
         let listed = Diagnosis::open()?.listening()?;
         let others = listed.iter().map(|socket| socket.identity).collect();

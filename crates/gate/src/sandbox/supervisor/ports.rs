@@ -22,7 +22,7 @@ use crate::sandbox::serving;
 /// Sockets that are known at most. Those that nobody listens on any more are forgotten first.
 const SOCKETS: usize = 1_024;
 
-/// What may be connected to.
+/// Addresses that may be connected to.
 #[derive(Debug, Default)]
 pub(in super::super) struct Ports {
     /// Addresses outside: the proxy's, and those that are forwarded.
@@ -56,7 +56,7 @@ impl Ports {
         there.peek().is_some() && there.all(|number| own.contains(&number))
     }
 
-    /// Where a socket is to be bound that asks for an address.
+    /// Returns the address at which a socket is to be bound that asks for `address`.
     pub(super) fn place(&self, socket: &OwnedFd, address: &[u8]) -> Result<SocketAddr, Errno> {
         let asked = parse(address)?;
         let port = asked.port();
