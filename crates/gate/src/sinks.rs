@@ -1,6 +1,7 @@
 //! Destinations of a call, and whether the person named them.
 
 use gyrus_contract::{Grant, Judgement};
+use gyrus_net::{AddressKind, AddressScope};
 
 /// Hosts that package managers fetch from, by the managers' own documentation of 2026.
 pub(crate) const PACKAGE_REGISTRIES: [&str; 14] = [
@@ -194,7 +195,7 @@ fn ports_of(before: &str, host: &str, rest: &str) -> Option<Vec<u16>> {
 
 fn is_loopback(host: &str) -> bool {
     let ip = host.parse::<std::net::IpAddr>();
-    is_this_machine(host) || ip.is_ok_and(|ip| ip.is_loopback() || ip.is_unspecified())
+    is_this_machine(host) || ip.is_ok_and(|ip| AddressKind::of(ip).scope() == AddressScope::Machine)
 }
 
 /// Whether a word that is followed by `rest` can mean nothing but a host.

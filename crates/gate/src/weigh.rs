@@ -7,6 +7,7 @@ use gyrus_contract::{
     Service, Touch, path_in_list,
 };
 
+use gyrus_text::counted;
 use serde_json::Value;
 
 use crate::{as_user, control, house::House, shell, sinks};
@@ -194,7 +195,7 @@ impl Scales<'_> {
             }
         }
         if plain > 0 {
-            let what = format!("changes {plain} files in the workspace");
+            let what = format!("changes {} in the workspace", counted(plain, "file"));
             weights.push(Weight::new(Risk::Moderate, what).contained().changes());
         }
         if uses_secret(&self.call.arguments[argument]) {

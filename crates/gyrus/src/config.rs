@@ -133,25 +133,11 @@ pub(crate) fn read_toml<T: DeserializeOwned>(path: &Path, text: &str) -> Result<
             path.display(),
             message.trim().replace('\n', "; ")
         ));
-        match suggestion(&message) {
+        match gyrus_text::closest_in(&message) {
             Some(known) => failure.hint(format!("did you mean `{known}`?")),
             None => failure,
         }
     })
-}
-
-/// The known word nearest to the unknown one that a message complains of.
-fn suggestion(message: &str) -> Option<&str> {
-    if !message.starts_with("unknown ") {
-        return None;
-    }
-    let mut words = message.split('`').skip(1).step_by(2);
-    let given = words.next()?;
-    words
-        .map(|known| (strsim::jaro(given, known), known))
-        .filter(|(nearness, _)| *nearness > 0.7)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))
-        .map(|(_, known)| known)
 }
 
 fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

@@ -13,7 +13,7 @@ use std::{
 use gyrus_contract::{OnAsk, Principal, RunId, Spent};
 use gyrus_journal::{Entry, Reader, Store};
 use gyrus_kernel::Card;
-use gyrus_text::{clip, width, wrap};
+use gyrus_text::{clip, counted, width, wrap};
 
 use crate::{
     approvals::{self, Answer, Became, Open, Reach},
@@ -316,7 +316,7 @@ fn rendered(line: &Line, indent: &str, painter: &Painter) -> String {
         text.push_str(&format!("{indent}{}\n", painted.trim_end()));
     }
     if lines.len() > SHOWN_LINES {
-        let more = format!("  … {} more lines", lines.len() - SHOWN_LINES);
+        let more = format!("  … {}", counted(lines.len() - SHOWN_LINES, "more line"));
         text.push_str(&format!("{indent}{}\n", painter.paint(Paint::Aside, &more)));
     }
     text

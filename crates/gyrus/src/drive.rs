@@ -6,7 +6,7 @@ use gyrus_contract::{Claim, OnAsk, RunId, Spent, Strength};
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Controls, Ending, Finished, Ready, log_name};
 use gyrus_screen::Browser;
-use gyrus_text::{clip, readable};
+use gyrus_text::{clip, counted, readable};
 use tokio::{
     runtime::Runtime,
     signal::unix::{SignalKind, signal},
@@ -232,7 +232,6 @@ fn reached(claim: &Claim, strength: Strength, spent: &Spent, painter: &Painter) 
         Strength::Checked => "reached: the checks passed",
         Strength::Verified => "reached: an independent look agrees",
     };
-    let steps = if spent.steps == 1 { "step" } else { "steps" };
     let about = if spent.estimated { "about " } else { "" };
     // A price that nobody knows is no cost of nothing.
     let cost = if spent.cost.0 == 0 {
@@ -241,9 +240,9 @@ fn reached(claim: &Claim, strength: Strength, spent: &Spent, painter: &Painter) 
         format!(" · {about}{}", spent.cost)
     };
     let line = format!(
-        "■ {how} · {} {steps} · {about}{} tokens{cost} · {}",
-        spent.steps,
-        spent.tokens,
+        "■ {how} · {} · {about}{}{cost} · {}",
+        counted(spent.steps, "step"),
+        counted(spent.tokens, "token"),
         time::span(spent.time_ms)
     );
     let mut text = painter.paint(Paint::Strong, &line);

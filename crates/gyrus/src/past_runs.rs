@@ -9,6 +9,7 @@ use gyrus_contract::{
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Ending, Entry, Stop, log_name, summary};
 use gyrus_loops::{REFLECTION, WENT_RIGHT};
+use gyrus_text::{counted, shorten};
 use gyrus_tools::Ranking;
 use serde_json::json;
 
@@ -112,9 +113,10 @@ fn tell(store: &Store, workspace: &Path, query: &str) -> Result<String, Failure>
         (0, _) => writeln!(text, "(no run in this folder has ended before this one)"),
         (ended, 0) => writeln!(
             text,
-            "({ended} runs in this folder have ended, none about these words)"
+            "({ended} in this folder ended, none about these words)",
+            ended = counted(ended, "run")
         ),
-        (ended, _) => writeln!(text, "[{ended} runs in this folder have ended]"),
+        (ended, _) => writeln!(text, "[{} in this folder ended]", counted(ended, "run")),
     };
     Ok(text)
 }
@@ -144,11 +146,15 @@ fn of(store: &Store, run: RunId, workspace: &Path) -> Result<Option<String>, Fai
         short(&run.to_string()),
         started.cognitive_loop
     );
-    let _ = writeln!(text, "goal: {}", cut(&goal));
-    let _ = writeln!(text, "outcome: {}", cut(&outcome(&ended.ending)));
+    let _ = writeln!(text, "goal: {}", shorten(&goal, CHARACTERS));
+    let _ = writeln!(
+        text,
+        "outcome: {}",
+        shorten(&outcome(&ended.ending), CHARACTERS)
+    );
     for (kind, field, what) in LEARNED {
         if let Some(words) = noted(&reader, kind, field)? {
-            let _ = writeln!(text, "{what}: {}", cut(&words));
+            let _ = writeln!(text, "{what}: {}", shorten(&words, CHARACTERS));
         }
     }
     Ok(Some(text))
@@ -172,11 +178,4 @@ fn noted(reader: &Reader, kind: &str, field: &str) -> Result<Option<String>, Fai
         }
         _ => None,
     })
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(CHARACTERS) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
 }

@@ -116,17 +116,12 @@ fn by_name(name: &str, flags: &RunFlags) -> Result<CognitiveConfig, Failure> {
         "reactive" => CognitiveConfig::reactive(),
         given => {
             let names = [&[AUTO], NAMES].concat();
-            let near = names
-                .iter()
-                .map(|known| (strsim::jaro(given, known), known))
-                .filter(|(nearness, _)| *nearness > 0.7)
-                .max_by(|(one, _), (other, _)| one.total_cmp(other));
             let failure = Failure::usage(format!(
                 "there is no loop `{given}`; there are {}",
                 names.join(", ")
             ));
-            return Err(match near {
-                Some((_, known)) => failure.hint(format!("did you mean `{known}`?")),
+            return Err(match gyrus_text::closest(given, names) {
+                Some(known) => failure.hint(format!("did you mean `{known}`?")),
                 None => failure,
             });
         }

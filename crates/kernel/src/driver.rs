@@ -6,6 +6,7 @@ use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{EffectId, ExecutionResult, MemoryBuffer, RunId, Spent};
 use gyrus_journal::{Recovery, Writer};
+use gyrus_text::counted;
 use gyrus_workspace::snapshot::{SnapshotError, Snapshots, Taken};
 
 use crate::{
@@ -187,7 +188,9 @@ fn take_snapshot(
         Ok(Taken::New(id)) => Ok(Some(Snapshot::Blob(id))),
         Ok(Taken::Same(_)) => Ok(None),
         Ok(Taken::TooLarge { files, bytes }) => Ok(Some(Snapshot::Missing(format!(
-            "the folder is too large ({files} files, {bytes} bytes)"
+            "the folder is too large ({}, {})",
+            counted(files, "file"),
+            counted(bytes, "byte")
         )))),
         Err(SnapshotError::Store(stop)) => Err(stop),
         // The run goes on: it is the fork that is impossible then.

@@ -111,11 +111,9 @@ pub(crate) fn describe(entry: &Entry) -> String {
         .payload()
         .map(|json| json.get().to_owned())
         .unwrap_or_default();
-    let shown: String = payload.chars().take(SHOWN).collect();
-    let dots = if payload.chars().nth(SHOWN).is_some() {
-        " …"
-    } else {
-        ""
-    };
-    format!("`{}` {shown}{dots}", entry.kind())
+    format!(
+        "`{}` {}",
+        entry.kind(),
+        gyrus_text::shorten(&payload, SHOWN)
+    )
 }

@@ -6,6 +6,7 @@ use gyrus_contract::{
     Boxed, EffectId, MemoryBuffer, Message, Mode, ModelError, Observation, Perception, Purpose,
     Reply, RunId, Shown, SystemPart, Text, ToolCall, ToolSpec, View,
 };
+use gyrus_text::counted;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -200,7 +201,8 @@ impl Run {
     /// # Errors
     /// [`Stop`], to be passed on.
     pub fn foresee(&mut self, calls: &[ToolCall]) -> Result<Vec<Foreseen>, Stop> {
-        let begun = self.begin(|| format!("asking the gate about {} calls", calls.len()))?;
+        let begun =
+            self.begin(|| format!("asking the gate about {}", counted(calls.len(), "call")))?;
         let done = effects::foresee::perform(&self.core, begun, calls);
         self.end(done)
     }
@@ -231,7 +233,7 @@ impl Run {
         &mut self,
         branches: Vec<Branch<'_, T>>,
     ) -> Result<Vec<T>, Stop> {
-        let begun = self.begin(|| format!("starting {} branches", branches.len()))?;
+        let begun = self.begin(|| format!("starting {}", counted(branches.len(), "branch")))?;
         let done = effects::branches::all(&self.core, begun, branches).await;
         self.end(done)
     }
@@ -242,7 +244,7 @@ impl Run {
     /// # Errors
     /// [`Stop`], to be passed on.
     pub async fn race<T: Send>(&mut self, branches: Vec<Branch<'_, T>>) -> Result<(u32, T), Stop> {
-        let begun = self.begin(|| format!("racing {} branches", branches.len()))?;
+        let begun = self.begin(|| format!("racing {}", counted(branches.len(), "branch")))?;
         let done = effects::branches::race(&self.core, begun, branches).await;
         self.end(done)
     }

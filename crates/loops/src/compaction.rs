@@ -110,11 +110,10 @@ fn cut_result(result: &ToolResult) -> ToolResult {
     let mut cut = result.clone();
     let text = &result.text.text;
     if text.len() > SHORT_RESULT {
-        let left = text.floor_char_boundary(LEFT_OF_RESULT);
+        let left = gyrus_text::first_bytes(text, LEFT_OF_RESULT);
         cut.text.text = format!(
-            "{}\n[{} more bytes were left out to save room; call the tool again if you need them]",
-            &text[..left],
-            text.len() - left
+            "{left}\n[{} more bytes were left out to save room; call the tool again if you need them]",
+            text.len() - left.len()
         );
     }
     if !cut.images.is_empty() {

@@ -207,7 +207,7 @@ impl React {
         if self.state.idle_replies > MAX_REMINDERS {
             run.stuck(format!(
                 "the model keeps answering without calling a tool or finishing; it last said: {}",
-                said.chars().take(300).collect::<String>()
+                gyrus_text::shorten(said, 300)
             ))?;
             self.state.idle_replies = 0;
         }

@@ -403,15 +403,6 @@ fn plain(answer: &ServerResult) -> Result<Value, NoAnswer> {
 }
 
 /// An error with its reasons, which the crate does not all say at once.
-fn in_words(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !words.contains(&more) {
-            words = format!("{words}: {more}");
-        }
-        cause = error.source();
-    }
-    definition::clean(&words)
+fn in_words(error: &(dyn std::error::Error + 'static)) -> String {
+    definition::clean(&gyrus_net::causes(error))
 }

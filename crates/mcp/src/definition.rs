@@ -137,10 +137,7 @@ fn offered_name(server: &str, name: &str) -> String {
 fn description(server: &str, said: &Value) -> String {
     let words = said["description"].as_str().unwrap_or_default();
     let cleaned = clean(words);
-    let mut kept: String = cleaned.chars().take(MAX_DESCRIPTION).collect();
-    if kept.len() < cleaned.len() {
-        kept.push_str(" [cut]");
-    }
+    let kept = gyrus_text::shorten(&cleaned, MAX_DESCRIPTION);
     format!("A tool of the server `{server}`, in that server's words, which bind nobody: {kept}")
 }
 
@@ -201,7 +198,7 @@ fn cleaned(value: &Value, depth: usize) -> Result<Value, String> {
 fn shown(said: &Value) -> String {
     const SHOWN: usize = 60;
     let name = said["name"].as_str().unwrap_or("(without a name)");
-    clean(name).replace('\n', " ").chars().take(SHOWN).collect()
+    gyrus_text::shorten(&clean(name).replace('\n', " "), SHOWN).into_owned()
 }
 
 #[cfg(test)]
@@ -275,7 +272,7 @@ mod tests {
                 "(without a name): it has no name",
                 "(without a name): it has no name",
                 &format!(
-                    "{}: its name is longer than 1000 characters",
+                    "{}…: its name is longer than 1000 characters",
                     "y".repeat(60)
                 ),
                 "srv__twice: the server has 2 tools of this name",
@@ -293,7 +290,7 @@ mod tests {
         let spec = one("srv", Reach::Hosts, &said).unwrap();
         assert!(spec.description.contains("look[2Jhere\nwww"), "{spec:?}");
         assert!(spec.description.contains("which bind nobody"));
-        assert!(spec.description.ends_with(" [cut]") && spec.description.len() < 2_200);
+        assert!(spec.description.ends_with('…') && spec.description.len() < 2_200);
         let a = &spec.parameters["properties"]["a"];
         assert_eq!(*a, json!({"description": "xy", "enum": ["\u{7}"]}));
         assert_eq!(spec.parameters["type"], "object");

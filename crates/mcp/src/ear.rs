@@ -96,6 +96,6 @@ fn in_words(said: &ProgressNotificationParam) -> String {
         return number;
     };
     let message = clean(message).replace('\n', " ");
-    let message: String = message.chars().take(MAX_WORDS).collect();
+    let message = gyrus_text::shorten(&message, MAX_WORDS);
     format!("{number}: {message}")
 }

@@ -1,16 +1,15 @@
 //! A server that is reached by streamable HTTP: whom to believe, and what is never followed.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
+use gyrus_net::client_builder;
 use reqwest::{
     Client, Url,
     header::{HeaderName, HeaderValue},
-    redirect,
 };
 use rmcp::transport::{
     StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
 };
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
 
 use crate::bounded::MAX_MESSAGE;
 
@@ -43,37 +42,10 @@ pub(crate) fn transport(
         value.set_sensitive(true);
         config.custom_headers.insert(header, value);
     }
-    let builder = Client::builder()
-        .connect_timeout(CONNECT_LIMIT)
-        // Headers are for this address alone.
-        .redirect(redirect::Policy::none())
-        .user_agent(concat!("gyrus/", env!("CARGO_PKG_VERSION")))
-        .tls_backend_preconfigured(tls(&address));
-    // A proxy of the environment must not see what is meant for this machine.
-    let builder = match address.host_str() {
-        Some("127.0.0.1" | "localhost" | "[::1]") => builder.no_proxy(),
-        _ => builder,
-    };
-    let client = builder
+    // Headers are for this address alone: this client follows no redirects.
+    let client = client_builder(&address, CONNECT_LIMIT)
+        .map_err(|error| error.to_string())?
         .build()
         .map_err(|error| format!("no HTTP client can be made: {error}"))?;
     Ok(StreamableHttpClientTransport::with_client(client, config))
-}
-
-/// Believes the system's roots (or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name), else the
-/// list of webpki-roots.
-fn tls(address: &Url) -> ClientConfig {
-    let mut roots = RootCertStore::empty();
-    if address.scheme() == "https" {
-        let found = rustls_native_certs::load_native_certs();
-        let (added, _) = roots.add_parsable_certificates(found.certs);
-        if added == 0 {
-            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        }
-    }
-    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("ring has cipher suites for TLS 1.2 and 1.3")
-        .with_root_certificates(roots)
-        .with_no_client_auth()
 }

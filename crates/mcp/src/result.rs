@@ -135,11 +135,8 @@ fn link(part: &Value) -> String {
 }
 
 fn bounded(text: &str) -> String {
-    if text.len() <= HEAD_BYTES + TAIL_BYTES {
-        return text.to_owned();
+    match gyrus_text::head_and_tail(text, HEAD_BYTES, TAIL_BYTES) {
+        None => text.to_owned(),
+        Some((head, omitted, tail)) => format!("{head}\n[… {omitted} bytes omitted …]\n{tail}"),
     }
-    let head = &text[..text.floor_char_boundary(HEAD_BYTES)];
-    let tail = &text[text.ceil_char_boundary(text.len() - TAIL_BYTES)..];
-    let omitted = text.len() - head.len() - tail.len();
-    format!("{head}\n[… {omitted} bytes omitted …]\n{tail}")
 }

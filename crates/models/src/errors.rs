@@ -113,7 +113,7 @@ impl Meaning {
 
     /// The error, with bounded words and the delay where one makes sense.
     pub(crate) fn error(self, words: &str, after_ms: Option<u64>) -> ModelError {
-        self.told(shorten(words), after_ms)
+        self.told(bounded_line(words), after_ms)
     }
 
     fn told(self, message: String, after_ms: Option<u64>) -> ModelError {
@@ -149,7 +149,7 @@ impl Refusal<'_> {
             return Meaning::Refused.error(&redirected(self.headers), None);
         }
         let meaning = own.unwrap_or_else(|| Meaning::of(self.status, words));
-        let words = format!("{} (HTTP {})", shorten(words), self.status.as_u16());
+        let words = format!("{} (HTTP {})", bounded_line(words), self.status.as_u16());
         let after_ms = delay_ms(self.headers, self.now);
         meaning.told(words.trim_start().to_owned(), after_ms)
     }
@@ -197,17 +197,8 @@ pub(crate) fn believed_ms(wanted: f64) -> Option<u64> {
 }
 
 /// `text` in one bounded line.
-pub(crate) fn shorten(text: &str) -> String {
-    let text = text.trim();
-    let mut short: String = text
-        .chars()
-        .take(MAX_WORDS)
-        .map(|c| if gyrus_text::is_unseen(c) { ' ' } else { c })
-        .collect();
-    if text.chars().nth(MAX_WORDS).is_some() {
-        short.push('…');
-    }
-    short
+pub(crate) fn bounded_line(text: &str) -> String {
+    gyrus_text::shorten(text.trim(), MAX_WORDS).replace(gyrus_text::is_unseen, " ")
 }
 
 #[cfg(test)]

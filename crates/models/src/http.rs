@@ -7,22 +7,21 @@
 //! A provider brings a [`Protocol`] (where, with what headers, what a refusal means), the body,
 //! and a [`ReplyReader`] for the stream.
 
-use std::{error::Error, time::Duration};
+use std::time::Duration;
 
 use gyrus_contract::{Delta, ModelError, Reply};
+use gyrus_net::{causes, client_builder};
 use jiff::Timestamp;
 use reqwest::{
     Client, RequestBuilder, Response, StatusCode, Url,
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
-    redirect,
 };
 use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::{
     Connection,
-    errors::{Refusal, bad, shorten},
-    tls,
+    errors::{Refusal, bad, bounded_line},
 };
 
 /// How long a connection may take to be made.
@@ -140,18 +139,12 @@ impl Endpoint {
             value.set_sensitive(true);
             headers.insert(HeaderName::from_static(protocol.key.name), value);
         }
-        let builder = Client::builder()
-            .connect_timeout(CONNECT_LIMIT)
-            .redirect(redirect::Policy::none())
-            .user_agent(concat!("gyrus/", env!("CARGO_PKG_VERSION")));
-        // A proxy of the environment must not see what is meant for this machine.
-        let builder = match address.host_str() {
-            Some("127.0.0.1" | "localhost" | "[::1]") => builder.no_proxy(),
-            _ => builder,
-        };
-        let builder = tls::configure(builder, &address)?;
+        let builder = client_builder(&address, CONNECT_LIMIT);
+        let builder = builder.map_err(|error| ModelError::Network {
+            message: error.to_string(),
+        })?;
         let client = builder.build().map_err(|error| ModelError::Network {
-            message: format!("no HTTP client can be made: {}", causes(&error)),
+            message: format!("no HTTP client can be made: {}", in_words(&error)),
         })?;
         Ok(Self {
             client,
@@ -259,7 +252,7 @@ impl Endpoint {
             Err(_) => return Err(silence()),
             Ok(Err(error)) => {
                 return Err(ModelError::Network {
-                    message: causes(&error),
+                    message: in_words(&error),
                 });
             }
             Ok(Ok(response)) => response,
@@ -315,7 +308,7 @@ async fn receive(
     loop {
         let bytes = match timeout(SILENCE_LIMIT, response.chunk()).await {
             Err(_) => return Err(silence()),
-            Ok(Err(error)) => return Err(reader.broken_off(&causes(&error))),
+            Ok(Err(error)) => return Err(reader.broken_off(&in_words(&error))),
             Ok(Ok(None)) => return reader.end(),
             Ok(Ok(Some(bytes))) => bytes,
         };
@@ -343,7 +336,10 @@ async fn start_of_body(mut response: Response, most: usize) -> String {
 }
 
 fn not_what_was_asked(wanted: &str, body: &str) -> ModelError {
-    bad(format!("the answer is not {wanted} but: {}", shorten(body)))
+    bad(format!(
+        "the answer is not {wanted} but: {}",
+        bounded_line(body)
+    ))
 }
 
 fn silence() -> ModelError {
@@ -353,19 +349,11 @@ fn silence() -> ModelError {
     }
 }
 
-/// An error with its causes, as one sentence: the client's own words alone say little.
-fn causes(error: &(dyn Error + 'static)) -> String {
-    if let Some(words) = tls::explain(error) {
-        return words;
-    }
-    let mut sentence = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        sentence += &format!(": {error}");
-        cause = error.source();
-    }
-    shorten(&sentence)
+fn in_words(error: &reqwest::Error) -> String {
+    bounded_line(&causes(error))
 }
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tls_tests;

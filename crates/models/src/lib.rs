@@ -13,7 +13,6 @@
 mod connection;
 mod facts;
 mod http;
-mod tls;
 mod errors;
 mod sse;
 mod arguments;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     arguments::{self, MAX_NESTING, nests_too_deep},
-    errors::{bad, shorten},
+    errors::{bad, bounded_line},
     screen::Act,
     sse,
 };
@@ -71,8 +71,8 @@ pub(crate) fn parse_event<T: DeserializeOwned>(name: &str, data: &str) -> Result
         )));
     }
     serde_json::from_str(data).map_err(|error| {
-        let start = shorten(&data.chars().take(100).collect::<String>());
-        let name = shorten(name);
+        let start = bounded_line(&gyrus_text::shorten(data, 100));
+        let name = bounded_line(name);
         bad(format!(
             "an event `{name}` is not what was expected: {error}: {start}"
         ))

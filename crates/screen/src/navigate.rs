@@ -70,7 +70,7 @@ impl Browser {
 pub(crate) fn allowed(address: &str) -> Result<(), Unreached> {
     let forbidden = |why| {
         Err(Unreached::Forbidden {
-            address: address.chars().take(200).collect(),
+            address: gyrus_text::shorten(address, 200).into_owned(),
             why,
         })
     };

@@ -132,7 +132,7 @@ impl Profile {
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
         if !is_name {
-            let name = name.chars().take(60).collect();
+            let name = gyrus_text::shorten(name, 60).into_owned();
             return Err(ProfileError::Name { name });
         }
         let folder = profiles.join(name);

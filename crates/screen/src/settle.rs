@@ -176,7 +176,7 @@ fn going_on(state: &State, tab: &TabState, now: Instant) -> GoingOn {
     }
     match counting {
         Some((request, until)) => {
-            let address: String = request.address.chars().take(120).collect();
+            let address = gyrus_text::shorten(&request.address, 120);
             something(&format!("an answer from {address}"), until)
         }
         None => GoingOn::Nothing,

@@ -167,7 +167,7 @@ impl FromStr for Endpoint {
     type Err = AttachError;
 
     fn from_str(text: &str) -> Result<Self, AttachError> {
-        let given: String = text.chars().take(200).collect();
+        let given = gyrus_text::shorten(text, 200).into_owned();
         let wrong = |why| AttachError::Address {
             given: given.clone(),
             why,
@@ -271,7 +271,7 @@ async fn head(from: &mut BufReader<OwnedReadHalf>) -> io::Result<(String, Vec<St
 }
 
 fn answered(first: &str) -> io::Error {
-    let first: String = first.chars().take(100).collect();
+    let first = gyrus_text::shorten(first, 100);
     io::Error::other(format!("it answers `{}`", first.escape_debug()))
 }
 

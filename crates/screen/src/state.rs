@@ -277,7 +277,7 @@ impl State {
         self.downloads.push_back(DownloadOf {
             guid,
             shown: Download {
-                name: name.chars().take(200).collect(),
+                name: gyrus_text::first_chars(name, 200).to_owned(),
                 path: None,
                 state: DownloadState::Running,
             },

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gyrus_contract::{ActionVerdict, Rest};
+use gyrus_text::{counted, shorten};
 use serde::Deserialize;
 
 use crate::{
@@ -213,12 +214,14 @@ impl Session {
         {
             match now.address == before.address {
                 true => words.push("the page was loaded again".to_owned()),
-                false => words.push(format!("the address is now {}", short(&now.address))),
+                false => words.push(format!("the address is now {}", shorten(&now.address, 300))),
             }
         }
         for number in now.tabs.difference(&before.tabs) {
             let tab = state.tabs.iter().find(|tab| tab.number == *number);
-            let address = tab.map(|tab| short(&tab.address)).unwrap_or_default();
+            let address = tab
+                .map(|tab| shorten(&tab.address, 300))
+                .unwrap_or_default();
             let active = if now.active == Some(*number) {
                 ", and is looked at now"
             } else {
@@ -229,7 +232,8 @@ impl Session {
         if now.refused_tabs > before.refused_tabs {
             let more = now.refused_tabs - before.refused_tabs;
             words.push(format!(
-                "{more} more tabs wanted to open and were closed: there are too many"
+                "{} opened and closed again: there are too many",
+                counted(more, "more tab")
             ));
         }
         for download in state
@@ -254,12 +258,5 @@ fn told_by_target(ended: &Ended) -> Option<String> {
         (true, _) => Some("the element is different".to_owned()),
         (false, true) => Some("its form or list is different".to_owned()),
         (false, false) => None,
-    }
-}
-
-fn short(address: &str) -> String {
-    match address.char_indices().nth(300) {
-        Some((end, _)) => format!("{}…", &address[..end]),
-        None => address.to_owned(),
     }
 }

@@ -377,7 +377,7 @@ impl Session {
             )
             .await?;
         let unreadable = |reason: String| CdpError::Unreadable {
-            method: expression.chars().take(60).collect(),
+            method: gyrus_text::shorten(expression, 60).into_owned(),
             reason,
         };
         let text = match (evaluated.result.value, evaluated.exception) {

@@ -1,16 +1,26 @@
 //! Small pieces of text handling that several crates need, each in one place.
 //!
-//! [`unseen`] is the one table of characters that a reader does not see; [`visible`] and
-//! [`readable`] write a text so that everything in it is seen; [`columns`] cuts and wraps what is
-//! shown in a terminal.
+//! - `unseen`: the one table of characters that a reader does not see.
+//! - `shown`: writes a text so that everything in it is seen ([`visible`], [`readable`]), or as a
+//!   quotation that cannot close its own marks ([`quote`]).
+//! - `cut`: cuts to characters or bytes.
+//! - `columns`: cuts and wraps what is shown in a terminal.
+//! - `counted`: numbers with nouns that agree.
+//! - `meant`: the known word that a misspelled one was meant to be.
 //!
 //! Everything here is a pure function of its arguments. This crate stands on no other crate of the
 //! workspace and knows nothing of runs, models or terminals.
 
 mod unseen;
 mod shown;
+mod cut;
 mod columns;
+mod counted;
+mod meant;
 
 pub use columns::{clip, width, wrap};
-pub use shown::{escaped_json, one_line, readable, unseen_when_reading, visible};
+pub use counted::{counted, grouped, plural};
+pub use cut::{first_bytes, first_chars, head_and_tail, shorten};
+pub use meant::{closest, closest_in};
+pub use shown::{escaped_json, one_line, quote, readable, unseen_when_reading, visible};
 pub use unseen::{Unseen, ends_line, is_unseen, unseen, without_unseen};

@@ -14,7 +14,10 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
-use crate::unseen::{is_unseen, unseen};
+use crate::{
+    cut::shorten,
+    unseen::{is_unseen, unseen},
+};
 
 /// The text with every unseen character named.
 pub fn visible(text: &str) -> Cow<'_, str> {
@@ -37,6 +40,19 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
         false => shown,
     }
 }
+
+/// The text as a quotation within a sentence of ours: [`visible`], on one line, with single spaces,
+/// cut after `most` characters, between `“` and `”`, and with each quotation mark in it as `'`, so
+/// that it cannot end there.
+pub fn quote(text: &str, most: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    let shown = visible(&shorten(&line, most)).replace(QUOTATION_MARKS, "'");
+    format!("“{shown}”")
+}
+
+/// Characters that look as if they closed or opened a quotation.
+const QUOTATION_MARKS: [char; 8] = ['“', '”', '"', '„', '‟', '«', '»', '＂'];
 
 /// JSON with every unseen character in its strings as `\u202e`: the same values, and nothing that a
 /// terminal could obey. The line end after it stays.
@@ -198,6 +214,20 @@ mod tests {
         }
         assert!(matches!(visible("plain text\n"), Cow::Borrowed(_)));
         assert!(matches!(readable("über ❤️"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_quotation_cannot_end_itself() {
+        for (text, most, quoted) in [
+            ("", 3, "“”"),
+            (" a\n b ", 3, "“a b”"),
+            ("say “no”", 99, "“say 'no'”"),
+            ("a\" «b» „c ＂", 99, "“a' 'b' 'c '”"),
+            ("a\u{202e}b", 99, "“a<U+202E>b”"),
+            ("abcd”", 3, "“abc…”"),
+        ] {
+            assert_eq!(quote(text, most), quoted);
+        }
     }
 
     #[test]

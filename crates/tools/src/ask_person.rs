@@ -101,11 +101,11 @@ fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
     if let Some(choice) = chosen(answer, &choices) {
         return Ok(ToolOutput::read(choice));
     }
-    let mut text = answer[..answer.floor_char_boundary(MAX_ANSWER_BYTES)].to_owned();
+    let mut text = gyrus_text::first_bytes(answer, MAX_ANSWER_BYTES).to_owned();
     if text.len() < answer.len() {
         text.push_str(&format!(
-            "\n[cut: {} more bytes of the answer]",
-            answer.len() - text.len()
+            "\n[cut: {} of the answer]",
+            gyrus_text::counted(answer.len() - text.len(), "more byte")
         ));
     }
     Ok(ToolOutput::read(text))

@@ -189,7 +189,10 @@ impl Clipboard {
                 let mut text = output.head;
                 let cut = output.omitted_bytes + output.tail.len() as u64;
                 if cut > 0 {
-                    text.push_str(&format!("\n[cut: {cut} more bytes on the clipboard]"));
+                    text.push_str(&format!(
+                        "\n[cut: {} on the clipboard]",
+                        gyrus_text::counted(cut, "more byte")
+                    ));
                 }
                 Ok(Some(text))
             }
@@ -307,7 +310,7 @@ fn holds_no_text(printed: &str) -> bool {
 }
 
 fn failed(printed: &str) -> String {
-    let printed: String = printed.trim().chars().take(500).collect();
+    let printed = gyrus_text::shorten(printed.trim(), 500);
     format!("the clipboard cannot be reached: {printed}")
 }
 

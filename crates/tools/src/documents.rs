@@ -2,6 +2,7 @@
 
 use std::{fmt::Write as _, fs::File, io::Read as _, path::PathBuf};
 
+use gyrus_text::counted;
 use rustix::fs::FileType;
 
 use crate::{
@@ -77,11 +78,12 @@ impl Documents {
     /// How many there were, and what was left out, as notes in brackets.
     pub(crate) fn note(&self) -> String {
         let (found, left_out) = (self.found, self.left_out);
-        let mut note = format!("[{found} documents were searched]\n");
+        let mut note = format!("[searched: {}]\n", counted(found, "document"));
         if left_out > 0 {
             let _ = writeln!(
                 note,
-                "[{left_out} files were left out: no text, unreadable or too large]"
+                "[left out: {} with no text, unreadable or too large]",
+                counted(left_out, "file")
             );
         }
         note + &self.walk.note()

@@ -3,10 +3,8 @@
 //! It reads only, and only from public hosts: whoever writes a page must not get at what this
 //! machine can reach and they cannot.
 
-mod address;
 mod body;
 mod html;
-mod tls;
 pub(crate) mod visit;
 
 use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
@@ -172,7 +170,7 @@ fn heading(page: &Page) -> String {
     }
     let kind = match page.content_type.as_str() {
         "" => "no content type",
-        kind => &kind[..kind.floor_char_boundary(100)],
+        kind => gyrus_text::first_bytes(kind, 100),
     };
     let cut = match page.is_cut {
         true => "; only the first were read",
@@ -217,7 +215,7 @@ fn content(page: Page, limit: usize, patience: &Patience) -> String {
         text = "(no text: the page may be made by scripts, which are not run)".to_owned();
     }
     let is_longer = is_longer || text.len() > limit;
-    text.truncate(text.floor_char_boundary(limit));
+    text.truncate(gyrus_text::first_bytes(&text, limit).len());
     let shown = text.len();
     if characters != "UTF-8" {
         let _ = write!(text, "\n[converted from {characters}]");

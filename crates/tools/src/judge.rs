@@ -120,7 +120,7 @@ fn answer(url: &Url, page: &Page, site: &dyn Site) -> Result<ToolOutput, Failure
     let status = page.status;
     let wrong = |what: String| {
         let shown = String::from_utf8_lossy(&page.body);
-        let shown = &shown[..shown.floor_char_boundary(500)];
+        let shown = gyrus_text::first_bytes(&shown, 500);
         Failure::new(format!(
             "the judge at {url} gave no verdict: {what}; it said: {shown}"
         ))
@@ -139,7 +139,7 @@ fn answer(url: &Url, page: &Page, site: &dyn Site) -> Result<ToolOutput, Failure
     } = serde_json::from_slice(&page.body)
         .map_err(|error| wrong(format!("its answer is not {{accepted, report}}: {error}")))?;
     if report.len() > MAX_REPORT_BYTES {
-        report.truncate(report.floor_char_boundary(MAX_REPORT_BYTES));
+        report.truncate(gyrus_text::first_bytes(&report, MAX_REPORT_BYTES).len());
         report.push_str("\n[cut]");
     }
     let mut text = match accepted {

@@ -77,5 +77,5 @@ fn likeness(line: &str, wanted: &str) -> f64 {
 }
 
 fn clipped(line: &str) -> &str {
-    &line[..line.floor_char_boundary(MAX_LINE_BYTES)]
+    gyrus_text::first_bytes(line, MAX_LINE_BYTES)
 }

@@ -5,6 +5,7 @@ use std::{fmt::Write as _, time::Duration};
 use gyrus_contract::{
     Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
 };
+use gyrus_text::counted;
 use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::json;
@@ -137,7 +138,11 @@ fn tree(mut walk: Walk, patience: &Patience) -> String {
         let indent = "  ".repeat(found.depth);
         if counts[found.depth] == MAX_IN_FOLDER {
             let more = 1 + walk.skip_folder();
-            let _ = writeln!(text, "{indent}[{more} more names in this folder]");
+            let _ = writeln!(
+                text,
+                "{indent}[{} in this folder]",
+                counted(more, "more name")
+            );
             continue;
         }
         if lines == MAX_LINES || text.len() >= MAX_TEXT_BYTES {

@@ -6,6 +6,7 @@ use std::{
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
 };
 
+use gyrus_text::counted;
 use rustix::{
     fs::{AtFlags, Dir, FileType, readlinkat, statat},
     io::Errno,
@@ -68,7 +69,7 @@ pub(crate) fn line(folder: &OwnedFd, name: &OsStr) -> String {
     };
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => format!("{shown}/"),
-        FileType::RegularFile => format!("{shown}  {} bytes", stat.st_size),
+        FileType::RegularFile => format!("{shown}  {}", counted(stat.st_size, "byte")),
         FileType::Symlink => match readlinkat(folder, name, Vec::new()) {
             Ok(target) => format!(
                 "{shown} -> {}",

@@ -86,23 +86,14 @@ impl Registry {
 
     /// The name that was probably meant by one that does not exist; `None` if none is near.
     pub fn suggest(&self, name: &str) -> Option<&str> {
-        let wanted: String = name
-            .chars()
-            .take(MAX_NAME_CHARS)
-            .flat_map(char::to_lowercase)
-            .collect();
-        let near = self.tools.keys().filter_map(|known| {
-            // Names like `read_file` mean `read`.
-            if wanted
-                .split(|c: char| !c.is_alphanumeric())
-                .any(|word| word == known)
-            {
-                return Some((0, known.as_str()));
-            }
-            let distance = strsim::levenshtein(&wanted, known);
-            (distance <= known.chars().count().div_ceil(3)).then_some((distance, known.as_str()))
-        });
-        near.min().map(|(_, known)| known)
+        let start = gyrus_text::first_chars(name, MAX_NAME_CHARS).to_lowercase();
+        let mut words = start.split(|c: char| !c.is_alphanumeric());
+        // Names like `read_file` mean `read`.
+        let within = words.find_map(|word| self.tools.get_key_value(word));
+        let known = || self.tools.keys().map(String::as_str);
+        within
+            .map(|(known, _)| known.as_str())
+            .or_else(|| gyrus_text::closest(name, known()))
     }
 }
 

@@ -218,7 +218,7 @@ fn wrong(given: &Arguments) -> Option<String> {
         ));
     }
     // Enough to tell, however long they are.
-    let shown = |word: &String| quoted_word(&word[..word.floor_char_boundary(8 * MAX_SHOWN)]);
+    let shown = |word: &String| quoted_word(gyrus_text::first_bytes(word, 8 * MAX_SHOWN));
     let length: usize = all().map(|word| shown(word).chars().count() + 1).sum();
     if length > MAX_SHOWN {
         return Some(format!(

@@ -153,9 +153,13 @@ impl Found {
         let best = self.ranking.best();
         for number in best.iter().take(most) {
             let (place, passage) = &self.passages[*number];
-            let end = passage.floor_char_boundary(SHOWN_BYTES);
-            let more = if end < passage.len() { " […]" } else { "" };
-            let _ = write!(text, "{place}\n{}{more}\n\n", passage[..end].trim_end());
+            let shown = gyrus_text::first_bytes(passage, SHOWN_BYTES);
+            let more = if shown.len() < passage.len() {
+                " […]"
+            } else {
+                ""
+            };
+            let _ = write!(text, "{place}\n{}{more}\n\n", shown.trim_end());
         }
         if best.is_empty() {
             text.push_str("(no passage has any of these words)\n");

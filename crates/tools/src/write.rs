@@ -9,6 +9,7 @@ use gyrus_contract::{
     ActionVerdict, Artifact, Boxed, Cleared, Digest, Probe, Repeat, ResolvedCall, Site, Tool,
     ToolOutput, ToolSpec, Touch,
 };
+use gyrus_text::counted;
 use gyrus_workspace::Parent;
 use rustix::fs::{Mode, OFlags, Stat, openat};
 use serde::Deserialize;
@@ -128,7 +129,7 @@ fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
 
 fn output(place: &Place<'_>, content: &str, written: &Written) -> ToolOutput {
     let (bytes, lines) = (content.len(), content.lines().count());
-    let size = format!("{bytes} bytes, {lines} lines");
+    let size = format!("{}, {}", counted(bytes, "byte"), counted(lines, "line"));
     let path = place.given();
     let (text, verdict) = match written {
         Written::Created => (format!("created `{path}` ({size})"), ActionVerdict::Changed),

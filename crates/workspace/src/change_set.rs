@@ -12,6 +12,7 @@ use std::{
 };
 
 use gyrus_contract::{BlobId, ChangedPath, PathChange};
+use gyrus_text::counted;
 use rustix::fs::{AtFlags, FileType};
 use serde::{Deserialize, Serialize};
 
@@ -336,7 +337,11 @@ impl Contents {
                 let text = std::str::from_utf8(&content).ok();
                 match text.filter(|text| text.len() <= MAX_DIFF_BYTES && !text.contains('\0')) {
                     Some(text) => Side::Text(text.to_owned()),
-                    None => Side::Other(format!("a file of {bytes} bytes{}", mode(bits))),
+                    None => Side::Other(format!(
+                        "a file of {}{}",
+                        counted(*bytes, "byte"),
+                        mode(bits)
+                    )),
                 }
             }
         })

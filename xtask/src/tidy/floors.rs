@@ -5,9 +5,10 @@ use crate::repository::{Dependency, Package};
 
 /// Each crate with the crates of this workspace that it may depend on, also for its tests and its
 /// build. A crate that is not here has no floor yet.
-const FLOORS: [(&str, &[&str]); 19] = [
+const FLOORS: [(&str, &[&str]); 20] = [
     ("gyrus-contract", &[]),
     ("gyrus-text", &[]),
+    ("gyrus-net", &[]),
     ("gyrus-process", &["gyrus-contract", "gyrus-text"]),
     (
         "gyrus-journal",
@@ -45,13 +46,14 @@ const FLOORS: [(&str, &[&str]); 19] = [
     ("gyrus-fleet", ABOVE_RUNTIME),
 ];
 /// Organs never see each other, nor what is above them.
-const ORGAN: &[&str] = &["gyrus-contract", "gyrus-text"];
+const ORGAN: &[&str] = &["gyrus-contract", "gyrus-text", "gyrus-net"];
 /// These also start processes.
-const ORGAN_OF_PROCESSES: &[&str] = &["gyrus-contract", "gyrus-text", "gyrus-process"];
+const ORGAN_OF_PROCESSES: &[&str] = &["gyrus-contract", "gyrus-text", "gyrus-net", "gyrus-process"];
 /// These also change files and start processes.
 const ORGAN_OF_FILES: &[&str] = &[
     "gyrus-contract",
     "gyrus-text",
+    "gyrus-net",
     "gyrus-process",
     "gyrus-workspace",
 ];

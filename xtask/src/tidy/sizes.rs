@@ -1,5 +1,5 @@
 //! No file and no function grows too long. Those that already are stand in a list with their size,
-//! and the list only shrinks.
+//! and the list only shrinks. Crates that everything stands on stay small as a whole.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,17 @@ const FILE_LINES: usize = 800;
 /// The most lines of a function, from the word `fn` to its closing brace.
 const FUNCTION_LINES: usize = 70;
 
+/// The most lines of a crate beside its tests, by its folder below `crates/`. A leaf that grows
+/// past this holds what belongs elsewhere.
+const CRATE_LINES: [(&str, usize); 2] = [("net", 700), ("text", 700)];
+
 /// A file, or a function in it. Functions of one name in one file are one subject: the longest.
 type Subject = (String, Option<String>);
 
 /// Checks the sizes of all sources against the limits and the list.
 pub(super) fn check(sources: &[Source], exceptions: &str) -> Vec<Finding> {
     let (mut listed, mut findings) = read_exceptions(exceptions);
+    findings.extend(large_crates(sources));
     for (subject, (line, lines)) in too_long(sources) {
         let what = match &subject.1 {
             Some(function) => format!("function `{function}` has {lines} lines"),
@@ -44,6 +49,32 @@ pub(super) fn check(sources: &[Source], exceptions: &str) -> Vec<Finding> {
         findings.push(Finding::new(EXCEPTIONS, listed_at, message));
     }
     findings
+}
+
+/// The crates that are over their limit.
+fn large_crates(sources: &[Source]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (folder, most) in CRATE_LINES {
+        let own = format!("crates/{folder}/src/");
+        let own = sources
+            .iter()
+            .filter(|source| source.path.starts_with(&own));
+        let lines: usize = own.map(production_lines).sum();
+        if lines > most {
+            let message = format!(
+                "the crate has {lines} lines beside its tests, over {most}; move what is not for \
+                 everyone elsewhere"
+            );
+            findings.push(Finding::new(&format!("crates/{folder}"), None, message));
+        }
+    }
+    findings
+}
+
+/// The lines of a file that are not for tests only.
+fn production_lines(source: &Source) -> usize {
+    let lines = 1..=source.text.lines().count();
+    lines.filter(|line| !source.is_test(*line)).count()
 }
 
 /// Everything over its limit, with its line (none for a file) and size.
@@ -97,6 +128,20 @@ fn read_exceptions(text: &str) -> (BTreeMap<Subject, (usize, usize)>, Vec<Findin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn leaves_stay_small() {
+        let check = |path: &str, lines: usize, expected: usize| {
+            let tests = "#[cfg(test)]\nmod tests {\n\n\n}\n";
+            let text = "\n".repeat(lines) + tests;
+            let half = || Source::new(path, &text);
+            assert_eq!(large_crates(&[half(), half()]).len(), expected, "{path}");
+        };
+        check("crates/net/src/a.rs", 350, 0);
+        check("crates/net/src/a.rs", 351, 1);
+        check("crates/net/tests/a.rs", 351, 0);
+        check("crates/network/src/a.rs", 351, 0);
+    }
 
     #[test]
     fn sizes_only_shrink() {

@@ -8,6 +8,7 @@ mod origin;
 mod words;
 
 use gyrus_contract::{Aim, ElementState, Field, Form, Grant, Judgement, Risk, Starts};
+use gyrus_text::{counted, head_and_tail, quote};
 use url::Url;
 
 use self::{
@@ -409,7 +410,7 @@ impl<'a> Page<'a> {
     /// Lets a request go that the screen held.
     fn lets_go(&self, method: &str, address: &str, bytes: Option<u64>) -> Vec<Weight> {
         let size = match bytes {
-            Some(bytes) => format!("{bytes} bytes"),
+            Some(bytes) => counted(bytes, "byte"),
             None => "an unknown size".to_owned(),
         };
         let request = format!("lets {} send {} ({size})", self.place, quoted(method));
@@ -572,32 +573,21 @@ fn enumerated<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     all.join(", ")
 }
 
-/// Words of a page, so that they cannot pass for ours: in quotation marks, on one line, bounded,
-/// with what is not painted shown.
+/// Words of a page, so that they cannot pass for ours.
 fn quoted(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    format!("“{}”", bounded(&words.join(" "), QUOTED))
+    quote(text, QUOTED)
 }
 
 /// An address: bounded, with what is not painted shown.
 fn address_shown(address: &str) -> String {
-    format!("“{}”", bounded(address, SHOWN))
-}
-
-fn bounded(text: &str, most: usize) -> String {
-    let (start, cut) = match text.char_indices().nth(most) {
-        Some((end, _)) => (&text[..end], "…"),
-        None => (text, ""),
-    };
-    let shown = gyrus_text::one_line(start);
-    shown.replace(['“', '”', '"', '„', '«', '»'], "'") + cut
+    quote(address, SHOWN)
 }
 
 /// An origin, which is plain ASCII. Of one that is too long both ends are shown: who it belongs to
 /// is said at the end.
 fn middle_out(origin: &str) -> String {
-    match origin.len() > SHOWN {
-        true => format!("{}…{}", &origin[..30], &origin[origin.len() - 80..]),
-        false => origin.to_owned(),
+    match head_and_tail(origin, SHOWN - 80, 80) {
+        Some((start, _, end)) => format!("{start}…{end}"),
+        None => origin.to_owned(),
     }
 }

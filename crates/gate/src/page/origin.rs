@@ -1,9 +1,10 @@
 //! Origins of pages, and which of them the person named.
 
 use gyrus_contract::{Grant, Judgement};
+use gyrus_net::AddressKind;
 use url::{Host, Url};
 
-use crate::{sandbox::proxy::is_public, sinks};
+use crate::sinks;
 
 /// Scheme, host and port of a page, as browsers write them: `https://example.com`,
 /// `http://localhost:3000`. Never one that has none.
@@ -165,8 +166,8 @@ pub(super) fn is_near(address: &Url) -> bool {
     match address.host() {
         None => false,
         Some(Host::Domain(name)) => sinks::is_near(name),
-        Some(Host::Ipv4(address)) => !is_public(address.into()),
-        Some(Host::Ipv6(address)) => !is_public(address.into()),
+        Some(Host::Ipv4(address)) => !AddressKind::of(address.into()).is_public(),
+        Some(Host::Ipv6(address)) => !AddressKind::of(address.into()).is_public(),
     }
 }
 

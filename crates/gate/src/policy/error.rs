@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gyrus_text::counted;
+
 /// Maximum number of problems that are told of one file; the rest is counted.
 const MAX_PROBLEMS: usize = 20;
 
@@ -45,7 +47,7 @@ impl fmt::Display for PolicyError {
             write!(f, "{file}:{problem}")?;
         }
         if self.more > 0 {
-            write!(f, "\n{file}: {} more problems", self.more)?;
+            write!(f, "\n{file}: {}", counted(self.more, "more problem"))?;
         }
         Ok(())
     }
@@ -147,8 +149,5 @@ impl<'t> Problems<'t> {
 /// A text of the file as a message may show it: short, and with everything unseen named.
 pub(super) fn shortened(text: &str) -> String {
     const MAX: usize = 80;
-    match text.char_indices().nth(MAX) {
-        Some((end, _)) => format!("{}…", gyrus_text::one_line(&text[..end])),
-        None => gyrus_text::one_line(text).into_owned(),
-    }
+    gyrus_text::one_line(&gyrus_text::shorten(text, MAX)).into_owned()
 }

@@ -57,7 +57,7 @@ impl<'t> Keys<'t> {
                 continue;
             }
             let what = format!("is no key of `{}`", self.name);
-            match nearest(given, known) {
+            match gyrus_text::closest(given, known.iter().copied()) {
                 Some(near) => {
                     let hint = format!("did you mean `{near}`?");
                     problems.add_with_hint(&key.span(), given, what, hint);
@@ -181,7 +181,7 @@ pub(super) fn word<T: Copy>(
         shortened(given.text),
         words.join(", ")
     );
-    match nearest(given.text, &words) {
+    match gyrus_text::closest(given.text, words.iter().copied()) {
         Some(near) => {
             let hint = format!("did you mean `{near}`?");
             problems.add_with_hint(&given.span, key, what, hint);
@@ -189,17 +189,4 @@ pub(super) fn word<T: Copy>(
         None => problems.add(&given.span, key, what),
     }
     None
-}
-
-/// The known word most like the one given, if one is like it at all.
-fn nearest<'k>(given: &str, known: &[&'k str]) -> Option<&'k str> {
-    if given.len() > 100 {
-        return None;
-    }
-    known
-        .iter()
-        .map(|known| (strsim::jaro(given, known), *known))
-        .filter(|(nearness, _)| *nearness > 0.7)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))
-        .map(|(_, known)| known)
 }

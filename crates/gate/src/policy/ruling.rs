@@ -86,8 +86,8 @@ impl Ruling {
             .collect();
         if held.len() > MAX_REASONS {
             reasons.push(format!(
-                "{} more rules say the same",
-                held.len() - MAX_REASONS
+                "{} with the same decision",
+                gyrus_text::counted(held.len() - MAX_REASONS, "more rule")
             ));
         }
         Self {

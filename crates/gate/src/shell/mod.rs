@@ -76,7 +76,7 @@ pub(crate) fn read_whole(line: &str, place: &Place) -> Read {
     if let Some(paths) = plain::reads(line, place) {
         let fact = |path| CommandFact {
             does: Does::Reads { path },
-            part: line.trim().chars().take(120).collect(),
+            part: gyrus_text::shorten(line.trim(), 120).into_owned(),
             why: "it reads this".to_owned(),
         };
         read.reading.facts = paths.into_iter().map(fact).collect();

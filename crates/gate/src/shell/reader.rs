@@ -21,8 +21,8 @@ const MAX_DEPTH: usize = 8;
 /// Simple commands in one line.
 const MAX_COMMANDS: usize = 2000;
 
-/// Bytes of a part that is quoted in a fact.
-const PART_BYTES: usize = 120;
+/// Characters of a part that is quoted in a fact.
+const PART_CHARS: usize = 120;
 
 /// Words that open, part or close commands, and are none.
 const KEYWORDS: [&str; 12] = [
@@ -436,13 +436,5 @@ fn assigned(raw: &str) -> Option<&str> {
 
 /// The part as it is shown: one line, not too long.
 fn shortened(part: &str) -> String {
-    let mut short = String::new();
-    for c in part.trim().chars() {
-        if short.len() > PART_BYTES {
-            short.push('…');
-            break;
-        }
-        short.push(if c == '\n' { ' ' } else { c });
-    }
-    short
+    gyrus_text::shorten(part.trim(), PART_CHARS).replace('\n', " ")
 }

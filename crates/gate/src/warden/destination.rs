@@ -8,15 +8,13 @@ use std::net::{IpAddr, SocketAddr};
 use gyrus_contract::{
     Decision, Destination, Does, Grant, Judgement, ResolvedCall, Risk, ToolSpec, Verdict,
 };
+use gyrus_net::{AddressKind, AddressScope};
 
 use super::Warden;
 use crate::{
     modes::{Bounds, decide},
     policy::{MayName, Ruling, Subject},
-    sandbox::{
-        proxy::{Place, place},
-        serving,
-    },
+    sandbox::serving,
     sinks::{self, LOOPBACK},
     weigh::Weight,
 };
@@ -68,12 +66,12 @@ impl Warden {
         };
         let address = to.host.parse::<IpAddr>();
         let place = match &address {
-            Ok(address) => place(*address),
-            Err(_) if sinks::is_this_machine(&to.host) => Place::Machine,
-            Err(_) if sinks::is_near(&to.host) => Place::Private,
-            Err(_) => Place::Public,
+            Ok(address) => AddressKind::of(*address).scope(),
+            Err(_) if sinks::is_this_machine(&to.host) => AddressScope::Machine,
+            Err(_) if sinks::is_near(&to.host) => AddressScope::Private,
+            Err(_) => AddressScope::Public,
         };
-        if place == Place::Metadata {
+        if place == AddressScope::Metadata {
             let what = format!("connects to {to}, where machines are given their own keys");
             return Weight::critical(what);
         }
@@ -82,21 +80,21 @@ impl Warden {
         }
         // Only a name that can belong to nobody else speaks for an address of its network.
         let near = to.name.as_deref();
-        let near = near.filter(|name| place == Place::Private && sinks::is_near(name));
+        let near = near.filter(|name| place == AddressScope::Private && sinks::is_near(name));
         if let Some(why) = near.and_then(vouched) {
             return allowed(why);
         }
         let (why, grant) = match place {
-            Place::Machine => ("which is this machine, and which", grant(&to.host)),
-            Place::Private => (
+            AddressScope::Machine => ("which is this machine, and which", grant(&to.host)),
+            AddressScope::Private => (
                 "which is on this machine's network, and which",
                 grant(near.unwrap_or(&to.host)),
             ),
-            Place::Public if sinks::is_registry(&to.host, to.port) => (
+            AddressScope::Public if sinks::is_registry(&to.host, to.port) => (
                 "a registry of packages, to which data can be carried, and which",
                 Grant::PackageRegistries,
             ),
-            Place::Public | Place::Metadata => {
+            AddressScope::Public | AddressScope::Metadata => {
                 ("where data can be carried, and which", grant(&to.host))
             }
         };

@@ -238,7 +238,7 @@ fn reasons_say_which_line_and_whose() {
     let ruling = rule(&many, "write x");
     assert_eq!(ruling.rules.len(), 7);
     assert_eq!(ruling.reasons.len(), 6);
-    assert_eq!(ruling.reasons[5], "2 more rules say the same");
+    assert_eq!(ruling.reasons[5], "2 more rules with the same decision");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use clap::Args;
 use gyrus_contract::Limits;
 use gyrus_gate::sandbox::Wall;
 use gyrus_process::keeper::{self, Level};
+use gyrus_text::counted;
 
 use crate::{
     Gyrus, browser, discover, drive,
@@ -64,10 +65,10 @@ fn state(gyrus: &Gyrus) -> Finding {
         let home = gyrus.home()?;
         let store = home.store()?;
         home.redactor(Vec::new())?;
-        let runs = select::all(&store)?.len();
+        let runs = counted(select::all(&store)?.len(), "run");
         let file_system = file_system(&home.state);
         Ok(format!(
-            "{}: {runs} runs, writable, {file_system}",
+            "{}: {runs}, writable, {file_system}",
             home.state.display()
         ))
     };

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use clap::Args;
+use gyrus_text::counted;
 
 use crate::{Gyrus, drive, exit::Code, failure::Failure, names::short, organs, output, select};
 
@@ -39,12 +40,11 @@ impl Replay {
         };
         writeln!(
             out,
-            "run {}: {} entries, {} steps{given_up}{open}; {} differences; {:.1} ms, {rate:.0} \
-             entries/s",
+            "run {}: {}, {}{given_up}{open}; {}; {:.1} ms, {rate:.0} entries/s",
             short(&run.to_string()),
-            replayed.entries,
-            replayed.cycles,
-            replayed.differences.len(),
+            counted(replayed.entries, "entry"),
+            counted(replayed.cycles, "step"),
+            counted(replayed.differences.len(), "difference"),
             took.as_secs_f64() * 1000.0,
         )?;
         for difference in &replayed.differences {

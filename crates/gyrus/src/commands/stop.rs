@@ -9,6 +9,7 @@ use gyrus_kernel::{
     latch::{Stopped, Told, Tripped, stop_all},
     log_name,
 };
+use gyrus_text::plural;
 
 use crate::{
     Gyrus, approvals, console::put, drive, exit::Code, failure::Failure, names::short, own_child,
@@ -102,7 +103,7 @@ fn said(tripped: &io::Result<Tripped>, ended: &Stopped) -> String {
             text,
             "  ended process {} with {} {}",
             process.pid,
-            if runs.len() == 1 { "run" } else { "runs" },
+            plural(runs.len(), "run"),
             runs.join(", ")
         );
     }

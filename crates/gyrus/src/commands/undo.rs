@@ -12,7 +12,7 @@ use gyrus_kernel::{
     log_name,
     undo::{self, RunUndo, RunUndoError},
 };
-use gyrus_text::one_line;
+use gyrus_text::{counted, one_line};
 use gyrus_workspace::undo::{Action, Change, Done, Kind, Refused, UndoError};
 use serde_json::json;
 
@@ -250,7 +250,7 @@ fn line(change: &Change) -> String {
     };
     let path = one_line(&change.path);
     match change.kind {
-        Kind::File => format!("  {action:<9} {path} ({} bytes)\n", change.bytes),
+        Kind::File => format!("  {action:<9} {path} ({})\n", counted(change.bytes, "byte")),
         Kind::Link => format!("  {action:<9} {path} (link)\n"),
         Kind::Folder => format!("  {action:<9} {path}/\n"),
         Kind::Repository => {

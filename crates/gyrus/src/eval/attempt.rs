@@ -217,9 +217,5 @@ fn plain(text: &str) -> String {
 /// One line of at most 300 characters.
 pub(super) fn in_short(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(300) {
-        None => line,
-        Some((end, _)) => format!("{}…", &line[..end]),
-    }
+    gyrus_text::shorten(&words.join(" "), 300).into_owned()
 }

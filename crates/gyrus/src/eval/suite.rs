@@ -196,12 +196,10 @@ pub(super) fn choose(suites: &mut [Suite], only: Option<&str>) -> Result<(), Fai
             suite.tasks.retain(|task| fits(only, &task.id));
         }
         if suites.iter().all(|suite| suite.tasks.is_empty()) {
-            let near = ids
-                .iter()
-                .max_by(|a, b| strsim::jaro(only, a).total_cmp(&strsim::jaro(only, b)));
+            let near = gyrus_text::closest(only, ids.iter().map(String::as_str));
             let failure = Failure::usage(format!("no task fits `{only}`"));
             return Err(match near {
-                Some(near) => failure.hint(format!("the nearest is called `{near}`")),
+                Some(near) => failure.hint(format!("did you mean `{near}`?")),
                 None => failure,
             });
         }
@@ -375,7 +373,9 @@ mod tests {
         }
         let failure = load(&[BUILT_IN.to_owned()], Some("shop-ordr-lamp")).unwrap_err();
         assert!(
-            failure.to_string().contains("the nearest is called"),
+            failure
+                .to_string()
+                .contains("did you mean `shop-order-lamp`?"),
             "{failure}"
         );
     }

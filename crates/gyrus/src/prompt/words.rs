@@ -67,16 +67,11 @@ pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
         if word[1..].contains('/') {
             return Ok(Some(Word::Goal(line.to_owned())));
         }
-        let near = WORDS
-            .iter()
-            .map(|(known, ..)| (strsim::jaro(word, known), *known))
-            .max_by(|(one, _), (other, _)| one.total_cmp(other));
+        let known = WORDS.iter().map(|(known, ..)| *known);
         let failure = Failure::usage(format!("`{word}` is no word that is known here"));
-        return Err(match near {
-            Some((nearness, known)) if nearness > 0.7 => {
-                failure.hint(format!("did you mean `{known}`?"))
-            }
-            _ => failure.hint("/help says which there are"),
+        return Err(match gyrus_text::closest(word, known) {
+            Some(known) => failure.hint(format!("did you mean `{known}`?")),
+            None => failure.hint("/help says which there are"),
         });
     };
     match (rest.is_empty(), takes.is_empty()) {

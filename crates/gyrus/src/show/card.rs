@@ -2,7 +2,7 @@
 
 use gyrus_contract::{Origin, Text};
 use gyrus_kernel::Card;
-use gyrus_text::{one_line, visible, width, wrap};
+use gyrus_text::{counted, one_line, visible, width, wrap};
 
 use super::paint::{Paint, Painter};
 use crate::names::QuestionId;
@@ -93,7 +93,10 @@ fn details(card: &Card, run: &str, inner: usize, painter: &Painter) -> Vec<Strin
     }
     if details.len() > most {
         let more = details.len() - most;
-        lines.push(format!("{frame} and {more} more lines: gyrus show {run}"));
+        lines.push(format!(
+            "{frame} and {}: gyrus show {run}",
+            counted(more, "more line")
+        ));
     } else if details.len() > DETAIL_LINES {
         // The beginning is far above by now.
         lines.extend(framed(Paint::Strong, &card.sentence));

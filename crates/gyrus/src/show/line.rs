@@ -9,6 +9,7 @@ use gyrus_kernel::{
     summary,
 };
 use gyrus_loops::{REFLECTION, WENT_RIGHT};
+use gyrus_text::counted;
 use serde_json::Value;
 
 use super::paint::Paint;
@@ -167,8 +168,10 @@ fn life(entry: &Entry, reader: &Reader) -> Line {
         Entry::CycleEnded(ended) => Line::detail(
             '─',
             format!(
-                "step {} is done; used so far: {} tokens, {}",
-                ended.cycle, ended.kernel.spent.tokens, ended.kernel.spent.cost
+                "step {} is done; used so far: {}, {}",
+                ended.cycle,
+                counted(ended.kernel.spent.tokens, "token"),
+                ended.kernel.spent.cost
             ),
         ),
         Entry::CycleDropped(dropped) => Line::detail(
@@ -195,8 +198,8 @@ fn mind(entry: &Entry) -> Line {
             Came::Reply { .. } => Line::detail(
                 '·',
                 format!(
-                    "answered: {} tokens, {}",
-                    reply.charged.tokens,
+                    "answered: {}, {}",
+                    counted(reply.charged.tokens, "token"),
                     span(reply.took_ms)
                 ),
             ),
@@ -358,11 +361,8 @@ fn looked(viewed: &ScreenViewed, reader: &Reader) -> Line {
 /// A recorded view in a few words; `None` if it is none.
 pub(super) fn of_view(text: &str) -> Option<String> {
     let view: View = serde_json::from_str(text).ok()?;
-    let count = view.elements.len();
-    Some(format!(
-        "{} · {} · {count} elements",
-        view.title, view.address
-    ))
+    let elements = counted(view.elements.len(), "element");
+    Some(format!("{} · {} · {elements}", view.title, view.address))
 }
 
 fn other(entry: &Entry) -> Line {
@@ -386,7 +386,11 @@ fn other(entry: &Entry) -> Line {
         },
         Entry::BranchesStarted(started) => Line::detail(
             '·',
-            format!("{} branches ({:?})", started.branches, started.form),
+            format!(
+                "{} ({:?})",
+                counted(started.branches, "branch"),
+                started.form
+            ),
         ),
         Entry::RaceWon(won) => Line::detail('·', format!("won by branch {:?}", won.winner)),
         Entry::ChildStarted(child) => Line::main(

@@ -183,13 +183,13 @@ fn question(core: &Core, shown: &str, call: &ResolvedCall) -> Message {
     let mut text = String::new();
     let mut left = GOAL;
     for words in goal {
-        let cut: String = words.text.chars().take(left).collect();
+        let cut = gyrus_text::first_chars(&words.text, left);
         left -= cut.chars().count();
         match words.origin.is_trusted() {
             true => text.push_str(&format!("The person's goal:\n{cut}\n\n")),
             false => text.push_str(&format!(
                 "The goal, as another program gave it:\n{}\n",
-                boxed(&cut)
+                boxed(cut)
             )),
         }
     }

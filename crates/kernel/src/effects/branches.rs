@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::{Either, join_all, select, select_all};
 use gyrus_contract::{ActionVerdict, EffectId};
+use gyrus_text::counted;
 
 use super::{changes, diverges, used};
 use crate::{
@@ -62,7 +63,7 @@ fn started(
             past.until_ms
         }
         Some(other) => {
-            let now = format!("{branches} branches ({form:?})");
+            let now = format!("{} ({form:?})", counted(branches, "branch"));
             return Err(diverges(&begun.effect, other, now));
         }
     };

@@ -7,6 +7,7 @@ use gyrus_contract::{
     ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch, Verdict, quoted_word,
     quoted_words,
 };
+use gyrus_text::shorten;
 
 use super::{
     approval,
@@ -34,13 +35,11 @@ const BEGUN_BEFORE: &str = "it was begun before, and cut off by a crash";
 /// A call in one line, for a person who compares two.
 pub(crate) fn describe(call: &ToolCall) -> String {
     let arguments = call.arguments.to_string();
-    let shown: String = arguments.chars().take(SHOWN).collect();
-    let dots = if arguments.chars().nth(SHOWN).is_some() {
-        " …"
-    } else {
-        ""
-    };
-    format!("calling `{}` with {shown}{dots}", call.tool)
+    format!(
+        "calling `{}` with {}",
+        call.tool,
+        shorten(&arguments, SHOWN)
+    )
 }
 
 /// What the journal holds of a call.
@@ -468,10 +467,10 @@ fn as_user_card(
         .filter_map(|word| word.as_str().map(str::to_owned))
         .collect();
     let name = program.path.file_name().unwrap_or_default();
-    let mut words = quoted_words(&program.path, &arguments);
-    if words.chars().count() > SHOWN_WORDS {
-        words = words.chars().take(SHOWN_WORDS).collect();
-        words.push_str(" … (all of it stands below)");
+    let words = quoted_words(&program.path, &arguments);
+    let mut shown = shorten(&words, SHOWN_WORDS);
+    if shown.len() < words.len() {
+        shown += " (all of it stands below)";
     }
     let linked = match program.real == program.path {
         true => String::new(),

@@ -7,6 +7,7 @@
 //! `withheld.rs`).
 
 use gyrus_contract::{BlobId, ChangedPath, EffectId, ResolvedCall, Tool, Touch};
+use gyrus_text::counted;
 use gyrus_workspace::{
     ChangeSet, Recorded,
     layer::{Applied, Copies, KeptFiles, Layer},
@@ -144,7 +145,11 @@ fn keep(core: &Core) -> Result<Result<Option<BlobId>, String>, Stop> {
         Ok(Taken::New(id) | Taken::Same(id)) => Ok(Ok(Some(id))),
         Ok(Taken::TooLarge { files, bytes }) => {
             let known = core.shared().not_undoable.is_some();
-            let why = format!("the folder has become too large ({files} files, {bytes} bytes)");
+            let why = format!(
+                "the folder has become too large ({}, {})",
+                counted(files, "file"),
+                counted(bytes, "byte")
+            );
             core.shared().not_undoable = Some(why.clone());
             Ok(match known {
                 true => Ok(None),

@@ -460,9 +460,8 @@ impl<'a> Destinations<'a> {
         let arguments = self.call.arguments.as_object().into_iter().flatten();
         let details = arguments.map(|(name, value)| {
             let value = value.as_str().map_or(value.to_string(), str::to_owned);
-            let end = value.floor_char_boundary(SHOWN);
-            let dots = if end < value.len() { " …" } else { "" };
-            Text::new(format!("{name}: {}{dots}", &value[..end]), Origin::Model)
+            let shown = gyrus_text::shorten(&value, SHOWN);
+            Text::new(format!("{name}: {shown}"), Origin::Model)
         });
         let mut reasons = verdict.reasons;
         let once = match approval::on_ask(self.core) {

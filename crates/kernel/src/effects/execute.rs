@@ -16,6 +16,7 @@ use gyrus_process::{
     ProcessIdentity,
     keeper::{Keeper, wait_until_gone},
 };
+use gyrus_text::{counted, first_bytes};
 use gyrus_workspace::layer::Copies;
 
 use super::{
@@ -546,9 +547,10 @@ fn resulted(
 
 fn bounded(mut text: String) -> String {
     if text.len() > OUTPUT_LIMIT {
-        let omitted = text.len() - OUTPUT_LIMIT;
-        text.truncate(text.floor_char_boundary(OUTPUT_LIMIT));
-        text.push_str(&format!("\n[{omitted} more bytes were cut]"));
+        let kept = first_bytes(&text, OUTPUT_LIMIT).len();
+        let omitted = text.len() - kept;
+        text.truncate(kept);
+        text.push_str(&format!("\n[{} cut]", counted(omitted, "more byte")));
     }
     text
 }

@@ -2,6 +2,7 @@
 //! the world and on today's policy; it authorises nothing.
 
 use gyrus_contract::{Decision, Digest, EffectId, ToolCall, Verdict};
+use gyrus_text::counted;
 use serde::{Deserialize, Serialize};
 
 use super::diverges;
@@ -35,7 +36,7 @@ pub(crate) fn perform(
     begun: Begun,
     calls: &[ToolCall],
 ) -> Result<Vec<Foreseen>, Stop> {
-    let now = || format!("asking the gate about {} calls", calls.len());
+    let now = || format!("asking the gate about {}", counted(calls.len(), "call"));
     let digest = Digest::of_json(&calls);
     let fact = match begun.past.into_iter().next() {
         Some(Entry::Noted { kind, fact, .. }) if kind == KIND => fact,

@@ -14,6 +14,7 @@ use std::{
 use gyrus_contract::{
     ChangedPath, Containment, EffectId, Mode, Reach, ResolvedCall, ToolSpec, Touch,
 };
+use gyrus_text::counted;
 use gyrus_workspace::layer::{Applied, Copies, KeptFiles, Layer, LayerError, Listed};
 
 use crate::{Stop, core::Core, log_name};
@@ -134,8 +135,8 @@ pub(super) fn throw_away(layer: Layer) -> String {
     let changed = layer.list().map(|listed| listed.changed.len());
     let told = match changed {
         Ok(0) => String::new(),
-        Ok(1) => "one change was thrown away".to_owned(),
-        Ok(changes) => format!("{changes} changes were thrown away"),
+        Ok(1) => "1 change was thrown away".to_owned(),
+        Ok(changes) => format!("{} were thrown away", counted(changes, "change")),
         Err(error) => format!("all changes were thrown away ({error})"),
     };
     // What cannot be removed goes with the run.

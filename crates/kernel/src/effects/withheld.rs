@@ -301,7 +301,7 @@ fn noted(kind: &str, asking: &EffectId, fact: String) -> Entry {
 
 fn card(core: &Core, withheld: &Withheld, diff: &str) -> Card {
     let redactor = &core.kernel.organs().redactor;
-    let mut shown: String = diff.chars().take(MAX_DIFF_CHARS).collect();
+    let mut shown = gyrus_text::first_chars(diff, MAX_DIFF_CHARS).to_owned();
     if shown.len() < diff.len() {
         shown.push_str("\n[the rest of the diff is left out]");
     }

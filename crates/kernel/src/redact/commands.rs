@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use gyrus_text::first_bytes;
 use regex::Regex;
 
 use super::{Hit, HitName, Piece, context::KIND, plausible::is_placeholder};
@@ -223,7 +224,7 @@ fn in_command(
 /// marker cuts off is left out.
 fn words(piece: &Piece<'_>, start: usize) -> Vec<Range<usize>> {
     let rest = &piece.text[start..];
-    let rest = &rest[..rest.floor_char_boundary(MAX_COMMAND_BYTES)];
+    let rest = first_bytes(rest, MAX_COMMAND_BYTES);
     let mut words = Vec::new();
     let mut at = 0;
     loop {

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind, StartKind};
+use gyrus_text::first_bytes;
 use memchr::memmem;
 use regex::Regex;
 
@@ -209,7 +210,7 @@ impl Format {
             return None;
         }
         let rest = &text[beginning.end..];
-        let window = &rest[..rest.floor_char_boundary(MAX_DECIDING_BYTES)];
+        let window = first_bytes(rest, MAX_DECIDING_BYTES);
         let found = self.rest.find(window)?;
         // One that goes on behind the window is taken to its end.
         let rest = match found.end() == window.len() {
@@ -300,14 +301,12 @@ fn looks_like_host(text: &str) -> bool {
 /// no longer looks like one (output may have been cut). None if nothing like a key follows.
 fn key_block_end(text: &str, start: usize) -> Option<usize> {
     let rest = &text[start..];
-    let window = &rest[..rest.floor_char_boundary(MAX_KEY_BLOCK_BYTES)];
+    let window = first_bytes(rest, MAX_KEY_BLOCK_BYTES);
     let digit = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
     let (body, last_line) = match window.find("-----END") {
         Some(end) => {
             let line = &rest[end + 8..];
-            let close = line[..line.floor_char_boundary(64)]
-                .find("-----")
-                .map_or(0, |at| at + 5);
+            let close = first_bytes(line, 64).find("-----").map_or(0, |at| at + 5);
             (&window[..end], 8 + close)
         }
         None => {

@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 
+use gyrus_text::first_bytes;
 use memchr::{memchr, memchr2, memrchr2};
 
 use super::{
@@ -85,7 +86,7 @@ impl<'a> Place<'a> {
     /// is none: it was seen to already.
     pub(super) fn values(&self) -> Vec<Value> {
         let rest = self.rest();
-        let line = &rest[..rest.floor_char_boundary(MAX_QUOTED_BYTES)];
+        let line = first_bytes(rest, MAX_QUOTED_BYTES);
         let line = &line[..memchr2(b'\n', b'\r', line.as_bytes()).unwrap_or(line.len())];
         if let Some(block) = self.block(line) {
             return vec![block];
@@ -183,7 +184,7 @@ impl<'a> Place<'a> {
         if !escaped && line[prefix..].starts_with(&triple) {
             let inside = prefix + 3;
             let rest = &self.rest()[inside..];
-            let rest = &rest[..rest.floor_char_boundary(MAX_QUOTED_BYTES)];
+            let rest = first_bytes(rest, MAX_QUOTED_BYTES);
             return Some(rest.find(&triple).map(|length| {
                 (
                     self.at(trimmed(self.rest(), inside..inside + length)),
@@ -265,7 +266,7 @@ impl<'a> Place<'a> {
     fn word(&self, line: &str) -> Option<Value> {
         // `Bearer` and the like may stand between the separator and a bare value.
         let scheme = scheme_bytes(line);
-        let bare = &line[scheme..line.floor_char_boundary(scheme + MAX_BARE_BYTES)];
+        let bare = first_bytes(&line[scheme..], MAX_BARE_BYTES);
         let quotes = self.open_quotes();
         let end = scheme + end_of_word(bare, &quotes, self.environment);
         if self.is_cut(end) {

@@ -231,8 +231,11 @@ pub(super) fn counted(files: &[File]) -> String {
     let tokens: u64 = files.iter().map(|file| file.tokens).sum();
     match files.len() {
         0 => "no file".to_owned(),
-        1 => format!("1 file (about {tokens} tokens)"),
-        many => format!("{many} files (about {tokens} tokens)"),
+        many => format!(
+            "{} (about {})",
+            gyrus_text::counted(many, "file"),
+            gyrus_text::counted(tokens, "token")
+        ),
     }
 }
 
@@ -324,7 +327,7 @@ mod tests {
             ]
         );
         assert!(named.iter().all(|file| file.chosen));
-        assert_eq!(counted(&named), "3 files (about 25002 tokens)");
+        assert_eq!(counted(&named), "3 files (about 25,002 tokens)");
         assert_eq!(found.named("# nothing\n"), []);
     }
 }

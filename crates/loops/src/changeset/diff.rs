@@ -103,10 +103,7 @@ impl Proposal {
             self.changes.iter().filter(|change| wanted(change)).count()
         };
         let (new, deleted) = (count(|one| one.before.is_none()), count(|one| one.deleted));
-        let all = match self.changes.len() {
-            1 => "1 file".to_owned(),
-            many => format!("{many} files"),
-        };
+        let all = gyrus_text::counted(self.changes.len(), "file");
         let kinds = [(new, "new"), (deleted, "deleted")];
         let kinds = kinds.iter().filter(|(count, _)| *count > 0);
         let kinds: Vec<_> = kinds
@@ -126,7 +123,7 @@ pub(super) fn read(text: &str) -> Result<Proposal, Vec<String>> {
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
         let line = line.strip_suffix('\n').unwrap_or(line);
         if let Err(why) = reader.line(line) {
-            let shown: String = line.chars().take(60).collect();
+            let shown = gyrus_text::shorten(line, 60);
             reader
                 .wrong
                 .push(format!("line {number} (`{shown}`) {why}"));
@@ -142,7 +139,7 @@ pub(super) fn read(text: &str) -> Result<Proposal, Vec<String>> {
         let more = wrong.len().saturating_sub(MAX_WRONG);
         let mut wrong: Vec<_> = wrong.into_iter().take(MAX_WRONG).collect();
         if more > 0 {
-            wrong.push(format!("and {more} more lines"));
+            wrong.push(format!("and {}", gyrus_text::counted(more, "more line")));
         }
         return Err(wrong);
     }

@@ -20,6 +20,7 @@ use gyrus_contract::{
     Text, ToolCall,
 };
 use gyrus_kernel::{CognitiveLoop, Run, Stop};
+use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -33,7 +34,6 @@ use crate::{
     json::the_object,
     prompt::{self, CHANGESET, CHANGESET_REFLECTION, LastWords},
     react::Manner,
-    reactive::words::cut,
     review::{Reviewed, review},
 };
 
@@ -170,10 +170,11 @@ impl Changeset {
     async fn choose(&mut self, run: &mut Run) -> Result<Result<Vec<File>, Abort>, Stop> {
         let mut words = prompt::goal_in_words(run);
         loop {
-            let found = match Found::about(run, &cut(&words, QUERY_CHARACTERS)).await? {
-                Ok(found) => found,
-                Err(why) => return Ok(Err(Abort { why, by: None })),
-            };
+            let found =
+                match Found::about(run, &shorten(&words, QUERY_CHARACTERS)).await? {
+                    Ok(found) => found,
+                    Err(why) => return Ok(Err(Abort { why, by: None })),
+                };
             let found_files = counted(&found.chosen());
             self.step(run, Event::ContextReady, &found_files, None)?;
             if !self.config.reviews(Review::Context) {
@@ -230,7 +231,8 @@ impl Changeset {
         if !is_there {
             return Ok(());
         }
-        let query = json!({"query": cut(&prompt::goal_in_words(run), QUERY_CHARACTERS)});
+        let query =
+            json!({"query": shorten(&prompt::goal_in_words(run), QUERY_CHARACTERS).into_owned()});
         let seen = run.call(&ToolCall::new(READ_JOURNAL, query)).await?;
         let lead = "How earlier runs in this folder went, as far as they were about the same:";
         let parts = [Text::new(lead, Origin::Kernel), seen.text].map(Part::Text);
@@ -357,7 +359,7 @@ impl CognitiveLoop for Changeset {
             return Ok(());
         };
         let ended = match (&result.error, outcome) {
-            (Some(why), _) => format!("It ended like this: {}", cut(why, QUERY_CHARACTERS)),
+            (Some(why), _) => format!("It ended like this: {}", shorten(why, QUERY_CHARACTERS)),
             (None, Outcome::Applied) => "It was applied.".to_owned(),
             (None, Outcome::Failed | Outcome::Rejected) => "It was given up.".to_owned(),
         };

@@ -5,6 +5,7 @@ use gyrus_contract::{
     Strength, Text,
 };
 use gyrus_kernel::{Card, CognitiveLoop as _, Foreseen, Run, Stop};
+use gyrus_text::shorten;
 
 use super::{
     Abort, CONFIGURATION, Changeset, Outcome, PROPOSE,
@@ -13,7 +14,6 @@ use super::{
 };
 use crate::{
     Review,
-    reactive::words::cut,
     review::{Matter, Reviewed, not_taken, review},
 };
 
@@ -236,14 +236,14 @@ impl Changeset {
         while observation.is_error && observation.verdict == ActionVerdict::Changed {
             run.stuck(format!(
                 "the files are left half changed: {}",
-                cut(&observation.text.text, REPORT_CHARACTERS)
+                shorten(&observation.text.text, REPORT_CHARACTERS).into_owned()
             ))?;
             observation = run.call(&call).await?;
         }
         let said = &observation.text.text;
         self.acting.memory_buffer_mut().add_observation(APPLY, said);
         if observation.is_error {
-            let report = cut(said, REPORT_CHARACTERS);
+            let report = shorten(said, REPORT_CHARACTERS).into_owned();
             result.error = self.could_not(run, &report)?;
         } else {
             let first = said.lines().next().unwrap_or_default().to_owned();

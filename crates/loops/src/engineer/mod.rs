@@ -16,6 +16,7 @@ use gyrus_contract::{
     Action, Claim, Evidence, ExecutionResult, MemoryBuffer, Perception, Plan, Purpose, Strength,
 };
 use gyrus_kernel::{CognitiveLoop, Run, Stop};
+use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -25,7 +26,6 @@ use crate::{
     CognitiveConfig, React, ReactState, browse,
     prompt::{self, ENGINEER, ENGINEER_PLAN, LastWords},
     react::Manner,
-    reactive::words::cut,
 };
 
 /// The fact that holds what went right.
@@ -168,7 +168,7 @@ impl Engineer {
         let asks_for_tools = plan.tool_calls().next().is_some();
         let said = plan.steps.first().map_or("", |step| step.thought.trim());
         if !asks_for_tools && !said.is_empty() {
-            self.state.plan = cut(said, PLAN_CHARACTERS);
+            self.state.plan = shorten(said, PLAN_CHARACTERS).into_owned();
             run.note("engineer.plan", 1, &json!({ "plan": self.state.plan }))?;
             self.enter(run, Phase::Executing)?;
             self.acting.tell("Now carry the plan out, step by step.");
@@ -232,8 +232,8 @@ impl Engineer {
         let report = &submission.observation.text.text;
         let text = match verdict {
             Verdict::Accepted => "the judge accepted the work".to_owned(),
-            Verdict::Rejected => format!("the judge rejected the work: {}", cut(report, 200)),
-            Verdict::Unheard => format!("no verdict came: {}", cut(report, 200)),
+            Verdict::Rejected => format!("the judge rejected the work: {}", shorten(report, 200)),
+            Verdict::Unheard => format!("no verdict came: {}", shorten(report, 200)),
         };
         let fact = json!({
             "text": text,
@@ -266,7 +266,7 @@ impl Engineer {
 
     /// What follows a submission that was not accepted; why the run is over, if it is.
     fn goes_on(&mut self, verdict: Verdict, submission: &Action) -> Option<String> {
-        let report = cut(&submission.observation.text.text, REPORT_CHARACTERS);
+        let report = shorten(&submission.observation.text.text, REPORT_CHARACTERS).into_owned();
         self.state.last_error = Some(report.clone());
         if verdict == Verdict::Unheard {
             self.state.unheard += 1;

@@ -4,6 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use gyrus_contract::{Decision, Mode, Origin, Risk, Text, ToolSpec, Touch, Verdict};
 use gyrus_kernel::Card;
+use gyrus_text::{counted, head_and_tail};
 use serde_json::Value;
 
 use super::{
@@ -65,8 +66,7 @@ pub(super) fn refused(wrong: &[String]) -> String {
 /// A plan in a few lines.
 pub(super) fn listed(draft: &Draft) -> String {
     let count = draft.steps.len();
-    let plural = if count == 1 { "step" } else { "steps" };
-    let mut text = format!("a plan of {count} {plural}");
+    let mut text = format!("a plan of {}", counted(count, "step"));
     for step in &draft.steps {
         let _ = write!(text, "\n{}. {}: {}", step.id, step.tool, step.reason);
     }
@@ -78,10 +78,7 @@ pub(super) fn card(checked: &Checked, tools: &[Arc<ToolSpec>], wrong: &[String])
     let Checked { draft, verdicts } = checked;
     let asks = |verdict: &&Verdict| verdict.decision == Decision::Ask;
     let asking = verdicts.iter().flatten().filter(asks).count();
-    let steps = match draft.steps.len() {
-        1 => "1 step".to_owned(),
-        count => format!("{count} steps"),
-    };
+    let steps = counted(draft.steps.len(), "step");
     let again = match asking {
         0 => String::new(),
         1 => "; 1 of them asks again when it runs".to_owned(),
@@ -157,7 +154,11 @@ fn detail(step: &Step, tools: &[Arc<ToolSpec>]) -> Text {
             let _ = write!(text, "{indent}{line}");
         }
         if lines.len() > shown {
-            let _ = write!(text, "\n      … {} more lines", lines.len() - shown);
+            let _ = write!(
+                text,
+                "\n      … {}",
+                counted(lines.len() - shown, "more line")
+            );
         }
     }
     let _ = write!(text, "\n   expected: {}", step.expected);
@@ -208,17 +209,14 @@ pub(super) fn so_far(state: &PlanState) -> String {
 
 /// Beginning and end of a text that is too long.
 fn shortened(text: &str, most: usize) -> String {
-    let count = text.chars().count();
-    if count <= most {
-        return text.trim_end().to_owned();
+    let text = text.trim_end();
+    match head_and_tail(text, most / 2, most / 2) {
+        None => text.to_owned(),
+        Some((head, omitted, tail)) => {
+            let omitted = counted(omitted, "byte");
+            format!("{head}\n[… {omitted} left out …]\n{tail}")
+        }
     }
-    let head: String = text.chars().take(most / 2).collect();
-    let tail: String = text.chars().skip(count - most / 2).collect();
-    format!(
-        "{head}\n[… {} letters left out …]\n{}",
-        count - most,
-        tail.trim_end()
-    )
 }
 
 /// The fact of `task.plan`: the plan, and what the gate foresees.

@@ -25,6 +25,7 @@ use gyrus_contract::{
     Origin, Perception, Plan, Purpose, Shown, StopReason, Text, ThoughtStep, ToolCall, View,
 };
 use gyrus_kernel::{Ask, Card, CognitiveLoop, HandOver, Run, Stop, Tools, Unfinished};
+use gyrus_text::shorten;
 use serde_json::json;
 
 use crate::{CognitiveConfig, config::PerceptionMode, prompt as shared};
@@ -35,7 +36,7 @@ use reply::{Deeds, Finish, Offered, Reply};
 pub use state::ReactiveState;
 use state::{LastTurn, Line, Output};
 use stuck::{Advice, Done};
-use words::{clean, cut, quoted};
+use words::{clean, quoted};
 
 /// Where a run has this tool, it has a screen.
 pub(crate) const OPENS_A_SCREEN: &str = OPEN_URL;
@@ -316,7 +317,7 @@ impl Reactive {
         let says = seen.verdict != ActionVerdict::Changed && !seen.text.text.trim().is_empty();
         self.state.output = says.then(|| Output {
             tool: seen.tool.clone(),
-            text: cut(&seen.text.text, 20_000),
+            text: shorten(&seen.text.text, 20_000).into_owned(),
         });
     }
 
@@ -442,7 +443,7 @@ impl Reactive {
     fn evidence(&self) -> Vec<Evidence> {
         let shown = self.sight.as_ref().ok().map(|view| Evidence {
             what: format!("the screen at the end: {}", quoted(&view.title, 80)),
-            at: cut(&clean(&view.address), 200),
+            at: shorten(&clean(&view.address), 200).into_owned(),
         });
         shown.into_iter().collect()
     }
@@ -454,7 +455,7 @@ impl Reactive {
             self.memory.add_agent_response(finish.answer.clone());
             return Some(Claim {
                 reached: finish.reached,
-                answer: cut(&finish.answer, ANSWER),
+                answer: shorten(&finish.answer, ANSWER).into_owned(),
                 evidence: self.evidence(),
             });
         }
@@ -490,11 +491,11 @@ fn describe(call: &ToolCall, view: Option<&View>) -> String {
             Some(id) if ["on", "from", "to"].contains(&name.as_str()) => {
                 match stuck::element(view, id) {
                     Some(element) => format!("{id} {}", quoted(&element.name, 30)),
-                    None => cut(&clean(id), 30),
+                    None => shorten(&clean(id), 30).into_owned(),
                 }
             }
             Some(text) => quoted(text, 40),
-            None => cut(&value.to_string(), 40),
+            None => shorten(&value.to_string(), 40).into_owned(),
         };
         match name.as_str() {
             "on" | "at" | "text" | "url" | "key" | "direction" => {
@@ -603,7 +604,7 @@ impl CognitiveLoop for Reactive {
     fn sent_back(&mut self, why: &str) {
         self.state.output = Some(Output {
             tool: "verification".to_owned(),
-            text: cut(why, 2_000),
+            text: shorten(why, 2_000).into_owned(),
         });
         let told = "Your `finish` was not accepted: `verification` says why. Go on.";
         self.state.stuck.tell(told.to_owned());

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gyrus_contract::{Download, DownloadState, Element, ElementState, Rest, View};
+use gyrus_text::first_chars;
 
 use super::{
     line::{BESIDE_PICTURE, OPERABLE, boxed, operable, role, said},
@@ -271,15 +272,6 @@ struct Above<'a> {
     rows: usize,
 }
 
-/// The part of a name that a line shows.
-fn start(name: &str, most: usize) -> &str {
-    let end = name
-        .char_indices()
-        .nth(most)
-        .map_or(name.len(), |(end, _)| end);
-    &name[..end]
-}
-
 /// Which of what can be used has a line, where there is too much of it: first what stands by
 /// itself, then what stands in rows, last what only takes clicks. A pager below a large grid is
 /// worth more than one of its cells.
@@ -326,7 +318,7 @@ impl<'a> Walk<'a> {
         let used = |element: &&Element| class(element) == Class::Operable && is_in_view(element);
         for element in view.elements.iter().filter(used) {
             *named
-                .entry(start(&element.name, BESIDE_PICTURE))
+                .entry(first_chars(&element.name, BESIDE_PICTURE))
                 .or_default() += 1;
         }
         Self {
@@ -387,7 +379,7 @@ impl<'a> Walk<'a> {
             Class::Nothing => {}
             _ if !is_in_view(element) && class != Class::Box => {}
             Class::Operable => {
-                here.says = Some(start(&element.name, OPERABLE));
+                here.says = Some(first_chars(&element.name, OPERABLE));
                 match self.with_line.contains(&index) {
                     false => self.more += 1,
                     true => self.push(operable(self.view, index, self.budget), depth, Rank::Always),
@@ -407,11 +399,11 @@ impl<'a> Walk<'a> {
             Class::Row => self.row(index, depth),
             Class::Loud if self.budget.with_picture && element.role == "heading" => {}
             Class::Loud if !self.is_said(element) && !in_row => {
-                here.says = Some(start(&element.name, SAID));
+                here.says = Some(first_chars(&element.name, SAID));
                 self.push(said(element, SAID), depth, Rank::First);
             }
             Class::Plain if !self.is_said(element) && !in_row && !self.budget.with_picture => {
-                here.says = Some(start(&element.name, SAID));
+                here.says = Some(first_chars(&element.name, SAID));
                 self.push(said(element, SAID), depth, Rank::Then);
             }
             Class::Loud | Class::Plain => {}
@@ -477,7 +469,10 @@ impl<'a> Walk<'a> {
         }
         // Beside a picture, a name that nothing else has says which row this is.
         let is_known = |it: &Element| {
-            let count = self.named.get(start(&it.name, BESIDE_PICTURE)).copied();
+            let count = self
+                .named
+                .get(first_chars(&it.name, BESIDE_PICTURE))
+                .copied();
             class(it) == Class::Operable
                 && is_in_view(it)
                 && !it.name.is_empty()

@@ -5,11 +5,12 @@
 //! point outside of the frame are asked about again.
 
 use gyrus_contract::{ElementId, ToolCall};
+use gyrus_text::shorten;
 use serde_json::{Map, Value, json};
 
 use super::{
     actions::{self, Action, Argument, FINISH, Kind},
-    words::{clean, cut},
+    words::clean,
 };
 use crate::json::the_object;
 
@@ -116,7 +117,7 @@ pub(super) fn understood(
 
 fn words(object: &Map<String, Value>, name: &str) -> String {
     let text = object.get(name).and_then(Value::as_str);
-    cut(&clean(text.unwrap_or_default()), NOTE)
+    shorten(&clean(text.unwrap_or_default()), NOTE).into_owned()
 }
 
 /// Changes to the memo: a list of keys and texts, or an object of them.
@@ -165,7 +166,7 @@ fn call(action: Value, offered: Offered<'_>) -> Result<ToolCall, String> {
     let known = offered.actions.iter().find(|action| action.name == name);
     let action = known.ok_or_else(|| {
         let names: Vec<_> = offered.actions.iter().map(|action| action.name).collect();
-        let name = cut(&clean(name), 40);
+        let name = shorten(&clean(name), 40).into_owned();
         format!(
             "there is no action `{name}`; there are {}",
             names.join(", ")

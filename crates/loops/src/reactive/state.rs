@@ -4,11 +4,12 @@
 use std::collections::VecDeque;
 
 use gyrus_contract::ActionVerdict;
+use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 
 use super::{
     stuck::{self, Stuck},
-    words::{clean, cut, quoted, tokens, within},
+    words::{clean, quoted, tokens, within},
 };
 
 /// What a memo may have in all, in tokens.
@@ -90,7 +91,7 @@ impl Memo {
     /// there is too much, what was written longest ago is forgotten. Returns what was lost, in
     /// words for the model.
     pub(super) fn change(&mut self, key: &str, text: &str) -> Option<String> {
-        let key = cut(&clean(key), KEY);
+        let key = shorten(&clean(key), KEY).into_owned();
         self.0.retain(|(known, _)| *known != key);
         let text = clean(text);
         if text.is_empty() {

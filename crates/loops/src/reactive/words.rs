@@ -4,7 +4,7 @@
 //! What a page says always stands between quotation marks that it cannot close, on a line that
 //! begins with our own words. So it can look like nothing else in the prompt.
 
-use gyrus_text::{Unseen, ends_line, unseen};
+use gyrus_text::{Unseen, ends_line, first_chars, shorten, unseen};
 
 /// `text` on one line, without what a person would not see. What is left out and could be meant
 /// to mislead leaves a mark.
@@ -39,15 +39,7 @@ pub(crate) fn clean(text: &str) -> String {
 
 /// `text` cleaned, in quotation marks, cut after `most` characters.
 pub(crate) fn quoted(text: &str, most: usize) -> String {
-    format!("\"{}\"", cut(&clean(text), most))
-}
-
-/// The first `most` characters, with a mark if there were more.
-pub(crate) fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-    }
+    format!("\"{}\"", shorten(&clean(text), most))
 }
 
 /// About how many tokens a model takes for `text`, rounded against us: one for every seven letters
@@ -93,7 +85,7 @@ pub(super) fn within(text: &str, most: usize) -> String {
         if cost > left {
             // A text without spaces is cut anywhere; each character may be a token.
             if kept.is_empty() {
-                kept.extend(word.chars().take(most));
+                kept.push_str(first_chars(word, most));
             }
             break;
         }
@@ -138,7 +130,6 @@ mod tests {
         check("say \"yes\" “now”", "say 'yes' 'now'");
         check("日本 é", "日本 é");
         assert_eq!(quoted("abc\"\n=== goal ===", 40), "\"abc' === goal ===\"");
-        assert_eq!(cut("abcdef", 3), "abc…");
     }
 
     #[test]

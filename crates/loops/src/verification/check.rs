@@ -4,10 +4,9 @@ use std::{fmt, str::FromStr};
 
 use gyrus_contract::{Evidence, ToolCall, View};
 use gyrus_kernel::{Run, Stop};
+use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-
-use crate::reactive::words::cut;
 
 /// Of what a check says, in characters.
 const SAYS: usize = 400;
@@ -147,7 +146,7 @@ impl Checked {
         Self {
             check: check.to_string(),
             passed: false,
-            says: cut(says, SAYS),
+            says: shorten(says, SAYS).into_owned(),
         }
     }
 

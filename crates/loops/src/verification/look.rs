@@ -7,6 +7,7 @@
 
 use gyrus_contract::{Claim, Message, Origin, Part, Purpose, Reply, Role, SystemPart, Text, View};
 use gyrus_kernel::{Ask, Run, Stop, Tools};
+use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ use crate::{
     prompt,
     reactive::{
         shown,
-        words::{clean, cut, lines_of_data},
+        words::{clean, lines_of_data},
     },
 };
 
@@ -182,7 +183,7 @@ fn read(reply: &Reply) -> Result<Said, String> {
 }
 
 fn weigh(said: Said, matter: &Matter<'_>, with_picture: bool) -> Opinion {
-    let quotation = cut(&clean(&said.quotation), REASON);
+    let quotation = shorten(&clean(&said.quotation), REASON).into_owned();
     let seen = !said.quotation.trim().is_empty() && was_seen(matter, &said.quotation);
     let does_not_count = if let Some(words) = speaks_to_a_judge(matter.now) {
         Some(format!("the page speaks to whoever judges it: “{words}”"))
@@ -206,7 +207,7 @@ fn weigh(said: Said, matter: &Matter<'_>, with_picture: bool) -> Opinion {
             .reasons
             .iter()
             .take(REASONS)
-            .map(|reason| cut(&clean(reason), REASON))
+            .map(|reason| shorten(&clean(reason), REASON).into_owned())
             .collect(),
         quotation: if seen { quotation } else { String::new() },
         does_not_count,
@@ -286,7 +287,7 @@ fn speaks_to_a_judge(view: &View) -> Option<String> {
                 before.into_iter().rev().chain(after).collect()
             };
             if others.iter().any(|other| around.contains(other)) {
-                return Some(cut(around.trim(), 120));
+                return Some(shorten(around.trim(), 120).into_owned());
             }
         }
     }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     arguments,
-    errors::{bad, shorten},
+    errors::{bad, bounded_line},
     http::ReplyReader,
     reading::{self, Content, MAX_PARTS, grow_arguments, parse_event, tokens},
     sse,
@@ -176,7 +176,7 @@ impl Building {
                 if self.parts.iter().any(repeats) {
                     return Err(bad(format!(
                         "two tool calls have the id `{}`",
-                        shorten(&id)
+                        bounded_line(&id)
                     )));
                 }
                 deltas(Delta::Tool(tool.clone()));
@@ -190,7 +190,12 @@ impl Building {
                     raw: String::new(),
                 }
             }
-            other => return Err(bad(format!("a block has the type `{}`", shorten(other)))),
+            other => {
+                return Err(bad(format!(
+                    "a block has the type `{}`",
+                    bounded_line(other)
+                )));
+            }
         };
         self.open = Some(open);
         Ok(())
@@ -306,12 +311,12 @@ fn stop_reason(word: &str, details: Option<&Value>) -> Result<StopReason, ModelE
         "max_tokens" | "model_context_window_exceeded" => Ok(StopReason::MaxTokens),
         "refusal" => {
             let why = details.and_then(|details| details.get("explanation")?.as_str());
-            let message = shorten(why.unwrap_or("it gave no reason"));
+            let message = bounded_line(why.unwrap_or("it gave no reason"));
             Err(ModelError::Refused { message })
         }
         other => Err(bad(format!(
             "the reply stopped for the reason `{}`",
-            shorten(other)
+            bounded_line(other)
         ))),
     }
 }

@@ -4,12 +4,12 @@
 //! from the provider's own list. An address, `http://host/v1#model`, is asked by the Chat protocol
 //! that most servers understand; no key is sent there, for nobody said that one is meant for it.
 
-use std::{borrow::Cow, net::IpAddr, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use gyrus_contract::{Model, ModelError, Price};
 use reqwest::Url;
 
-use super::{Catalogue, Known, Protocol, Provider, file::ListEntry, file::nearest, list, protocol};
+use super::{Catalogue, Known, Protocol, Provider, file::ListEntry, list, protocol};
 use crate::{Blobs, Candidate, Connection, Prompted, Tier};
 
 /// The most models that an error names.
@@ -146,7 +146,7 @@ fn at_provider<'a>(
         _ => (name.trim_end_matches('/'), Wish::OfTier(Tier::Medium)),
     };
     let Some(provider) = catalogue.providers.get(provider_name) else {
-        let suggestion = nearest(provider_name, catalogue.providers());
+        let suggestion = gyrus_text::closest(provider_name, catalogue.providers());
         return Err(ConnectError::UnknownProvider {
             name: provider_name.to_owned(),
             suggestion: suggestion.map(str::to_owned),
@@ -341,10 +341,5 @@ fn is_this_machine(base_url: &str) -> bool {
     let Ok(url) = Url::parse(base_url) else {
         return false;
     };
-    let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    match host.parse::<IpAddr>() {
-        Ok(address) => address.is_loopback(),
-        Err(_) => host == "localhost",
-    }
+    url.host_str().is_some_and(gyrus_net::is_loopback_host)
 }

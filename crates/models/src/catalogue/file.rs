@@ -184,7 +184,7 @@ impl File {
             let message = error.message().replacen("unknown field", "unknown key", 1);
             CatalogueError {
                 line: line_of(text, error.span().map_or(0, |span| span.start)),
-                suggestion: suggestion(&message).map(str::to_owned),
+                suggestion: gyrus_text::closest_in(&message).map(str::to_owned),
                 message: message.trim().replace('\n', "; "),
             }
         })
@@ -198,23 +198,4 @@ pub(super) fn line_of(text: &str, byte: usize) -> usize {
         .take(byte)
         .filter(|&byte| byte == b'\n')
         .count()
-}
-
-/// The known word nearest to the unknown one that a message complains of.
-fn suggestion(message: &str) -> Option<&str> {
-    if !message.starts_with("unknown ") {
-        return None;
-    }
-    let mut words = message.split('`').skip(1).step_by(2);
-    let given = words.next()?;
-    nearest(given, words)
-}
-
-/// The word most like `given`, if one is like it at all.
-pub(super) fn nearest<'a>(given: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    words
-        .map(|known| (strsim::jaro(given, known), known))
-        .filter(|(nearness, _)| *nearness > 0.7)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))
-        .map(|(_, known)| known)
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     calls::Arrived,
-    errors::{bad, shorten},
+    errors::{bad, bounded_line},
     http::ReplyReader,
     reading::{self, Content, MAX_PARTS, parse_event, tokens},
     sse,
@@ -144,12 +144,12 @@ impl Building {
             return Err(errors::from_event(&error));
         }
         if let Some(reason) = event.prompt_feedback.as_ref().and_then(blocked) {
-            let message = format!("the prompt was blocked: {}", shorten(reason));
+            let message = format!("the prompt was blocked: {}", bounded_line(reason));
             return Err(ModelError::Refused { message });
         }
         self.has_begun = true;
         if let Some(model) = event.model_version.filter(|model| !model.is_empty()) {
-            self.model = shorten(&model);
+            self.model = bounded_line(&model);
         }
         // Only one was asked for.
         let is_first = |candidate: &Candidate| candidate.index.unwrap_or(0) == 0;
@@ -187,7 +187,10 @@ impl Building {
         if piece.text.is_none() && signature.is_none() {
             return match piece.other.keys().next() {
                 None => Ok(()),
-                Some(kind) => Err(bad(format!("a part is of the kind `{}`", shorten(kind)))),
+                Some(kind) => Err(bad(format!(
+                    "a part is of the kind `{}`",
+                    bounded_line(kind)
+                ))),
             };
         }
         let text = piece.text.unwrap_or_default();
@@ -292,8 +295,8 @@ fn blocked(feedback: &Value) -> Option<&str> {
 /// The reasons of `Candidate.FinishReason`.
 fn stop_reason(reason: &str, why: &str) -> Result<StopReason, ModelError> {
     let told = |words: &str| match why.trim() {
-        "" => format!("{words} ({})", shorten(reason)),
-        why => format!("{words}: {} ({})", shorten(why), shorten(reason)),
+        "" => format!("{words} ({})", bounded_line(reason)),
+        why => format!("{words}: {} ({})", bounded_line(why), bounded_line(reason)),
     };
     match reason {
         "STOP" => Ok(StopReason::EndOfTurn),

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::{errors, lines::Lines};
 use crate::{
     calls::Arrived,
-    errors::{bad, shorten},
+    errors::{bad, bounded_line},
     http::ReplyReader,
     reading::{self, Content, MAX_PARTS, parse_event, tokens},
 };
@@ -113,7 +113,7 @@ impl Building {
         }
         self.has_begun = true;
         if let Some(model) = line.model.filter(|model| !model.is_empty()) {
-            self.model = shorten(&model);
+            self.model = bounded_line(&model);
         }
         if let Some(message) = line.message {
             self.message(message, deltas)?;
@@ -197,7 +197,7 @@ fn stop_reason(reason: &str) -> Result<StopReason, ModelError> {
         ))),
         other => Err(bad(format!(
             "the reply stopped for the reason `{}`",
-            shorten(other)
+            bounded_line(other)
         ))),
     }
 }

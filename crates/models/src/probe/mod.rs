@@ -155,10 +155,8 @@ fn fails(why: impl Into<String>) -> Finding {
 /// The start of what a model wrote, to be quoted.
 fn start_of(text: &str) -> String {
     const MOST: usize = 100;
-    let text = text.trim();
-    let start: String = text.chars().take(MOST).collect();
-    let cut = if start.len() < text.len() { "…" } else { "" };
-    format!("`{}{cut}`", start.replace(gyrus_text::is_unseen, " "))
+    let start = gyrus_text::shorten(text.trim(), MOST);
+    format!("`{}`", start.replace(gyrus_text::is_unseen, " "))
 }
 
 async fn answers(asked: &mut Asked<'_>) -> Finding {

@@ -317,16 +317,8 @@ fn with_suggestion(message: &str) -> String {
         .replacen("unknown field", "unknown key", 1)
         .replacen("unknown variant", "unknown word", 1)
         .replacen("missing field", "missing key", 1);
-    let mut words = message.split('`').skip(1).step_by(2);
-    let Some(given) = words.next().filter(|_| message.starts_with("unknown")) else {
-        return message;
-    };
-    let near = words
-        .map(|known| (strsim::jaro(given, known), known))
-        .filter(|(nearness, _)| *nearness > 0.7)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b));
-    match near {
-        Some((_, known)) => format!("{message}; did you mean `{known}`?"),
+    match gyrus_text::closest_in(&message) {
+        Some(known) => format!("{message}; did you mean `{known}`?"),
         None => message,
     }
 }

@@ -165,7 +165,7 @@ impl Stage {
         })?;
         let last = check::last_text(request);
         if let Some(when) = reply.when.as_ref().filter(|when| !when.is_match(&last)) {
-            let saw: String = last.chars().take(MAX_QUOTE).collect();
+            let saw = gyrus_text::shorten(&last, MAX_QUOTE);
             let line = reply.line;
             return Err(invalid(format!(
                 "{file}, line {line}: reply {number} for purpose {word} expects a last message \

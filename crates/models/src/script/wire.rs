@@ -149,12 +149,8 @@ fn push(stream: &mut String, event: Value) {
 
 fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
-        let end = text
-            .char_indices()
-            .nth(PIECE)
-            .map_or(text.len(), |(at, _)| at);
-        let (piece, rest) = text.split_at(end);
-        text = rest;
+        let piece = gyrus_text::first_chars(text, PIECE);
+        text = &text[piece.len()..];
         (!piece.is_empty()).then_some(piece)
     })
 }

@@ -111,7 +111,7 @@ impl Chord {
     /// As `Control+a`, `Shift+Tab`, `Enter`, `é`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let unknown = || {
-            let text: String = text.chars().take(40).collect();
+            let text = gyrus_text::shorten(text, 40);
             format!(
                 "`{text}` is no key: a character, or one of Enter, Tab, Escape, Backspace, Delete, Home, End, PageUp, PageDown, ArrowLeft, ArrowUp, ArrowRight, ArrowDown, Space, F1 … F12, with Control+, Shift+, Alt+ or Meta+ before it"
             )

@@ -588,5 +588,5 @@ impl State {
 }
 
 fn bounded(text: &str) -> String {
-    text.chars().take(MAX_WORDS).collect()
+    gyrus_text::shorten(text, MAX_WORDS).into_owned()
 }

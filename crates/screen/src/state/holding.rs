@@ -165,9 +165,9 @@ impl State {
             shown: HeldRequest {
                 number: holdings.counted,
                 bytes: paused.bytes(),
-                method: paused.request.method.chars().take(20).collect(),
+                method: gyrus_text::first_chars(&paused.request.method, 20).to_owned(),
                 origin,
-                address: paused.request.url.chars().take(MAX_ADDRESS).collect(),
+                address: gyrus_text::first_chars(&paused.request.url, MAX_ADDRESS).to_owned(),
                 started_by: format!("{what}, after {by}"),
                 // A page that waits for its successor answers nothing.
                 blocks: is_document,

@@ -157,7 +157,7 @@ async fn ask_titles(session: &Session) {
     for target in asked.into_iter().flatten().map(|one| one.target_info) {
         let mut tabs = state.tabs.iter_mut();
         if let Some(tab) = tabs.find(|tab| tab.target == target.target_id) {
-            tab.title = target.title.chars().take(MAX_TITLE).collect();
+            tab.title = gyrus_text::shorten(&target.title, MAX_TITLE).into_owned();
         }
     }
 }

@@ -60,7 +60,7 @@ impl Tool for HandOver {
             };
             ToolOutput::read(match words {
                 "" => "The person gave the page back without a word; look at it.",
-                words => &words[..words.floor_char_boundary(MAX_WORDS)],
+                words => gyrus_text::first_bytes(words, MAX_WORDS),
             })
         })
     }

@@ -250,7 +250,7 @@ async fn did(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
 }
 
 async fn back(State(desk): State<Arc<Desk>>, words: String) -> StatusCode {
-    let words: String = words.trim().chars().take(MAX_WORDS).collect();
+    let words = gyrus_text::first_chars(words.trim(), MAX_WORDS).to_owned();
     let given = GivenBack {
         words: (!words.is_empty()).then_some(words),
     };

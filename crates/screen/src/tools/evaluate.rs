@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 use gyrus_contract::{
     ActionVerdict, Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
 };
+use gyrus_text::shorten;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -59,10 +60,14 @@ impl Evaluate {
         if let Some(thrown) = answer.exception {
             let why = thrown.exception.and_then(|object| object.description);
             let why = why.unwrap_or(thrown.text);
-            return Ok(ToolOutput::error(format!("it throws: {}", cut(&why))));
+            return Ok(ToolOutput::error(format!(
+                "it throws: {}",
+                shorten(&why, SHOWN)
+            )));
         }
         let value = answer.result.value.unwrap_or(Value::Null);
-        let shown = cut(&value.to_string());
+        let value_text = value.to_string();
+        let shown = shorten(&value_text, SHOWN);
         Ok(match is_truthy(&value) {
             true => ToolOutput::read(format!("it is {shown}")),
             false => ToolOutput::error(format!("it is {shown}")),
@@ -98,10 +103,6 @@ fn is_truthy(value: &Value) -> bool {
         Value::String(text) => !text.is_empty(),
         Value::Array(_) | Value::Object(_) => true,
     }
-}
-
-fn cut(text: &str) -> String {
-    text.chars().take(SHOWN).collect()
 }
 
 impl Tool for Evaluate {

@@ -283,8 +283,5 @@ impl Doing<'_> {
 }
 
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(MAX_VALUE) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    gyrus_text::shorten(text, MAX_VALUE).into_owned()
 }

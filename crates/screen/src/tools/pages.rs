@@ -69,7 +69,7 @@ impl Doing<'_> {
         };
         let effects = self.session.effects(&self.tab, None, &standing, rest).await;
         let now = self.session.tab()?;
-        let title: String = now.title.chars().take(100).collect();
+        let title = gyrus_text::shorten(&now.title, 100);
         Ok(self.told(&format!("At {} “{title}”", now.address), &effects))
     }
 

@@ -3,6 +3,7 @@
 //! A token at a time, without a tree: the work is linear in the page, and no nesting is too deep.
 //! Scripts, styles and drawings are left out; nothing is run, nothing else is loaded.
 
+use gyrus_text::first_bytes;
 use html5gum::{DefaultEmitter, HtmlString, StartTag, Token, Tokenizer};
 use reqwest::Url;
 
@@ -211,7 +212,7 @@ impl Page {
         if self.in_title {
             self.title.push_str(text);
             // A page that never ends its title has none.
-            self.title.truncate(self.title.floor_char_boundary(500));
+            self.title.truncate(first_bytes(&self.title, 500).len());
             return;
         }
         if self.preformatted > 0 {

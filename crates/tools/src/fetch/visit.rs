@@ -4,20 +4,17 @@
 
 use std::{
     collections::BTreeSet,
-    error::Error,
     net::{IpAddr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
 
+use gyrus_net::{AddressKind, causes, client_builder};
 use reqwest::{
     Client, Response, StatusCode, Url,
     dns::{Addrs, Name, Resolve, Resolving},
     header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, LOCATION},
-    redirect,
 };
-
-use super::{address, tls};
 
 /// Redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -61,7 +58,7 @@ pub(crate) enum VisitError {
     Forbidden {
         host: String,
         address: IpAddr,
-        kind: &'static str,
+        kind: AddressKind,
     },
     #[error("the name `{host}` cannot be looked up: {reason}")]
     Unknown { host: String, reason: String },
@@ -74,7 +71,7 @@ pub(crate) enum VisitError {
 /// An address that may be visited, as far as its words tell.
 pub(crate) fn parse(given: &str) -> Result<Url, VisitError> {
     let wrong = |reason: &str| VisitError::Address {
-        url: given.chars().take(200).collect(),
+        url: gyrus_text::shorten(given, 200).into_owned(),
         reason: reason.to_owned(),
     };
     if given.len() > MAX_URL_BYTES {
@@ -132,7 +129,7 @@ fn redirect(url: &Url, response: &Response) -> Result<Option<Url>, VisitError> {
     };
     let location = String::from_utf8_lossy(location.as_bytes());
     let next = url.join(&location).map_err(|error| VisitError::Address {
-        url: location.chars().take(200).collect(),
+        url: gyrus_text::shorten(&location, 200).into_owned(),
         reason: format!("{error}; {url} redirects to it"),
     })?;
     parse(next.as_str()).map(Some)
@@ -175,16 +172,14 @@ fn failed(url: &Url, error: reqwest::Error) -> VisitError {
 /// A client that reaches exactly the checked addresses of the host of `url`.
 async fn client(url: &Url, allowed: &BTreeSet<String>) -> Result<Client, VisitError> {
     let checked = Checked(look_up(url, allowed).await?);
-    let builder = Client::builder()
-        .user_agent(concat!("gyrus/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none())
-        .referer(false)
+    let builder = client_builder(url, CONNECT_WITHIN).map_err(|error| VisitError::Network {
+        url: url.to_string(),
+        reason: error.to_string(),
+    })?;
+    let builder = builder
         // A proxy would connect elsewhere than was checked.
         .no_proxy()
-        .http1_only()
-        .connect_timeout(CONNECT_WITHIN)
-        .dns_resolver(Arc::new(checked))
-        .tls_backend_preconfigured(tls::config(url));
+        .dns_resolver(Arc::new(checked));
     builder.build().map_err(|error| failed(url, error))
 }
 
@@ -211,7 +206,8 @@ async fn look_up(url: &Url, allowed: &BTreeSet<String>) -> Result<Vec<SocketAddr
         return Ok(addresses);
     }
     for address in &addresses {
-        if let Some(kind) = address::forbidden(address.ip()) {
+        let kind = AddressKind::of(address.ip());
+        if !kind.is_public() {
             return Err(VisitError::Forbidden {
                 host: host.to_owned(),
                 address: address.ip(),
@@ -275,18 +271,4 @@ async fn take(
         body,
         is_cut,
     })
-}
-
-/// An error with what it came from: the first one alone says nothing of why.
-fn causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let words = error.to_string();
-        if !text.ends_with(&words) {
-            text = format!("{text}: {words}");
-        }
-        cause = error.source();
-    }
-    text
 }

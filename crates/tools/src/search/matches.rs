@@ -7,6 +7,7 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
 };
+use gyrus_text::counted;
 use serde::Deserialize;
 
 use super::Bounded;
@@ -146,13 +147,20 @@ impl Matches {
             searched,
             ..
         } = self;
+        let matches = match (self.mode, lines, files) {
+            (Mode::Files, _, 1) | (Mode::Lines | Mode::Count, 1, _) => "matches",
+            _ => "match",
+        };
+        let (files, searched) = (counted(*files, "file"), counted(*searched, "file"));
         let mut text = self.text.clone();
         let found = match self.mode {
-            Mode::Files => format!("{files} files match"),
-            Mode::Lines | Mode::Count => format!("{lines} lines in {files} files match"),
+            Mode::Files => format!("{files} {matches}"),
+            Mode::Lines | Mode::Count => {
+                format!("{} in {files} {matches}", counted(*lines, "line"))
+            }
         };
         if self.lines == 0 {
-            let _ = writeln!(text, "(no match; {searched} files searched)");
+            let _ = writeln!(text, "(no match; {searched} searched)");
         } else if self.timed_out {
             let _ = writeln!(text, "[{found} so far]");
         } else if self.is_full() {
@@ -161,7 +169,7 @@ impl Matches {
                 "[{found} so far, and the search stopped there; narrow it, or raise `max_matches`]"
             );
         } else {
-            let _ = writeln!(text, "[{found}; {searched} files searched]");
+            let _ = writeln!(text, "[{found}; {searched} searched]");
         }
         if self.timed_out {
             text.push_str("[broken off, as time was up; search a folder further down]\n");

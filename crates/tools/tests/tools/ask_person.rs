@@ -45,7 +45,7 @@ fn returns_the_words_or_the_choice() {
     let open = |answer| ask(Some(answer), json!({"question": "Which?"}));
     assert_eq!(open("2"), ("2".to_owned(), false));
     let (long, _) = open(&"ü".repeat(100_000));
-    assert!(long.len() < 33_000 && long.ends_with("[cut: 167232 more bytes of the answer]"));
+    assert!(long.len() < 33_000 && long.ends_with("[cut: 167,232 more bytes of the answer]"));
 }
 
 #[test]

@@ -63,13 +63,13 @@ fn shows_lines_with_context() {
         4: four
         5: five
         7: fn end() {}
-    [4 lines in 1 files match; 1 files searched]
+    [4 lines in 1 file match; 1 file searched]
     "
     );
     let same_case = json!({"path": "b.txt", "pattern": "^fn$", "ignore_case": true});
     assert!(search(&world, same_case).starts_with("b.txt\n    2: FN\n"));
     let none = json!({"path": "src", "pattern": "zebra"});
-    assert_eq!(search(&world, none), "(no match; 1 files searched)\n");
+    assert_eq!(search(&world, none), "(no match; 1 file searched)\n");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn names_counts_and_filters() {
         )
     );
     let rust = json!({"path": ".", "pattern": "n", "mode": "files", "glob": "*.rs"});
-    assert!(search(&world, rust).starts_with("src/a.rs\n[1 files match; 1 files searched]\n"));
+    assert!(search(&world, rust).starts_with("src/a.rs\n[1 file matches; 1 file searched]\n"));
     let all = json!({"path": ".", "pattern": "n", "mode": "files", "glob": "*.rs", "hidden": true});
     assert!(search(&world, all).starts_with(".h/y.rs\nout/x.rs\nsrc/a.rs\n"));
 }
@@ -108,11 +108,11 @@ fn output_is_bounded() {
         text.lines().filter(|line| line.contains(": match")).count(),
         100
     );
-    assert!(text.contains("[100 lines in 1 files match so far, and the search stopped there;"));
+    assert!(text.contains("[100 lines in 1 file match so far, and the search stopped there;"));
     let most = json!({"path": ".", "pattern": "match", "max_matches": 1_000_000, "context": 9999});
     let text = search(&world, most);
     assert!(
-        text.contains("[1000 lines in 1 files match so far"),
+        text.contains("[1,000 lines in 1 file match so far"),
         "{}",
         text.len()
     );
@@ -200,7 +200,7 @@ fn special_files_are_no_trap() {
     let text = search(&world, json!({"path": ".", "pattern": "content"}));
     assert_eq!(
         text,
-        "plain\n    1: content\n[1 lines in 1 files match; 1 files searched]\n"
+        "plain\n    1: content\n[1 line in 1 file matches; 1 file searched]\n"
     );
     let pipe = world.call(&Search::new(), json!({"path": "pipe", "pattern": "a"}));
     assert!(pipe.is_error && pipe.text.contains("is a named pipe"));

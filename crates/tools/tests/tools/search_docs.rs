@@ -44,8 +44,8 @@ fn the_best_passages_come_first_with_their_places() {
 
     The clock tree has four levels.
 
-    [2 documents were searched]
-    [2 files were left out: no text, unreadable or too large]
+    [searched: 2 documents]
+    [left out: 2 files with no text, unreadable or too large]
     ");
 }
 

@@ -190,7 +190,7 @@ fn tells_whether_a_lost_call_happened() {
     fs::write(world.path("f"), "hunter2").unwrap();
     match probe(ours()) {
         Probe::Happened(output) => {
-            assert_eq!(output.text, "wrote `f` (7 bytes, 1 lines)");
+            assert_eq!(output.text, "wrote `f` (7 bytes, 1 line)");
             assert_eq!(output.verdict, ActionVerdict::Changed);
             assert_eq!(output.artifacts.len(), 1);
         }

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gyrus_text::counted;
 use rustix::fs::readlinkat;
 use serde::{Deserialize, Serialize};
 
@@ -90,7 +91,7 @@ impl Withheld {
             None => Side::Nothing,
             Some(FileContent::Text { text, .. }) => Side::Text(text.clone()),
             Some(FileContent::Binary { bytes, .. }) => {
-                Side::Other(format!("a file of {} bytes", bytes.len() / 2))
+                Side::Other(format!("a file of {}", counted(bytes.len() / 2, "byte")))
             }
             Some(FileContent::Link(target)) => Side::Other(format!("a link to {target}")),
             Some(FileContent::Other(what)) => Side::Other(what.clone()),

@@ -11,7 +11,6 @@
 //! A connection has one destination for good. What goes through it is not looked into: whoever may
 //! reach a host may reach whatever that host serves.
 
-mod address;
 mod head;
 mod reach;
 
@@ -34,7 +33,6 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-pub(crate) use address::{Place, is_public, place};
 use head::{Head, Wanted};
 use reach::Refusal;
 

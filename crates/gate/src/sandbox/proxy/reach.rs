@@ -6,12 +6,12 @@ use std::{
 };
 
 use gyrus_contract::Destination;
+use gyrus_net::AddressKind;
 use tokio::{
     net::{TcpStream, lookup_host},
     time::timeout,
 };
 
-use super::address::is_public;
 use crate::sinks::is_this_machine;
 
 /// Time limit for a name to be looked up, and for each address to answer.
@@ -57,7 +57,10 @@ where
     let failed = |reason| Refusal::Failed(format!("{} cannot be looked up: {reason}", to.host));
     let found = look_up(to.host.clone()).await.map_err(failed)?;
     let found: Vec<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
-    let public = found.iter().filter(|ip| is_public(**ip)).take(ADDRESSES);
+    let public = found
+        .iter()
+        .filter(|ip| AddressKind::of(**ip).is_public())
+        .take(ADDRESSES);
     let public: Vec<_> = public.map(at).collect();
     match (&public[..], found.first()) {
         ([_, ..], _) => Ok(public),

@@ -9,6 +9,7 @@ use clap::Args;
 use gyrus_contract::BlobId;
 use gyrus_journal::{Exported, LogName, Store};
 use gyrus_kernel::log_name;
+use gyrus_text::counted;
 
 use super::blobs::{Pictures, needed};
 use crate::{Gyrus, console::put, exit::Code, failure::Failure, output, select};
@@ -49,8 +50,10 @@ impl Export {
             to_file(&store, &name, &wanted, &self.file)?
         };
         put(&format!(
-            "run {run}: {} entries, {} blobs, {} bytes\n",
-            exported.entries, exported.blobs, exported.bytes
+            "run {run}: {}, {}, {}\n",
+            counted(exported.entries, "entry"),
+            counted(exported.blobs, "blob"),
+            counted(exported.bytes, "byte")
         ))?;
         if exported.left_out > 0 {
             put(&format!(

@@ -6,6 +6,7 @@ use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{log_name, undo};
+use gyrus_text::counted;
 
 use super::{
     Standing,
@@ -43,7 +44,10 @@ impl Prune {
         }
         let freed = store.sweep()?;
         put(&format!(
-            "dropped {bytes} bytes of {runs} runs; {freed} bytes of disk are free again\n"
+            "dropped {} of {}; {} of disk space freed\n",
+            counted(bytes, "byte"),
+            counted(runs, "run"),
+            counted(freed, "byte")
         ))?;
         Ok(Code::Reached)
     }

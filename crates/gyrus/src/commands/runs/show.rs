@@ -2,7 +2,7 @@
 
 use clap::Args;
 use gyrus_kernel::{Entry, log_name};
-use gyrus_text::clip;
+use gyrus_text::{clip, counted};
 
 use super::Standing;
 use crate::{
@@ -47,13 +47,13 @@ impl Show {
             ("model", started.model.clone()),
             (
                 "steps",
-                format!("{steps} complete, {} entries", reader.end()?),
+                format!("{steps} complete, {}", counted(reader.end()?, "entry")),
             ),
             (
                 "used",
                 format!(
-                    "{} tokens, {}, {}",
-                    spent.tokens,
+                    "{}, {}, {}",
+                    counted(spent.tokens, "token"),
                     spent.cost,
                     time::span(spent.time_ms)
                 ),

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use gyrus_kernel::log_name;
+use gyrus_text::counted;
 
 use crate::{Gyrus, exit::Code, failure::Failure, names::short, output, select};
 
@@ -36,13 +37,13 @@ impl Verify {
                         n => format!(", {n} of them erased"),
                     };
                     let tail = found.tail.map_or_else(String::new, |tail| {
-                        format!("; {} unfinished bytes at the end", tail.bytes)
+                        format!("; {} at the end", counted(tail.bytes, "unfinished byte"))
                     });
                     writeln!(
                         out,
-                        "run {}: the chain holds, {} entries{erased}, head {}{tail}",
+                        "run {}: the chain holds, {}{erased}, head {}{tail}",
                         short(&id),
-                        found.entries,
+                        counted(found.entries, "entry"),
                         found.head
                     )?;
                 }

@@ -36,12 +36,9 @@ pub(super) fn on_sale(name: &str) -> Result<String, Failure> {
     if let (Some(one), None) = (named.next(), named.next()) {
         return Ok(one.clone());
     }
-    let near = |one: &String| strsim::jaro(&one.to_lowercase(), &wanted);
-    let best = goods
-        .iter()
-        .max_by(|one, other| near(one).total_cmp(&near(other)));
+    let best = gyrus_text::closest(&wanted, goods.iter().map(String::as_str));
     let failure = Failure::usage(format!("the shop does not sell one `{}`", name.trim()));
-    Err(match best.filter(|best| near(best) > 0.7) {
+    Err(match best {
         Some(best) => failure.hint(format!("did you mean `{best}`?")),
         None => failure.hint(format!("it sells {}", goods.join(", "))),
     })

@@ -3,11 +3,12 @@
 use gyrus_contract::StopReason;
 use gyrus_journal::{Payload, Reader};
 use gyrus_kernel::{Came, Card, GateVerdict, ModelReply, Stop};
+use gyrus_text::grouped;
 use serde_json::Value;
 
 use super::{
     step::{Answer, Argument, Item, Judged, Raw, Reply, What},
-    words::{Words, brief, briefs, grouped},
+    words::{Words, brief, briefs},
 };
 
 /// JSON that is longer than this, in bytes, is not laid out: indenting what is deeply nested

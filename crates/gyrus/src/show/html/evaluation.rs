@@ -6,12 +6,12 @@ use std::io::Write;
 use gyrus_contract::{Image, Microdollars, Strength};
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
+use gyrus_text::counted;
 
 use super::{
     OPENING, STYLE, document_head,
     markup::{Element, Markup},
     picture::{Pictures, Shown},
-    words::counted,
 };
 use crate::{
     eval::{Attempt, Report},

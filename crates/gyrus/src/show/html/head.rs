@@ -2,6 +2,7 @@
 
 use gyrus_contract::{Claim, Limits, Strength};
 use gyrus_kernel::{Ending, RunStarted};
+use gyrus_text::{counted, grouped};
 
 use super::{
     card,
@@ -9,7 +10,7 @@ use super::{
     moment::{Start, date_and_time, duration},
     plot,
     survey::{Fork, Standing, Survey},
-    words::{Kind, Words, brief, briefs, counted, grouped},
+    words::{Kind, Words, brief, briefs},
 };
 use crate::{names::short, time};
 

@@ -2,6 +2,7 @@
 
 use gyrus_contract::{EffectId, Purpose};
 use gyrus_kernel::Form;
+use gyrus_text::{counted, grouped};
 
 use super::{
     card,
@@ -10,7 +11,7 @@ use super::{
     moment::{Start, date_and_time, duration},
     step::{Answer, Attempt, Child, Item, Life, Reply, Wait, What},
     timeline::Context,
-    words::{Kind, counted, grouped},
+    words::Kind,
 };
 use crate::names::short;
 
@@ -165,7 +166,7 @@ fn one_attempt(attempt: &Attempt, rest: &str) -> Markup {
         line = line.with(span(&format!("because {}", attempt.why)));
     }
     let Some(reply) = &attempt.came else {
-        let reserved = format!("{} tokens set aside", grouped(attempt.reserved.tokens));
+        let reserved = format!("{} set aside", counted(attempt.reserved.tokens, "token"));
         return line
             .with(span(&reserved))
             .with(span("no answer yet"))
@@ -219,7 +220,7 @@ fn charged(mut line: Element, reply: &Reply) -> Element {
             line = line.with(span(&tokens));
         }
         _ if reply.charged.tokens > 0 => {
-            line = line.with(span(&format!("{} tokens", grouped(reply.charged.tokens))));
+            line = line.with(span(&counted(reply.charged.tokens, "token")));
         }
         _ => {}
     }
@@ -272,7 +273,7 @@ fn parallel(form: Form, branches: u32, won: Option<Option<u32>>) -> String {
         Some(None) => "; the deadline won".to_owned(),
         Some(Some(branch)) => format!("; branch {branch} won"),
     };
-    format!("{branches} branches {form}{won}")
+    format!("{} {form}{won}", counted(branches, "branch"))
 }
 
 fn delegated(child: &Child, context: &Context<'_>, rest: &str) -> Labelled {

@@ -34,6 +34,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use gyrus_contract::RunId;
 use gyrus_journal::{Error, Store};
 use gyrus_kernel::{log_name, summary};
+use gyrus_text::counted;
 use sha2::{Digest, Sha256};
 
 use self::{
@@ -44,7 +45,7 @@ use self::{
     step::{Step, What},
     survey::{Standing, Survey},
     timeline::Context,
-    words::{brief, counted},
+    words::brief,
 };
 use crate::{failure::Failure, names::short};
 

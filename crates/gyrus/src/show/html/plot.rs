@@ -1,12 +1,13 @@
 //! Small drawings: tokens and money by step, and where the time went. They are inline SVG without
 //! a style of their own; what a bar stands for is told when one points at it.
 
+use gyrus_text::counted;
+
 use super::{
     clock::{Shares, Use},
     markup::{Anchor, Element, Markup},
     moment::duration,
     survey::Figures,
-    words::grouped,
 };
 
 /// Bars of a plot; with more steps, each bar stands for several.
@@ -28,7 +29,7 @@ pub(super) fn by_step(steps: &[Figures], run: u32) -> Markup {
     if steps.len() < 2 {
         return plots;
     }
-    let tokens = |sum: u64| format!("{} tokens", grouped(sum));
+    let tokens = |sum: u64| counted(sum, "token");
     plots.push(bars(
         "tokens",
         steps,

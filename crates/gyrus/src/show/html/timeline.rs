@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::RunId;
+use gyrus_text::counted;
 
 use super::{
     item::item,
     markup::{Anchor, Element, Markup},
     moment::{Start, duration},
     step::{Call, Fate, Outcome, Raw, Step, What},
-    words::{Kind, grouped},
+    words::Kind,
 };
 use crate::names::short;
 
@@ -79,7 +80,7 @@ fn head(step: &Step, context: &Context<'_>) -> Element {
         .unsigned_abs();
     let mut figures = Element::new("span").class("figures");
     if charged.tokens > 0 {
-        let tokens = format!("{} tokens", grouped(charged.tokens));
+        let tokens = counted(charged.tokens, "token");
         figures = figures.with(Element::new("span").text(&tokens));
     }
     if charged.cost.0 > 0 {
@@ -178,8 +179,7 @@ fn flags(step: &Step) -> Element {
 pub(super) fn entries(entries: &[Raw], start: Start) -> Markup {
     let label = match entries.len() {
         0 => return Markup::default(),
-        1 => "1 entry of the journal".to_owned(),
-        count => format!("{count} entries of the journal"),
+        count => format!("{} of the journal", counted(count, "entry")),
     };
     let rows: Markup = entries
         .iter()

@@ -1,5 +1,7 @@
 //! Texts of a run on the page: bounded when they are taken in, folded when they are long.
 
+use gyrus_text::{counted, first_bytes, first_chars, grouped, head_and_tail, shorten};
+
 use super::{
     ansi::Ansi,
     markup::{Element, Markup},
@@ -48,17 +50,15 @@ impl Words {
     /// So many bytes of the start and the end of `text`.
     pub(super) fn within(text: &str, (head, tail): (usize, usize)) -> Self {
         let text = text.trim_end_matches('\n');
-        if text.len() <= head + tail {
-            return Self {
+        match head_and_tail(text, head, tail) {
+            None => Self {
                 head: text.to_owned(),
                 cut: None,
-            };
-        }
-        let head = floor(text, head);
-        let tail = floor(text, text.len() - tail);
-        Self {
-            head: text[..head].to_owned(),
-            cut: Some((tail - head, text[tail..].to_owned())),
+            },
+            Some((head, omitted, tail)) => Self {
+                head: head.to_owned(),
+                cut: Some((omitted, tail.to_owned())),
+            },
         }
     }
 
@@ -80,7 +80,7 @@ impl Words {
     /// Its beginning, on one line.
     pub(super) fn gist(&self, characters: usize) -> String {
         let line = self.head.trim_start().lines().next().unwrap_or_default();
-        let mut gist: String = line.chars().take(characters).collect();
+        let mut gist = first_chars(line, characters).to_owned();
         if gist.len() < self.head.trim().len() {
             gist.push('…');
         }
@@ -104,8 +104,8 @@ impl Words {
         let lines = folded.trim_start_matches('\n').lines().count();
         if let Some((omitted, tail)) = &self.cut {
             let note = format!(
-                "… {} more bytes are left out here; {rest} …",
-                grouped(*omitted)
+                "… {} left out here; {rest} …",
+                counted(*omitted, "more byte")
             );
             more.push(Element::new("p").class("cut").text(&note));
             more.push(block(kind).with(styled(tail)));
@@ -113,7 +113,7 @@ impl Words {
         let label = match (&self.cut, lines) {
             (Some(_), _) => "more of it".to_owned(),
             (None, 0 | 1) => "the rest of it".to_owned(),
-            (None, lines) => format!("{} more lines", grouped(lines)),
+            (None, lines) => counted(lines, "more line"),
         };
         let fold = Element::new("details")
             .class("more")
@@ -139,32 +139,18 @@ fn first_part(text: &str) -> Option<usize> {
         .nth(SHOWN_LINES - 1)
         .map(|(at, _)| at);
     let by_bytes = (text.len() > SHOWN_BYTES).then(|| {
-        let end = floor(text, SHOWN_BYTES);
-        let space = text[..end]
-            .rfind(['\n', ' '])
-            .filter(|at| *at > SHOWN_BYTES / 2);
-        space.unwrap_or(end)
+        let start = first_bytes(text, SHOWN_BYTES);
+        let space = start.rfind(['\n', ' ']).filter(|at| *at > SHOWN_BYTES / 2);
+        space.unwrap_or(start.len())
     });
     let end = by_lines.into_iter().chain(by_bytes).min()?;
     let rest = &text[end..];
     (rest.len() > SMALL_REST || rest.matches('\n').count() > 4).then_some(end)
 }
 
-/// The last place for a cut at or before `at`.
-fn floor(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0)
-}
-
 /// A name or a phrase, cut to what fits into a line or two.
 pub(super) fn brief(text: &str) -> String {
-    let mut brief: String = text.chars().take(BRIEF).collect();
-    if brief.len() < text.len() {
-        brief.push('…');
-    }
-    brief
+    shorten(text, BRIEF).into_owned()
 }
 
 /// The first of many names or phrases, each cut, and a word about the others.
@@ -176,26 +162,6 @@ pub(super) fn briefs<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String
         briefs.push(format!("and {} more", grouped(others)));
     }
     briefs
-}
-
-/// A number with its thousands set apart.
-pub(super) fn grouped(number: impl TryInto<u64>) -> String {
-    let digits = number.try_into().unwrap_or(u64::MAX).to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// So many things of a kind, named in the singular.
-pub(super) fn counted(number: impl TryInto<u64>, thing: &str) -> String {
-    let number = number.try_into().unwrap_or(u64::MAX);
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {thing}{plural}", grouped(number))
 }
 
 #[cfg(test)]
@@ -214,7 +180,7 @@ mod tests {
         let cut = Words::of(&long).render(Kind::Output, "it is elsewhere");
         assert!(
             cut.as_str()
-                .contains("983,618 more bytes are left out here; it is elsewhere")
+                .contains("983,620 more bytes left out here; it is elsewhere")
         );
         assert!(cut.as_str().contains("éz</pre>"));
         assert!(cut.as_str().len() < 20_000);
@@ -233,19 +199,5 @@ mod tests {
         let many = briefs(std::iter::repeat_n("one", 1_040));
         assert_eq!((many.len(), many[40].as_str()), (41, "and 1,000 more"));
         assert_eq!(briefs(["one", "two"]), ["one", "two"]);
-    }
-
-    #[test]
-    fn thousands() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1_000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ] {
-            assert_eq!(grouped(number), text);
-        }
-        assert_eq!(counted(1_u64, "step"), "1 step");
-        assert_eq!(counted(2_000_u64, "step"), "2,000 steps");
     }
 }

@@ -169,7 +169,7 @@ fn bad_streams_say_what_is_wrong() {
     insta::assert_snapshot!(failed(&[says("content", "x"), json!({"error": "an error was encountered while running the model: CUDA error"})]), @"the model's provider is overloaded: an error was encountered while running the model: CUDA error");
     insta::assert_snapshot!(failed(&[json!({"error": {}})]), @"the model's reply could not be read: the server reports an error without words");
     insta::assert_snapshot!(failed(&[json!("text")]), @r#"the model's reply could not be read: an event `line` is not what was expected: invalid type: string "text", expected struct Line at line 1 column 6: "text""#);
-    insta::assert_snapshot!(failed(&[says("content", 7)]), @r#"the model's reply could not be read: an event `line` is not what was expected: invalid type: integer `7`, expected a string at line 1 column 72: {"created_at":"2026-08-21T00:00:00Z","done":false,"message":{"content":7,"role":"assistant"},"model""#);
+    insta::assert_snapshot!(failed(&[says("content", 7)]), @r#"the model's reply could not be read: an event `line` is not what was expected: invalid type: integer `7`, expected a string at line 1 column 72: {"created_at":"2026-08-21T00:00:00Z","done":false,"message":{"content":7,"role":"assistant"},"model"…"#);
     insta::assert_snapshot!(failed(&[says("tool_calls", vec![json!({"function": {}})])]), @"the model's reply could not be read: a tool call has no name");
     insta::assert_snapshot!(failed(&[end("load")]), @"the model's reply could not be read: the server did not answer but only loaded the model");
     insta::assert_snapshot!(failed(&[end("whim")]), @"the model's reply could not be read: the reply stopped for the reason `whim`");

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::super::{errors, usage};
 use crate::{
     arguments,
-    errors::{Meaning, bad, shorten},
+    errors::{Meaning, bad, bounded_line},
     http::ReplyReader,
     reading::{self, Content, MAX_PARTS, grow_arguments, parse_event},
     sse,
@@ -297,7 +297,7 @@ fn stop_reason(word: &str) -> Result<StopReason, ModelError> {
         }
         other => Err(bad(format!(
             "the reply stopped for the reason `{}`",
-            shorten(other)
+            bounded_line(other)
         ))),
     }
 }

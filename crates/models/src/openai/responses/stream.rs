@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     arguments,
-    errors::{Meaning, bad, shorten},
+    errors::{Meaning, bad, bounded_line},
     http::ReplyReader,
     reading::{self, Content, MAX_ARGUMENT_BYTES, MAX_PARTS, parse_event},
     sse,
@@ -278,7 +278,7 @@ fn incomplete(details: &Value) -> Result<StopReason, ModelError> {
         }
         other => Err(bad(format!(
             "the reply is incomplete for the reason `{}`",
-            shorten(other.unwrap_or("none"))
+            bounded_line(other.unwrap_or("none"))
         ))),
     }
 }

@@ -1,0 +1,122 @@
+//! Which certificates are trusted.
+//!
+//! rustls with ring, so nothing is linked from the system. Trusted are the roots of the system;
+//! those of `SSL_CERT_FILE` (one file) and `SSL_CERT_DIR` (folders joined by colons) instead of
+//! them where one of the two is set and not empty; and the bundled list of webpki-roots where the
+//! system has none, as in a bare container. There is no way to trust every certificate.
+
+use std::{
+    env,
+    ffi::OsString,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
+
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use rustls_native_certs::{CertificateResult, load_certs_from_paths, load_native_certs};
+
+/// What is spoken above TLS: HTTP/1.1, the only version that the clients are built with.
+const ALPN: &[u8] = b"http/1.1";
+
+const FILE: &str = "SSL_CERT_FILE";
+const FOLDERS: &str = "SSL_CERT_DIR";
+
+/// A variable of the environment names roots that are not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no root certificate is found in `{named}`, which {variable} names{reasons}; name {wanted} in \
+     PEM form, or unset {variable} to trust the roots of the system"
+)]
+pub struct RootsError {
+    /// The variable.
+    variable: &'static str,
+    /// Its value.
+    named: String,
+    /// What could not be read, after a colon; empty if everything could.
+    reasons: String,
+    /// What the variable should name.
+    wanted: &'static str,
+}
+
+/// Returns the configuration that trusts what the environment and the system say. The roots are
+/// read once per process.
+pub(crate) fn trusting_environment() -> Result<ClientConfig, RootsError> {
+    static CONFIG: OnceLock<Result<ClientConfig, RootsError>> = OnceLock::new();
+    CONFIG
+        .get_or_init(|| trusting(|name| env::var_os(name)))
+        .clone()
+}
+
+/// Returns a configuration with which no server is trusted.
+pub(crate) fn trusting_nobody() -> ClientConfig {
+    config(RootCertStore::empty())
+}
+
+fn trusting(environment: impl Fn(&str) -> Option<OsString>) -> Result<ClientConfig, RootsError> {
+    let set = |name| environment(name).filter(|value| !value.is_empty());
+    let mut roots = RootCertStore::empty();
+    match (set(FILE), set(FOLDERS)) {
+        (None, None) => {
+            let (added, _) = roots.add_parsable_certificates(load_native_certs().certs);
+            if added == 0 {
+                roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+            }
+        }
+        (file, folders) => {
+            if let Some(file) = file {
+                let found = load_certs_from_paths(Some(Path::new(&file)), None);
+                add(&mut roots, found, FILE, &file, "a file of certificates")?;
+            }
+            if let Some(folders) = folders {
+                let mut found = CertificateResult::default();
+                for folder in env::split_paths(&folders) {
+                    let more = load_certs_from_paths(None, Some(&folder));
+                    found.certs.extend(more.certs);
+                    found.errors.extend(more.errors);
+                }
+                add(
+                    &mut roots,
+                    found,
+                    FOLDERS,
+                    &folders,
+                    "folders with certificates",
+                )?;
+            }
+        }
+    }
+    Ok(config(roots))
+}
+
+/// Trusts the certificates that a variable names: there must be one.
+fn add(
+    roots: &mut RootCertStore,
+    found: CertificateResult,
+    variable: &'static str,
+    named: &OsString,
+    wanted: &'static str,
+) -> Result<(), RootsError> {
+    let (added, _) = roots.add_parsable_certificates(found.certs);
+    if added > 0 {
+        return Ok(());
+    }
+    let reasons = found.errors.iter().map(|error| format!(": {error}"));
+    Err(RootsError {
+        variable,
+        named: named.to_string_lossy().into_owned(),
+        reasons: reasons.collect(),
+        wanted,
+    })
+}
+
+fn config(roots: RootCertStore) -> ClientConfig {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring has cipher suites for TLS 1.2 and 1.3")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config
+}
+
+#[cfg(test)]
+mod tests;
