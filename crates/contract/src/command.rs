@@ -171,9 +171,12 @@ pub fn quoted_word(word: &str) -> String {
     quoted
 }
 
-/// Letters that are shown as nothing: the fillers of Hangul.
+/// Letters that are shown as nothing: the fillers of Hangul, and blanks of hieroglyphs.
 fn is_blank_letter(c: char) -> bool {
-    matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
+    matches!(
+        c,
+        '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{13441}' | '\u{13442}'
+    )
 }
 
 #[cfg(test)]

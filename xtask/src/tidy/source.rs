@@ -114,7 +114,8 @@ impl Source {
     }
 }
 
-/// Files whose `mod` line elsewhere is for tests are tests as a whole.
+/// Files whose `mod` line elsewhere is for tests are tests as a whole; where a `path` leads to them,
+/// their names end in `_tests`.
 pub(super) fn mark_test_modules(sources: &mut [Source]) {
     let mut tests: Vec<String> = Vec::new();
     for source in sources.iter() {
@@ -137,7 +138,7 @@ pub(super) fn mark_test_modules(sources: &mut [Source]) {
             let rest = source.path.strip_prefix(module.as_str());
             rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
         };
-        if tests.iter().any(is_below) {
+        if tests.iter().any(is_below) || source.path.ends_with("_tests.rs") {
             source.test_lines.push(0..usize::MAX);
         }
     }

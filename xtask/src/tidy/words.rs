@@ -12,7 +12,7 @@ struct Ban {
     hint: &'static str,
 }
 
-const BANS: [Ban; 10] = [
+const BANS: [Ban; 12] = [
     Ban {
         words: &["std::time", "SystemTime", "Instant", "jiff", "chrono"],
         applies: is_loop,
@@ -72,6 +72,31 @@ const BANS: [Ban; 10] = [
         hint: "it would show what others wrote as it is: use `output::standard()`",
     },
     Ban {
+        words: &[
+            "floor_char_boundary",
+            "levenshtein",
+            "osa_distance",
+            "jaro",
+            "jaro_winkler",
+        ],
+        applies: |source| source.crate_folder() != "text",
+        in_tests: false,
+        hint: "`gyrus_text` cuts texts and finds what a word was meant to be",
+    },
+    Ban {
+        words: &[
+            "RootCertStore",
+            "rustls_native_certs",
+            "webpki_roots",
+            "Client::builder",
+            "is_link_local",
+            "is_unicast_link_local",
+        ],
+        applies: |source| source.crate_folder() != "net",
+        in_tests: false,
+        hint: "`gyrus_net` has the trusted roots, the HTTP client, and what an address is",
+    },
+    Ban {
         words: &["todo!", "unimplemented!"],
         applies: |_| true,
         in_tests: true,
@@ -102,9 +127,40 @@ fn is_library(source: &Source) -> bool {
     !matches!(source.crate_folder(), "gyrus" | "xtask")
 }
 
+/// Character literals that every table of unseen characters has.
+const UNSEEN: [&str; 4] = [r"'\u{200b}'", r"'\u{202e}'", r"'\u{2066}'", r"'\u{3164}'"];
+
+/// Files that may list unseen characters for other ends: the table itself, what git ignores in
+/// names, and the contract, which stands on nothing (a test of `tools` holds it against the table).
+const LISTS_UNSEEN: [&str; 4] = [
+    "xtask/src/tidy/words.rs",
+    "crates/text/src/",
+    "crates/workspace/src/repository/index_path.rs",
+    "crates/contract/src/command.rs",
+];
+
+/// Checks one file for a second table of unseen characters.
+fn check_unseen(source: &Source) -> Vec<Finding> {
+    if LISTS_UNSEEN
+        .iter()
+        .any(|path| source.path.starts_with(path))
+    {
+        return Vec::new();
+    }
+    let lines = (1..).zip(source.text.lines());
+    let is_one = |line: &str| UNSEEN.iter().any(|literal| line.contains(literal));
+    lines
+        .filter(|(number, line)| is_one(line) && !source.is_test(*number))
+        .map(|(number, _)| {
+            let message = "a second table of unseen characters: use `gyrus_text::unseen`";
+            Finding::new(&source.path, number, message)
+        })
+        .collect()
+}
+
 /// Checks one file for banned words.
 pub(super) fn check(source: &Source) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    let mut findings = check_unseen(source);
     for ban in BANS.iter().filter(|ban| (ban.applies)(source)) {
         for word in ban.words {
             let mut places: Vec<usize> = source::words(&source.code, word).collect();
@@ -224,6 +280,20 @@ mod tests {
         check("crates/gyrus/src/a.rs", text, &[1]);
         check("crates/gyrus/src/output.rs", text, &[]);
         check("crates/journal/tests/a.rs", text, &[]);
+    }
+
+    #[test]
+    fn what_a_leaf_does_is_done_there() {
+        let text =
+            "&a[..a.floor_char_boundary(9)];\nstrsim::jaro(a, b);\nreqwest::Client::builder();";
+        check("crates/tools/src/a.rs", text, &[1, 2, 3]);
+        check("crates/text/src/a.rs", text, &[3]);
+        check("crates/net/src/a.rs", text, &[1, 2]);
+        check("crates/tools/tests/a.rs", text, &[]);
+        let table = ["matches!(c, '\\u{200", "b}');\n\"\\u{200b}\";"].concat();
+        check("crates/tools/src/a.rs", &table, &[1]);
+        check("crates/text/src/unseen.rs", &table, &[]);
+        check("crates/tools/tests/a.rs", &table, &[]);
     }
 
     #[test]

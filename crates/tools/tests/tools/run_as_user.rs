@@ -102,3 +102,15 @@ fn starts_nothing_but_the_file_that_was_judged() {
             .contains("31 of them")
     );
 }
+
+/// The contract stands on no other crate, so that it has to know by itself what a person would not
+/// see of a word.
+#[test]
+fn a_quoted_word_hides_nothing() {
+    let hides = |c: &char| {
+        let quoted = gyrus_contract::quoted_word(&format!("x{c}x"));
+        quoted.contains(gyrus_text::is_unseen)
+    };
+    let hidden: Vec<char> = ('\0'..=char::MAX).filter(hides).collect();
+    assert!(hidden.is_empty(), "{hidden:x?}");
+}
