@@ -184,7 +184,7 @@ fn what_is_wrong_is_told_before_anything_begins() {
         ),
         (
             &["eval", "tasks.toml", "--only", "ordr"],
-            "the nearest is called `order`",
+            "did you mean `order`?",
         ),
         (
             &["eval", "tasks.toml", "--repeat", "0"],

@@ -263,7 +263,7 @@ fn pruning_keeps_what_replaying_needs() {
         .gyrus(&["runs", "prune", "--older-than", "0s"])
         .exits(0);
     assert!(
-        said.err.contains("of 1 runs") && !said.err.contains("dropped 0 "),
+        said.err.contains("of 1 run;") && !said.err.contains("dropped 0 "),
         "{}",
         said.err
     );

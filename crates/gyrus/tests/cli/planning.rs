@@ -110,7 +110,7 @@ fn the_journal_of_a_small_plan() {
       1. write: because of 1
       2. list: because of 2
     → write content=# Notes⏎ path=notes/index.md
-    ← created `notes/index.md` (8 bytes, 1 lines)
+    ← created `notes/index.md` (8 bytes, 1 line)
     → list notes
     ← index.md  8 bytes
     ■ reached, as the model claims · 4 steps · [n] tokens · [time]
@@ -343,7 +343,7 @@ fn a_failing_step_stops_the_plan() {
       2. shell: because of 2
       3. write: because of 3
     → write path=a.txt content=kept
-    ← created `a.txt` (5 bytes, 1 lines)
+    ← created `a.txt` (5 bytes, 1 line)
     → shell echo hopeless; exit 3
     ← hopeless
       [exit code 3]

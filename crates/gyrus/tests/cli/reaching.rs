@@ -17,7 +17,7 @@ fn the_work_is_done_and_shown() {
     thinks as `react`, because no page, plan, judge or changeset is asked for (--loop auto)
     • First a file.
     → write path=out.txt content=hello
-    ← created `out.txt` (6 bytes, 1 lines)
+    ← created `out.txt` (6 bytes, 1 line)
     • Then the ledger.
     → shell cat out.txt >> ledger.txt
     ← (no output)

@@ -231,7 +231,7 @@ impl World {
         let masked = words.iter().enumerate().map(|(index, word)| {
             let unit = words.get(index + 1).and_then(|unit| unit.lines().next());
             let counted = matches!(unit, Some("ms" | "s" | "min" | "tokens"));
-            if counted && word.parse::<f64>().is_ok() {
+            if counted && word.replace(',', "").parse::<f64>().is_ok() {
                 "[n]"
             } else {
                 word

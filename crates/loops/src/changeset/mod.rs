@@ -170,11 +170,10 @@ impl Changeset {
     async fn choose(&mut self, run: &mut Run) -> Result<Result<Vec<File>, Abort>, Stop> {
         let mut words = prompt::goal_in_words(run);
         loop {
-            let found =
-                match Found::about(run, &shorten(&words, QUERY_CHARACTERS)).await? {
-                    Ok(found) => found,
-                    Err(why) => return Ok(Err(Abort { why, by: None })),
-                };
+            let found = match Found::about(run, &shorten(&words, QUERY_CHARACTERS)).await? {
+                Ok(found) => found,
+                Err(why) => return Ok(Err(Abort { why, by: None })),
+            };
             let found_files = counted(&found.chosen());
             self.step(run, Event::ContextReady, &found_files, None)?;
             if !self.config.reviews(Review::Context) {
