@@ -500,13 +500,8 @@ fn paths_that_matter() {
 #[test]
 fn every_text_has_a_reading() {
     let seeds: Vec<&str> = READING.lines().chain(NOT_READING.lines()).collect();
-    let mut state = 7_u64;
-    let mut random = move |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as usize % below
-    };
+    let mut numbers = fastrand::Rng::with_seed(7);
+    let mut random = |below: usize| numbers.usize(..below);
     let bits = [
         "(",
         "((",

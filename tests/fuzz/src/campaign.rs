@@ -8,8 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fastrand::Rng;
+
 use crate::{
-    Target, coverage::Coverage, minimise::minimise, mutation::mutate, random::Random, watch::Watch,
+    Target,
+    coverage::Coverage,
+    minimise::minimise,
+    mutation::{mutate, one},
+    watch::Watch,
 };
 
 /// The process ends with this code when one input takes far too long.
@@ -89,7 +95,7 @@ fn told(panic: &(dyn Any + Send)) -> String {
 pub fn run<T: Target>(target: &T, seed: u64, until: Until, note: &Path) -> io::Result<Report> {
     let start = Instant::now();
     let watch = Watch::new(note)?;
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let mut coverage = Coverage::new();
     let words = target.words();
     let mut kept = target.seeds();
@@ -149,11 +155,11 @@ pub fn run<T: Target>(target: &T, seed: u64, until: Until, note: &Path) -> io::R
 }
 
 /// An input to go on from; half of the time one of those found last.
-fn chosen<'a>(kept: &'a [Vec<u8>], random: &mut Random) -> &'a Vec<u8> {
+fn chosen<'a>(kept: &'a [Vec<u8>], random: &mut Rng) -> &'a Vec<u8> {
     const LAST: usize = 200;
-    let from = match random.below(2) {
+    let from = match random.usize(..2) {
         0 => kept.len().saturating_sub(LAST),
         _ => 0,
     };
-    random.one(&kept[from..])
+    one(random, &kept[from..])
 }

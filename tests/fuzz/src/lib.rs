@@ -12,7 +12,6 @@ pub mod targets;
 mod coverage;
 mod minimise;
 mod mutation;
-mod random;
 mod watch;
 
 /// Reads bytes, and has properties that hold whatever they are.

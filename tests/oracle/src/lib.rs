@@ -31,7 +31,6 @@ mod machine;
 mod manifest;
 mod mutation;
 mod person;
-mod random;
 /// The sandbox as the program wires it: the very same file, so that both cannot drift apart.
 #[path = "../../../crates/gyrus/src/sandbox.rs"]
 mod sandbox;

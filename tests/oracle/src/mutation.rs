@@ -1,9 +1,10 @@
 //! Mutations of attacks: other quotes, other programs around them, two at once, one step later.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use fastrand::Rng;
 use gyrus_gate::oracle::Stock;
 
-use crate::{Attack, random::Random};
+use crate::Attack;
 
 /// No line grows longer, in bytes.
 const LONGEST: usize = 8_192;
@@ -114,16 +115,18 @@ impl Seeds {
 
     /// The mutation that belongs to a seed: always the same, for the same lines.
     pub(crate) fn mutation(&self, seed: u64) -> Attack {
-        let mut random = Random::new(seed);
+        // Chosen apart from what the mutation of a line by the same seed chooses.
+        let mut random =
+            Rng::with_seed(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x6f72_6163_6c65_2121);
         // The gate's own mutations, which are small steps in what is typed.
-        if random.below(6) == 0 {
+        if random.usize(..6) == 0 {
             return Attack {
                 class: "typed".to_owned(),
                 lines: vec![self.stock.mutation(seed)],
             };
         }
         let mut attack = self.one(&mut random).clone();
-        for _ in 0..=random.below(3) {
+        for _ in 0..=random.usize(..3) {
             let next = self.step(&attack, &mut random);
             let is_small = next.lines.iter().all(|line| line.len() <= LONGEST);
             if is_small && next.lines.len() <= MAX_LINES {
@@ -136,31 +139,31 @@ impl Seeds {
         attack
     }
 
-    fn one(&self, random: &mut Random) -> &Attack {
-        match random.below(4) {
-            0 => random.one(&self.corpora),
-            _ => random.one(&self.attacks),
+    fn one(&self, random: &mut Rng) -> &Attack {
+        match random.usize(..4) {
+            0 => one(random, &self.corpora),
+            _ => one(random, &self.attacks),
         }
     }
 
-    fn step(&self, attack: &Attack, random: &mut Random) -> Attack {
+    fn step(&self, attack: &Attack, random: &mut Rng) -> Attack {
         let mut lines = attack.lines.clone();
-        let at = random.below(lines.len());
+        let at = random.usize(..lines.len());
         let line = lines[at].clone();
-        match random.below(10) {
+        match random.usize(..10) {
             0..=2 => lines[at] = wrapped(&line, random),
-            3 => lines[at] = format!("{}{line}", random.one(&BEFORE)),
-            4 => lines[at] = format!("{line}{}", random.one(&AFTER)),
+            3 => lines[at] = format!("{}{line}", one(random, &BEFORE)),
+            4 => lines[at] = format!("{line}{}", one(random, &AFTER)),
             5 | 6 => {
                 let other = &self.one(random).lines;
-                let by = random.one(&["; ", " && ", " & ", " | ", "\n", " || "]);
-                lines[at] = format!("{line}{by}{}", random.one(other));
+                let by = one(random, &["; ", " && ", " & ", " | ", "\n", " || "]);
+                lines[at] = format!("{line}{by}{}", one(random, other));
             }
             7 => lines.extend(self.one(random).lines.iter().cloned()),
             8 => lines[at] = encoded(&line),
             _ => {
                 let other = &self.one(random).lines;
-                lines.insert(0, random.one(other).clone());
+                lines.insert(0, one(random, other).clone());
             }
         }
         Attack {
@@ -175,13 +178,18 @@ pub(crate) fn quoted(line: &str) -> String {
     format!("'{}'", line.replace('\'', r"'\''"))
 }
 
-fn wrapped(line: &str, random: &mut Random) -> String {
-    random.one(&WRAPPERS).replace('@', &quoted(line))
+fn wrapped(line: &str, random: &mut Rng) -> String {
+    one(random, &WRAPPERS).replace('@', &quoted(line))
 }
 
 /// A line that nobody can read without running it.
 fn encoded(line: &str) -> String {
     format!("eval \"$(base64 -d <<< {})\"", STANDARD.encode(line))
+}
+
+/// One of the list, which is not empty.
+fn one<'a, T>(random: &mut Rng, list: &'a [T]) -> &'a T {
+    &list[random.usize(..list.len())]
 }
 
 #[cfg(test)]

@@ -4,6 +4,5 @@
 pub mod corpus;
 mod dictionary;
 mod mutation;
-mod random;
 
 pub use self::{dictionary::words, mutation::Stock};

@@ -1,9 +1,8 @@
 //! Mutations of lines: small steps from what people type towards what harms.
 
-use super::{
-    dictionary::{CHARACTERS, FRAMES, OPERANDS, OPTIONS, PAYLOADS, PREFIXES, SPACES},
-    random::Random,
-};
+use fastrand::Rng;
+
+use super::dictionary::{CHARACTERS, FRAMES, OPERANDS, OPTIONS, PAYLOADS, PREFIXES, SPACES};
 
 /// Steps that one line takes, at most.
 const MOST_STEPS: usize = 3;
@@ -24,9 +23,9 @@ impl Stock {
     pub fn mutation(&self, seed: u64) -> String {
         // Neighbouring seeds must not give neighbouring numbers.
         let mut random =
-            Random::new(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x6779_7275_7367_6174);
+            Rng::with_seed(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x6779_7275_7367_6174);
         let mut line = self.one(&mut random).to_owned();
-        for _ in 0..=random.below(MOST_STEPS) {
+        for _ in 0..=random.usize(..MOST_STEPS) {
             let next = self.step(&line, &mut random);
             if next.len() <= LONGEST {
                 line = next;
@@ -36,28 +35,28 @@ impl Stock {
         line.replace('\0', "")
     }
 
-    fn one(&self, random: &mut Random) -> &str {
-        let list = match random.below(4) {
+    fn one(&self, random: &mut Rng) -> &str {
+        let list = match random.usize(..4) {
             0 if !self.other.is_empty() => &self.other,
             _ => &self.reading,
         };
-        &list[random.below(list.len())]
+        &list[random.usize(..list.len())]
     }
 
-    fn step(&self, line: &str, random: &mut Random) -> String {
-        match random.below(16) {
+    fn step(&self, line: &str, random: &mut Rng) -> String {
+        match random.usize(..16) {
             0 => splice(line, self.one(random), random),
-            1 => insert(line, random.one(&PAYLOADS), random),
-            2 => insert(line, &format!(" {} ", random.one(&PAYLOADS)), random),
-            3 => format!("{line} {}", random.one(&PAYLOADS)),
-            4 => format!("{}{line}", random.one(&PREFIXES)),
-            5 => random.one(&FRAMES).replace('@', line),
+            1 => insert(line, one(random, &PAYLOADS), random),
+            2 => insert(line, &format!(" {} ", one(random, &PAYLOADS)), random),
+            3 => format!("{line} {}", one(random, &PAYLOADS)),
+            4 => format!("{}{line}", one(random, &PREFIXES)),
+            5 => one(random, &FRAMES).replace('@', line),
             6 | 7 => with_option(line, random),
-            8 => insert_word(line, random.one(&OPERANDS), random),
-            9 => replace_word(line, random, |_, random| random.one(&OPERANDS).to_owned()),
+            8 => insert_word(line, one(random, &OPERANDS), random),
+            9 => replace_word(line, random, |_, random| one(random, &OPERANDS).to_owned()),
             10 => replace_word(line, random, requote),
-            11 => replace_space(line, random.one(&SPACES), random),
-            12 => insert(line, random.one(&CHARACTERS), random),
+            11 => replace_space(line, one(random, &SPACES), random),
+            12 => insert(line, one(random, &CHARACTERS), random),
             13 => without_a_character(line, random),
             14 => join(line, self.one(random), random),
             _ => replace_word(line, random, abbreviate),
@@ -66,20 +65,20 @@ impl Stock {
 }
 
 /// Where a character of the line begins, or its end.
-fn boundary(line: &str, random: &mut Random) -> usize {
-    let mut at = random.below(line.len() + 1);
+fn boundary(line: &str, random: &mut Rng) -> usize {
+    let mut at = random.usize(..=line.len());
     while !line.is_char_boundary(at) {
         at -= 1;
     }
     at
 }
 
-fn insert(line: &str, text: &str, random: &mut Random) -> String {
+fn insert(line: &str, text: &str, random: &mut Rng) -> String {
     let at = boundary(line, random);
     format!("{}{text}{}", &line[..at], &line[at..])
 }
 
-fn without_a_character(line: &str, random: &mut Random) -> String {
+fn without_a_character(line: &str, random: &mut Rng) -> String {
     let at = boundary(line, random);
     let mut rest = line[at..].chars();
     rest.next();
@@ -87,33 +86,32 @@ fn without_a_character(line: &str, random: &mut Random) -> String {
 }
 
 /// The beginning of one line, by words, and the end of another.
-fn splice(line: &str, other: &str, random: &mut Random) -> String {
+fn splice(line: &str, other: &str, random: &mut Rng) -> String {
     let start: Vec<&str> = line.split(' ').collect();
     let end: Vec<&str> = other.split(' ').collect();
-    let start = &start[..=random.below(start.len())];
-    let end = &end[random.below(end.len())..];
+    let start = &start[..=random.usize(..start.len())];
+    let end = &end[random.usize(..end.len())..];
     [start, end].concat().join(" ")
 }
 
-fn join(line: &str, other: &str, random: &mut Random) -> String {
-    let by = random.one(&[" ; ", " && ", " | ", " || ", "\n", " & ", " |& ", "; "]);
+fn join(line: &str, other: &str, random: &mut Rng) -> String {
+    let by = one(
+        random,
+        &[" ; ", " && ", " | ", " || ", "\n", " & ", " |& ", "; "],
+    );
     format!("{line}{by}{other}")
 }
 
-fn insert_word(line: &str, word: &str, random: &mut Random) -> String {
+fn insert_word(line: &str, word: &str, random: &mut Rng) -> String {
     let mut words: Vec<&str> = line.split(' ').collect();
-    let at = 1 + random.below(words.len());
+    let at = 1 + random.usize(..words.len());
     words.insert(at, word);
     words.join(" ")
 }
 
-fn replace_word(
-    line: &str,
-    random: &mut Random,
-    by: impl Fn(&str, &mut Random) -> String,
-) -> String {
+fn replace_word(line: &str, random: &mut Rng, by: impl Fn(&str, &mut Rng) -> String) -> String {
     let words: Vec<&str> = line.split(' ').collect();
-    let at = random.below(words.len());
+    let at = random.usize(..words.len());
     let new = by(words[at], random);
     let mut words: Vec<&str> = words;
     words[at] = &new;
@@ -121,9 +119,9 @@ fn replace_word(
 }
 
 /// The same word in other quotes, or with an escape; not always the same word to a shell.
-fn requote(word: &str, random: &mut Random) -> String {
+fn requote(word: &str, random: &mut Rng) -> String {
     let bare = word.trim_matches(['\'', '"']);
-    match random.below(8) {
+    match random.usize(..8) {
         0 => bare.to_owned(),
         1 => format!("'{bare}'"),
         2 => format!("\"{bare}\""),
@@ -136,7 +134,7 @@ fn requote(word: &str, random: &mut Random) -> String {
 }
 
 /// `--option` shortened, which most programs understand.
-fn abbreviate(word: &str, random: &mut Random) -> String {
+fn abbreviate(word: &str, random: &mut Rng) -> String {
     match word.strip_prefix("--").filter(|name| name.len() > 2) {
         Some(name) => {
             let end = 1 + boundary(&name[1..], random).max(1);
@@ -149,19 +147,19 @@ fn abbreviate(word: &str, random: &mut Random) -> String {
     }
 }
 
-fn replace_space(line: &str, by: &str, random: &mut Random) -> String {
+fn replace_space(line: &str, by: &str, random: &mut Rng) -> String {
     let spaces: Vec<usize> = line.match_indices(' ').map(|(at, _)| at).collect();
     match spaces.is_empty() {
         true => format!("{by}{line}"),
         false => {
-            let at = spaces[random.below(spaces.len())];
+            let at = spaces[random.usize(..spaces.len())];
             format!("{}{by}{}", &line[..at], &line[at + 1..])
         }
     }
 }
 
 /// A dangerous option after a program that has it, else after any word.
-fn with_option(line: &str, random: &mut Random) -> String {
+fn with_option(line: &str, random: &mut Rng) -> String {
     let mut words: Vec<&str> = line.split(' ').collect();
     let known: Vec<(usize, &[&str])> = words
         .iter()
@@ -175,15 +173,20 @@ fn with_option(line: &str, random: &mut Random) -> String {
         .collect();
     let (program, options) = match known.is_empty() {
         true => (
-            random.below(words.len()),
-            OPTIONS[random.below(OPTIONS.len())].1,
+            random.usize(..words.len()),
+            OPTIONS[random.usize(..OPTIONS.len())].1,
         ),
-        false => known[random.below(known.len())],
+        false => known[random.usize(..known.len())],
     };
     // Right behind the program, or further on in its command.
-    let at = program + 1 + random.below((words.len() - program).min(4));
-    words.insert(at, random.one(options));
+    let at = program + 1 + random.usize(..(words.len() - program).min(4));
+    words.insert(at, one(random, options));
     words.join(" ")
+}
+
+/// One of the list, which is not empty.
+fn one<'a>(random: &mut Rng, list: &[&'a str]) -> &'a str {
+    list[random.usize(..list.len())]
 }
 
 #[cfg(test)]

@@ -1,17 +1,14 @@
 //! What is looked at after a crash: all of it, before and after recovery, and whether damage to
 //! what was on disk is told.
 
+use fastrand::Rng;
 use serde_json::value::RawValue;
 
-use super::{Random, SimDisk, life::open, oracle::Oracle};
+use super::{SimDisk, life::open, oracle::Oracle};
 use crate::{Error, LogName, NewEntry, Store, Take};
 
 /// Compares a disk with what must be true of it, before and after recovery.
-pub(super) fn check(
-    disk: &SimDisk,
-    oracle: &mut Oracle,
-    random: &mut Random,
-) -> Result<(), String> {
+pub(super) fn check(disk: &SimDisk, oracle: &mut Oracle, random: &mut Rng) -> Result<(), String> {
     let on = |what: &'static str| move |error: Error| format!("{what} after a crash: {error}");
     let store = open(disk).map_err(on("opening"))?;
     let Some(end) = oracle.check(&store)? else {
@@ -38,11 +35,11 @@ pub(super) fn check(
     oracle.appended("true".to_owned());
     oracle.passed(appended)?;
     drop(writer);
-    if random.once_in(2) {
+    if random.bool() {
         store.sweep().map_err(on("sweeping"))?;
     }
     oracle.check(&store)?;
-    if random.once_in(2) {
+    if random.bool() {
         damage(disk, &store, &name, random)
     } else {
         Ok(())
@@ -50,18 +47,13 @@ pub(super) fn check(
 }
 
 /// Turns a bit over in what is proven to have been on disk, and expects to be told.
-fn damage(
-    disk: &SimDisk,
-    store: &Store,
-    name: &LogName,
-    random: &mut Random,
-) -> Result<(), String> {
+fn damage(disk: &SimDisk, store: &Store, name: &LogName, random: &mut Rng) -> Result<(), String> {
     let on = |what: &'static str| move |error: Error| format!("{what} for damage: {error}");
     // Taking the log once more proves everything before.
     drop(store.take(name, Take::IfFree).map_err(on("taking"))?);
     let files = store.files(name);
     let last = files.last_segment().map_err(on("looking"))?;
-    let number = 1 + u32::try_from(random.below(last.into())).unwrap_or(0);
+    let number = 1 + u32::try_from(random.u64(..u64::from(last))).unwrap_or(0);
     let segment = files.open_segment(number).map_err(on("looking"))?;
     let mut counts = segment
         .file
@@ -72,7 +64,7 @@ fn damage(
         let next = files.open_segment(number + 1).map_err(on("looking"))?;
         counts = next.header.previous.map_or(counts, |end| end.bytes);
     }
-    let bit = random.below(counts * 8);
+    let bit = random.u64(..counts * 8);
     disk.flip(&files.segment_path(number), bit)
         .map_err(|error| error.to_string())?;
     match store.verify(name) {

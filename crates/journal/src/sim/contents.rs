@@ -4,7 +4,7 @@
 //! byte, survive in blocks out of order, or leave zeros or rubbish in its place. A sync that fails
 //! drops what it should have written, and later ones succeed as if nothing had happened.
 
-use super::Random;
+use fastrand::Rng;
 
 /// What survives or vanishes as a whole, in bytes.
 const BLOCK: usize = 512;
@@ -44,28 +44,28 @@ impl Contents {
     }
 
     /// What is there when the power comes back.
-    pub(super) fn crash(&self, random: &mut Random) -> Self {
+    pub(super) fn crash(&self, random: &mut Rng) -> Self {
         let mut bytes = self.bytes.clone();
         for (start, end) in &self.lost {
             bytes[*start..*end].fill(0);
         }
         if let Some((start, end)) = self.lost.last()
             && *end == bytes.len()
-            && random.once_in(2)
+            && random.bool()
         {
             bytes.truncate(*start);
         }
         let synced = self.synced.min(bytes.len());
         let pending = bytes.len() - synced;
-        let cut = synced + random.index(pending + 1);
-        match random.below(6) {
+        let cut = synced + random.usize(..=pending);
+        match random.u64(..6) {
             _ if pending == 0 => {}
             0 => {}
             1 => bytes.truncate(synced),
             2 => bytes.truncate(cut),
             3 => bytes[cut..].fill(0),
             4 => {
-                let rubbish = random.number().to_le_bytes();
+                let rubbish = random.u64(..).to_le_bytes();
                 for (byte, rubbish) in bytes[cut..].iter_mut().zip(rubbish.iter().cycle()) {
                     *byte = *rubbish;
                 }
@@ -74,12 +74,12 @@ impl Contents {
                 let mut start = synced;
                 while start < bytes.len() {
                     let end = (start / BLOCK + 1).saturating_mul(BLOCK).min(bytes.len());
-                    if random.once_in(2) {
+                    if random.bool() {
                         bytes[start..end].fill(0);
                     }
                     start = end;
                 }
-                bytes.truncate(if random.once_in(2) { cut } else { usize::MAX });
+                bytes.truncate(if random.bool() { cut } else { usize::MAX });
             }
         }
         Self {

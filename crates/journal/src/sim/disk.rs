@@ -7,11 +7,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use fastrand::Rng;
 use gyrus_process::ProcessIdentity;
 use tokio::sync::watch;
 
 use super::{
-    Random,
     file::SimFile,
     tree::{Node, Tree},
 };
@@ -90,7 +90,7 @@ impl SimDisk {
     /// The disk as a power cut at this moment leaves it. Locks are gone, faults too.
     pub fn crash(&self, seed: u64) -> SimDisk {
         let machine = self.machine();
-        let tree = machine.tree.crash(&mut Random::new(seed));
+        let tree = machine.tree.crash(&mut Rng::with_seed(seed));
         Self::boot(tree, machine.clock_us, machine.boot + 1)
     }
 

@@ -7,10 +7,11 @@ use std::{
     sync::Arc,
 };
 
+use fastrand::Rng;
 use serde_json::value::RawValue;
 
 use super::{
-    Random, SimDisk,
+    SimDisk,
     aftermath::check,
     oracle::{Oracle, Presence},
     scenario::{Action, After, Scenario, Step, fault},
@@ -170,13 +171,13 @@ impl Life {
             }
         }
         self.disk.no_more_faults();
-        let mut random = Random::new(step.seed);
+        let mut random = Rng::with_seed(step.seed);
         for _ in 0..BRANCHES {
             self.branch(&mut random)?;
         }
         let next = match step.after {
-            After::Crash => Some(self.disk.crash(random.number())),
-            _ if self.disk.is_off() => Some(self.disk.crash(random.number())),
+            After::Crash => Some(self.disk.crash(random.u64(..))),
+            _ if self.disk.is_off() => Some(self.disk.crash(random.u64(..))),
             After::Kill => Some(self.disk.kill()),
             After::Nothing => None,
         };
@@ -342,13 +343,13 @@ impl Life {
             .export(&self.oracle.name, &|_| true, &mut export)?;
         let elsewhere = SimDisk::new();
         let other = open(&elsewhere)?;
-        let mut random = Random::new(choice);
+        let mut random = Rng::with_seed(choice);
         let mut damaged = export.clone();
-        let at = random.index(damaged.len());
-        if random.once_in(4) {
+        let at = random.usize(..damaged.len());
+        if random.u8(..4) == 0 {
             damaged.truncate(at);
         } else {
-            damaged[at] ^= 1 << random.below(8);
+            damaged[at] ^= 1 << random.u64(..8);
         }
         match other.import(&mut damaged.as_slice()) {
             Err(Error::BadExport { .. } | Error::BadName { .. }) => {}
@@ -390,23 +391,23 @@ impl Life {
     }
 
     /// Tries out one crash, with what may go wrong while recovering from it.
-    fn branch(&mut self, random: &mut Random) -> Result<(), String> {
+    fn branch(&mut self, random: &mut Rng) -> Result<(), String> {
         self.states += 1;
-        let lost = |disk: &SimDisk, random: &mut Random| {
-            if random.once_in(4) {
+        let lost = |disk: &SimDisk, random: &mut Rng| {
+            if random.u8(..4) == 0 {
                 disk.kill()
             } else {
-                disk.crash(random.number())
+                disk.crash(random.u64(..))
             }
         };
         let mut disk = if self.disk.is_off() {
-            self.disk.crash(random.number())
+            self.disk.crash(random.u64(..))
         } else {
             lost(&self.disk, random)
         };
         let mut oracle = self.oracle.clone();
-        if random.once_in(2) {
-            disk.fail_at(1 + random.below(RECOVERY_CALLS), fault(random));
+        if random.bool() {
+            disk.fail_at(1 + random.u64(..RECOVERY_CALLS), fault(random));
             let recovered = open(&disk).and_then(|store| store.take(&oracle.name, Take::IfFree));
             match &recovered {
                 Ok((writer, _)) => oracle.recovered(writer.next_seq() - 1)?,
@@ -415,7 +416,7 @@ impl Life {
                 Err(error) => return Err(format!("recovering gave {error}")),
             }
             disk = if disk.is_off() {
-                disk.crash(random.number())
+                disk.crash(random.u64(..))
             } else {
                 lost(&disk, random)
             };

@@ -5,7 +5,6 @@
 //! sync or a power cut at an exact place; [`explore`] lives a random life of a log on it and
 //! checks after every crash that what was acknowledged is there and nothing else is.
 
-mod random;
 mod contents;
 mod tree;
 mod disk;
@@ -19,5 +18,4 @@ mod tests;
 
 pub use disk::{Fault, SimDisk};
 pub use life::{Failure, explore, shrink};
-pub use random::Random;
 pub use scenario::Scenario;

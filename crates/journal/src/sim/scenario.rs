@@ -1,6 +1,8 @@
 //! A life of a log, as data: what is done, and what goes wrong.
 
-use super::{Fault, Random};
+use fastrand::Rng;
+
+use super::Fault;
 
 /// What is done to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,44 +66,42 @@ const FAULT_CALLS: u64 = 40;
 impl Scenario {
     /// The life that belongs to a seed.
     pub fn new(seed: u64) -> Self {
-        let mut random = Random::new(seed);
-        let count = 2 + random.below(STEPS - 1);
+        let mut random = Rng::with_seed(seed);
+        let count = 2 + random.u64(..STEPS - 1);
         Self {
             steps: (0..count).map(|_| step(&mut random)).collect(),
         }
     }
 }
 
-fn step(random: &mut Random) -> Step {
-    let action = match random.below(20) {
+fn step(random: &mut Rng) -> Step {
+    let action = match random.u64(..20) {
         0..=4 => Action::Append {
-            entries: 1 + random.below(5),
-            length: if random.once_in(5) {
+            entries: 1 + random.u64(..5),
+            length: if random.u8(..5) == 0 {
                 700
             } else {
-                random.index(40)
+                random.usize(..40)
             },
         },
         5..=8 => Action::Barrier,
         9..=10 => Action::Blob {
-            which: random.below(4),
+            which: random.u64(..4),
         },
         11..=12 => Action::Send,
         13 => Action::Consume,
         14..=15 => Action::Reopen,
         16 => Action::Erase {
-            choice: random.number(),
+            choice: random.u64(..),
         },
         17 => Action::Export {
-            choice: random.number(),
+            choice: random.u64(..),
         },
         18 => Action::Reimport,
         _ => Action::Sweep,
     };
-    let fault = random
-        .once_in(4)
-        .then(|| (random.below(FAULT_CALLS), fault(random)));
-    let after = match random.below(8) {
+    let fault = (random.u8(..4) == 0).then(|| (random.u64(..FAULT_CALLS), fault(random)));
+    let after = match random.u64(..8) {
         0 => After::Kill,
         1 => After::Crash,
         _ => After::Nothing,
@@ -110,12 +110,12 @@ fn step(random: &mut Random) -> Step {
         action,
         fault,
         after,
-        seed: random.number(),
+        seed: random.u64(..),
     }
 }
 
-pub(super) fn fault(random: &mut Random) -> Fault {
-    match random.below(5) {
+pub(super) fn fault(random: &mut Rng) -> Fault {
+    match random.u64(..5) {
         0 => Fault::NoSpace,
         1 => Fault::ShortWrite,
         2 => Fault::PowerCut,

@@ -9,7 +9,9 @@ use std::{
     path::{Component, Path},
 };
 
-use super::{Random, contents::Contents};
+use fastrand::Rng;
+
+use super::contents::Contents;
 
 /// The root folder.
 const ROOT: u64 = 0;
@@ -237,17 +239,17 @@ impl Tree {
     }
 
     /// What is there when the power comes back.
-    pub(super) fn crash(&self, random: &mut Random) -> Self {
+    pub(super) fn crash(&self, random: &mut Rng) -> Self {
         let mut disk = self.disk.clone();
-        let kept = random.below(4);
-        let mut until = random.index(self.pending.len() + 1);
+        let kept = random.u64(..4);
+        let mut until = random.usize(..=self.pending.len());
         let mut gone: BTreeSet<(u64, &str)> = BTreeSet::new();
         for changes in &self.pending {
             let mut keep = match kept {
                 0 => true,
                 1 => false,
                 2 => until > 0,
-                _ => random.once_in(2),
+                _ => random.bool(),
             };
             until = until.saturating_sub(1);
             keep &= changes
@@ -275,7 +277,7 @@ impl Tree {
     }
 
     /// Takes over what can be reached from a folder.
-    fn reach(&mut self, before: &Self, disk: &Folders, folder: u64, random: &mut Random) {
+    fn reach(&mut self, before: &Self, disk: &Folders, folder: u64, random: &mut Rng) {
         let names = disk.get(&folder).cloned().unwrap_or_default();
         for node in names.values() {
             match node {

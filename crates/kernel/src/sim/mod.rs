@@ -10,7 +10,6 @@
 //! task), steps and time, and what a process that takes a tree up asks before all of it is taken
 //! up: here the whole tree is, at once.
 
-mod random;
 mod journal;
 mod oracle;
 mod world;

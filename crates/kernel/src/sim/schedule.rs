@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use fastrand::Rng;
 use gyrus_contract::{Limits, Microdollars, Price};
 
 use super::{
     oracle::Wish,
-    random::Random,
     world::{Answer, End, Phase, World},
 };
 use crate::MAX_DEPTH;
@@ -103,7 +103,7 @@ impl fmt::Display for Failure {
 /// # Errors
 /// At the first operation after which something does not hold.
 pub fn live(seed: u64) -> Result<Vec<Operation>, Failure> {
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let limits = some_limits(&mut random, 20_000);
     let mut schedule = Schedule {
         world: World::new(limits),
@@ -122,13 +122,13 @@ pub fn live(seed: u64) -> Result<Vec<Operation>, Failure> {
 
 struct Schedule {
     world: World,
-    random: Random,
+    random: Rng,
     operations: Vec<Operation>,
 }
 
 impl Schedule {
     fn live(&mut self) -> Result<(), String> {
-        let length = 10 + self.random.index(31);
+        let length = 10 + self.random.usize(..31);
         for _ in 0..MAX_TRIES {
             if self.operations.len() > length {
                 break;
@@ -159,7 +159,7 @@ impl Schedule {
         match self.world.runs[0].phase {
             Phase::Driven => {}
             Phase::GivesUp => {
-                return match self.random.once_in(4) {
+                return match self.random.u8(..4) == 0 {
                     true => self.kill(),
                     false => self.hand_over(0),
                 };
@@ -167,10 +167,10 @@ impl Schedule {
             Phase::Absent | Phase::Parked => return self.take_up(),
         }
         let driven = self.world.in_phase(Phase::Driven);
-        let Some(run) = self.random.one_of(&driven) else {
+        let Some(run) = self.random.choice(&driven).copied() else {
             return Ok(());
         };
-        match self.random.below(32) {
+        match self.random.u64(..32) {
             0..=9 => self.ask(run),
             10..=16 => self.answer(run),
             17..=21 => self.start_child(run),
@@ -179,7 +179,7 @@ impl Schedule {
             25..=26 => self.lose_race(run),
             27 => self.end_cycle(run),
             28 => self.give_up(),
-            29..=30 => match self.random.one_of(&self.world.in_phase(Phase::GivesUp)) {
+            29..=30 => match self.random.choice(self.world.in_phase(Phase::GivesUp)) {
                 Some(run) => self.hand_over(run),
                 None => Ok(()),
             },
@@ -196,8 +196,8 @@ impl Schedule {
     fn ask(&mut self, run: usize) -> Result<(), String> {
         let random = &mut self.random;
         let wish = Wish {
-            input: random.below(3_000),
-            output: 1 + random.below(4_000),
+            input: random.u64(..3_000),
+            output: 1 + random.u64(..4_000),
             price: some_price(random),
         };
         let granted = self.world.ask(run, wish);
@@ -214,27 +214,27 @@ impl Schedule {
 
     fn answer(&mut self, run: usize) -> Result<(), String> {
         let calls = &self.world.runs[run].calls;
-        let index = self.random.index(calls.len());
-        let Some(&open) = calls.get(index) else {
+        let Some(index) = self.random.choice(0..calls.len()) else {
             return Ok(());
         };
+        let open = calls[index];
         let random = &mut self.random;
         let call = open.call;
         let usage = |input, output| Answer::Usage { input, output };
-        let (answer, operation) = match random.below(16) {
+        let (answer, operation) = match random.u64(..16) {
             0..=2 => (Answer::FailedFree, Operation::FailedFree { run, call }),
             3..=4 => {
                 let operation = Operation::AnsweredWithoutUsage { run, call };
                 (Answer::NoUsage, operation)
             }
             kind => {
-                let mut input = random.below(open.wish.input + 1);
-                let mut output = random.below(open.max_output + 1);
+                let mut input = random.u64(..=open.wish.input);
+                let mut output = random.u64(..=open.max_output);
                 match kind {
                     5 => (input, output) = (open.wish.input, open.max_output),
                     // The provider errs, or the estimate of the prompt did.
-                    6 => input = open.wish.input + random.below(2_000),
-                    7 => output = open.max_output + random.below(1 << 40),
+                    6 => input = open.wish.input + random.u64(..2_000),
+                    7 => output = open.max_output + random.u64(..1 << 40),
                     _ => {}
                 }
                 let operation = Operation::Answered {
@@ -264,7 +264,7 @@ impl Schedule {
         if self.world.runs[child].parent.is_none() || !self.world.is_idle(child) {
             return Ok(());
         }
-        let end = match self.random.below(4) {
+        let end = match self.random.u64(..4) {
             0 => End::Failed,
             1 => End::Limit,
             _ => End::Reached,
@@ -294,10 +294,10 @@ impl Schedule {
         let random = &mut self.random;
         let of = &self.world.runs[run];
         let calls = of.calls.iter().map(|open| open.call);
-        let calls: Vec<usize> = calls.filter(|_| random.once_in(2)).collect();
+        let calls: Vec<usize> = calls.filter(|_| random.bool()).collect();
         // Not modelled: a child that is parked when its branch loses.
         let children = of.children.iter().copied();
-        let children: Vec<usize> = children.filter(|_| random.once_in(2)).collect();
+        let children: Vec<usize> = children.filter(|_| random.bool()).collect();
         if calls.is_empty() && children.is_empty() {
             return Ok(());
         }
@@ -319,7 +319,7 @@ impl Schedule {
 
     fn give_up(&mut self) -> Result<(), String> {
         let may = self.world.may_give_up();
-        let Some(run) = self.random.one_of(&may) else {
+        let Some(run) = self.random.choice(&may).copied() else {
             return Ok(());
         };
         self.world.give_up(run);
@@ -337,8 +337,8 @@ impl Schedule {
     }
 
     fn take_up(&mut self) -> Result<(), String> {
-        let more = match self.random.once_in(8) {
-            true => self.random.below(10_000),
+        let more = match self.random.u8(..8) == 0 {
+            true => self.random.u64(..10_000),
             false => 0,
         };
         self.world.resume(&mut self.random, |limits| Limits {
@@ -350,25 +350,25 @@ impl Schedule {
     }
 }
 
-fn some_limits(random: &mut Random, most: u64) -> Limits {
+fn some_limits(random: &mut Rng, most: u64) -> Limits {
     Limits {
-        tokens: (!random.once_in(4)).then(|| random.below(most)),
-        cost: (!random.once_in(3)).then(|| Microdollars(random.below(most))),
+        tokens: (random.u8(..4) != 0).then(|| random.u64(..most)),
+        cost: (random.u8(..3) != 0).then(|| Microdollars(random.u64(..most))),
         ..Limits::default()
     }
 }
 
 /// In microdollars for a million tokens: nothing, less than one a token, or some.
-fn some_price(random: &mut Random) -> Option<Price> {
-    let rate = |random: &mut Random| match random.below(5) {
+fn some_price(random: &mut Rng) -> Option<Price> {
+    let rate = |random: &mut Rng| match random.u64(..5) {
         0 => 0,
-        1..=2 => random.below(1_000_000),
-        _ => random.below(6_000_000),
+        1..=2 => random.u64(..1_000_000),
+        _ => random.u64(..6_000_000),
     };
-    if random.once_in(4) {
+    if random.u8(..4) == 0 {
         return None;
     }
     let mut price = Price::new(rate(random), rate(random));
-    price.cache_write = random.once_in(4).then(|| rate(random));
+    price.cache_write = (random.u8(..4) == 0).then(|| rate(random));
     Some(price)
 }

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use fastrand::Rng;
 use gyrus_contract::{Limits, Microdollars, Spent, Usage};
 
 use super::{
     journal::{Journal, Position, Record},
     oracle::{Oracle, Seen, Wish},
-    random::Random,
 };
 use crate::{Charge, budget::Ledger};
 
@@ -324,10 +324,10 @@ impl World {
     }
 
     /// The process is gone. Of what was not on disk, each journal may lose the end.
-    pub(super) fn kill(&mut self, random: &mut Random) {
+    pub(super) fn kill(&mut self, random: &mut Rng) {
         for run in &mut self.runs {
             let unsynced = run.journal.unsynced();
-            let lost = random.index(unsynced + 1);
+            let lost = random.usize(..=unsynced);
             run.journal.kill(lost);
             run.ledger = None;
             run.phase = Phase::Absent;
@@ -339,19 +339,19 @@ impl World {
     }
 
     /// A new process takes up the run that a person started, with other limits if they say so.
-    pub(super) fn resume(&mut self, random: &mut Random, limits: impl Fn(Limits) -> Limits) {
+    pub(super) fn resume(&mut self, random: &mut Rng, limits: impl Fn(Limits) -> Limits) {
         self.runs[0].limits = limits(self.runs[0].limits);
         self.oracle.limited(0, self.runs[0].limits);
         self.resume_run(0, random);
     }
 
     /// Takes a run up and runs its unfinished cycle again, or has it given up.
-    fn resume_run(&mut self, run: usize, random: &mut Random) {
+    fn resume_run(&mut self, run: usize, random: &mut Rng) {
         let recorded = self.runs[run].journal.position();
         // Not modelled: a cycle that is given up while a child of it has no end.
         let may_give_up = !recorded.recorded.is_empty() && recorded.open_children().is_empty();
-        let hand_over = may_give_up && random.once_in(4);
-        self.runs[run].may_hand_over = may_give_up && !hand_over && random.once_in(2);
+        let hand_over = may_give_up && random.u8(..4) == 0;
+        self.runs[run].may_hand_over = may_give_up && !hand_over && random.bool();
         let position = self.take_up(run, hand_over);
         let ledger = self.ledger(run);
         for record in &position.recorded {
@@ -383,7 +383,7 @@ impl World {
     }
 
     /// `delegate.rs`, `drive` of a child that had begun.
-    fn resume_child(&mut self, run: usize, child: usize, random: &mut Random) {
+    fn resume_child(&mut self, run: usize, child: usize, random: &mut Rng) {
         let ledger = self.ledger(run);
         let position = self.runs[child].journal.position();
         if let Some(spent) = position.over {

@@ -3,7 +3,6 @@
 //! Everything follows from a seed: the same seed breaks the same bytes in every process. What is
 //! checked of each stream stands in `oracle`; how streams are broken in `mutate`.
 
-mod random;
 mod specimen;
 mod mutate;
 mod oracle;

@@ -1,6 +1,6 @@
 //! How a stream is broken.
 
-use super::random::Random;
+use fastrand::Rng;
 
 /// The longest stream that is made of a canonical one, in bytes.
 const MAX_STREAM_BYTES: usize = 256 * 1024;
@@ -9,8 +9,8 @@ const MAX_STREAM_BYTES: usize = 256 * 1024;
 const MEANING: &[u8] = b"\"{}[]:,\\\n\r 0-9eE.u\0\xff\xc3\xed\xf0\t";
 
 /// Breaks `stream` in one to four places, seldom in many. `other` is a stream to steal from.
-pub(super) fn mutate(stream: &mut Vec<u8>, other: &[u8], random: &mut Random) {
-    let times = match random.below(16) {
+pub(super) fn mutate(stream: &mut Vec<u8>, other: &[u8], random: &mut Rng) {
+    let times = match random.usize(..16) {
         0 => 32,
         few => 1 + few % 4,
     };
@@ -22,12 +22,12 @@ pub(super) fn mutate(stream: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     }
 }
 
-fn once(stream: &mut Vec<u8>, other: &[u8], random: &mut Random) {
-    let at = random.below(stream.len());
-    match random.below(10) {
-        0 => stream[at] ^= 1 << random.below(8),
-        1 => stream[at] = MEANING[random.below(MEANING.len())],
-        2 => stream.insert(at, MEANING[random.below(MEANING.len())]),
+fn once(stream: &mut Vec<u8>, other: &[u8], random: &mut Rng) {
+    let at = random.usize(..stream.len());
+    match random.usize(..10) {
+        0 => stream[at] ^= 1 << random.usize(..8),
+        1 => stream[at] = MEANING[random.usize(..MEANING.len())],
+        2 => stream.insert(at, MEANING[random.usize(..MEANING.len())]),
         3 => {
             stream.remove(at);
         }
@@ -37,14 +37,14 @@ fn once(stream: &mut Vec<u8>, other: &[u8], random: &mut Random) {
         }
         6 => {
             let copy = stream[range(stream.len(), at, random)].to_vec();
-            let times = match random.below(8) {
-                0 => 1 + random.below(200),
+            let times = match random.usize(..8) {
+                0 => 1 + random.usize(..200),
                 _ => 1,
             };
             stream.splice(at..at, copy.repeat(times));
         }
         7 => {
-            let start = random.below(other.len());
+            let start = random.usize(..other.len());
             let stolen = other[range(other.len(), start, random)].to_vec();
             stream.splice(at..at, stolen);
         }
@@ -54,24 +54,24 @@ fn once(stream: &mut Vec<u8>, other: &[u8], random: &mut Random) {
 }
 
 /// A range from `at` on, mostly short.
-fn range(length: usize, at: usize, random: &mut Random) -> std::ops::Range<usize> {
-    let longest = match random.below(4) {
+fn range(length: usize, at: usize, random: &mut Rng) -> std::ops::Range<usize> {
+    let longest = match random.usize(..4) {
         0 => length,
         _ => 16,
     };
-    at..(at + 1 + random.below(longest)).min(length)
+    at..(at + 1 + random.usize(..longest)).min(length)
 }
 
 /// Two lines of the stream change places.
-fn swap_lines(stream: &mut Vec<u8>, random: &mut Random) {
+fn swap_lines(stream: &mut Vec<u8>, random: &mut Rng) {
     let mut lines: Vec<_> = stream.split(|&byte| byte == b'\n').collect();
-    let (first, second) = (random.below(lines.len()), random.below(lines.len()));
+    let (first, second) = (random.usize(..lines.len()), random.usize(..lines.len()));
     lines.swap(first, second);
     *stream = lines.join(&b'\n');
 }
 
 /// The next number becomes one that is hard to believe.
-fn replace_number(stream: &mut Vec<u8>, at: usize, random: &mut Random) {
+fn replace_number(stream: &mut Vec<u8>, at: usize, random: &mut Rng) {
     const NUMBERS: [&str; 8] = [
         "-1",
         "1e999",
@@ -90,5 +90,5 @@ fn replace_number(stream: &mut Vec<u8>, at: usize, random: &mut Random) {
         .iter()
         .take_while(|byte| byte.is_ascii_digit());
     let end = start + digits.count();
-    stream.splice(start..end, NUMBERS[random.below(NUMBERS.len())].bytes());
+    stream.splice(start..end, NUMBERS[random.usize(..NUMBERS.len())].bytes());
 }

@@ -2,7 +2,9 @@
 
 use std::{fmt, time::Instant};
 
-use super::{mutate::mutate, oracle::judge, random::Random, specimen::Specimen, specimens};
+use fastrand::Rng;
+
+use super::{mutate::mutate, oracle::judge, specimen::Specimen, specimens};
 
 /// How often a failing stream is made smaller at most.
 const MAX_SHRINKS: usize = 4_000;
@@ -64,12 +66,12 @@ pub fn sweep(bytes: u64, seed: u64) -> Result<Sweep, Failure> {
     };
     while done.bytes < bytes {
         let seed = seed.wrapping_add(done.streams);
-        let mut random = Random::new(seed);
-        let specimen = &specimens()[random.below(specimens().len())];
-        let other = &specimens()[random.below(specimens().len())];
+        let mut random = Rng::with_seed(seed);
+        let specimen = &specimens()[random.usize(..specimens().len())];
+        let other = &specimens()[random.usize(..specimens().len())];
         let mut stream = specimen.stream.as_bytes().to_vec();
         mutate(&mut stream, other.stream.as_bytes(), &mut random);
-        let pieces: Vec<_> = (0..8).map(|_| 1 + random.below(400)).collect();
+        let pieces: Vec<_> = (0..8).map(|_| 1 + random.usize(..400)).collect();
         match judge(specimen, &stream, &pieces) {
             Ok(true) => done.accepted += 1,
             Ok(false) => done.refused += 1,

@@ -11,11 +11,8 @@ use crate::hands::World;
 
 /// Clicks buttons at random, by id and by point; each must be heard by the one that was meant.
 pub(crate) async fn play(world: &World, clicks: usize, only_points: bool, seed: u32) {
-    let mut random = seed;
-    let mut next = |below: usize| {
-        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        usize::try_from(random >> 8).unwrap() % below
-    };
+    let mut random = fastrand::Rng::with_seed(seed.into());
+    let mut next = |below: usize| random.usize(..below);
     let mut clicked = 0;
     while clicked < clicks {
         let view = world.look().await;

@@ -2,7 +2,6 @@
 //! call that changes something.
 
 use std::{
-    cell::Cell,
     collections::BTreeMap,
     fs,
     os::unix::fs::{PermissionsExt as _, symlink},
@@ -400,15 +399,8 @@ fn any_changeset_is_all_or_nothing() {
     const NAMES: [&str; 8] = [
         "a", "b", "d/a", "d/b", "d/e/a", "f/a", "f/g/h/a", "src/a.rs",
     ];
-    let seed = Cell::new(0x2545_f491_4f6c_dd1d_u64);
-    let below = |bound: u64| {
-        let mut next = seed.get();
-        next ^= next << 13;
-        next ^= next >> 7;
-        next ^= next << 17;
-        seed.set(next);
-        usize::try_from(next % bound).unwrap()
-    };
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut below = |bound: usize| random.usize(..bound);
     for round in 0..400 {
         let world = World::empty();
         world.write("src/a.rs", b"always");

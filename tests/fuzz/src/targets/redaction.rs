@@ -1,12 +1,13 @@
 //! Text with secrets in it.
 
+use fastrand::Rng;
 use gyrus_kernel::{
     redact::{Redactor, Secret},
     shown,
 };
 use serde_json::Value;
 
-use crate::{Target, random::Random};
+use crate::Target;
 
 /// Secrets that make trouble: with quotes, with ends of lines and of sentences, beyond ASCII,
 /// overlapping themselves and each other, and made of what markers are made of.
@@ -169,7 +170,7 @@ impl Target for Redaction {
         if value[0].as_str() != Some(&*redacted) {
             return Err("a value is not redacted as the text is".to_owned());
         }
-        let mut random = Random::new(u64::from(*chunks));
+        let mut random = Rng::with_seed(u64::from(*chunks));
         let pieces = pieces(text, &mut random);
         let streamed = shown(redactor, &pieces);
         is_clean(&streamed, secrets, "the stream")?;
@@ -233,12 +234,12 @@ fn stays_but_for_markers(text: &str, redacted: &str) -> Result<(), String> {
     }
 }
 
-fn pieces<'a>(text: &'a str, random: &mut Random) -> Vec<&'a str> {
-    let most = 1 + random.below(40);
+fn pieces<'a>(text: &'a str, random: &mut Rng) -> Vec<&'a str> {
+    let most = 1 + random.usize(..40);
     let mut pieces = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let mut at = (1 + random.below(most)).min(rest.len());
+        let mut at = (1 + random.usize(..most)).min(rest.len());
         while !rest.is_char_boundary(at) {
             at += 1;
         }
