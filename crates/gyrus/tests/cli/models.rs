@@ -114,9 +114,34 @@ fn nobody_there_and_nobody_named() {
         .gyrus(&["run", "go", "--model", "anthropik/x"])
         .exits(2)
         .says("did you mean `anthropic`?");
+    let said = world.gyrus(&["run", "go", "--model", "nope"]).exits(2);
+    assert!(!said.err.contains("did you mean"), "{}", said.err);
     world
         .gyrus(&["run", "go", "--model", "http://127.0.0.1:1/v1#tiny"])
         .exits(7);
+}
+
+/// Models and servers are told of by the same words, before anything is sent.
+#[test]
+fn roots_that_are_not_there_are_an_error_for_everyone() {
+    let world = World::new(THREE_STEPS);
+    std::fs::create_dir_all(world.path("home")).unwrap();
+    std::fs::write(
+        world.path("home/config.toml"),
+        "[mcp.far]\nurl = \"https://127.0.0.1:1/mcp\"\n",
+    )
+    .unwrap();
+    let names_nothing = |arguments: &[&str]| {
+        let mut command = world.command(arguments);
+        command.env("SSL_CERT_FILE", "/dev/null");
+        let said = crate::support::said(command.output().unwrap());
+        let all = said.out.clone() + &said.err;
+        let words = "no root certificate is found in `/dev/null`, which SSL_CERT_FILE names";
+        assert!(all.contains(words), "{arguments:?}: {all}");
+        said
+    };
+    names_nothing(&["run", "go", "--model", "https://127.0.0.1:1/v1#tiny"]).exits(7);
+    names_nothing(&["mcp", "list"]);
 }
 
 #[test]
