@@ -7,15 +7,22 @@ const MAX_CHARS: usize = 100;
 /// The most edits between a word and what it was meant to be, however long they are.
 const MAX_EDITS: usize = 3;
 
-/// The known word that `given` is probably a misspelling of, the first of several that are equally
-/// near. Letters inserted, left out, exchanged or swapped with their neighbour count as one edit
-/// each; there may be [`MAX_EDITS`], and three for each seven characters of the longer word. Case
-/// does not count.
+/// The fewest characters that are taken for the beginning of a longer word.
+const MIN_BEGINNING: usize = 3;
+
+/// The known word that `given` was probably meant to be: the only one that begins with it, or else
+/// the one that it is a misspelling of, the first of several that are equally near. Letters
+/// inserted, left out, exchanged or swapped with their neighbour count as one edit each; at most
+/// three are allowed, and three for each seven characters of the longer word. Case does not count.
 pub fn closest<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     if given.is_empty() || given.chars().nth(MAX_CHARS).is_some() {
         return None;
     }
     let given = given.to_lowercase();
+    let known: Vec<&'k str> = known.into_iter().collect();
+    if let Some(only) = only_beginning_with(&given, &known) {
+        return Some(only);
+    }
     let edits_from = |known: &'k str| {
         let longer = given.chars().count().max(known.chars().count());
         let most = (longer * 3 / 7).min(MAX_EDITS);
@@ -30,8 +37,21 @@ pub fn closest<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Opt
     near.min_by_key(|(edits, _)| *edits).map(|(_, known)| known)
 }
 
-/// The same for a message of a parser that names the unknown word first and then those that it
-/// expected, each between backquotes, as those of serde do. `None` for other messages.
+/// The only known word that begins with `given`, which is in lower case.
+fn only_beginning_with<'k>(given: &str, known: &[&'k str]) -> Option<&'k str> {
+    let mut found = known
+        .iter()
+        .filter(|known| known.to_lowercase().starts_with(given));
+    let is_long_enough = given.chars().nth(MIN_BEGINNING - 1).is_some();
+    match (found.next(), found.next()) {
+        (Some(only), None) if is_long_enough => Some(only),
+        _ => None,
+    }
+}
+
+/// Finds what was [meant](closest) by the unknown word of a parser's message, which names that
+/// word first and then those that it expected, each between backquotes, as serde does. `None` for
+/// other messages.
 pub fn closest_in(message: &str) -> Option<&str> {
     if !message.starts_with("unknown ") {
         return None;
@@ -67,6 +87,10 @@ mod tests {
             ("txet", Some("text")),
             ("pth", Some("path")),
             ("replies", Some("reply")),
+            // Beginnings.
+            ("anthro", Some("anthropic")),
+            ("ant", Some("anthropic")),
+            ("an", None),
             ("tdiy", Some("tidy")),
             ("x", None),
             ("", None),
@@ -74,11 +98,17 @@ mod tests {
         ] {
             assert_eq!(closest(given, known), meant, "{given}");
         }
-        assert_eq!(closest(&"plan".repeat(1_000_000), known), None);
-        assert_eq!(closest("plan", [&*"plan".repeat(1_000_000)]), None);
+        let long = "plan".repeat(1_000_000);
+        assert!(closest(&long, known).is_none() && closest("paln", [&*long]).is_none());
+        assert_eq!(closest("open", ["openai", "openrouter"]), Some("openai"));
+        assert_eq!(
+            closest("openr", ["openai", "openrouter"]),
+            Some("openrouter")
+        );
+        assert_eq!(closest("chain", ["chain-one", "chain-two"]), None);
         // The nearest, and the first of those.
         assert_eq!(closest("plann", ["plans", "plan", "plane"]), Some("plans"));
-        assert_eq!(closest("plan", ["plane", "plan"]), Some("plan"));
+        assert_eq!(closest("paln", ["plane", "plan"]), Some("plan"));
     }
 
     #[test]

@@ -264,7 +264,8 @@ impl Excerpt {
         } else if shown == 0 {
             let _ = write!(
                 text,
-                "(line {first} is behind the end; the file has {of} lines)"
+                "(line {first} is behind the end; the file has {})",
+                gyrus_text::counted(total, "line")
             );
         } else if last < total || was_cut {
             let next = last.saturating_add(1);

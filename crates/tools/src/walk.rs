@@ -303,8 +303,8 @@ impl Walk {
         if let Some(why) = broke_off {
             let _ = writeln!(
                 note,
-                "[broken off after {} names, as {why}; take a folder further down]",
-                self.looked_at
+                "[broken off after {}, as {why}; take a folder further down]",
+                gyrus_text::counted(self.looked_at, "name")
             );
         }
         note

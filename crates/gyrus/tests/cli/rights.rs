@@ -245,6 +245,30 @@ fn one_program_with_literal_arguments_is_asked_about_and_started() {
     world.replays();
 }
 
+/// The sentence has the beginning of a long line, by one character or by many; below it stands all.
+#[test]
+fn a_long_line_is_cut_in_the_sentence_and_whole_below() {
+    let folder = World::new("").path("person/bin/recorder");
+    let before = folder.display().to_string().len() + 1;
+    for length in [301 - before, 900] {
+        let long = "x".repeat(length);
+        let world = world(&[as_user("recorder", &[&long])]);
+        gyrus(&world, &["run", "go", "--on-ask", "park"]).exits(5);
+        let cards = world.entries().into_iter().find_map(|entry| match entry {
+            Entry::ApprovalAsked(asked) => Some(asked.card),
+            _ => None,
+        });
+        let card = cards.unwrap();
+        assert!(
+            card.sentence.ends_with("x… (all of it stands below)"),
+            "{}",
+            card.sentence
+        );
+        let argument = format!("argument 1: {long}");
+        assert!(card.details.iter().any(|detail| detail.text == argument));
+    }
+}
+
 #[test]
 fn what_no_person_could_judge_is_refused_before_anybody_is_asked() {
     let world = World::new("");

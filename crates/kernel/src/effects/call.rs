@@ -469,7 +469,7 @@ fn as_user_card(
     let name = program.path.file_name().unwrap_or_default();
     let words = quoted_words(&program.path, &arguments);
     let mut shown = shorten(&words, SHOWN_WORDS);
-    if shown.len() < words.len() {
+    if shown != words {
         shown += " (all of it stands below)";
     }
     let linked = match program.real == program.path {
@@ -477,7 +477,7 @@ fn as_user_card(
         false => format!(" (which is {})", program.real.display()),
     };
     let sentence = format!(
-        "Run the program {}{linked} with your own rights, outside of the sandbox, in {}, as: {words}",
+        "Run the program {}{linked} with your own rights, outside of the sandbox, in {}, as: {shown}",
         name.display(),
         workspace.display(),
     );

@@ -138,8 +138,9 @@ impl Matter for Found {
         let left = self.files.len() - chosen.len();
         let mut reasons: Vec<_> = not_taken(wrong).collect();
         reasons.push(format!(
-            "found among {} files, to fit into {} tokens; you may go over that",
-            self.considered, self.budget
+            "found among {}, to fit into {} tokens; you may go over that",
+            gyrus_text::counted(self.considered, "file"),
+            self.budget
         ));
         if left > 0 {
             reasons.push(format!(

@@ -311,7 +311,8 @@ impl State {
         match mem::take(&mut holdings.turned_away) {
             0 => {}
             many => notes.push(format!(
-                "what the page reports to places that nobody named was not sent ({many} times)"
+                "what the page reports to places that nobody named was not sent ({})",
+                gyrus_text::counted(many, "time")
             )),
         }
         notes
