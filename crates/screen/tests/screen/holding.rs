@@ -86,7 +86,7 @@ async fn what_stays_where_it_may_go_is_not_held() {
     assert!(
         view.unread
             .iter()
-            .any(|note| note.contains("was not sent (1 times)")),
+            .any(|note| note.contains("was not sent (1 time)")),
         "{view:#?}"
     );
     // What a page does by itself, after a look, is its own business.
