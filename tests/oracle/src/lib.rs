@@ -35,6 +35,8 @@ mod random;
 /// The sandbox as the program wires it: the very same file, so that both cannot drift apart.
 #[path = "../../../crates/gyrus/src/sandbox.rs"]
 mod sandbox;
+#[path = "../../../crates/gyrus/tests/cli/refusing/filter.rs"]
+mod refusing;
 mod trial;
 mod worker;
 
