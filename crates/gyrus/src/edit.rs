@@ -2,13 +2,12 @@
 
 use std::{fs, io::Write, path::Path, process::Stdio};
 
-use gyrus_kernel::Card;
-
-use crate::{
-    approvals::{Answer, Reach},
-    failure::Failure,
-    programs,
+use gyrus_kernel::{
+    Card,
+    approvals::{ApprovalAnswer, ApprovalReach},
 };
+
+use crate::{failure::Failure, programs};
 
 /// Where nothing says otherwise, as the standard for shells has it.
 const DEFAULT_EDITOR: &str = "vi";
@@ -25,7 +24,7 @@ fn text(card: &Card) -> Result<&str, Failure> {
 
 /// Has the card's text changed in the person's editor. A yes to it as it was, if they left it as
 /// it was.
-pub(crate) fn in_editor(card: &Card, editor: Option<&str>) -> Result<Answer, Failure> {
+pub(crate) fn in_editor(card: &Card, editor: Option<&str>) -> Result<ApprovalAnswer, Failure> {
     let before = text(card)?;
     let failed =
         |error: &std::io::Error| Failure::failed("the text cannot be edited").because(error);
@@ -69,7 +68,7 @@ fn suffix(text: &str) -> &'static str {
 }
 
 /// As it stands in a file.
-pub(crate) fn from_file(card: &Card, path: &Path) -> Result<Answer, Failure> {
+pub(crate) fn from_file(card: &Card, path: &Path) -> Result<ApprovalAnswer, Failure> {
     let before = text(card)?;
     let after = fs::read_to_string(path).map_err(|error| {
         Failure::usage(format!("{} cannot be read", path.display())).because(&error)
@@ -77,13 +76,13 @@ pub(crate) fn from_file(card: &Card, path: &Path) -> Result<Answer, Failure> {
     answer(before, after)
 }
 
-fn answer(before: &str, after: String) -> Result<Answer, Failure> {
+fn answer(before: &str, after: String) -> Result<ApprovalAnswer, Failure> {
     if after.trim().is_empty() {
         return Err(Failure::usage("the text is empty; nothing was sent"));
     }
     let words = (after.trim() != before.trim()).then_some(after);
-    Ok(Answer::Yes {
+    Ok(ApprovalAnswer::Yes {
         words,
-        reach: Reach::Once,
+        reach: ApprovalReach::Once,
     })
 }

@@ -10,8 +10,8 @@ use gyrus_loops::Strategy;
 use serde_json::json;
 
 use crate::{
-    before::Before, config::Config, failure::Failure, flags::RunFlags, home::Home, names::short,
-    organs, select, which_loop,
+    before::Before, config::Config, failure::Failure, flags::RunFlags, home::Home, organs,
+    which_loop,
 };
 
 /// A run for `goal`, as flags say, and where they say nothing, the configuration.
@@ -135,8 +135,8 @@ pub(crate) fn workspace(home: &Home, given: Option<&Path>) -> Result<PathBuf, Fa
 /// The last run in `workspace` that a person started: the end of the session to go on with.
 pub(crate) fn last_in(store: &Store, workspace: &Path) -> Result<RunId, Failure> {
     let mut elsewhere = None;
-    let runs = select::all(store)?;
-    for run in runs.into_iter().rev().filter(|run| select::is_root(*run)) {
+    let runs = gyrus_kernel::runs(store)?;
+    for run in runs.into_iter().rev().filter(|run| run.is_root()) {
         let Ok(Some(first)) = store.reader(&log_name(run))?.entry(1) else {
             continue;
         };
@@ -163,8 +163,8 @@ pub(crate) fn last_in(store: &Store, workspace: &Path) -> Result<RunId, Failure>
 
 /// The run that is at work in `workspace`, the last that a person started.
 pub(crate) fn at_work_in(store: &Store, workspace: &Path) -> Result<RunId, Failure> {
-    let runs = select::all(store)?;
-    for run in runs.into_iter().rev().filter(|run| select::is_root(*run)) {
+    let runs = gyrus_kernel::runs(store)?;
+    for run in runs.into_iter().rev().filter(|run| run.is_root()) {
         if store.holder(&log_name(run))?.is_some()
             && Before::read(store, run)?.started.workspace == workspace
         {
@@ -182,7 +182,7 @@ fn free(store: &Store, run: RunId) -> Result<RunId, Failure> {
     if store.holder(&log_name(run))?.is_none() {
         return Ok(run);
     }
-    let name = short(&run.to_string()).to_owned();
+    let name = run.short();
     Err(
         Failure::usage(format!("run {name} is still at work in this folder")).hint(format!(
             "tell it more: gyrus steer {name} TEXT, or end it: gyrus stop {name}"

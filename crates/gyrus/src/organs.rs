@@ -9,7 +9,7 @@ use std::{
 use gyrus_contract::{Gate, RunId, Screen, Tool};
 use gyrus_gate::{House, Warden, sandbox::Wall};
 use gyrus_journal::Store;
-use gyrus_kernel::{Kernel, Live, Only, Organs, Pins};
+use gyrus_kernel::{Kernel, Live, Only, Organs, Pins, grants};
 use gyrus_loops::Strategy;
 use gyrus_process::Programs;
 use gyrus_screen::Browser;
@@ -22,7 +22,6 @@ use crate::{
     config::Config,
     failure::Failure,
     flags::SandboxWord,
-    grants,
     home::Home,
     laid_down, mcp,
     past_runs::ReadJournal,

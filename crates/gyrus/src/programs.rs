@@ -11,7 +11,7 @@ use gyrus_journal::Store;
 use gyrus_kernel::{Entry, log_name};
 use gyrus_process::Programs;
 
-use crate::{env::Environment, failure::Failure, home::Home, select};
+use crate::{env::Environment, failure::Failure, home::Home};
 
 /// Runs whose folders are looked up, the newest first.
 const MAX_RUNS: usize = 2_000;
@@ -44,8 +44,8 @@ pub(crate) fn keep_out_of_workspaces(environment: &Environment) {
 
 /// The folders in which runs have worked.
 fn workspaces(store: &Store) -> Vec<PathBuf> {
-    let runs = select::all(store).unwrap_or_default();
-    let roots = runs.into_iter().rev().filter(|run| select::is_root(*run));
+    let runs = gyrus_kernel::runs(store).unwrap_or_default();
+    let roots = runs.into_iter().rev().filter(|run| run.is_root());
     let mut folders: Vec<PathBuf> = Vec::new();
     for run in roots.take(MAX_RUNS) {
         let first = store

@@ -2,7 +2,7 @@
 
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_kernel::RUNS;
+use gyrus_kernel::runs;
 
 use crate::failure::Failure;
 
@@ -12,29 +12,15 @@ const SHORTEST: usize = 4;
 /// Runs that are named when several could be meant.
 const SHOWN: usize = 5;
 
-/// All runs, in order of id.
-pub(crate) fn all(store: &Store) -> Result<Vec<RunId>, Failure> {
-    let names = store.names(RUNS)?;
-    Ok(names
-        .iter()
-        .filter_map(|name| name.id().parse().ok())
-        .collect())
-}
-
-/// Whether a person started the run: ids of children are not made from the time.
-pub(crate) fn is_root(run: RunId) -> bool {
-    run.to_string().as_bytes().get(14) == Some(&b'7')
-}
-
 /// The run that `given` means: `last`, an id, or the start or end of one.
 pub(crate) fn find(store: &Store, given: &str) -> Result<RunId, Failure> {
-    choose(&all(store)?, given)
+    choose(&runs(store)?, given)
 }
 
 fn choose(runs: &[RunId], given: &str) -> Result<RunId, Failure> {
     let list = "see which there are: gyrus runs list";
     if given == "last" {
-        let last = runs.iter().rev().find(|run| is_root(**run)).copied();
+        let last = runs.iter().rev().find(|run| run.is_root()).copied();
         return last.ok_or_else(|| {
             Failure::usage("there is no run yet").hint("start one: gyrus run GOAL")
         });
@@ -84,7 +70,7 @@ mod tests {
         let child = RunId::child(old, &EffectId::cycle(1).then(1));
         let mut runs = vec![old, new, child];
         runs.sort();
-        assert!(!is_root(child));
+        assert!(!child.is_root());
         for (given, expected) in [
             ("last", Ok(new)),
             ("aaaa", Ok(old)),
@@ -115,6 +101,6 @@ mod tests {
                 .message
                 .contains("no run yet")
         );
-        assert_eq!(crate::names::short(&old.to_string()), "0000aaaa");
+        assert_eq!(old.short(), "0000aaaa");
     }
 }

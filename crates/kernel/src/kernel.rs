@@ -508,6 +508,14 @@ pub fn log_name(run: RunId) -> LogName {
     LogName::new(RUNS, &run.to_string()).expect("a run id is a valid name of a log")
 }
 
+/// All runs of a store, in order of id: those that people started by time, their children among
+/// them.
+pub fn runs(store: &Store) -> Result<Vec<RunId>, gyrus_journal::Error> {
+    let names = store.names(RUNS)?;
+    let ids = names.iter().filter_map(|name| name.id().parse().ok());
+    Ok(ids.collect())
+}
+
 /// An ending in one line.
 pub fn summary(ending: &Ending) -> String {
     match ending {

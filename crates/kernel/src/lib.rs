@@ -30,6 +30,9 @@ mod unknown;
 mod controls;
 mod takeover;
 mod inbox;
+mod names;
+pub mod approvals;
+pub mod grants;
 mod before;
 mod budget;
 mod links;
@@ -66,12 +69,13 @@ pub use fork::{ForkInto, Forked, ForkedFiles};
 pub use inline::{BadBlob, INLINE_LIMIT, Inline};
 pub use kernel::{
     Changes, Given, Kernel, KernelError, NewRun, Organs, QUESTIONS_LAST, RUNS, entries, log_name,
-    summary,
+    runs, summary,
 };
 #[cfg(feature = "sim")]
 pub use live::shown;
 pub use live::{Live, LiveEvent, Said};
 pub use log::parse;
+pub use names::QuestionId;
 pub use only::Only;
 pub use prompt::prompt_of;
 pub use replay::Replayed;

@@ -11,7 +11,7 @@ use crate::{
     Gyrus, browser, discover, drive,
     exit::Code,
     failure::Failure,
-    namespaces, output, sandbox, select,
+    namespaces, output, sandbox,
     show::paint::{Paint, Painter},
     whom::Whom,
 };
@@ -64,7 +64,7 @@ fn state(gyrus: &Gyrus) -> Finding {
         let home = gyrus.home()?;
         let store = home.store()?;
         home.redactor(Vec::new())?;
-        let runs = select::all(&store)?.len();
+        let runs = gyrus_kernel::runs(&store)?.len();
         let file_system = file_system(&home.state);
         Ok(format!(
             "{}: {runs} runs, writable, {file_system}",

@@ -21,7 +21,6 @@ use crate::{
     flags::{ChangeFlags, OutputFlags},
     home::Home,
     mcp::{Around, Connected},
-    names::short,
     organs::{self, Ground},
     own_child, select, stopped, terminal,
     trace_file::For,
@@ -104,7 +103,7 @@ impl Fork {
             };
             let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
             let forked = kernel.fork(run, self.at, into, changes)?;
-            let from = short(&run.to_string()).to_owned();
+            let from = run.short();
             put(&format!("forked from run {from} after step {}\n", self.at))?;
             put(&said(&forked.files))?;
             let drive = Drive {

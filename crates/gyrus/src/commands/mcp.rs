@@ -11,6 +11,8 @@ use gyrus_contract::Touch;
 use gyrus_mcp::{LeftOut, State};
 use gyrus_text::{visible, wrap};
 
+use gyrus_kernel::grants;
+
 use crate::{
     Gyrus,
     config::Config,
@@ -19,7 +21,6 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::SandboxWord,
-    grants,
     home::Home,
     mcp::{self, Around, Connected, FILE, Found, Project, Wanted},
     new_run,

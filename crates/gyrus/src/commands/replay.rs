@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use clap::Args;
 
-use crate::{Gyrus, drive, exit::Code, failure::Failure, names::short, organs, output, select};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, organs, output, select};
 
 /// Run a run again from its journal alone
 ///
@@ -41,7 +41,7 @@ impl Replay {
             out,
             "run {}: {} entries, {} steps{given_up}{open}; {} differences; {:.1} ms, {rate:.0} \
              entries/s",
-            short(&run.to_string()),
+            run.short(),
             replayed.entries,
             replayed.cycles,
             replayed.differences.len(),

@@ -18,7 +18,7 @@ use crate::{
     console::put,
     exit::Code,
     failure::Failure,
-    names, output, select,
+    output, select,
     show::{
         html, line,
         paint::{Paint, Painter},
@@ -107,7 +107,7 @@ fn page(store: &Store, run: RunId, file: Option<&Path>) -> Result<Code, Failure>
             damage
         }
         None if output::standard().is_terminal() => {
-            let run = names::short(&run.to_string()).to_owned();
+            let run = run.short();
             return Err(
                 Failure::usage("a page is nothing for a terminal").hint(format!(
                     "name a file for it: gyrus show {run} --html -o {run}.html"

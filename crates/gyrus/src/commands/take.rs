@@ -27,7 +27,6 @@ use crate::{
     exit::Code,
     failure::Failure,
     home::Home,
-    names::short,
     new_run, output, own_child, programs, select,
     takeover::{self, Told, Wanted},
     terminal,
@@ -55,7 +54,7 @@ impl Take {
             Some(given) => root(&store, select::find(&store, given)?)?,
             None => new_run::at_work_in(&store, &new_run::workspace(&home, None)?)?,
         };
-        let name = short(&run.to_string()).to_owned();
+        let name = run.short();
         if store.holder(&log_name(run))?.is_none() {
             return Err(Failure::usage(format!("run {name} is not at work"))
                 .hint(format!("let it go on first: gyrus resume {name}")));
@@ -79,7 +78,7 @@ fn root(store: &Store, mut run: RunId) -> Result<RunId, Failure> {
 }
 
 async fn take(home: &Home, run: RunId, wanted: &Wanted) -> Result<(), Failure> {
-    let name = short(&run.to_string()).to_owned();
+    let name = run.short();
     let stream = takeover::knock(home, run).await.map_err(|error| {
         Failure::failed(format!("run {name} has no browser to take over"))
             .because(&error)

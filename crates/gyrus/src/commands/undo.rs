@@ -17,8 +17,8 @@ use gyrus_workspace::undo::{Action, Change, Done, Kind, Refused, UndoError};
 use serde_json::json;
 
 use crate::{
-    Gyrus, before::Before, console::put, env, exit::Code, failure::Failure, names::short, output,
-    own_child, select, terminal, time,
+    Gyrus, before::Before, console::put, env, exit::Code, failure::Failure, output, own_child,
+    select, terminal,
 };
 
 /// Take back what a run changed in its folder
@@ -83,7 +83,7 @@ impl Undo {
     }
 
     fn itself(&self, run: RunId) -> String {
-        let run = short(&run.to_string()).to_owned();
+        let run = run.short();
         match self.to {
             0 => format!("gyrus undo {run}"),
             step => format!("gyrus undo {run} --to {step}"),
@@ -143,7 +143,7 @@ pub(super) fn lines(store: &Store, run: RunId) -> Result<Vec<String>, Failure> {
         };
         format!(
             "undone on {} to {}: {what}; what went is in {}",
-            time::utc(undone.at_ms),
+            gyrus_text::utc(undone.at_ms),
             moment(undone.to),
             undone.trash.display()
         )
@@ -156,7 +156,7 @@ fn must_be_free(store: &Store, run: RunId) -> Result<(), Failure> {
     let mut next = Some(run);
     while let Some(run) = next {
         if let Some(holder) = store.holder(&log_name(run))? {
-            let name = short(&run.to_string()).to_owned();
+            let name = run.short();
             return Err(Failure::usage(format!(
                 "run {name} is running in process {}; nothing was undone",
                 holder.process.pid
@@ -173,7 +173,7 @@ fn must_be_free(store: &Store, run: RunId) -> Result<(), Failure> {
 }
 
 fn failure(error: RunUndoError, run: RunId) -> Failure {
-    let name = short(&run.to_string()).to_owned();
+    let name = run.short();
     match error {
         RunUndoError::Journal(error) => error.into(),
         RunUndoError::Stop(stop) => (*stop).into(),
@@ -203,7 +203,7 @@ fn moment(to: u32) -> String {
 fn preview(found: &RunUndo) -> String {
     let mut text = format!(
         "run {}: {} back to {}\n",
-        short(&found.run.to_string()),
+        found.run.short(),
         found.plan.workspace.display(),
         moment(found.to)
     );
@@ -290,7 +290,7 @@ fn said(found: &RunUndo, done: &Done, trash: &Path) -> String {
         trash.display()
     ));
     if !found.is_over {
-        let run = short(&found.run.to_string()).to_owned();
+        let run = found.run.short();
         text.push_str(&format!(
             "the run is not over and does not know this; before it goes on, tell it: gyrus steer \
              {run} TEXT\n"

@@ -13,7 +13,7 @@ use gyrus_journal::{Store, os::watch};
 use gyrus_kernel::{Entry, RUNS, log_name};
 use gyrus_process::ProcessIdentity;
 
-use crate::{env, failure::Failure, select};
+use crate::{env, failure::Failure};
 
 /// Everything that is waited for happens within this time, or the demo fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -151,7 +151,7 @@ pub(super) async fn first_run(store: &Store) -> Result<RunId, Failure> {
                 store.root()
             };
             let mut changes = watch::watch(folder)?;
-            if let Some(run) = select::all(store)?.first() {
+            if let Some(run) = gyrus_kernel::runs(store)?.first() {
                 return Ok(*run);
             }
             if folder == store.root() && runs.is_dir() {

@@ -4,12 +4,13 @@ use std::convert::Infallible;
 
 use gyrus_contract::{Aim, Principal, RunId, Starts};
 use gyrus_journal::Store;
-use gyrus_kernel::{Entry, log_name};
-
-use crate::{
-    approvals::{Answer, Became, Open, Reach, answer},
-    failure::Failure,
+use gyrus_kernel::{
+    Entry,
+    approvals::{ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion, answer},
+    log_name,
 };
+
+use crate::failure::Failure;
 
 /// Says yes to what stays on pages of `origin`, which gyrus itself serves, and no to everything
 /// else. Never ends by itself.
@@ -27,18 +28,18 @@ pub(super) async fn answers(
                 let about = judged.as_ref().filter(|one| one.effect == asked.effect);
                 let aim = about.and_then(|judged| judged.aim.as_ref());
                 let says = match aim.is_some_and(|aim| stays(aim, origin)) {
-                    true => Answer::Yes {
+                    true => ApprovalAnswer::Yes {
                         words: None,
-                        reach: Reach::Once,
+                        reach: ApprovalReach::Once,
                     },
-                    false => Answer::No {
+                    false => ApprovalAnswer::No {
                         reason: Some("that has nothing to do with what I asked for".to_owned()),
                     },
                 };
-                let open = Open::new(run, asked);
+                let open = OpenQuestion::new(run, asked);
                 match answer(store, &open, myself(), says)? {
                     // What was answered before the crash is not asked again.
-                    Became::Given | Became::Void(_) => {}
+                    Delivery::Given | Delivery::Void(_) => {}
                 }
             }
             _ => {}

@@ -9,9 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::attempt::Attempt;
 use crate::{
     failure::Failure,
-    names::short,
     show::paint::{Paint, Painter},
-    time,
 };
 
 /// The name of the file with everything in a report's folder.
@@ -94,7 +92,7 @@ impl Report {
             suites: plan.suites.clone(),
             model: plan.model.clone(),
             required: plan.required.to_owned(),
-            began: time::utc(plan.began_ms),
+            began: gyrus_text::utc(plan.began_ms),
             planned: plan.planned,
             interrupted,
             totals: Totals::of(&attempts),
@@ -168,7 +166,7 @@ impl Report {
         ));
         lines.push(format!(
             "  time       {} in the median · cost {}",
-            time::span(totals.median_wall_ms),
+            gyrus_text::span(totals.median_wall_ms),
             Microdollars(totals.cost)
         ));
         lines.push(format!(
@@ -210,13 +208,13 @@ pub(super) fn line(attempt: &Attempt, repeats: u32, painter: &Painter) -> String
         (true, None) => ('■', "passed", Paint::Plain),
         (false, _) => ('✗', "failed", Paint::Bad),
     };
-    let run = attempt.run.map(|run| short(&run.to_string()).to_owned());
+    let run = attempt.run.map(|run| run.short());
     let text = format!(
         "{mark} {:<NAME$} {how:<8} {:>5} {:>7} {:>8}  {}",
         clip(&name, NAME),
         attempt.steps,
         attempt.tokens.fresh + attempt.tokens.cached + attempt.tokens.output,
-        time::span(attempt.wall_ms),
+        gyrus_text::span(attempt.wall_ms),
         run.as_deref().unwrap_or("none"),
     );
     let mut text = format!("{}\n", painter.paint(paint, &text));

@@ -14,7 +14,11 @@ use std::{
 
 use gyrus_contract::{Image, Principal, RunId, Strength};
 use gyrus_journal::{Reader, Store};
-use gyrus_kernel::{ApprovalAsked, Entry, log_name};
+use gyrus_kernel::{
+    ApprovalAsked, Entry,
+    approvals::{self, ApprovalAnswer, ApprovalReach, OpenQuestion},
+    log_name,
+};
 use rustix::process::{Pid, Signal};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -24,11 +28,7 @@ use super::{
     attempt::{Attempt, Fold, in_short},
     suite::Task,
 };
-use crate::{
-    approvals::{self, Answer, Open, Reach},
-    env,
-    failure::Failure,
-};
+use crate::{env, failure::Failure};
 
 /// What a run may take beyond its budget: its browser's start, its last turn.
 const GRACE: Duration = Duration::from_secs(90);
@@ -248,13 +248,13 @@ impl Watched<'_> {
         let questions = &mut self.fold.attempt.questions;
         let answer = if may {
             questions.allowed += 1;
-            Answer::Yes {
+            ApprovalAnswer::Yes {
                 words: None,
-                reach: Reach::Once,
+                reach: ApprovalReach::Once,
             }
         } else {
             questions.denied += 1;
-            Answer::No {
+            ApprovalAnswer::No {
                 reason: Some("an evaluation allows only what is about its own pages".to_owned()),
             }
         };
@@ -263,7 +263,12 @@ impl Watched<'_> {
             id: "gyrus eval".to_owned(),
         };
         // A run that asks nothing any more needs no answer; one that waits for ever has a limit.
-        let _ = approvals::answer(self.setting.store, &Open::new(run, asked), from, answer);
+        let _ = approvals::answer(
+            self.setting.store,
+            &OpenQuestion::new(run, asked),
+            from,
+            answer,
+        );
     }
 }
 

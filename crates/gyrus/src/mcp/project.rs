@@ -9,7 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::ServerSection;
-use crate::{failure::Failure, grants};
+use gyrus_kernel::grants;
+
+use crate::failure::Failure;
 
 /// Its name, in the folder of the project.
 pub(crate) const FILE: &str = ".mcp.json";

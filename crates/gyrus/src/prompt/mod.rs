@@ -30,7 +30,6 @@ use crate::{
     given,
     home::Home,
     mcp::{Around, Connected},
-    names::short,
     new_run::{self, Wish},
     organs::{self, Ground},
     setup, stopped,
@@ -251,7 +250,7 @@ impl Prompt<'_> {
         on_ask: gyrus_contract::OnAsk,
         ears: Ears,
     ) -> Result<(), Failure> {
-        let name = short(&ready.id().to_string()).to_owned();
+        let name = ready.id().short();
         let output = OutputFlags::default();
         let drive = Drive {
             gyrus: self.gyrus,

@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 use clap::{Args, Subcommand};
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_kernel::{Ending, Entry, log_name, summary};
+use gyrus_kernel::{Ending, Entry, approvals, log_name, summary};
 
-use crate::{Gyrus, approvals, exit::Code, failure::Failure};
+use crate::{Gyrus, exit::Code, failure::Failure};
 
 /// List, look at, copy and remove runs; alone it lists them
 #[derive(Args)]

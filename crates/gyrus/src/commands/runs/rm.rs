@@ -4,7 +4,7 @@ use clap::Args;
 use gyrus_kernel::{log_name, undo};
 
 use super::family;
-use crate::{Gyrus, console::put, exit::Code, failure::Failure, names::short, own_child, select};
+use crate::{Gyrus, console::put, exit::Code, failure::Failure, own_child, select};
 
 /// Remove runs for good, with the runs that they started
 ///
@@ -28,7 +28,7 @@ impl Rm {
         runs.dedup();
         for run in &runs {
             if let Some(holder) = store.holder(&log_name(*run))? {
-                let name = short(&run.to_string()).to_owned();
+                let name = run.short();
                 return Err(Failure::failed(format!(
                     "run {name} is running in process {}; nothing was removed",
                     holder.process.pid

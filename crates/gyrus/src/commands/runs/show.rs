@@ -1,13 +1,12 @@
 //! `gyrus runs show`
 
 use clap::Args;
-use gyrus_kernel::{Entry, log_name};
+use gyrus_kernel::{Entry, approvals, log_name};
 use gyrus_text::clip;
 
 use super::Standing;
 use crate::{
-    Gyrus, approvals, before::Before, exit::Code, failure::Failure, names::short, output, select,
-    show::trace::goal, time,
+    Gyrus, before::Before, exit::Code, failure::Failure, output, select, show::trace::goal, time,
 };
 
 /// Show what a run is and how it stands
@@ -41,7 +40,10 @@ impl Show {
             ("run", run.to_string()),
             ("goal", goal(&started.goal, &reader)),
             ("stands", Standing::of(&store, run).words()),
-            ("started", format!("{} ({})", time::utc(at), time::ago(at))),
+            (
+                "started",
+                format!("{} ({})", gyrus_text::utc(at), time::ago(at)),
+            ),
             ("workspace", started.workspace.display().to_string()),
             ("loop", started.cognitive_loop.clone()),
             ("model", started.model.clone()),
@@ -55,7 +57,7 @@ impl Show {
                     "{} tokens, {}, {}",
                     spent.tokens,
                     spent.cost,
-                    time::span(spent.time_ms)
+                    gyrus_text::span(spent.time_ms)
                 ),
             ),
             ("journal", store.folder(&name).display().to_string()),
@@ -70,7 +72,7 @@ impl Show {
             ));
         }
         for open in approvals::open(&store, run)? {
-            let of = short(&open.run.to_string()).to_owned();
+            let of = open.run.short();
             let asks = format!("{} (gyrus approve {of} {})", open.card.sentence, open.id);
             rows.push(("asks", asks));
         }

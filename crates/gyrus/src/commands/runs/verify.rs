@@ -3,7 +3,7 @@
 use clap::Args;
 use gyrus_kernel::log_name;
 
-use crate::{Gyrus, exit::Code, failure::Failure, names::short, output, select};
+use crate::{Gyrus, exit::Code, failure::Failure, output, select};
 
 /// Check the chain of runs from their first entry to their last
 ///
@@ -18,7 +18,7 @@ impl Verify {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
         let runs = if self.runs.is_empty() {
-            select::all(&store)?
+            gyrus_kernel::runs(&store)?
         } else {
             self.runs
                 .iter()
@@ -28,7 +28,6 @@ impl Verify {
         let mut out = output::standard();
         let mut code = Code::Reached;
         for run in runs {
-            let id = run.to_string();
             match store.verify(&log_name(run)) {
                 Ok(found) => {
                     let erased = match found.erased {
@@ -41,14 +40,14 @@ impl Verify {
                     writeln!(
                         out,
                         "run {}: the chain holds, {} entries{erased}, head {}{tail}",
-                        short(&id),
+                        run.short(),
                         found.entries,
                         found.head
                     )?;
                 }
                 Err(error) => {
                     code = Code::Failed;
-                    writeln!(out, "run {}: {error}", short(&id))?;
+                    writeln!(out, "run {}: {error}", run.short())?;
                 }
             }
         }

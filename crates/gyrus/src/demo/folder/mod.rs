@@ -11,7 +11,7 @@ use super::{
     actor::{self, Actor},
     report::Report,
 };
-use crate::{failure::Failure, names::short, organs, select};
+use crate::{failure::Failure, organs};
 
 /// The files that the task is about.
 const FILES: [(&str, &str); 2] = [
@@ -53,7 +53,7 @@ pub(super) async fn play(stage: &Stage, report: &mut Report) -> Result<Next, Fai
     demo.replay(run).await?;
     let fork = demo.fork(run).await?;
     demo.verify(&[run, fork])?;
-    let name = short(&run.to_string()).to_owned();
+    let name = run.short();
     let another = stage.ground.path("another");
     Ok(Next {
         here: vec![
@@ -124,7 +124,7 @@ impl Demo<'_> {
     /// The run is taken up where the journal ends.
     async fn resume(&mut self, run: RunId, effect: &EffectId) -> Result<(), Failure> {
         self.report
-            .part(&format!("3. gyrus resume {}", short(&run.to_string())))?;
+            .part(&format!("3. gyrus resume {}", run.short()))?;
         let id = run.to_string();
         let actor = Actor::start(&self.stage.ground.home, &["resume", &id], self.stage.seen)?;
         let code = actor.end().await?;
@@ -160,7 +160,7 @@ impl Demo<'_> {
     /// Everything once more, from the journal alone.
     async fn replay(&mut self, run: RunId) -> Result<(), Failure> {
         self.report
-            .part(&format!("4. gyrus replay {}", short(&run.to_string())))?;
+            .part(&format!("4. gyrus replay {}", run.short()))?;
         let kernel = organs::silent_kernel(&self.stage.home, self.stage.store.clone(), run)?;
         let began = Instant::now();
         let replayed = kernel.replay(run).await?;
@@ -181,7 +181,7 @@ impl Demo<'_> {
 
     /// Another way from an earlier step, in a folder as it was then.
     async fn fork(&mut self, run: RunId) -> Result<RunId, Failure> {
-        let name = short(&run.to_string()).to_owned();
+        let name = run.short();
         self.report.part(&format!(
             "5. gyrus fork {name} --at {FORKED_AT} --workdir fork"
         ))?;
@@ -212,7 +212,7 @@ impl Demo<'_> {
                  new run went its own way, and the first folder is untouched"
             ),
         )?;
-        select::all(&self.stage.store)?
+        gyrus_kernel::runs(&self.stage.store)?
             .into_iter()
             .find(|other| *other != run)
             .ok_or_else(|| Failure::failed("there is no run but the first"))
@@ -221,7 +221,7 @@ impl Demo<'_> {
     fn verify(&mut self, runs: &[RunId]) -> Result<(), Failure> {
         self.report.part("6. gyrus runs verify")?;
         for run in runs {
-            let name = short(&run.to_string()).to_owned();
+            let name = run.short();
             match self.stage.store.verify(&log_name(*run)) {
                 Ok(found) => {
                     let tail = found.tail.map_or(0, |tail| tail.bytes);

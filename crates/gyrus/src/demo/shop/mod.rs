@@ -18,7 +18,7 @@ use super::{
     person,
     report::Report,
 };
-use crate::{failure::Failure, names::short, organs, output, show::html, terminal, time};
+use crate::{failure::Failure, organs, output, show::html, terminal};
 
 /// What is ordered if nobody names anything.
 const DEFAULT: &str = "Brass desk lamp";
@@ -70,7 +70,7 @@ pub(super) async fn play(
     demo.outcome(run)?;
     demo.replay(run).await?;
     let film = demo.film(run)?;
-    let took = time::span(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
+    let took = gyrus_text::span(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
     demo.report.say(
         crate::show::paint::Paint::Aside,
         &format!("\nAll of this took {took}."),
@@ -181,7 +181,7 @@ impl Demo<'_> {
     async fn resume(&mut self, run: RunId) -> Result<(), Failure> {
         let id = run.to_string();
         self.report
-            .part(&format!("3. gyrus resume {}", short(&id)))?;
+            .part(&format!("3. gyrus resume {}", run.short()))?;
         let actor = Actor::start(&self.stage.ground.home, &["resume", &id], self.stage.seen)?;
         let own = self.site.address();
         let code = tokio::select! {
@@ -330,7 +330,7 @@ impl Demo<'_> {
     }
 
     fn next(&self, run: RunId, film: &std::path::Path) -> Next {
-        let name = short(&run.to_string()).to_owned();
+        let name = run.short();
         let shop = "http://127.0.0.1:4321/w/mine/shop/";
         let goal = format!(
             "Order one {} for me: NAME, STREET, CITY",

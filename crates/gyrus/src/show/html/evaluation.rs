@@ -16,8 +16,6 @@ use super::{
 use crate::{
     eval::{Attempt, Report},
     failure::Failure,
-    names::short,
-    time,
 };
 
 const MORE_STYLE: &str = include_str!("evaluation.css");
@@ -108,7 +106,7 @@ fn tiles(report: &Report) -> Element {
     };
     let tiles: Markup = [
         tile("steps, median", totals.median_steps.to_string()),
-        tile("time, median", time::span(totals.median_wall_ms)),
+        tile("time, median", gyrus_text::span(totals.median_wall_ms)),
         tile(
             "fresh tokens a prompt",
             format!("{:.0}", totals.fresh_a_prompt),
@@ -160,10 +158,7 @@ fn row(number: u32, attempt: &Attempt) -> Markup {
         (false, _) => Element::new("td").class("failed").text("failed"),
     };
     let run = match attempt.run {
-        Some(run) => Element::new("a")
-            .film(number)
-            .text(short(&run.to_string()))
-            .into(),
+        Some(run) => Element::new("a").film(number).text(&run.short()).into(),
         None => Markup::text("none"),
     };
     let tokens = attempt.tokens;
@@ -176,7 +171,7 @@ fn row(number: u32, attempt: &Attempt) -> Markup {
         .with(
             Element::new("td")
                 .class("count")
-                .text(&time::span(attempt.wall_ms)),
+                .text(&gyrus_text::span(attempt.wall_ms)),
         )
         .with(Element::new("td").with(run))
         .into()

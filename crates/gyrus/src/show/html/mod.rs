@@ -46,7 +46,7 @@ use self::{
     timeline::Context,
     words::{brief, counted},
 };
-use crate::{failure::Failure, names::short};
+use crate::failure::Failure;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -112,7 +112,7 @@ impl Page<'_> {
     /// Everything before the steps.
     fn begin(&mut self, survey: &Survey) -> Result<(), Failure> {
         let forks = survey::forks(self.store, survey.run)?;
-        let name = short(&survey.run.to_string()).to_owned();
+        let name = survey.run.short();
         self.put(Markup::ours(OPENING))?;
         self.put(Element::new("html").set("lang", "en").begin())?;
         let title = format!("{} · run {name}", survey.goal.gist(GIST));
@@ -202,7 +202,7 @@ impl Page<'_> {
 
     /// A child run below the step that started it, folded.
     fn child(&mut self, run: RunId, depth: usize) -> Result<(), Failure> {
-        let name = short(&run.to_string()).to_owned();
+        let name = run.short();
         let number = self.numbers.get(&run).copied().unwrap_or(0);
         let section = Element::new("details").class("run").id(Anchor::Run(number));
         let read = self

@@ -1,22 +1,16 @@
-//! What a person calls runs and questions.
+//! What a person calls a question.
 
 use std::{fmt, str::FromStr};
 
 use gyrus_contract::EffectId;
 
-/// A run's name for people: the end of its id. The start of an id is the time, which runs of the
-/// same minute share.
-pub(crate) fn short(run: &str) -> &str {
-    run.get(run.len().saturating_sub(8)..).unwrap_or(run)
-}
-
 /// How a person names a question: `2.3`, and `2.3-2` when it was asked for the second time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct QuestionId {
+pub struct QuestionId {
     /// The effect that asks.
-    pub(crate) effect: EffectId,
+    pub effect: EffectId,
     /// 1 for the first time.
-    pub(crate) asking: u32,
+    pub asking: u32,
 }
 
 impl fmt::Display for QuestionId {

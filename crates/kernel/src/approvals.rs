@@ -12,15 +12,14 @@ use std::{
 
 use gyrus_contract::{Digest, EffectId, MessageBody, Principal, RunId, Scope, SurfaceMessage};
 use gyrus_journal::Store;
-use gyrus_kernel::{
-    ApprovalAnswered, ApprovalAsked, Card, Entry, ToolResulted, Validity, log_name,
-};
 
 use crate::{
-    failure::Failure,
-    grants,
-    names::{QuestionId, short},
-    time,
+    ApprovalAnswered, ApprovalAsked, Card, Entry, ToolResulted, Validity,
+    core::now_ms,
+    grants::{self, GrantError},
+    log::parse,
+    log_name,
+    names::QuestionId,
 };
 
 /// How long an answer waits for another that is being given.
@@ -29,24 +28,99 @@ const TURN_WITHIN: Duration = Duration::from_secs(5);
 /// How often it looks whether its turn has come.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A question.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Open {
-    /// The run that asks: the one that was looked at, or a child of it.
-    pub(crate) run: RunId,
-    /// What it is called.
-    pub(crate) id: QuestionId,
-    /// What is shown.
-    pub(crate) card: Card,
-    /// What an answer must name.
-    pub(crate) digest: Digest,
-    /// When an answer counts.
-    pub(crate) valid: Validity,
+/// A question cannot be read or answered.
+#[derive(Debug, thiserror::Error)]
+pub enum ApprovalError {
+    /// A journal cannot be read, or a message not be sent.
+    #[error(transparent)]
+    Journal(#[from] gyrus_journal::Error),
+    /// What is allowed for good cannot be written down.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
+    /// Another process has been answering for too long.
+    #[error(
+        "another process has been answering run {} for {TURN_WITHIN:?}; nothing was sent",
+        run.short()
+    )]
+    Busy {
+        /// The run that asks.
+        run: RunId,
+    },
+    /// The folder of a run's journal cannot be locked.
+    #[error("{} cannot be locked", folder.display())]
+    Unlockable {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The first entry of a run cannot be read.
+    #[error("run {0} does not say where it works")]
+    NoWorkspace(RunId),
+    /// A message cannot be written as JSON.
+    #[error("the message is no JSON")]
+    Message(#[source] serde_json::Error),
 }
 
-impl Open {
+/// Why an answer to a card does not count.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VoidAnswer {
+    /// Somebody was first.
+    #[error("{id} of run {} has its answer already: {said}", run.short())]
+    Answered {
+        /// The run that asked.
+        run: RunId,
+        /// The question.
+        id: QuestionId,
+        /// What was answered, and by whom.
+        said: String,
+    },
+    /// The run has gone on.
+    #[error("run {} asks nothing at {id} any more", run.short())]
+    NotAsked {
+        /// The run that asked.
+        run: RunId,
+        /// The question.
+        id: QuestionId,
+    },
+    /// There is another card in its place.
+    #[error("the card {given} of run {} is void: it was asked anew, as {now}", run.short())]
+    AskedAnew {
+        /// The run that asks.
+        run: RunId,
+        /// The card that was answered.
+        given: QuestionId,
+        /// The card that there is now.
+        now: QuestionId,
+    },
+    /// It was not answered in time.
+    #[error("the question {id} of run {} has expired", run.short())]
+    Expired {
+        /// The run that asked.
+        run: RunId,
+        /// The question.
+        id: QuestionId,
+    },
+}
+
+/// A question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenQuestion {
+    /// The run that asks: the one that was looked at, or a child of it.
+    pub run: RunId,
+    /// What it is called.
+    pub id: QuestionId,
+    /// What is shown.
+    pub card: Card,
+    /// What an answer must name.
+    pub digest: Digest,
+    /// When an answer counts.
+    pub valid: Validity,
+}
+
+impl OpenQuestion {
     /// What `run` asks.
-    pub(crate) fn new(run: RunId, asked: ApprovalAsked) -> Self {
+    pub fn new(run: RunId, asked: ApprovalAsked) -> Self {
         Self {
             run,
             id: QuestionId {
@@ -60,13 +134,13 @@ impl Open {
     }
 
     /// Whether no answer counts any more.
-    pub(crate) fn is_over(&self) -> bool {
-        self.valid.is_over(time::now_ms())
+    pub fn is_over(&self) -> bool {
+        self.valid.is_over(now_ms())
     }
 }
 
 /// The questions of a run and its children, oldest first.
-pub(crate) fn open(store: &Store, run: RunId) -> Result<Vec<Open>, Failure> {
+pub fn open(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, ApprovalError> {
     let reader = store.reader(&log_name(run))?;
     let mut settled: BTreeSet<EffectId> = BTreeSet::new();
     let mut ended: Vec<ToolResulted> = Vec::new();
@@ -74,7 +148,7 @@ pub(crate) fn open(store: &Store, run: RunId) -> Result<Vec<Open>, Failure> {
     // A question belongs to the step in hand, so what was before the last step's end is over.
     for entry in reader.entries_back()? {
         let entry = entry?;
-        match gyrus_kernel::parse(&entry) {
+        match parse(&entry) {
             Ok(
                 Entry::CycleEnded(_)
                 | Entry::CycleDropped(_)
@@ -94,7 +168,7 @@ pub(crate) fn open(store: &Store, run: RunId) -> Result<Vec<Open>, Failure> {
             Ok(Entry::ApprovalAsked(asked))
                 if ended.iter().any(|call| voids(call, &asked.effect)) => {}
             Ok(Entry::ApprovalAsked(asked)) if settled.insert(asked.effect.clone()) => {
-                found.push(vec![Open::new(run, asked)]);
+                found.push(vec![OpenQuestion::new(run, asked)]);
             }
             Ok(Entry::ChildStarted(child))
                 if settled.insert(child.effect.clone()) && store.exists(&log_name(child.child)) =>
@@ -109,28 +183,16 @@ pub(crate) fn open(store: &Store, run: RunId) -> Result<Vec<Open>, Failure> {
 }
 
 /// Whether the end of a call makes void what its command asked: all but what is asked on.
-pub(crate) fn voids(ended: &ToolResulted, asked: &EffectId) -> bool {
+pub fn voids(ended: &ToolResulted, asked: &EffectId) -> bool {
     asked.is_within(&ended.effect) && !ended.pending.contains(asked)
 }
 
-/// Whether a question is that of a run that wants its browser taken over.
-pub(crate) fn asks_to_take_over(store: &Store, open: &Open) -> Result<bool, Failure> {
-    for entry in store.reader(&log_name(open.run))?.entries_back()? {
-        if let Ok(Entry::ToolCalled(called)) = gyrus_kernel::parse(&entry?)
-            && called.effect == open.id.effect
-        {
-            return Ok(called.call.tool == gyrus_screen::HAND_OVER);
-        }
-    }
-    Ok(false)
-}
-
 /// A run and those of its children that are under way, outermost first.
-pub(crate) fn under_way(store: &Store, run: RunId) -> Result<Vec<RunId>, Failure> {
+pub fn under_way(store: &Store, run: RunId) -> Result<Vec<RunId>, ApprovalError> {
     let mut found = vec![run];
     let mut ended = BTreeSet::new();
     for entry in store.reader(&log_name(run))?.entries_back()? {
-        match gyrus_kernel::parse(&entry?) {
+        match parse(&entry?) {
             Ok(Entry::CycleEnded(_) | Entry::CycleDropped(_) | Entry::RunStarted(_)) => break,
             Ok(Entry::ChildEnded(child)) => {
                 ended.insert(child.child);
@@ -147,7 +209,7 @@ pub(crate) fn under_way(store: &Store, run: RunId) -> Result<Vec<RunId>, Failure
 }
 
 /// The answer that waits in the inbox, if there is one; the run takes it up when it goes on.
-pub(crate) fn waiting_answer(store: &Store, open: &Open) -> Result<Option<String>, Failure> {
+pub fn waiting_answer(store: &Store, open: &OpenQuestion) -> Result<Option<String>, ApprovalError> {
     for (_, body) in store.inbox(&log_name(open.run))?.messages()? {
         let Ok(message) = serde_json::from_str::<SurfaceMessage>(&body) else {
             continue;
@@ -168,32 +230,32 @@ pub(crate) fn waiting_answer(store: &Store, open: &Open) -> Result<Option<String
 /// What became of an answer.
 #[derive(Debug)]
 #[must_use]
-pub(crate) enum Became {
+pub enum Delivery {
     /// It is on disk, and no other answer to this card can come before it.
     Given,
     /// It does not count, and was not sent.
-    Void(Failure),
+    Void(VoidAnswer),
 }
 
 /// Answers a question. Of several answers that are given at once, by whatever processes, the
 /// first is sent and the others are told of it.
-pub(crate) fn answer(
+pub fn answer(
     store: &Store,
-    open: &Open,
+    open: &OpenQuestion,
     from: Principal,
-    answer: Answer,
-) -> Result<Became, Failure> {
+    answer: ApprovalAnswer,
+) -> Result<Delivery, ApprovalError> {
     let turn = my_turn(store, open.run)?;
     if let Some(void) = void(store, open)? {
-        return Ok(Became::Void(void));
+        return Ok(Delivery::Void(void));
     }
     let (effect, digest) = (open.id.effect.clone(), open.digest);
     let body = match answer {
-        Answer::Yes { words, reach } => {
+        ApprovalAnswer::Yes { words, reach } => {
             let scope = match reach {
-                Reach::Once => Scope::Once,
-                Reach::Session => Scope::Session,
-                Reach::Always => {
+                ApprovalReach::Once => Scope::Once,
+                ApprovalReach::Session => Scope::Session,
+                ApprovalReach::Always => {
                     let workspace = workspace(store, open.run)?;
                     grants::give(store, &workspace, &open.card.wider, &from)?;
                     Scope::Session
@@ -206,7 +268,7 @@ pub(crate) fn answer(
                 scope,
             }
         }
-        Answer::No { reason } => MessageBody::Deny {
+        ApprovalAnswer::No { reason } => MessageBody::Deny {
             effect,
             digest,
             reason,
@@ -214,79 +276,59 @@ pub(crate) fn answer(
     };
     send(store, open.run, from, body)?;
     drop(turn);
-    Ok(Became::Given)
+    Ok(Delivery::Given)
 }
 
 /// Waits until no other process answers a question of this run; the turn is over when the file is
 /// dropped.
-fn my_turn(store: &Store, run: RunId) -> Result<File, Failure> {
+fn my_turn(store: &Store, run: RunId) -> Result<File, ApprovalError> {
     let folder = store.folder(&log_name(run));
     let since = Instant::now();
-    let failed = |error: &std::io::Error| {
-        Failure::failed(format!("{} cannot be locked", folder.display())).because(error)
+    let failed = |source| ApprovalError::Unlockable {
+        folder: folder.clone(),
+        source,
     };
-    let file = File::open(&folder).map_err(|error| failed(&error))?;
+    let file = File::open(&folder).map_err(failed)?;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) if since.elapsed() < TURN_WITHIN => {
                 thread::sleep(LOOK_EVERY);
             }
-            Err(TryLockError::WouldBlock) => {
-                let name = short(&run.to_string()).to_owned();
-                return Err(Failure::failed(format!(
-                    "another process has been answering run {name} for {TURN_WITHIN:?}; nothing \
-                     was sent"
-                ))
-                .hint("see what became of it: gyrus approvals"));
-            }
-            Err(TryLockError::Error(error)) => return Err(failed(&error)),
+            Err(TryLockError::WouldBlock) => return Err(ApprovalError::Busy { run }),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
     }
 }
 
 /// Why an answer to this card does not count, if it does not.
-fn void(store: &Store, card: &Open) -> Result<Option<Failure>, Failure> {
-    let name = short(&card.run.to_string()).to_owned();
-    let resume = format!("to go on: gyrus resume {name}");
-    let id = &card.id;
-    let answered = |said: &str| {
-        Failure::usage(format!("{id} of run {name} has its answer already: {said}"))
-            .hint(resume.clone())
-    };
+fn void(store: &Store, card: &OpenQuestion) -> Result<Option<VoidAnswer>, ApprovalError> {
+    let (run, id) = (card.run, card.id.clone());
     // In this order: an answer leaves the inbox when the journal has it.
     if let Some(said) = waiting_answer(store, card)? {
-        return Ok(Some(answered(&said)));
+        return Ok(Some(VoidAnswer::Answered { run, id, said }));
     }
-    let same_effect = |open: &Open| open.run == card.run && open.id.effect == id.effect;
-    let Some(now) = open(store, card.run)?.into_iter().find(same_effect) else {
+    let same_effect = |open: &OpenQuestion| open.run == run && open.id.effect == id.effect;
+    let Some(now) = open(store, run)?.into_iter().find(same_effect) else {
         return Ok(Some(match recorded_answer(store, card)? {
-            Some(said) => answered(&said),
-            None => Failure::usage(format!("run {name} asks nothing at {id} any more"))
-                .hint("see what is asked: gyrus approvals"),
+            Some(said) => VoidAnswer::Answered { run, id, said },
+            None => VoidAnswer::NotAsked { run, id },
         }));
     };
     if now.digest != card.digest {
-        return Ok(Some(asked_anew(&name, id, &now.id)));
+        return Ok(Some(VoidAnswer::AskedAnew {
+            run,
+            given: id,
+            now: now.id,
+        }));
     }
-    Ok(now.is_over().then(|| {
-        Failure::usage(format!("the question {id} of run {name} has expired"))
-            .hint(format!("to be asked anew: gyrus resume {name}"))
-    }))
-}
-
-/// What to say to whoever answers a card in whose place there is another.
-pub(crate) fn asked_anew(run: &str, given: &QuestionId, now: &QuestionId) -> Failure {
-    Failure::usage(format!(
-        "the card {given} of run {run} is void: it was asked anew, as {now}"
-    ))
-    .hint("see what it asks now: gyrus approvals")
+    Ok(now.is_over().then_some(VoidAnswer::Expired { run, id }))
 }
 
 /// What the journal says was answered to this card.
-fn recorded_answer(store: &Store, card: &Open) -> Result<Option<String>, Failure> {
+fn recorded_answer(store: &Store, card: &OpenQuestion) -> Result<Option<String>, ApprovalError> {
     for entry in store.reader(&log_name(card.run))?.entries_back()? {
-        if let Ok(Entry::ApprovalAnswered(answered)) = gyrus_kernel::parse(&entry?)
+        if let Ok(Entry::ApprovalAnswered(answered)) = parse(&entry?)
             && answered.effect == card.id.effect
             && answered.digest == card.digest
         {
@@ -310,7 +352,7 @@ fn in_words(answered: &ApprovalAnswered) -> String {
 
 /// How far a yes reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub enum ApprovalReach {
     /// This one call.
     Once,
     /// What the card offers, for the rest of the session.
@@ -320,25 +362,23 @@ pub(crate) enum Reach {
 }
 
 /// The folder that a run works in.
-fn workspace(store: &Store, run: RunId) -> Result<PathBuf, Failure> {
+fn workspace(store: &Store, run: RunId) -> Result<PathBuf, ApprovalError> {
     let reader = store.reader(&log_name(run))?;
-    match reader.entry(1)?.map(|entry| gyrus_kernel::parse(&entry)) {
+    match reader.entry(1)?.map(|entry| parse(&entry)) {
         Some(Ok(Entry::RunStarted(started))) => Ok(started.workspace),
-        _ => Err(Failure::failed(format!(
-            "run {run} does not say where it works"
-        ))),
+        _ => Err(ApprovalError::NoWorkspace(run)),
     }
 }
 
 /// What a person says to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub enum ApprovalAnswer {
     /// Yes, or the answer to a question.
     Yes {
         /// The answer, to a question that wants words.
         words: Option<String>,
         /// How far it reaches.
-        reach: Reach,
+        reach: ApprovalReach,
     },
     /// No, perhaps with words for the model.
     No {
@@ -348,20 +388,19 @@ pub(crate) enum Answer {
 }
 
 /// Puts a message into a run's inbox. When this returns, it is on disk.
-pub(crate) fn send(
+pub fn send(
     store: &Store,
     run: RunId,
     from: Principal,
     body: MessageBody,
-) -> Result<(), Failure> {
+) -> Result<(), ApprovalError> {
     let id = uuid::Uuid::now_v7().to_string();
     let message = SurfaceMessage {
         id: id.clone(),
         from,
         body,
     };
-    let text = serde_json::to_string(&message)
-        .map_err(|error| Failure::failed("the message is no JSON").because(&error))?;
+    let text = serde_json::to_string(&message).map_err(ApprovalError::Message)?;
     store.inbox(&log_name(run))?.send(&id, &text)?;
     Ok(())
 }

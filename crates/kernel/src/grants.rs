@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use gyrus_contract::{Digest, Grant, Principal};
-use gyrus_journal::{Entry, Error, LogName, NewEntry, Payload, Store, Take, Writer};
+use gyrus_journal::{
+    Entry, Error as JournalError, LogName, NewEntry, Payload, Store, Take, Writer,
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-
-use crate::failure::Failure;
 
 /// The kind of log.
 const GRANTS: &str = "grants";
@@ -30,21 +30,43 @@ struct Said {
     by: Principal,
 }
 
+/// What is allowed for good cannot be read or written down.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantError {
+    /// The log cannot be read or written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// An entry of the log is no grant.
+    #[error("entry {seq} of the grants cannot be read")]
+    Unreadable {
+        /// The entry.
+        seq: u64,
+        /// Why, unless it was erased.
+        source: Option<serde_json::Error>,
+    },
+    /// Another process writes the log, and does not end.
+    #[error("the list of what is always allowed is in use; try again")]
+    InUse,
+    /// A grant cannot be written as JSON.
+    #[error("a grant is no JSON")]
+    Unwritable(#[source] serde_json::Error),
+}
+
 /// A grant in force.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Standing {
+pub struct Standing {
     /// Where it holds.
-    pub(crate) workspace: PathBuf,
+    pub workspace: PathBuf,
     /// What it allows.
-    pub(crate) grant: Grant,
+    pub grant: Grant,
     /// Who gave it.
-    pub(crate) by: Principal,
+    pub by: Principal,
     /// When, in UTC milliseconds.
-    pub(crate) at_ms: i64,
+    pub at_ms: i64,
 }
 
 /// What was allowed in this folder, oldest first.
-pub(crate) fn in_folder(store: &Store, workspace: &Path) -> Result<Vec<Standing>, Failure> {
+pub fn in_folder(store: &Store, workspace: &Path) -> Result<Vec<Standing>, GrantError> {
     let name = log_of(workspace)?;
     match store.exists(&name) {
         true => read(store, &name),
@@ -53,7 +75,7 @@ pub(crate) fn in_folder(store: &Store, workspace: &Path) -> Result<Vec<Standing>
 }
 
 /// What was allowed anywhere.
-pub(crate) fn all(store: &Store) -> Result<Vec<Standing>, Failure> {
+pub fn all(store: &Store) -> Result<Vec<Standing>, GrantError> {
     let mut all = Vec::new();
     for name in store.names(GRANTS)? {
         all.extend(read(store, &name)?);
@@ -62,12 +84,12 @@ pub(crate) fn all(store: &Store) -> Result<Vec<Standing>, Failure> {
 }
 
 /// Allows these in a folder, for good. When this returns, that is on disk.
-pub(crate) fn give(
+pub fn give(
     store: &Store,
     workspace: &Path,
     grants: &[Grant],
     by: &Principal,
-) -> Result<(), Failure> {
+) -> Result<(), GrantError> {
     let said = |grant: &Grant| Said {
         grant: grant.clone(),
         by: by.clone(),
@@ -81,7 +103,7 @@ pub(crate) fn give(
 }
 
 /// Takes a grant back. When this returns, that is on disk.
-pub(crate) fn revoke(store: &Store, standing: &Standing, by: &Principal) -> Result<(), Failure> {
+pub fn revoke(store: &Store, standing: &Standing, by: &Principal) -> Result<(), GrantError> {
     let said = Said {
         grant: standing.grant.clone(),
         by: by.clone(),
@@ -89,7 +111,7 @@ pub(crate) fn revoke(store: &Store, standing: &Standing, by: &Principal) -> Resu
     append(store, &standing.workspace, REVOKED, &[said])
 }
 
-fn read(store: &Store, name: &LogName) -> Result<Vec<Standing>, Failure> {
+fn read(store: &Store, name: &LogName) -> Result<Vec<Standing>, GrantError> {
     let mut workspace = PathBuf::new();
     let mut standing: Vec<Standing> = Vec::new();
     for entry in store.reader(name)?.entries(1)? {
@@ -116,18 +138,20 @@ fn read(store: &Store, name: &LogName) -> Result<Vec<Standing>, Failure> {
     Ok(standing)
 }
 
-fn payload<T: DeserializeOwned>(entry: &Entry) -> Result<T, Failure> {
-    let unreadable =
-        || Failure::failed(format!("entry {} of the grants cannot be read", entry.seq));
+fn payload<T: DeserializeOwned>(entry: &Entry) -> Result<T, GrantError> {
+    let unreadable = |source| GrantError::Unreadable {
+        seq: entry.seq,
+        source,
+    };
     match &entry.payload {
         Payload::Json(json) => {
-            serde_json::from_str(json.get()).map_err(|error| unreadable().because(&error))
+            serde_json::from_str(json.get()).map_err(|error| unreadable(Some(error)))
         }
-        Payload::Erased(_) => Err(unreadable()),
+        Payload::Erased(_) => Err(unreadable(None)),
     }
 }
 
-fn append(store: &Store, workspace: &Path, kind: &str, said: &[Said]) -> Result<(), Failure> {
+fn append(store: &Store, workspace: &Path, kind: &str, said: &[Said]) -> Result<(), GrantError> {
     if said.is_empty() {
         return Ok(());
     }
@@ -141,7 +165,7 @@ fn append(store: &Store, workspace: &Path, kind: &str, said: &[Said]) -> Result<
     Ok(())
 }
 
-fn take(store: &Store, workspace: &Path) -> Result<Writer, Failure> {
+fn take(store: &Store, workspace: &Path) -> Result<Writer, GrantError> {
     let name = log_of(workspace)?;
     for _ in 0..TRIES {
         let taken = match store.exists(&name) {
@@ -159,20 +183,17 @@ fn take(store: &Store, workspace: &Path) -> Result<Writer, Failure> {
             }),
         };
         match taken {
-            Err(Error::Held { .. } | Error::Exists { .. }) => {
+            Err(JournalError::Held { .. } | JournalError::Exists { .. }) => {
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
             taken => return Ok(taken?),
         }
     }
-    Err(Failure::failed(
-        "the list of what is always allowed is in use; try again",
-    ))
+    Err(GrantError::InUse)
 }
 
-fn entry<'a>(kind: &'a str, said: &Said) -> Result<NewEntry<'a>, Failure> {
-    let payload = serde_json::value::to_raw_value(said)
-        .map_err(|error| Failure::failed("a grant is no JSON").because(&error))?;
+fn entry<'a>(kind: &'a str, said: &Said) -> Result<NewEntry<'a>, GrantError> {
+    let payload = serde_json::value::to_raw_value(said).map_err(GrantError::Unwritable)?;
     Ok(NewEntry {
         kind,
         version: 1,
@@ -180,7 +201,7 @@ fn entry<'a>(kind: &'a str, said: &Said) -> Result<NewEntry<'a>, Failure> {
     })
 }
 
-fn log_of(workspace: &Path) -> Result<LogName, Failure> {
+fn log_of(workspace: &Path) -> Result<LogName, GrantError> {
     let id = Digest::of(workspace.as_os_str().as_encoded_bytes()).to_string();
-    LogName::new(GRANTS, &id).map_err(Failure::from)
+    Ok(LogName::new(GRANTS, &id)?)
 }
