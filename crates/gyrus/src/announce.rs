@@ -14,7 +14,7 @@ use gyrus_process::{Programs, keeper::Keeper};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::{Gyrus, console::put, env, failure::Failure, programs};
+use crate::{Gyrus, console::put, env, failure::Failure};
 
 /// The command is killed after so many milliseconds. gyrus waits for it before it ends.
 const TIME_LIMIT_MS: u64 = 10_000;
@@ -114,9 +114,9 @@ impl Announcer {
                 "warning: the command of `notify` in [approvals] {why}\n"
             ));
         };
-        let shell = match programs::find("sh") {
-            Ok(shell) => shell,
-            Err(error) => return said(format!("was not run: {error}")),
+        let shell = match Programs::of_this_process().find("sh") {
+            Ok(shell) => shell.path,
+            Err(error) => return said(format!("was not run: {}", Failure::from(error))),
         };
         let mut environment = env::all();
         environment.insert("PATH".to_owned(), Programs::of_this_process().path());

@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, fs, io, path::Path, time::Duration};
 use gyrus_contract::{Limits, Microdollars, Mode, OnAsk};
 use gyrus_kernel::QUESTIONS_LAST;
 use gyrus_models::Policy;
+use gyrus_text::file_mistake;
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error},
@@ -119,39 +120,21 @@ impl Config {
 
 /// A file that a person wrote: what is wrong with it is told with its line and, of an unknown word,
 /// the nearest known one.
-pub(crate) fn read_toml<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Failure> {
+fn read_toml<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Failure> {
     toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
-        let line = 1 + text
-            .bytes()
-            .take(start)
-            .filter(|&byte| byte == b'\n')
-            .count();
-        let message = error.message().replacen("unknown field", "unknown key", 1);
+        let mistake = file_mistake(text, start, error.message());
         let failure = Failure::usage(format!(
-            "{}, line {line}: {}",
+            "{}, line {}: {}",
             path.display(),
-            message.trim().replace('\n', "; ")
+            mistake.line,
+            mistake.message
         ));
-        match suggestion(&message) {
+        match mistake.nearest {
             Some(known) => failure.hint(format!("did you mean `{known}`?")),
             None => failure,
         }
     })
-}
-
-/// The known word nearest to the unknown one that a message complains of.
-fn suggestion(message: &str) -> Option<&str> {
-    if !message.starts_with("unknown ") {
-        return None;
-    }
-    let mut words = message.split('`').skip(1).step_by(2);
-    let given = words.next()?;
-    words
-        .map(|known| (strsim::jaro(given, known), known))
-        .filter(|(nearness, _)| *nearness > 0.7)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))
-        .map(|(_, known)| known)
 }
 
 fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

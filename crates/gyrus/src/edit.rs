@@ -7,7 +7,9 @@ use gyrus_kernel::{
     approvals::{ApprovalAnswer, ApprovalReach},
 };
 
-use crate::{failure::Failure, programs};
+use gyrus_process::Programs;
+
+use crate::failure::Failure;
 
 /// Where nothing says otherwise, as the standard for shells has it.
 const DEFAULT_EDITOR: &str = "vi";
@@ -37,7 +39,8 @@ pub(crate) fn in_editor(card: &Card, editor: Option<&str>) -> Result<ApprovalAns
         .map_err(|error| failed(&error))?;
     let editor = editor.unwrap_or(DEFAULT_EDITOR);
     // It may be a command with arguments of its own, as `code --wait`.
-    let ended = programs::shell(&format!("{editor} \"$1\""))?
+    let ended = Programs::of_this_process()
+        .shell(&format!("{editor} \"$1\""))?
         .arg("sh")
         .arg(file.path())
         .stdin(Stdio::inherit())

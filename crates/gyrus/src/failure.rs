@@ -12,6 +12,7 @@ use gyrus_kernel::{
     approvals::{ApprovalError, VoidAnswer},
     grants::GrantError,
 };
+use gyrus_process::ProgramError;
 use gyrus_text::visible;
 
 use crate::exit::Code;
@@ -89,6 +90,8 @@ impl fmt::Display for Failure {
         Ok(())
     }
 }
+
+impl Error for Failure {}
 
 impl From<gyrus_journal::Error> for Failure {
     fn from(error: gyrus_journal::Error) -> Self {
@@ -173,6 +176,12 @@ impl From<Stop> for Failure {
             | Stop::Unreadable(_)
             | Stop::BadBlob(_) => Failure::failed(stop),
         }
+    }
+}
+
+impl From<ProgramError> for Failure {
+    fn from(error: ProgramError) -> Self {
+        Self::failed(error)
     }
 }
 

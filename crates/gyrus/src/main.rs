@@ -46,8 +46,7 @@ mod home;
 mod exit;
 mod failure;
 mod time;
-mod demo;
-mod eval;
+mod lab;
 
 use std::process::ExitCode;
 

@@ -1,17 +1,12 @@
-//! What gyrus starts for itself: found where no run can have put it, and started with a `PATH` that
-//! leads nowhere else.
+//! Where no program is taken from: the folders in which runs have worked.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{env, path::PathBuf};
 
 use gyrus_journal::Store;
 use gyrus_kernel::{Entry, log_name};
 use gyrus_process::Programs;
 
-use crate::{env::Environment, failure::Failure, home::Home};
+use crate::{env::Environment, home::Home};
 
 /// Runs whose folders are looked up, the newest first.
 const MAX_RUNS: usize = 2_000;
@@ -61,26 +56,4 @@ fn workspaces(store: &Store) -> Vec<PathBuf> {
         }
     }
     folders
-}
-
-/// The absolute path of a program that gyrus starts for itself.
-pub(crate) fn find(name: &str) -> Result<PathBuf, Failure> {
-    let found = Programs::of_this_process().find(name);
-    found
-        .map(|found| found.path)
-        .map_err(|error| Failure::failed(error.to_string()))
-}
-
-/// A command that runs a line of the person's own in a shell.
-pub(crate) fn shell(line: &str) -> Result<Command, Failure> {
-    let mut command = command(&find("sh")?);
-    command.args(["-c", line]);
-    Ok(command)
-}
-
-/// A command that finds other programs where gyrus does.
-pub(crate) fn command(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.env("PATH", Programs::of_this_process().path());
-    command
 }

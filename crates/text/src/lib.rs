@@ -11,8 +11,10 @@ mod unseen;
 mod shown;
 mod columns;
 mod time;
+mod mistake;
 
 pub use columns::{clip, width, wrap};
+pub use mistake::{FileMistake, file_mistake};
 pub use shown::{escaped_json, one_line, readable, unseen_when_reading, visible};
 pub use time::{ago, parse_duration, span, utc};
 pub use unseen::{Unseen, ends_line, is_unseen, unseen, without_unseen};

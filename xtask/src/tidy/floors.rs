@@ -33,7 +33,6 @@ const FLOORS: [(&str, &[&str]); 19] = [
     ("gyrus-gate", ORGAN_OF_FILES),
     ("gyrus-screen", ORGAN_OF_PROCESSES),
     ("gyrus-mcp", ORGAN_OF_PROCESSES),
-    ("gyrus-sites", &[]),
     ("gyrus-memory", ORGAN),
     ("gyrus-skills", ORGAN),
     ("gyrus-player", &[]),
@@ -43,6 +42,18 @@ const FLOORS: [(&str, &[&str]); 19] = [
     ),
     ("gyrus-surfaces", ABOVE_RUNTIME),
     ("gyrus-fleet", ABOVE_RUNTIME),
+    (
+        "gyrus-lab",
+        &[
+            "gyrus-contract",
+            "gyrus-text",
+            "gyrus-journal",
+            "gyrus-process",
+            "gyrus-kernel",
+            "gyrus-loops",
+            "gyrus-screen",
+        ],
+    ),
 ];
 /// Organs never see each other, nor what is above them.
 const ORGAN: &[&str] = &["gyrus-contract", "gyrus-text"];

@@ -13,6 +13,7 @@ use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
+use gyrus_process::Programs;
 use gyrus_screen::has_display;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
@@ -27,7 +28,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     home::Home,
-    new_run, output, own_child, programs, select,
+    new_run, output, own_child, select,
     takeover::{self, Told, Wanted},
     terminal,
 };
@@ -143,8 +144,10 @@ impl Page {
         };
         if let Some(way) = &way {
             // Whoever has no opener opens it by hand.
-            if let Ok(opener) = programs::find("xdg-open") {
-                let _ = programs::command(&opener)
+            let programs = Programs::of_this_process();
+            if let Ok(opener) = programs.find("xdg-open") {
+                let _ = programs
+                    .command(&opener.path)
                     .arg(way)
                     .stdin(Stdio::null())
                     .stdout(Stdio::null())

@@ -6,6 +6,7 @@ use std::io::Write;
 use gyrus_contract::{Image, Microdollars, Strength};
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
+use gyrus_lab::eval::{Attempt, Report};
 
 use super::{
     OPENING, STYLE, document_head,
@@ -13,17 +14,9 @@ use super::{
     picture::{Pictures, Shown},
     words::counted,
 };
-use crate::{
-    eval::{Attempt, Report},
-    failure::Failure,
-};
+use crate::failure::Failure;
 
 const MORE_STYLE: &str = include_str!("evaluation.css");
-
-/// The file of the film of an attempt, beside the page.
-pub(crate) fn film_name(number: u32) -> String {
-    format!("film-{number}.html")
-}
 
 /// Writes the page; `frames` are the last pictures of the attempts.
 ///

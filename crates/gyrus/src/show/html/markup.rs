@@ -139,7 +139,7 @@ impl Element {
 
     /// As a link to the film of an attempt, beside the page.
     pub(super) fn film(self, number: u32) -> Self {
-        self.attribute("href", &super::film_name(number))
+        self.attribute("href", &gyrus_lab::eval::film_name(number))
     }
 
     /// With this picture as what an `img` shows.

@@ -28,7 +28,7 @@ mod tests;
 
 use std::{collections::BTreeMap, io::Write};
 
-pub(crate) use self::evaluation::{film_name, write as evaluation};
+pub(crate) use self::evaluation::write as evaluation;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use gyrus_contract::RunId;
