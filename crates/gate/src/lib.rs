@@ -25,8 +25,6 @@ mod modes;
 mod doubt;
 pub mod policy;
 pub mod sandbox;
-#[cfg(feature = "oracle")]
-pub mod oracle;
 
 /// Places where programs keep keys and tokens; the file's own head says in which form.
 const SECRETS: &str = include_str!("secrets.txt");

@@ -1,7 +1,7 @@
 //! Mutations of attacks: other quotes, other programs around them, two at once, one step later.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use gyrus_gate::oracle::Stock;
+use gyrus_lines::Stock;
 
 use crate::{Attack, random::Random};
 

@@ -7,17 +7,17 @@
 
 /// Lines that change something, hide, leave the workspace, connect, or touch secrets. The section
 /// says the worst that each does.
-pub const HOSTILE: &str = include_str!("../../corpus/hostile.txt");
+pub const HOSTILE: &str = include_str!("../corpus/hostile.txt");
 
 /// Lines that only read, as people and agents type them.
-pub const READ_ONLY: &str = include_str!("../../corpus/read-only.txt");
+pub const READ_ONLY: &str = include_str!("../corpus/read-only.txt");
 
-/// Lines of a developer's day in the project that `corpus/fixture/lay-out.sh` makes. The section
+/// Lines of a developer's day in the project that [`PROJECT`](crate::folders::PROJECT) makes. The section
 /// names the programs that they need.
-pub const EVERYDAY: &str = include_str!("../../corpus/everyday.txt");
+pub const EVERYDAY: &str = include_str!("../corpus/everyday.txt");
 
 /// Lines near the border, of which only running them tells.
-pub const DOUBTFUL: &str = include_str!("../../corpus/doubtful.txt");
+pub const DOUBTFUL: &str = include_str!("../corpus/doubtful.txt");
 
 /// A command of a corpus.
 #[derive(Debug, Clone, PartialEq, Eq)]
