@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, fs, io, path::Path, time::Duration};
 
 use gyrus_contract::{Limits, Microdollars, Mode, OnAsk};
 use gyrus_kernel::QUESTIONS_LAST;
+use gyrus_mcp::ServerSection;
 use gyrus_models::Policy;
 use gyrus_text::file_mistake;
 use serde::{
@@ -14,7 +15,7 @@ use serde::{
     de::{DeserializeOwned, Error},
 };
 
-use crate::{failure::Failure, keys::Source, mcp::section::ServerSection, time::milliseconds};
+use crate::{failure::Failure, keys::Source, time::milliseconds};
 
 /// `config.toml`.
 #[derive(Debug, Default, PartialEq, Deserialize)]

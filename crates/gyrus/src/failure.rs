@@ -6,12 +6,16 @@
 use std::{error::Error, fmt};
 
 use gyrus_contract::RunId;
+use gyrus_gate::policy::PolicyFileError;
 use gyrus_journal::LogName;
 use gyrus_kernel::{
-    KernelError, Stop,
+    FindRunError, KernelError, StandingError, Stop,
     approvals::{ApprovalError, VoidAnswer},
     grants::GrantError,
+    redact::KeyError,
 };
+use gyrus_mcp::ProjectFileError;
+use gyrus_models::MeasuredError;
 use gyrus_process::ProgramError;
 use gyrus_text::visible;
 
@@ -182,6 +186,78 @@ impl From<Stop> for Failure {
 impl From<ProgramError> for Failure {
     fn from(error: ProgramError) -> Self {
         Self::failed(error)
+    }
+}
+
+impl From<FindRunError> for Failure {
+    fn from(error: FindRunError) -> Self {
+        let failure = Failure::usage(&error);
+        let list = "see which there are: gyrus runs list";
+        match error {
+            FindRunError::Journal(error) => of_journal(&error),
+            FindRunError::NoRuns => failure.hint("start one: gyrus run GOAL"),
+            FindRunError::TooShort { .. } | FindRunError::NotFound { .. } => failure.hint(list),
+            FindRunError::Ambiguous { .. } => failure.hint("give more characters of the id"),
+        }
+    }
+}
+
+impl From<StandingError> for Failure {
+    fn from(error: StandingError) -> Self {
+        match error {
+            StandingError::Journal(error) => of_journal(&error),
+            error => Failure::failed(error),
+        }
+    }
+}
+
+impl From<MeasuredError> for Failure {
+    fn from(error: MeasuredError) -> Self {
+        match &error {
+            MeasuredError::Read { source, .. } => Failure::usage(&error).because(source),
+            MeasuredError::Write { source, .. } => Failure::failed(&error).because(source),
+        }
+    }
+}
+
+impl From<PolicyFileError> for Failure {
+    fn from(error: PolicyFileError) -> Self {
+        let failure = Failure::usage(&error);
+        match &error {
+            PolicyFileError::Read { source, .. } => failure.because(source),
+            PolicyFileError::Wrong(wrong) => failure.hint(format!(
+                "mend {}; until then nothing runs",
+                wrong.file.display()
+            )),
+            PolicyFileError::UnknownAgent { agent, .. } => failure.hint(format!(
+                "lay down in policy.toml what it may do: [agent.{agent}]"
+            )),
+        }
+    }
+}
+
+impl From<ProjectFileError> for Failure {
+    fn from(error: ProjectFileError) -> Self {
+        let mut failure = Failure::usage(&error);
+        if let Some(source) = &error.source {
+            failure = failure.because(source);
+        }
+        match error.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<KeyError> for Failure {
+    fn from(error: KeyError) -> Self {
+        match &error {
+            KeyError::Damaged { .. } => Failure::failed(&error)
+                .hint("remove it; secrets that are found in text then get other names"),
+            KeyError::Read { source, .. } | KeyError::Unusable(source) => {
+                Failure::usage(&error).because(source)
+            }
+        }
     }
 }
 

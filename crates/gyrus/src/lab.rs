@@ -7,6 +7,7 @@ use std::{
 };
 
 use gyrus_contract::{Boxed, Image, RunId};
+use gyrus_gate::namespaces;
 use gyrus_journal::Store;
 use gyrus_kernel::Replayed;
 use gyrus_lab::{Console, Installation, LabError, Tone, TrialEnd, eval::Report};
@@ -18,7 +19,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     home::Home,
-    namespaces, organs, output, sandbox,
+    organs, output, sandbox,
     show::{
         html,
         paint::{Paint, Painter},

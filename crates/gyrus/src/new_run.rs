@@ -5,14 +5,11 @@ use std::path::{Path, PathBuf};
 use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, RunId, Text};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
-use gyrus_kernel::{Entry, Given, NewRun, Pins, log_name};
+use gyrus_kernel::{Entry, Given, NewRun, Pins, StandingRun, log_name};
 use gyrus_loops::Strategy;
 use serde_json::json;
 
-use crate::{
-    before::Before, config::Config, failure::Failure, flags::RunFlags, home::Home, organs,
-    which_loop,
-};
+use crate::{config::Config, failure::Failure, flags::RunFlags, home::Home, organs, which_loop};
 
 /// A run for `goal`, as flags say, and where they say nothing, the configuration.
 pub(crate) struct Wish<'a> {
@@ -55,7 +52,7 @@ impl Wish<'_> {
             (Some(named), _) => named.clone(),
             (None, None) => DEFAULT_AGENT.to_owned(),
             // A session goes on under the trust that it began with.
-            (None, Some(run)) => Before::read(&self.home.store()?, run)?.started.agent,
+            (None, Some(run)) => StandingRun::read(&self.home.store()?, run)?.started.agent,
         };
         let of_loop = Limits {
             steps: thinks.max_iterations(),
@@ -166,7 +163,7 @@ pub(crate) fn at_work_in(store: &Store, workspace: &Path) -> Result<RunId, Failu
     let runs = gyrus_kernel::runs(store)?;
     for run in runs.into_iter().rev().filter(|run| run.is_root()) {
         if store.holder(&log_name(run))?.is_some()
-            && Before::read(store, run)?.started.workspace == workspace
+            && StandingRun::read(store, run)?.started.workspace == workspace
         {
             return Ok(run);
         }

@@ -1,9 +1,9 @@
 //! Where no program is taken from: the folders in which runs have worked.
 
-use std::{env, path::PathBuf};
+use std::env;
 
 use gyrus_journal::Store;
-use gyrus_kernel::{Entry, log_name};
+use gyrus_kernel::workspaces;
 use gyrus_process::Programs;
 
 use crate::{env::Environment, home::Home};
@@ -31,29 +31,8 @@ pub(crate) fn keep_out_of_workspaces(environment: &Environment) {
     programs.keep_out_of_all(move || {
         let journal = home.state.join("journal");
         match journal.is_dir().then(|| Store::open(&journal)) {
-            Some(Ok(store)) => workspaces(&store),
+            Some(Ok(store)) => workspaces(&store, MAX_RUNS).unwrap_or_default(),
             Some(Err(_)) | None => Vec::new(),
         }
     });
-}
-
-/// The folders in which runs have worked.
-fn workspaces(store: &Store) -> Vec<PathBuf> {
-    let runs = gyrus_kernel::runs(store).unwrap_or_default();
-    let roots = runs.into_iter().rev().filter(|run| run.is_root());
-    let mut folders: Vec<PathBuf> = Vec::new();
-    for run in roots.take(MAX_RUNS) {
-        let first = store
-            .reader(&log_name(run))
-            .and_then(|reader| reader.entry(1));
-        let Ok(Some(first)) = first else {
-            continue;
-        };
-        if let Ok(Entry::RunStarted(started)) = gyrus_kernel::parse(&first)
-            && !folders.contains(&started.workspace)
-        {
-            folders.push(started.workspace);
-        }
-    }
-    folders
 }

@@ -20,6 +20,7 @@ use gyrus_kernel::{
     approvals::{self, ApprovalAnswer, ApprovalReach, OpenQuestion},
     log_name,
 };
+use gyrus_process::keeper;
 use gyrus_screen::Browser;
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -29,7 +30,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::{failure::Failure, home::Home, own_child};
+use crate::{failure::Failure, home::Home};
 
 /// No line is longer, in bytes.
 const LINE: u64 = 16 * 1024;
@@ -130,7 +131,7 @@ async fn visit(behind: &Behind, turn: &Mutex<()>, stream: UnixStream) {
         why: why.to_owned(),
     };
     let told = match (read, serde_json::from_str(&asked), turn.try_lock()) {
-        _ if pid.is_none_or(own_child::is_below_a_keeper) => {
+        _ if pid.is_none_or(keeper::is_below_a_keeper) => {
             no("a command of a run cannot take a browser over")
         }
         (Ok(_), Ok(wanted), Ok(_turn)) => hand_out(behind, &wanted, &mut reader, &writer).await,

@@ -15,6 +15,8 @@ mod installation;
 pub mod demo;
 pub mod eval;
 pub mod sites;
+mod recording;
 
 pub use error::{Complaint, LabError};
 pub use installation::{Console, Installation, Tone, TrialEnd};
+pub use recording::Script;

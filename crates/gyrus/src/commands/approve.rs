@@ -6,15 +6,12 @@ use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{
-    Card, QuestionId,
+    Card, QuestionId, StandingRun,
     approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion, VoidAnswer},
     log_name,
 };
 
-use crate::{
-    Gyrus, before::Before, console::put, edit, exit::Code, failure::Failure, own_child, select,
-    terminal, time,
-};
+use crate::{Gyrus, console::put, edit, exit::Code, failure::Failure, own_child, terminal, time};
 
 /// Say yes to what a run asks
 ///
@@ -74,7 +71,7 @@ pub(super) fn answer(
 ) -> Result<Code, Failure> {
     own_child::refuse("answer for a person")?;
     let store = gyrus.store()?;
-    let run = select::find(&store, given)?;
+    let run = gyrus_kernel::find_run(&store, given)?;
     let open = the_question(&store, run, card)?;
     let answer = say(&open.card)?;
     let verdict = match (&answer, open.card.question) {
@@ -114,7 +111,7 @@ pub(super) fn answer(
     }
     // A child goes on when the run that a person started does.
     let mut root = run;
-    while let Some(parent) = Before::read(&store, root)?.started.parent {
+    while let Some(parent) = StandingRun::read(&store, root)?.started.parent {
         root = parent.run;
     }
     let name = root.short();

@@ -4,14 +4,14 @@ use std::{env, path::Path};
 
 use clap::Args;
 use gyrus_contract::Limits;
-use gyrus_gate::sandbox::Wall;
+use gyrus_gate::{namespaces, sandbox::Wall};
 use gyrus_process::keeper::{self, Level};
 
 use crate::{
     Gyrus, browser, discover, drive,
     exit::Code,
     failure::Failure,
-    namespaces, output, sandbox,
+    output, sandbox,
     show::paint::{Paint, Painter},
     whom::Whom,
 };

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use clap::Args;
 
-use crate::{Gyrus, drive, exit::Code, failure::Failure, organs, output, select};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, organs, output};
 
 /// Run a run again from its journal alone
 ///
@@ -20,7 +20,7 @@ impl Replay {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let home = gyrus.home()?;
         let store = home.store()?;
-        let run = select::find(&store, &self.run)?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
         let kernel = organs::silent_kernel(&home, store, run)?;
         let began = Instant::now();
         let runtime = drive::runtime()?;

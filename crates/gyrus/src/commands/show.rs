@@ -18,7 +18,7 @@ use crate::{
     console::put,
     exit::Code,
     failure::Failure,
-    output, select,
+    output,
     show::{
         html, line,
         paint::{Paint, Painter},
@@ -41,7 +41,7 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = select::find(&store, &self.run)?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
         if self.html {
             page(&store, run, self.output.as_deref())
         } else {

@@ -4,7 +4,7 @@ use clap::Args;
 use gyrus_contract::MessageBody;
 use gyrus_kernel::{approvals, log_name};
 
-use crate::{Gyrus, console::put, exit::Code, failure::Failure, own_child, select, terminal};
+use crate::{Gyrus, console::put, exit::Code, failure::Failure, own_child, terminal};
 
 /// Add something to a run's goal
 ///
@@ -24,7 +24,7 @@ impl Steer {
             return Err(Failure::usage("there is nothing to add").hint("say what is to change"));
         }
         let store = gyrus.store()?;
-        let run = select::find(&store, &self.run)?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
         super::must_not_be_over(&store, run)?;
         let person = terminal::person(&gyrus.environment, "command line");
         approvals::send(&store, run, person, MessageBody::Steer { text: self.text })?;

@@ -11,7 +11,7 @@ use gyrus_kernel::{
 };
 
 use crate::{
-    Gyrus, console::put, drive, exit::Code, failure::Failure, own_child, select, stopped, terminal,
+    Gyrus, console::put, drive, exit::Code, failure::Failure, own_child, stopped, terminal,
 };
 
 /// How long the process that holds the run may take to obey.
@@ -117,7 +117,7 @@ fn said(tripped: &io::Result<Tripped>, ended: &Stopped) -> String {
 /// Orders a run to stop or pause, and waits until it has.
 pub(super) fn order(gyrus: &Gyrus, given: &str, body: MessageBody) -> Result<Code, Failure> {
     let store = gyrus.store()?;
-    let run = select::find(&store, given)?;
+    let run = gyrus_kernel::find_run(&store, given)?;
     let name = run.short();
     let Some(holder) = store.holder(&log_name(run))? else {
         put(&format!("run {name} is not running\n"))?;

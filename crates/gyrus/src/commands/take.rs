@@ -12,7 +12,7 @@ use std::{
 use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_kernel::log_name;
+use gyrus_kernel::{StandingRun, log_name};
 use gyrus_process::Programs;
 use gyrus_screen::has_display;
 use tokio::{
@@ -22,13 +22,12 @@ use tokio::{
 
 use crate::{
     Gyrus,
-    before::Before,
     console::put,
     drive,
     exit::Code,
     failure::Failure,
     home::Home,
-    new_run, output, own_child, select,
+    new_run, output, own_child,
     takeover::{self, Told, Wanted},
     terminal,
 };
@@ -52,7 +51,7 @@ impl Take {
         own_child::refuse("take a browser over")?;
         let (home, store) = (gyrus.home()?, gyrus.store()?);
         let run = match &self.run {
-            Some(given) => root(&store, select::find(&store, given)?)?,
+            Some(given) => root(&store, gyrus_kernel::find_run(&store, given)?)?,
             None => new_run::at_work_in(&store, &new_run::workspace(&home, None)?)?,
         };
         let name = run.short();
@@ -72,7 +71,7 @@ impl Take {
 
 /// The run that a person started.
 fn root(store: &Store, mut run: RunId) -> Result<RunId, Failure> {
-    while let Some(parent) = Before::read(store, run)?.started.parent {
+    while let Some(parent) = StandingRun::read(store, run)?.started.parent {
         run = parent.run;
     }
     Ok(run)

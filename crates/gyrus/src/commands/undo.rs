@@ -9,17 +9,14 @@ use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{
-    log_name,
+    StandingRun, log_name,
     undo::{self, RunUndo, RunUndoError},
 };
 use gyrus_text::one_line;
 use gyrus_workspace::undo::{Action, Change, Done, Kind, Refused, UndoError};
 use serde_json::json;
 
-use crate::{
-    Gyrus, before::Before, console::put, env, exit::Code, failure::Failure, output, own_child,
-    select, terminal,
-};
+use crate::{Gyrus, console::put, env, exit::Code, failure::Failure, output, own_child, terminal};
 
 /// Take back what a run changed in its folder
 ///
@@ -47,7 +44,7 @@ impl Undo {
         own_child::refuse("undo a run")?;
         let home = gyrus.home()?;
         let store = home.store()?;
-        let run = select::find(&store, &self.run)?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
         must_be_free(&store, run)?;
         let found = undo::plan(&store, run, self.to).map_err(|error| failure(error, run))?;
         if !self.json {
@@ -163,7 +160,7 @@ fn must_be_free(store: &Store, run: RunId) -> Result<(), Failure> {
             ))
             .hint(format!("stop it first: gyrus stop {name}")));
         }
-        next = Before::read(store, run)?
+        next = StandingRun::read(store, run)?
             .started
             .parent
             .as_ref()

@@ -9,8 +9,6 @@ mod import;
 mod prune;
 mod verify;
 
-use std::collections::BTreeSet;
-
 use clap::{Args, Subcommand};
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
@@ -102,23 +100,4 @@ impl Standing {
             Standing::Unreadable(why) => format!("cannot be read: {why}"),
         }
     }
-}
-
-/// A run and the runs below it, itself last, so that removing them in order leaves no orphans.
-fn family(store: &Store, run: RunId) -> Result<Vec<RunId>, Failure> {
-    let mut children = BTreeSet::new();
-    for entry in store.reader(&log_name(run))?.entries(1)? {
-        if let Ok(Entry::ChildStarted(child)) = gyrus_kernel::parse(&entry?) {
-            children.insert(child.child);
-        }
-    }
-    let mut family = Vec::new();
-    for child in children
-        .into_iter()
-        .filter(|child| store.exists(&log_name(*child)))
-    {
-        family.extend(self::family(store, child)?);
-    }
-    family.push(run);
-    Ok(family)
 }

@@ -1,13 +1,11 @@
 //! `gyrus runs show`
 
 use clap::Args;
-use gyrus_kernel::{Entry, approvals, log_name};
+use gyrus_kernel::{Entry, StandingRun, approvals, log_name};
 use gyrus_text::clip;
 
 use super::Standing;
-use crate::{
-    Gyrus, before::Before, exit::Code, failure::Failure, output, select, show::trace::goal, time,
-};
+use crate::{Gyrus, exit::Code, failure::Failure, output, show::trace::goal, time};
 
 /// Show what a run is and how it stands
 #[derive(Args)]
@@ -19,10 +17,10 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = select::find(&store, &self.run)?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
         let name = log_name(run);
         let reader = store.reader(&name)?;
-        let before = Before::read(&store, run)?;
+        let before = StandingRun::read(&store, run)?;
         let started = &before.started;
         let mut steps = 0;
         let mut spent = Default::default();

@@ -3,7 +3,7 @@
 use clap::Args;
 use gyrus_kernel::log_name;
 
-use crate::{Gyrus, exit::Code, failure::Failure, output, select};
+use crate::{Gyrus, exit::Code, failure::Failure, output};
 
 /// Check the chain of runs from their first entry to their last
 ///
@@ -22,7 +22,7 @@ impl Verify {
         } else {
             self.runs
                 .iter()
-                .map(|given| select::find(&store, given))
+                .map(|given| gyrus_kernel::find_run(&store, given))
                 .collect::<Result<_, _>>()?
         };
         let mut out = output::standard();

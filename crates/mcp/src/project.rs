@@ -1,32 +1,44 @@
 //! The servers that a project names, in the file that many programs share. It is the project's, so
 //! it starts nothing until the person has allowed exactly this content.
 
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use gyrus_contract::{Digest, Grant};
-use gyrus_journal::Store;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::ServerSection;
-use gyrus_kernel::grants;
-
-use crate::failure::Failure;
+use crate::ServerSection;
 
 /// Its name, in the folder of the project.
-pub(crate) const FILE: &str = ".mcp.json";
+pub const PROJECT_FILE: &str = ".mcp.json";
 
 /// A longer file, in bytes, is no such file.
 const MAX_BYTES: u64 = 256 * 1024;
 
-/// What the file says.
-pub(crate) struct Project {
+/// The file cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{} cannot be read", file.display())]
+pub struct ProjectFileError {
+    /// The file.
+    pub file: PathBuf,
+    /// Why.
+    pub source: Option<io::Error>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// The servers of the file.
+pub struct ProjectServers {
     /// Servers by the names that they get here.
-    pub(crate) servers: BTreeMap<String, ServerSection>,
+    pub servers: BTreeMap<String, ServerSection>,
     /// What of it cannot be used, in words.
-    pub(crate) left_out: Vec<String>,
+    pub left_out: Vec<String>,
     /// Of all its bytes.
-    pub(crate) content: Digest,
+    pub content: Digest,
 }
 
 /// The file's form; keys of other programs are theirs.
@@ -48,25 +60,31 @@ struct WrittenServer {
     headers: BTreeMap<String, String>,
 }
 
-impl Project {
+impl ProjectServers {
     /// Reads the file of a folder; `None` if there is none.
-    pub(crate) fn read(workspace: &Path) -> Result<Option<Self>, Failure> {
-        let path = workspace.join(FILE);
-        let wrong = || Failure::usage(format!("{} cannot be read", path.display()));
-        match fs::metadata(&path) {
+    pub fn read(workspace: &Path) -> Result<Option<Self>, ProjectFileError> {
+        let file = workspace.join(PROJECT_FILE);
+        let wrong = |source, hint: Option<String>| ProjectFileError {
+            file: file.clone(),
+            source,
+            hint,
+        };
+        match fs::metadata(&file) {
             Ok(data) if data.is_file() && data.len() <= MAX_BYTES => {}
             Ok(_) => {
-                return Err(wrong().hint(format!(
+                let hint = format!(
                     "it must be a file of at most {MAX_BYTES} bytes; mend it, or move it away"
-                )));
+                );
+                return Err(wrong(None, Some(hint)));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(wrong().because(&error)),
+            Err(error) => return Err(wrong(Some(error), None)),
         }
-        let bytes = fs::read(&path).map_err(|error| wrong().because(&error))?;
-        Self::parse(&bytes)
-            .map(Some)
-            .map_err(|error| wrong().because(&error).hint("mend it, or move it away"))
+        let bytes = fs::read(&file).map_err(|error| wrong(Some(error), None))?;
+        Self::parse(&bytes).map(Some).map_err(|error| {
+            let hint = "mend it, or move it away".to_owned();
+            wrong(Some(io::Error::other(error)), Some(hint))
+        })
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
@@ -90,23 +108,15 @@ impl Project {
                     project.servers.insert(name, section);
                 }
                 Err(why) => project.left_out.push(format!(
-                    "the server `{given}` of {FILE} is left out: it {why}"
+                    "the server `{given}` of {PROJECT_FILE} is left out: it {why}"
                 )),
             }
         }
         Ok(project)
     }
 
-    /// Whether the person allowed exactly this content here.
-    pub(crate) fn is_allowed(&self, store: &Store, workspace: &Path) -> Result<bool, Failure> {
-        let standing = grants::in_folder(store, workspace)?;
-        Ok(standing
-            .iter()
-            .any(|standing| standing.grant == self.grant()))
-    }
-
     /// What a yes grants.
-    pub(crate) fn grant(&self) -> Grant {
+    pub fn grant(&self) -> Grant {
         Grant::Servers {
             content: self.content,
         }
@@ -147,11 +157,14 @@ mod tests {
             "empty": {},
             "odd": {"command": 7}
         }}"#;
-        let project = Project::parse(text.as_bytes()).unwrap();
+        let project = ProjectServers::parse(text.as_bytes()).unwrap();
         let names: Vec<_> = project.servers.keys().collect();
         assert_eq!(names, ["my-server", "web"]);
         assert_eq!(project.left_out.len(), 3, "{:?}", project.left_out);
-        assert_ne!(Project::parse(b"{}").unwrap().content, project.content);
-        assert!(Project::parse(b"[").is_err());
+        assert_ne!(
+            ProjectServers::parse(b"{}").unwrap().content,
+            project.content
+        );
+        assert!(ProjectServers::parse(b"[").is_err());
     }
 }

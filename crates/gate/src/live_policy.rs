@@ -6,9 +6,8 @@
 //! from the next process on.
 
 use std::{
-    fs,
     net::SocketAddr,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -16,18 +15,23 @@ use gyrus_contract::{
     ChangedPath, Decision, Destination, Gate, Judgement, Place, ResolvedCall, Risk, ToolCall,
     ToolSpec, Unresolvable, Verdict, WithheldChange,
 };
-use gyrus_gate::Warden;
 
-use crate::{home::Home, laid_down};
+use crate::{
+    Warden,
+    policy::{PolicyFileError, PolicyFiles},
+};
 
 /// What the files hold, whatever that is.
 type Texts = Vec<Option<Vec<u8>>>;
 
+/// Says what is wrong with the policy files, as a person is told.
+type Explain = fn(PolicyFileError) -> String;
+
 /// A warden, and the files that its policy was read from.
-pub(crate) struct TodaysPolicy {
+pub struct LivePolicy {
     warden: Warden,
-    home: Home,
-    workspace: PathBuf,
+    files: PolicyFiles,
+    explain: Explain,
     began_with: Texts,
     /// What was read last, if it differs from that.
     last: Mutex<Option<(Texts, Under)>>,
@@ -36,19 +40,19 @@ pub(crate) struct TodaysPolicy {
 /// The warden under the files as they are, or why they cannot be read.
 type Under = Arc<Result<Warden, String>>;
 
-impl TodaysPolicy {
+impl LivePolicy {
     /// Has `make` read the files and make the warden.
-    pub(crate) fn over<E>(
-        home: &Home,
-        workspace: &Path,
-        make: impl FnOnce() -> Result<Warden, E>,
+    pub fn over<E>(
+        files: PolicyFiles,
+        explain: Explain,
+        make: impl FnOnce(&PolicyFiles) -> Result<Warden, E>,
     ) -> Result<Self, E> {
         // Read before they are used, so that no change falls in between.
-        let began_with = texts(home, workspace);
+        let began_with = files.texts();
         Ok(Self {
-            warden: make()?,
-            home: home.clone(),
-            workspace: workspace.to_owned(),
+            warden: make(&files)?,
+            files,
+            explain,
             began_with,
             last: Mutex::new(None),
         })
@@ -56,7 +60,7 @@ impl TodaysPolicy {
 
     /// The warden under what was laid down since; `None` if nothing was.
     fn since(&self) -> Option<Under> {
-        let now = texts(&self.home, &self.workspace);
+        let now = self.files.texts();
         if now == self.began_with {
             return None;
         }
@@ -66,21 +70,14 @@ impl TodaysPolicy {
         {
             return Some(under.clone());
         }
-        let under = laid_down::policy(&self.home, &self.workspace)
-            .map(|policy| self.warden.clone().under(policy))
-            .map_err(|failure| failure.to_string());
-        let under = Arc::new(under);
+        let policy = self.files.policy().map_err(self.explain);
+        let under = Arc::new(policy.map(|policy| self.warden.clone().under(policy)));
         *last = Some((now, under.clone()));
         Some(under)
     }
 }
 
-fn texts(home: &Home, workspace: &Path) -> Texts {
-    let files = laid_down::files(home, workspace);
-    files.iter().map(|(file, _)| fs::read(file).ok()).collect()
-}
-
-impl Gate for TodaysPolicy {
+impl Gate for LivePolicy {
     fn keeps_secrets(&self, path: &Path) -> bool {
         self.warden.keeps_secrets(path)
     }
@@ -127,7 +124,7 @@ impl Gate for TodaysPolicy {
     }
 }
 
-impl TodaysPolicy {
+impl LivePolicy {
     /// The stricter of two verdicts: under what the process began with, and under what was laid
     /// down since.
     fn strictest(&self, judge: impl Fn(&Warden) -> Verdict) -> Verdict {

@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use serde::Deserialize;
+use gyrus_text::parse_duration;
+use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::time::milliseconds;
+use crate::is_server_name;
 
 /// How long a server may say nothing about a call, unless it was configured.
 const SILENCE: Duration = Duration::from_secs(120);
@@ -12,28 +13,33 @@ const SILENCE: Duration = Duration::from_secs(120);
 /// The section `[mcp.NAME]`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct ServerSection {
+pub struct ServerSection {
     /// The program to start.
-    pub(crate) command: Option<String>,
+    pub command: Option<String>,
     /// Its arguments.
-    pub(crate) args: Vec<String>,
+    pub args: Vec<String>,
     /// Variables that it gets besides the few that every server has.
-    pub(crate) env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, String>,
     /// The hosts that its sandbox opens; `*` is any.
-    pub(crate) network: Vec<String>,
+    pub network: Vec<String>,
     /// The address of a server that is somewhere.
-    pub(crate) url: Option<String>,
+    pub url: Option<String>,
     /// What is sent to it along with everything.
-    pub(crate) headers: BTreeMap<String, String>,
+    pub headers: BTreeMap<String, String>,
     /// How long it may say nothing about a call, in milliseconds.
     #[serde(deserialize_with = "milliseconds")]
     timeout: Option<u64>,
 }
 
+fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let duration = parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)?;
+    Ok(u64::try_from(duration.as_millis()).ok())
+}
+
 impl ServerSection {
     /// Says what is wrong with it.
-    pub(crate) fn check(&self, name: &str) -> Result<(), String> {
-        if !gyrus_mcp::is_server_name(name) {
+    pub fn check(&self, name: &str) -> Result<(), String> {
+        if !is_server_name(name) {
             return Err("is no name; use a-z, 0-9 and -, at most 24 of them".to_owned());
         }
         let is_no_host = |host: &&String| host.is_empty() || host.contains(['/', ':', ' ']);
@@ -60,12 +66,12 @@ impl ServerSection {
     }
 
     /// How long the server may say nothing about a call.
-    pub(crate) fn silence(&self) -> Duration {
+    pub fn silence(&self) -> Duration {
         self.timeout.map_or(SILENCE, Duration::from_millis)
     }
 
     /// What it starts or reaches, on one line, without values that may be secret.
-    pub(crate) fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         match (&self.command, &self.url) {
             (Some(command), _) => {
                 let words: Vec<_> = std::iter::once(command)
@@ -81,7 +87,8 @@ impl ServerSection {
 }
 
 /// Where the value of a variable or header comes from.
-pub(crate) enum Value {
+#[derive(Clone)]
+pub enum ServerValue {
     /// It stands there, or is put together from the environment.
     Plain(String),
     /// It was named as a secret.
@@ -95,12 +102,15 @@ pub(crate) enum Value {
 
 /// Reads `secret:NAME`, and replaces every `${NAME}` and `${NAME:-otherwise}`. `lookup` knows the
 /// values of names.
-pub(crate) fn value(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Value, String> {
+pub fn server_value(
+    text: &str,
+    lookup: &dyn Fn(&str) -> Option<String>,
+) -> Result<ServerValue, String> {
     let unset =
         |name: &str| format!("`{name}` is set nowhere: neither in the environment, nor in [keys]");
     if let Some(name) = text.strip_prefix("secret:") {
         return match lookup(name) {
-            Some(value) => Ok(Value::Secret {
+            Some(value) => Ok(ServerValue::Secret {
                 name: name.to_owned(),
                 value,
             }),
@@ -123,7 +133,7 @@ pub(crate) fn value(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Resu
         rest = &after[end + 1..];
     }
     whole.push_str(rest);
-    Ok(Value::Plain(whole))
+    Ok(ServerValue::Plain(whole))
 }
 
 #[cfg(test)]
@@ -133,9 +143,9 @@ mod tests {
     #[test]
     fn values_come_from_where_they_say() {
         let lookup = |name: &str| (name == "A").then(|| "1".to_owned());
-        let read = |text: &str| match value(text, &lookup) {
-            Ok(Value::Plain(value)) => value,
-            Ok(Value::Secret { name, value }) => format!("secret {name}={value}"),
+        let read = |text: &str| match server_value(text, &lookup) {
+            Ok(ServerValue::Plain(value)) => value,
+            Ok(ServerValue::Secret { name, value }) => format!("secret {name}={value}"),
             Err(why) => format!("error: {why}"),
         };
         assert_eq!(read("plain $A {A}"), "plain $A {A}");

@@ -6,7 +6,7 @@
 
 use std::{env, fs, path::Path};
 
-use gyrus_gate::sandbox::{Promise, Proof};
+use crate::sandbox::{Promise, Proof};
 
 /// What keeps namespaces from this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +26,12 @@ const SETTINGS: [(&str, &str); 2] = [
 ];
 
 /// What would help, in lines for a person; empty if nothing is known to.
-pub(crate) fn remedy() -> Vec<String> {
+pub fn remedy() -> Vec<String> {
     reason().map(|reason| reason.remedy()).unwrap_or_default()
 }
 
 /// What does not hold of a sandbox that holds well enough, in words; empty if all does.
-pub(crate) fn shortcomings(proof: &Proof) -> Vec<&'static str> {
+pub fn shortcomings(proof: &Proof) -> Vec<&'static str> {
     let broken = Promise::ALL.into_iter();
     let broken = broken.filter(|promise| !proof.holds(*promise));
     broken

@@ -2,9 +2,8 @@
 
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_kernel::runs;
 
-use crate::failure::Failure;
+use crate::runs;
 
 /// Fewer characters name no run: they would mean another one tomorrow.
 const SHORTEST: usize = 4;
@@ -12,26 +11,56 @@ const SHORTEST: usize = 4;
 /// Runs that are named when several could be meant.
 const SHOWN: usize = 5;
 
+/// No run, or more than one, is meant.
+#[derive(Debug, thiserror::Error)]
+pub enum FindRunError {
+    /// The journals cannot be read.
+    #[error(transparent)]
+    Journal(#[from] gyrus_journal::Error),
+    /// `last` means nothing.
+    #[error("there is no run yet")]
+    NoRuns,
+    /// So few characters would mean another run tomorrow.
+    #[error(
+        "`{given}` is too short to name a run; give at least {SHORTEST} characters of its id, or \
+         `last`"
+    )]
+    TooShort {
+        /// What was given.
+        given: String,
+    },
+    /// No id begins or ends so.
+    #[error("there is no run `{given}`")]
+    NotFound {
+        /// What was given.
+        given: String,
+    },
+    /// Several ids begin or end so.
+    #[error("`{given}` could be any of {count} runs: {shown}")]
+    Ambiguous {
+        /// What was given.
+        given: String,
+        /// Number of runs that are meant.
+        count: usize,
+        /// Some of them.
+        shown: String,
+    },
+}
+
 /// The run that `given` means: `last`, an id, or the start or end of one.
-pub(crate) fn find(store: &Store, given: &str) -> Result<RunId, Failure> {
+pub fn find_run(store: &Store, given: &str) -> Result<RunId, FindRunError> {
     choose(&runs(store)?, given)
 }
 
-fn choose(runs: &[RunId], given: &str) -> Result<RunId, Failure> {
-    let list = "see which there are: gyrus runs list";
+fn choose(runs: &[RunId], given: &str) -> Result<RunId, FindRunError> {
     if given == "last" {
         let last = runs.iter().rev().find(|run| run.is_root()).copied();
-        return last.ok_or_else(|| {
-            Failure::usage("there is no run yet").hint("start one: gyrus run GOAL")
-        });
+        return last.ok_or(FindRunError::NoRuns);
     }
     let wanted = given.to_ascii_lowercase();
+    let given = given.to_owned();
     if wanted.len() < SHORTEST {
-        return Err(Failure::usage(format!(
-            "`{given}` is too short to name a run; give at least {SHORTEST} characters of its id, \
-             or `last`"
-        ))
-        .hint(list));
+        return Err(FindRunError::TooShort { given });
     }
     let matching: Vec<RunId> = runs
         .iter()
@@ -43,16 +72,15 @@ fn choose(runs: &[RunId], given: &str) -> Result<RunId, Failure> {
         .collect();
     match matching.as_slice() {
         [run] => Ok(*run),
-        [] => Err(Failure::usage(format!("there is no run `{given}`")).hint(list)),
+        [] => Err(FindRunError::NotFound { given }),
         several => {
             let shown: Vec<String> = several.iter().take(SHOWN).map(RunId::to_string).collect();
             let more = if several.len() > SHOWN { ", …" } else { "" };
-            Err(Failure::usage(format!(
-                "`{given}` could be any of {} runs: {}{more}",
-                several.len(),
-                shown.join(", ")
-            ))
-            .hint("give more characters of the id"))
+            Err(FindRunError::Ambiguous {
+                given,
+                count: several.len(),
+                shown: format!("{}{more}", shown.join(", ")),
+            })
         }
     }
 }
@@ -82,8 +110,8 @@ mod tests {
         ] {
             match (choose(&runs, given), expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{given}"),
-                (Err(failure), Err(words)) => {
-                    assert!(failure.message.contains(words), "{given}: {failure}");
+                (Err(error), Err(words)) => {
+                    assert!(error.to_string().contains(words), "{given}: {error}");
                 }
                 (found, _) => panic!("{given}: {found:?}"),
             }
@@ -92,13 +120,13 @@ mod tests {
         assert!(
             choose(&twins, "bbbb")
                 .unwrap_err()
-                .message
+                .to_string()
                 .contains("any of 2")
         );
         assert!(
             choose(&[], "last")
                 .unwrap_err()
-                .message
+                .to_string()
                 .contains("no run yet")
         );
         assert_eq!(old.short(), "0000aaaa");
