@@ -12,7 +12,7 @@ pub struct StandingRun {
     pub started: RunStarted,
     /// What happens when a person must be asked.
     pub on_ask: OnAsk,
-    /// What it is pinned to.
+    /// The versions and names that it is pinned to.
     pub pins: Pins,
 }
 

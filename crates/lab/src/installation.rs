@@ -26,7 +26,7 @@ pub trait Installation: Sync {
     /// What does not hold of the sandbox that contains commands, in words.
     ///
     /// # Errors
-    /// In words why nothing contains commands.
+    /// Returns, in words, why nothing contains commands.
     fn sandbox(&self) -> Result<Vec<&'static str>, String>;
 
     /// Starts the browser that runs would have and looks at its empty page; in words why that

@@ -116,7 +116,7 @@ impl Eval {
 }
 
 impl Evaluation {
-    /// Whom to ask, and what is to be evaluated.
+    /// The models to ask, and what is to be evaluated.
     fn options(self) -> (Vec<String>, EvalOptions) {
         let options = EvalOptions {
             suites: self.suites,

@@ -13,7 +13,7 @@ const FILE: &str = "redaction.key";
 /// The key cannot be read or made.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The file is no key.
+    /// The file does not hold a key.
     #[error("{} is damaged: it must have 32 bytes", file.display())]
     Damaged {
         /// The file.

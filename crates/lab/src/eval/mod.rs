@@ -171,7 +171,7 @@ fn attempts(suites: &[Suite], repeat: u32) -> Vec<Planned<'_>> {
 struct Making<'a> {
     options: &'a EvalOptions,
     pages: Option<&'a Pages>,
-    /// Of `gyrus run`, the same for all.
+    /// Arguments of `gyrus run`, the same for all attempts.
     arguments: Vec<String>,
     gyrus: &'a dyn Installation,
     console: &'a dyn Console,

@@ -12,7 +12,7 @@ use crate::{Console, LabError, Tone};
 /// The name of the file with everything in a report's folder.
 pub(super) const FILE: &str = "report.json";
 
-/// Of this form.
+/// The version of this form.
 const VERSION: u32 = 1;
 
 /// Columns that a table takes.
@@ -101,7 +101,7 @@ pub(super) struct Plan {
 }
 
 impl Report {
-    /// Of these attempts, in the order of tasks and repeats.
+    /// Makes the report of these attempts, which are in the order of tasks and repeats.
     pub(super) fn of(plan: &Plan, attempts: Vec<Attempt>, interrupted: bool) -> Self {
         Self {
             version: VERSION,

@@ -17,7 +17,7 @@ pub(crate) struct SiteFiles {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     html: &'static str,
-    /// What it shows from the beginning, as JSON.
+    /// The data that it shows from the beginning, as JSON.
     data: &'static str,
 }
 
