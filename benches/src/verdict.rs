@@ -1,28 +1,25 @@
 //! How long the gate takes for one verdict on a command line: reading it, looking its paths up,
-//! judging. The lines are those of the gate's corpora, alone and joined to longer ones.
+//! judging. The lines are those of the corpora, alone and joined to longer ones.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use anyhow::Context;
 use gyrus_contract::{
     DEFAULT_AGENT, Gate, Judgement, Mode, Place, Repeat, RunId, ToolCall, ToolSpec, Touch,
 };
 use gyrus_gate::{House, Warden};
+use gyrus_lines::corpus::{EVERYDAY, HOSTILE, READ_ONLY};
 use serde_json::json;
 
 use crate::{Row, row};
-
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/gate/corpus");
 
 /// Joined lines of each length.
 const SAMPLES: usize = 200;
 
 pub(crate) fn verdicts() -> anyhow::Result<Vec<Row>> {
-    let lines = lines()?;
+    let lines = lines();
     let folder = tempfile::tempdir()?;
     let bench = Bench::new(folder.path());
     let alone: Vec<_> = lines.iter().map(|line| bench.judge(line)).collect();
@@ -58,15 +55,13 @@ pub(crate) fn verdicts() -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-fn lines() -> anyhow::Result<Vec<String>> {
+fn lines() -> Vec<String> {
     let mut lines = Vec::new();
-    for name in ["everyday.txt", "read-only.txt", "hostile.txt"] {
-        let path = Path::new(CORPUS).join(name);
-        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    for text in [EVERYDAY, READ_ONLY, HOSTILE] {
         let kept = |line: &&str| !line.is_empty() && !line.starts_with(['#', '[', '"']);
         lines.extend(text.lines().filter(kept).map(str::to_owned));
     }
-    Ok(lines)
+    lines
 }
 
 struct Bench {

@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if !repository::cargo(&build)?.status()?.success() {
         bail!("gyrus or its player cannot be built");
     }
-    let suite = repository::root()?.join("crates/sites/suite");
+    let suite = repository::root()?.join("crates/lab/suite");
     let mut player = repository::cargo(&["run", "--quiet", "--package", "gyrus-player", "--"])?
         .arg(&suite)
         .stdin(Stdio::piped())

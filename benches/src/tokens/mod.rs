@@ -22,9 +22,9 @@ use futures_util::{StreamExt as _, TryStreamExt as _, future::try_join_all, stre
 use gyrus_contract::{Limits, OnAsk, Origin, Text};
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, NewRun, Only, Organs, redact::Redactor};
+use gyrus_lab::sites::{self, Site};
 use gyrus_loops::{CognitiveConfig, PerceptionMode};
 use gyrus_screen::{Browser, Launch, ProfileChoice, find_program, tools};
-use gyrus_sites::Site;
 
 use crate::{Row, look, row, world};
 use cost::{Provider, Turn};
@@ -61,7 +61,7 @@ async fn measured() -> anyhow::Result<Vec<Row>> {
     if addresses.is_empty() {
         addresses = pages::serve().await?;
         let world = format!("{}/w/tokens", site.address());
-        addresses.extend(gyrus_sites::sites().map(|(name, _)| format!("{world}/{name}/")));
+        addresses.extend(sites::sites().map(|(name, _)| format!("{world}/{name}/")));
     }
     let providers = Provider::all();
     let mut runs = [const { Vec::new() }; 3];

@@ -43,6 +43,18 @@ impl RunId {
         bytes.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
     }
+
+    /// The name of the run for people: the last 8 characters of its id. The start of an id is the
+    /// time, which runs of the same minute share.
+    pub fn short(self) -> String {
+        let id = self.0.to_string();
+        id[id.len() - 8..].to_owned()
+    }
+
+    /// Whether a person started the run: ids of children are not made from the time.
+    pub fn is_root(self) -> bool {
+        self.0.get_version_num() == 7
+    }
 }
 
 impl Default for RunId {

@@ -25,8 +25,8 @@ mod modes;
 mod doubt;
 pub mod policy;
 pub mod sandbox;
-#[cfg(feature = "oracle")]
-pub mod oracle;
+pub mod namespaces;
+mod live_policy;
 
 /// Places where programs keep keys and tokens; the file's own head says in which form.
 const SECRETS: &str = include_str!("secrets.txt");
@@ -34,6 +34,7 @@ const SECRETS: &str = include_str!("secrets.txt");
 pub use self::{
     guard::protect_from_server,
     house::House,
+    live_policy::LivePolicy,
     warden::{Contain, Warden},
     workspace::{WorkspaceError, check_workspace, is_throwaway},
 };

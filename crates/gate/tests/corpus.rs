@@ -9,10 +9,8 @@
 use std::path::{Path, PathBuf};
 
 use gyrus_contract::{CommandReading, Does};
-use gyrus_gate::{
-    oracle::corpus::{self, Command, EVERYDAY, HOSTILE, READ_ONLY},
-    shell::{Place, read},
-};
+use gyrus_gate::shell::{Place, read};
+use gyrus_lines::corpus::{self, Command, EVERYDAY, HOSTILE, READ_ONLY};
 
 /// The home of the person whose folders the corpora name. It is not on this machine.
 const HOME: &str = "/home/person";

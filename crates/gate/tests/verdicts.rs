@@ -12,9 +12,10 @@ use gyrus_contract::{
     Containment, Decision, Gate, Judgement, Mode, Network, Place, Repeat, ResolvedCall,
     ResourceLimits, Risk, RunId, ToolCall, ToolSpec, Touch, Verdict,
 };
-use gyrus_gate::{
-    House, Warden,
-    oracle::corpus::{self, Command, DOUBTFUL, EVERYDAY, HOSTILE, READ_ONLY},
+use gyrus_gate::{House, Warden};
+use gyrus_lines::{
+    corpus::{self, Command, DOUBTFUL, EVERYDAY, HOSTILE, READ_ONLY},
+    folders,
 };
 use serde_json::json;
 
@@ -27,16 +28,13 @@ struct World {
 }
 
 impl World {
-    /// With the folder that this script of the corpus lays out as the workspace.
+    /// With the folder that this script lays out as the workspace.
     fn laid_out_by(script: &str) -> Self {
         let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let home = root.path().canonicalize().unwrap();
         let workspace = home.join("hostile");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("corpus/fixture")
-            .join(script);
         let laid_out = std::process::Command::new("bash")
-            .arg(script)
+            .args(["-c", script, "bash"])
             .arg(&workspace)
             .output()
             .unwrap();
@@ -144,7 +142,7 @@ fn commands(text: &str, home: &Path) -> Vec<Command> {
 /// that they destroy, show keys, or change what the sandbox leaves open.
 #[test]
 fn contained_lines_pass_however_they_are_written() {
-    let world = World::laid_out_by("hostile.sh");
+    let world = World::laid_out_by(folders::HOSTILE);
     let mut told = String::new();
     let mut asked = 0;
     let all = [HOSTILE, DOUBTFUL, EVERYDAY, READ_ONLY].map(|text| commands(text, &world.home));
@@ -168,7 +166,7 @@ fn contained_lines_pass_however_they_are_written() {
 /// Without a sandbox, what is not plain is asked about each time, in every mode.
 #[test]
 fn without_a_sandbox_only_plain_lines_pass() {
-    let mut world = World::laid_out_by("hostile.sh");
+    let mut world = World::laid_out_by(folders::HOSTILE);
     world.gate = Warden::new(world.house());
     let mut told = String::new();
     for command in commands(HOSTILE, &world.home) {
@@ -195,7 +193,7 @@ fn without_a_sandbox_only_plain_lines_pass() {
 /// In `read-only` a line runs where it can change nothing.
 #[test]
 fn in_read_only_nothing_is_writable() {
-    let world = World::laid_out_by("hostile.sh");
+    let world = World::laid_out_by(folders::HOSTILE);
     for line in [
         "make",
         "python3 x.py",
@@ -223,7 +221,7 @@ fn in_read_only_nothing_is_writable() {
 /// What a line destroys for good is asked about; what undo gives back is not.
 #[test]
 fn what_is_lost_for_good_is_asked_about() {
-    let world = World::laid_out_by("hostile.sh");
+    let world = World::laid_out_by(folders::HOSTILE);
     for (line, asked) in [
         ("rm -rf src", false),
         ("rm -rf *.o build", false),

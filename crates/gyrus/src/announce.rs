@@ -9,12 +9,12 @@ use std::path::PathBuf;
 
 use gyrus_contract::{CommandSpec, EffectId, Exit, OnAsk, Risk, RunId};
 use gyrus_journal::Reader;
-use gyrus_kernel::{Ending, Entry};
+use gyrus_kernel::{Ending, Entry, approvals::OpenQuestion};
 use gyrus_process::{Programs, keeper::Keeper};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::{Gyrus, approvals::Open, console::put, env, failure::Failure, names::short, programs};
+use crate::{Gyrus, console::put, env, failure::Failure};
 
 /// The command is killed after so many milliseconds. gyrus waits for it before it ends.
 const TIME_LIMIT_MS: u64 = 10_000;
@@ -57,11 +57,11 @@ impl Announcer {
     }
 
     /// A run asks something. Where nobody is to be asked, nobody is called.
-    pub(crate) fn asked(&mut self, open: &Open, reader: &Reader) {
+    pub(crate) fn asked(&mut self, open: &OpenQuestion, reader: &Reader) {
         if self.command.is_none() || self.on_ask == OnAsk::Deny {
             return;
         }
-        let run = short(&open.run.to_string()).to_owned();
+        let run = open.run.short();
         let (tool, risk) = about(reader, &open.id.effect);
         let headline = match tool {
             _ if open.card.question => "the agent asks you a question".to_owned(),
@@ -95,10 +95,9 @@ impl Announcer {
             | Ending::Reached { .. }
             | Ending::Failed { .. } => return,
         };
-        let id = run.to_string();
         self.tell(&Waiting {
-            answer: format!("gyrus resume {}", short(&id)),
-            run: id,
+            answer: format!("gyrus resume {}", run.short()),
+            run: run.to_string(),
             question: None,
             risk: None,
             headline: headline.to_owned(),
@@ -115,9 +114,9 @@ impl Announcer {
                 "warning: the command of `notify` in [approvals] {why}\n"
             ));
         };
-        let shell = match programs::find("sh") {
-            Ok(shell) => shell,
-            Err(error) => return said(format!("was not run: {error}")),
+        let shell = match Programs::of_this_process().find("sh") {
+            Ok(shell) => shell.path,
+            Err(error) => return said(format!("was not run: {}", Failure::from(error))),
         };
         let mut environment = env::all();
         environment.insert("PATH".to_owned(), Programs::of_this_process().path());

@@ -7,13 +7,15 @@ use std::{collections::BTreeMap, fs, io, path::Path, time::Duration};
 
 use gyrus_contract::{Limits, Microdollars, Mode, OnAsk};
 use gyrus_kernel::QUESTIONS_LAST;
+use gyrus_mcp::ServerSection;
 use gyrus_models::Policy;
+use gyrus_text::file_mistake;
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error},
 };
 
-use crate::{failure::Failure, keys::Source, mcp::section::ServerSection, time::milliseconds};
+use crate::{failure::Failure, keys::Source, time::milliseconds};
 
 /// `config.toml`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -119,21 +121,17 @@ impl Config {
 
 /// A file that a person wrote: what is wrong with it is told with its line and, of an unknown word,
 /// the nearest known one.
-pub(crate) fn read_toml<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Failure> {
+fn read_toml<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Failure> {
     toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
-        let line = 1 + text
-            .bytes()
-            .take(start)
-            .filter(|&byte| byte == b'\n')
-            .count();
-        let message = error.message().replacen("unknown field", "unknown key", 1);
+        let mistake = file_mistake(text, start, error.message());
         let failure = Failure::usage(format!(
-            "{}, line {line}: {}",
+            "{}, line {}: {}",
             path.display(),
-            message.trim().replace('\n', "; ")
+            mistake.line,
+            mistake.message
         ));
-        match gyrus_text::closest_in(&message) {
+        match mistake.nearest {
             Some(known) => failure.hint(format!("did you mean `{known}`?")),
             None => failure,
         }

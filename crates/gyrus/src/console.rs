@@ -12,13 +12,14 @@ use std::{
 
 use gyrus_contract::{OnAsk, Principal, RunId, Spent};
 use gyrus_journal::{Entry, Reader, Store};
-use gyrus_kernel::Card;
+use gyrus_kernel::{
+    Card,
+    approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion},
+};
 use gyrus_text::{clip, counted, width, wrap};
 
 use crate::{
-    approvals::{self, Answer, Became, Open, Reach},
     failure::Failure,
-    names::short,
     output,
     show::{
         card,
@@ -41,7 +42,7 @@ pub(crate) struct Console {
     /// Who answers here; `None` when there is no terminal to answer at.
     person: Option<Principal>,
     /// Unanswered cards, the one that is being asked first.
-    open: VecDeque<Open>,
+    open: VecDeque<OpenQuestion>,
     /// The cursor stands behind a question.
     asking: bool,
     /// What the run is at, for the line at the bottom; only at a terminal.
@@ -121,18 +122,22 @@ impl Console {
             return Ok(());
         }
         match parsed {
-            Ok(gyrus_kernel::Entry::ApprovalAsked(asked)) => self.asked(Open::new(run, asked)),
+            Ok(gyrus_kernel::Entry::ApprovalAsked(asked)) => {
+                self.asked(OpenQuestion::new(run, asked))
+            }
             Ok(gyrus_kernel::Entry::ApprovalAnswered(answered)) => {
                 self.show(run, &line::of(entry, reader))?;
-                let over = |open: &Open| open.run == run && open.id.effect == answered.effect;
+                let over =
+                    |open: &OpenQuestion| open.run == run && open.id.effect == answered.effect;
                 self.open.retain(|open| !over(open));
                 self.ask()
             }
             Ok(gyrus_kernel::Entry::ToolResulted(ended)) => {
                 self.show(run, &line::of(entry, reader))?;
                 let before = self.open.len();
-                let over =
-                    |open: &Open| open.run == run && approvals::voids(&ended, &open.id.effect);
+                let over = |open: &OpenQuestion| {
+                    open.run == run && approvals::voids(&ended, &open.id.effect)
+                };
                 self.open.retain(|open| !over(open));
                 match self.open.len() < before {
                     true => self.ask(),
@@ -170,8 +175,8 @@ impl Console {
     }
 
     /// A question is open. A card of the same effect that was asked before is void.
-    pub(crate) fn asked(&mut self, open: Open) -> Result<(), Failure> {
-        let void = |card: &Open| card.run == open.run && card.id.effect == open.id.effect;
+    pub(crate) fn asked(&mut self, open: OpenQuestion) -> Result<(), Failure> {
+        let void = |card: &OpenQuestion| card.run == open.run && card.id.effect == open.id.effect;
         let is_next = self.open.front().is_none_or(void);
         self.open.retain(|card| !void(card));
         if is_next {
@@ -189,7 +194,7 @@ impl Console {
             self.asking = false;
             return Ok(());
         };
-        let run = short(&open.run.to_string()).to_owned();
+        let run = open.run.short();
         let mut text = String::new();
         for line in card::lines(&open.id, &open.card, &run, &self.painter) {
             text.push_str(&line);
@@ -239,8 +244,8 @@ impl Console {
             Some(answer) => {
                 self.asking = false;
                 match approvals::answer(&self.store, open, person.clone(), answer)? {
-                    Became::Given => Ok(()),
-                    Became::Void(failure) => put(&format!("{failure}\n")),
+                    Delivery::Given => Ok(()),
+                    Delivery::Void(void) => put(&format!("{}\n", Failure::from(void))),
                 }
             }
             None if open.card.question => put("your answer, in words: "),
@@ -257,13 +262,13 @@ impl Console {
     }
 
     /// What came of editing a card.
-    pub(crate) fn edited(&mut self, came: Result<Answer, Failure>) -> Result<(), Failure> {
+    pub(crate) fn edited(&mut self, came: Result<ApprovalAnswer, Failure>) -> Result<(), Failure> {
         match (came, self.open.front(), &self.person) {
             (Ok(answer), Some(open), Some(person)) => {
                 self.asking = false;
                 match approvals::answer(&self.store, open, person.clone(), answer)? {
-                    Became::Given => Ok(()),
-                    Became::Void(failure) => put(&format!("{failure}\n")),
+                    Delivery::Given => Ok(()),
+                    Delivery::Void(void) => put(&format!("{}\n", Failure::from(void))),
                 }
             }
             (Err(failure), Some(open), _) => put(&format!("{failure}\n{}", choices(&open.card))),
@@ -343,23 +348,23 @@ pub(crate) fn wants_to_edit(typed: &str, card: &Card) -> bool {
 }
 
 /// What a typed line says; `None` if it is neither yes nor no, or no answer to a question.
-pub(crate) fn understand(typed: &str, card: &Card) -> Option<Answer> {
+pub(crate) fn understand(typed: &str, card: &Card) -> Option<ApprovalAnswer> {
     let typed = typed.trim();
-    let reach = Reach::Once;
+    let reach = ApprovalReach::Once;
     if card.question {
         let words = Some(typed.to_owned());
-        return (!typed.is_empty()).then_some(Answer::Yes { words, reach });
+        return (!typed.is_empty()).then_some(ApprovalAnswer::Yes { words, reach });
     }
     let wider = !card.wider.is_empty();
-    let yes = |reach| Some(Answer::Yes { words: None, reach });
+    let yes = |reach| Some(ApprovalAnswer::Yes { words: None, reach });
     let (word, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
     let rest = rest.trim();
     match word.to_ascii_lowercase().as_str() {
         // Words after a yes may be a condition, and a yes has none.
-        "y" | "yes" if rest.is_empty() => yes(Reach::Once),
-        "s" | "session" if rest.is_empty() && wider => yes(Reach::Session),
-        "a" | "always" if rest.is_empty() && wider => yes(Reach::Always),
-        "n" | "no" => Some(Answer::No {
+        "y" | "yes" if rest.is_empty() => yes(ApprovalReach::Once),
+        "s" | "session" if rest.is_empty() && wider => yes(ApprovalReach::Session),
+        "a" | "always" if rest.is_empty() && wider => yes(ApprovalReach::Always),
+        "n" | "no" => Some(ApprovalAnswer::No {
             reason: (!rest.is_empty()).then(|| rest.to_owned()),
         }),
         _ => None,
@@ -408,11 +413,11 @@ mod tests {
     #[test]
     fn only_a_plain_yes_is_a_yes() {
         let no = |reason: Option<&str>| {
-            Some(Answer::No {
+            Some(ApprovalAnswer::No {
                 reason: reason.map(str::to_owned),
             })
         };
-        let yes = |reach| Some(Answer::Yes { words: None, reach });
+        let yes = |reach| Some(ApprovalAnswer::Yes { words: None, reach });
         let card = |wider| Card {
             sentence: String::new(),
             reasons: Vec::new(),
@@ -423,15 +428,15 @@ mod tests {
         };
         let grants = vec![gyrus_contract::Grant::PackageRegistries];
         for (typed, answer) in [
-            ("s", yes(Reach::Session)),
-            ("a", yes(Reach::Always)),
-            ("y", yes(Reach::Once)),
+            ("s", yes(ApprovalReach::Session)),
+            ("a", yes(ApprovalReach::Always)),
+            ("y", yes(ApprovalReach::Once)),
         ] {
             assert_eq!(understand(typed, &card(grants.clone())), answer, "{typed}");
         }
         for (typed, answer) in [
-            ("y\n", yes(Reach::Once)),
-            (" YES ", yes(Reach::Once)),
+            ("y\n", yes(ApprovalReach::Once)),
+            (" YES ", yes(ApprovalReach::Once)),
             ("s", None),
             ("a", None),
             ("n", no(None)),

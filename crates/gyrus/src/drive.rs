@@ -4,7 +4,7 @@ use std::{io::IsTerminal, path::Path, process, sync::Arc};
 
 use gyrus_contract::{Claim, OnAsk, RunId, Spent, Strength};
 use gyrus_journal::{Reader, Store};
-use gyrus_kernel::{Controls, Ending, Finished, Ready, log_name};
+use gyrus_kernel::{Controls, Ending, Finished, Ready, approvals, log_name};
 use gyrus_screen::Browser;
 use gyrus_text::{clip, counted, readable};
 use tokio::{
@@ -15,17 +15,15 @@ use tokio::{
 use crate::{
     Gyrus,
     announce::Announcer,
-    approvals,
     console::{Console, put},
     env,
     exit::{Code, say},
     failure::Failure,
     flags::OutputFlags,
-    names::short,
     output,
     show::paint::{Paint, Painter},
     takeover::{Behind, Door},
-    terminal, time,
+    terminal,
     trace_file::{For, TraceFile},
     watching::{Ears, Person, Until, Views, Watching},
 };
@@ -175,10 +173,9 @@ impl Drive<'_> {
 
 fn header(ready: &Ready, painter: &Painter) -> String {
     let started = ready.started();
-    let run = ready.id().to_string();
     let text = format!(
         "run {} · {} · {} · {}",
-        short(&run),
+        ready.id().short(),
         started.cognitive_loop,
         ready.model(),
         started.workspace.display()
@@ -205,14 +202,13 @@ fn ended(
     painter: &Painter,
 ) -> Result<Code, Failure> {
     let code = Code::of(&finished.ending);
-    let run = finished.run.to_string();
     match &finished.ending {
         Ending::Reached { claim, strength } if !json => {
             let _ = put(&reached(claim, *strength, &finished.spent, painter));
             answer(&claim.answer)?;
         }
         ending => {
-            if let Some(said) = say(ending, short(&run)) {
+            if let Some(said) = say(ending, &finished.run.short()) {
                 let what = readable(&said.what);
                 let next = if ephemeral {
                     "it was ephemeral, so nothing is left of it; run it without --ephemeral"
@@ -243,7 +239,7 @@ fn reached(claim: &Claim, strength: Strength, spent: &Spent, painter: &Painter) 
         "■ {how} · {} · {about}{}{cost} · {}",
         counted(spent.steps, "step"),
         counted(spent.tokens, "token"),
-        time::span(spent.time_ms)
+        gyrus_text::span(spent.time_ms)
     );
     let mut text = painter.paint(Paint::Strong, &line);
     text.push('\n');

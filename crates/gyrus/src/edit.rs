@@ -2,13 +2,14 @@
 
 use std::{fs, io::Write, path::Path, process::Stdio};
 
-use gyrus_kernel::Card;
-
-use crate::{
-    approvals::{Answer, Reach},
-    failure::Failure,
-    programs,
+use gyrus_kernel::{
+    Card,
+    approvals::{ApprovalAnswer, ApprovalReach},
 };
+
+use gyrus_process::Programs;
+
+use crate::failure::Failure;
 
 /// Where nothing says otherwise, as the standard for shells has it.
 const DEFAULT_EDITOR: &str = "vi";
@@ -25,7 +26,7 @@ fn text(card: &Card) -> Result<&str, Failure> {
 
 /// Has the card's text changed in the person's editor. A yes to it as it was, if they left it as
 /// it was.
-pub(crate) fn in_editor(card: &Card, editor: Option<&str>) -> Result<Answer, Failure> {
+pub(crate) fn in_editor(card: &Card, editor: Option<&str>) -> Result<ApprovalAnswer, Failure> {
     let before = text(card)?;
     let failed =
         |error: &std::io::Error| Failure::failed("the text cannot be edited").because(error);
@@ -38,7 +39,8 @@ pub(crate) fn in_editor(card: &Card, editor: Option<&str>) -> Result<Answer, Fai
         .map_err(|error| failed(&error))?;
     let editor = editor.unwrap_or(DEFAULT_EDITOR);
     // It may be a command with arguments of its own, as `code --wait`.
-    let ended = programs::shell(&format!("{editor} \"$1\""))?
+    let ended = Programs::of_this_process()
+        .shell(&format!("{editor} \"$1\""))?
         .arg("sh")
         .arg(file.path())
         .stdin(Stdio::inherit())
@@ -69,7 +71,7 @@ fn suffix(text: &str) -> &'static str {
 }
 
 /// As it stands in a file.
-pub(crate) fn from_file(card: &Card, path: &Path) -> Result<Answer, Failure> {
+pub(crate) fn from_file(card: &Card, path: &Path) -> Result<ApprovalAnswer, Failure> {
     let before = text(card)?;
     let after = fs::read_to_string(path).map_err(|error| {
         Failure::usage(format!("{} cannot be read", path.display())).because(&error)
@@ -77,13 +79,13 @@ pub(crate) fn from_file(card: &Card, path: &Path) -> Result<Answer, Failure> {
     answer(before, after)
 }
 
-fn answer(before: &str, after: String) -> Result<Answer, Failure> {
+fn answer(before: &str, after: String) -> Result<ApprovalAnswer, Failure> {
     if after.trim().is_empty() {
         return Err(Failure::usage("the text is empty; nothing was sent"));
     }
     let words = (after.trim() != before.trim()).then_some(after);
-    Ok(Answer::Yes {
+    Ok(ApprovalAnswer::Yes {
         words,
-        reach: Reach::Once,
+        reach: ApprovalReach::Once,
     })
 }

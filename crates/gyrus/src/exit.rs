@@ -3,9 +3,7 @@
 //! The codes are part of the interface: scripts decide by them. Not here: errors (`failure`).
 
 use gyrus_contract::ModelError;
-use gyrus_kernel::Ending;
-
-use crate::names::{QuestionId, short};
+use gyrus_kernel::{Ending, QuestionId};
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +109,7 @@ pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
                 effect: effect.clone(),
                 asking: *asking,
             };
-            let child = child.map(|child| short(&child.to_string()).to_owned());
+            let child = child.map(|child| child.short());
             let asks = child.as_deref().unwrap_or(run);
             (
                 format!("the run waits for an answer: {question}"),

@@ -5,7 +5,18 @@
 
 use std::{error::Error, fmt};
 
-use gyrus_kernel::{KernelError, Stop};
+use gyrus_contract::RunId;
+use gyrus_gate::policy::PolicyFileError;
+use gyrus_journal::LogName;
+use gyrus_kernel::{
+    FindRunError, KernelError, StandingError, Stop,
+    approvals::{ApprovalError, VoidAnswer},
+    grants::GrantError,
+    redact::KeyError,
+};
+use gyrus_mcp::ProjectFileError;
+use gyrus_models::MeasuredError;
+use gyrus_process::ProgramError;
 use gyrus_text::visible;
 
 use crate::exit::Code;
@@ -84,6 +95,8 @@ impl fmt::Display for Failure {
     }
 }
 
+impl Error for Failure {}
+
 impl From<gyrus_journal::Error> for Failure {
     fn from(error: gyrus_journal::Error) -> Self {
         of_journal(&error)
@@ -102,14 +115,14 @@ fn of_journal(error: &gyrus_journal::Error) -> Failure {
         }
         E::Held { name, holder } => Failure::failed(format!(
             "run {} is held by process {} on {} since {}",
-            crate::names::short(name.id()),
+            short(name),
             holder.process.pid,
             holder.host,
-            crate::time::utc(holder.since_ms)
+            gyrus_text::utc(holder.since_ms)
         ))
         .hint(format!(
             "let it finish, or end it and take its run over: gyrus resume {} --take",
-            crate::names::short(name.id())
+            short(name)
         )),
         E::Failed { source, .. } if is_full(source) => {
             Failure::failed(error).hint("make room on the disk, then resume the run")
@@ -119,6 +132,13 @@ fn of_journal(error: &gyrus_journal::Error) -> Failure {
         }
         _ => Failure::failed(error),
     }
+}
+
+/// A log as a person knows it: most are runs.
+fn short(name: &LogName) -> String {
+    let id = name.id();
+    id.parse::<RunId>()
+        .map_or_else(|_| id.to_owned(), RunId::short)
 }
 
 fn is_full(error: &std::io::Error) -> bool {
@@ -137,7 +157,7 @@ impl From<KernelError> for Failure {
             KernelError::Loop(reason) => Failure::usage(reason),
             KernelError::UnknownPrice { .. } => Failure::usage(error).hint("add --max-tokens N"),
             KernelError::Over { run, .. } => {
-                let run = crate::names::short(&run.to_string()).to_owned();
+                let run = run.short();
                 Failure::usage(error).hint(format!(
                     "fork it to go on from one of its steps: gyrus fork {run} --at STEP --workdir \
                      NEW"
@@ -159,6 +179,129 @@ impl From<Stop> for Failure {
             | Stop::EndOfRecord
             | Stop::Unreadable(_)
             | Stop::BadBlob(_) => Failure::failed(stop),
+        }
+    }
+}
+
+impl From<ProgramError> for Failure {
+    fn from(error: ProgramError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<FindRunError> for Failure {
+    fn from(error: FindRunError) -> Self {
+        let failure = Failure::usage(&error);
+        let list = "see which there are: gyrus runs list";
+        match error {
+            FindRunError::Journal(error) => of_journal(&error),
+            FindRunError::NoRuns => failure.hint("start one: gyrus run GOAL"),
+            FindRunError::TooShort { .. } | FindRunError::NotFound { .. } => failure.hint(list),
+            FindRunError::Ambiguous { .. } => failure.hint("give more characters of the id"),
+        }
+    }
+}
+
+impl From<StandingError> for Failure {
+    fn from(error: StandingError) -> Self {
+        match error {
+            StandingError::Journal(error) => of_journal(&error),
+            error => Failure::failed(error),
+        }
+    }
+}
+
+impl From<MeasuredError> for Failure {
+    fn from(error: MeasuredError) -> Self {
+        match &error {
+            MeasuredError::Read { source, .. } => Failure::usage(&error).because(source),
+            MeasuredError::Write { source, .. } => Failure::failed(&error).because(source),
+        }
+    }
+}
+
+impl From<PolicyFileError> for Failure {
+    fn from(error: PolicyFileError) -> Self {
+        let failure = Failure::usage(&error);
+        match &error {
+            PolicyFileError::Read { source, .. } => failure.because(source),
+            PolicyFileError::Wrong(wrong) => failure.hint(format!(
+                "mend {}; until then nothing runs",
+                wrong.file.display()
+            )),
+            PolicyFileError::UnknownAgent { agent, .. } => failure.hint(format!(
+                "lay down in policy.toml what it may do: [agent.{agent}]"
+            )),
+        }
+    }
+}
+
+impl From<ProjectFileError> for Failure {
+    fn from(error: ProjectFileError) -> Self {
+        let mut failure = Failure::usage(&error);
+        if let Some(source) = &error.source {
+            failure = failure.because(source);
+        }
+        match error.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<KeyError> for Failure {
+    fn from(error: KeyError) -> Self {
+        match &error {
+            KeyError::Damaged { .. } => Failure::failed(&error)
+                .hint("remove it; secrets that are found in text then get other names"),
+            KeyError::Read { source, .. } | KeyError::Unusable(source) => {
+                Failure::usage(&error).because(source)
+            }
+        }
+    }
+}
+
+impl From<GrantError> for Failure {
+    fn from(error: GrantError) -> Self {
+        let failure = Failure::failed(&error);
+        match error {
+            GrantError::Journal(error) => of_journal(&error),
+            GrantError::InUse | GrantError::Unreadable { source: None, .. } => failure,
+            GrantError::Unreadable {
+                source: Some(source),
+                ..
+            }
+            | GrantError::Unwritable(source) => failure.because(&source),
+        }
+    }
+}
+
+impl From<ApprovalError> for Failure {
+    fn from(error: ApprovalError) -> Self {
+        let failure = Failure::failed(&error);
+        match error {
+            ApprovalError::Journal(error) => of_journal(&error),
+            ApprovalError::Grant(error) => error.into(),
+            ApprovalError::Busy { .. } => failure.hint("see what became of it: gyrus approvals"),
+            ApprovalError::Unlockable { source, .. } => failure.because(&source),
+            ApprovalError::NoWorkspace(_) => failure,
+            ApprovalError::Message(source) => failure.because(&source),
+        }
+    }
+}
+
+impl From<VoidAnswer> for Failure {
+    fn from(void: VoidAnswer) -> Self {
+        let failure = Failure::usage(&void);
+        match void {
+            VoidAnswer::Answered { run, .. } => {
+                failure.hint(format!("to go on: gyrus resume {}", run.short()))
+            }
+            VoidAnswer::NotAsked { .. } => failure.hint("see what is asked: gyrus approvals"),
+            VoidAnswer::AskedAnew { .. } => failure.hint("see what it asks now: gyrus approvals"),
+            VoidAnswer::Expired { run, .. } => {
+                failure.hint(format!("to be asked anew: gyrus resume {}", run.short()))
+            }
         }
     }
 }

@@ -8,12 +8,13 @@ use gyrus_kernel::Changes;
 use gyrus_loops::{Check, CognitiveConfig, Judge, Review, Strategy};
 use gyrus_screen::{Endpoint, LaunchError, has_display};
 
+use gyrus_text::parse_duration;
+
 use crate::{
     browser::{self, Consent},
     config::parse_cost,
     console::put,
     failure::Failure,
-    time::parse_duration,
 };
 
 /// How a run thinks and where it works, whatever its goal.

@@ -2,15 +2,16 @@
 
 use std::{
     fs::{self, DirBuilder},
-    io::{self, Write},
+    io,
     os::unix::fs::{DirBuilderExt, symlink},
     path::{Path, PathBuf},
 };
 
+use gyrus_gate::policy::PolicyFiles;
 use gyrus_journal::Store;
 use gyrus_kernel::{
     latch::Latch,
-    redact::{Redactor, Secret},
+    redact::{KeyError, Redactor, Secret, key_in},
 };
 use tempfile::TempDir;
 
@@ -127,9 +128,13 @@ impl Home {
             .collect()
     }
 
-    /// The person's policy, whether it exists or not.
-    pub(crate) fn policy(&self) -> PathBuf {
-        self.config.with_file_name("policy.toml")
+    /// The policy files that hold in a workspace, whether they exist or not.
+    pub(crate) fn policy_files(&self, workspace: &Path) -> PolicyFiles {
+        PolicyFiles {
+            own: self.config.with_file_name("policy.toml"),
+            workspace: workspace.to_owned(),
+            home: self.person.clone(),
+        }
     }
 
     /// Where the configuration is, if not with the state.
@@ -159,15 +164,10 @@ impl Home {
     /// elsewhere, and a key for naming those that are found in text.
     pub(crate) fn redactor(&self, read: Vec<Secret>) -> Result<Redactor, Failure> {
         self.create_state()?;
-        let path = self.state.join("redaction.key");
-        let key = match read_key(&path)? {
-            Some(key) => key,
-            None => {
-                write_key(&path).map_err(|error| self.unusable(&error))?;
-                // Another process may have been first: what is there now counts.
-                read_key(&path)?.ok_or_else(|| self.unusable(&io::ErrorKind::NotFound.into()))?
-            }
-        };
+        let key = key_in(&self.state).map_err(|error| match error {
+            KeyError::Unusable(source) => self.unusable(&source),
+            error => error.into(),
+        })?;
         let mut secrets = env::secrets();
         secrets.extend(read);
         Ok(Redactor::new(key, secrets))
@@ -212,41 +212,8 @@ impl Drop for Ephemeral {
     }
 }
 
-fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Failure> {
-    match fs::read(path) {
-        Ok(bytes) => bytes.try_into().map(Some).map_err(|_| {
-            Failure::failed(format!(
-                "{} is damaged: it must have 32 bytes",
-                path.display()
-            ))
-            .hint("remove it; secrets that are found in text then get other names")
-        }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => {
-            Err(Failure::usage(format!("{} cannot be read", path.display())).because(&error))
-        }
-    }
-}
-
-/// Writes a new key, whole or not at all, unless there is one already. Such files are made with
-/// mode 0600.
-fn write_key(path: &Path) -> io::Result<()> {
-    let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(io::Error::other)?;
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(&key)?;
-    file.as_file().sync_all()?;
-    match file.persist_noclobber(path) {
-        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
@@ -280,21 +247,5 @@ mod tests {
                 .unwrap()
                 .contains("GYRUS_HOME=/path")
         );
-    }
-
-    #[test]
-    fn the_key_is_made_once_and_for_the_person_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("redaction.key");
-        write_key(&path).unwrap();
-        let key = read_key(&path).unwrap().unwrap();
-        write_key(&path).unwrap();
-        assert_eq!(read_key(&path).unwrap(), Some(key));
-        assert_eq!(
-            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
-        fs::write(&path, "short").unwrap();
-        assert!(read_key(&path).is_err());
     }
 }

@@ -14,9 +14,10 @@ use std::{
 };
 
 use gyrus_kernel::redact::Secret;
+use gyrus_process::Programs;
 use serde::Deserialize;
 
-use crate::{failure::Failure, programs};
+use crate::failure::Failure;
 
 /// Where the value of one variable comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -123,7 +124,8 @@ fn from_file(path: &Path) -> Result<String, Failure> {
 
 fn from_command(line: &str) -> Result<String, Failure> {
     let failed = || Failure::usage(format!("the command for a key failed: `{line}`"));
-    let output = programs::shell(line)?
+    let output = Programs::of_this_process()
+        .shell(line)?
         // A password manager may ask at the terminal.
         .stdin(Stdio::inherit())
         .stderr(Stdio::inherit())

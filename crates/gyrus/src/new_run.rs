@@ -5,14 +5,11 @@ use std::path::{Path, PathBuf};
 use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, RunId, Text};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
-use gyrus_kernel::{Entry, Given, NewRun, Pins, log_name};
+use gyrus_kernel::{Entry, Given, NewRun, Pins, StandingRun, log_name};
 use gyrus_loops::Strategy;
 use serde_json::json;
 
-use crate::{
-    before::Before, config::Config, failure::Failure, flags::RunFlags, home::Home, names::short,
-    organs, select, which_loop,
-};
+use crate::{config::Config, failure::Failure, flags::RunFlags, home::Home, organs, which_loop};
 
 /// A run for `goal`, as flags say, and where they say nothing, the configuration.
 pub(crate) struct Wish<'a> {
@@ -55,7 +52,7 @@ impl Wish<'_> {
             (Some(named), _) => named.clone(),
             (None, None) => DEFAULT_AGENT.to_owned(),
             // A session goes on under the trust that it began with.
-            (None, Some(run)) => Before::read(&self.home.store()?, run)?.started.agent,
+            (None, Some(run)) => StandingRun::read(&self.home.store()?, run)?.started.agent,
         };
         let of_loop = Limits {
             steps: thinks.max_iterations(),
@@ -135,8 +132,8 @@ pub(crate) fn workspace(home: &Home, given: Option<&Path>) -> Result<PathBuf, Fa
 /// The last run in `workspace` that a person started: the end of the session to go on with.
 pub(crate) fn last_in(store: &Store, workspace: &Path) -> Result<RunId, Failure> {
     let mut elsewhere = None;
-    let runs = select::all(store)?;
-    for run in runs.into_iter().rev().filter(|run| select::is_root(*run)) {
+    let runs = gyrus_kernel::runs(store)?;
+    for run in runs.into_iter().rev().filter(|run| run.is_root()) {
         let Ok(Some(first)) = store.reader(&log_name(run))?.entry(1) else {
             continue;
         };
@@ -163,10 +160,10 @@ pub(crate) fn last_in(store: &Store, workspace: &Path) -> Result<RunId, Failure>
 
 /// The run that is at work in `workspace`, the last that a person started.
 pub(crate) fn at_work_in(store: &Store, workspace: &Path) -> Result<RunId, Failure> {
-    let runs = select::all(store)?;
-    for run in runs.into_iter().rev().filter(|run| select::is_root(*run)) {
+    let runs = gyrus_kernel::runs(store)?;
+    for run in runs.into_iter().rev().filter(|run| run.is_root()) {
         if store.holder(&log_name(run))?.is_some()
-            && Before::read(store, run)?.started.workspace == workspace
+            && StandingRun::read(store, run)?.started.workspace == workspace
         {
             return Ok(run);
         }
@@ -182,7 +179,7 @@ fn free(store: &Store, run: RunId) -> Result<RunId, Failure> {
     if store.holder(&log_name(run))?.is_none() {
         return Ok(run);
     }
-    let name = short(&run.to_string()).to_owned();
+    let name = run.short();
     Err(
         Failure::usage(format!("run {name} is still at work in this folder")).hint(format!(
             "tell it more: gyrus steer {name} TEXT, or end it: gyrus stop {name}"

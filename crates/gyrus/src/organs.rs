@@ -7,9 +7,9 @@ use std::{
 };
 
 use gyrus_contract::{Gate, RunId, Screen, Tool};
-use gyrus_gate::{House, Warden, sandbox::Wall};
+use gyrus_gate::{House, LivePolicy, Warden, sandbox::Wall};
 use gyrus_journal::Store;
-use gyrus_kernel::{Kernel, Live, Only, Organs, Pins};
+use gyrus_kernel::{Kernel, Live, Only, Organs, Pins, StandingRun, grants};
 use gyrus_loops::Strategy;
 use gyrus_process::Programs;
 use gyrus_screen::Browser;
@@ -17,24 +17,21 @@ use gyrus_tools::Registry;
 use gyrus_workspace::repository::RealObjects;
 
 use crate::{
-    before::Before,
     browser,
     config::Config,
     failure::Failure,
     flags::SandboxWord,
-    grants,
     home::Home,
-    laid_down, mcp,
+    mcp,
     past_runs::ReadJournal,
     sandbox,
-    todays_policy::TodaysPolicy,
     whom::{NoModel, Ready},
 };
 
 /// A kernel over the home's journals that asks nobody, with the tools that `run` had: for replaying
 /// it.
 pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Kernel, Failure> {
-    let mut tools = own_tools(&Before::read(&store, run)?.started.cognitive_loop);
+    let mut tools = own_tools(&StandingRun::read(&store, run)?.started.cognitive_loop);
     tools.extend(mcp::recorded(&store, run)?);
     let nobody = Ready {
         router: Arc::new(Only(Arc::new(NoModel))),
@@ -75,7 +72,10 @@ pub(crate) fn kernel(
     ground: Ground<'_>,
 ) -> Result<Kernel, Failure> {
     let workspace = ground.workspace;
-    let gate = TodaysPolicy::over(home, workspace, || warden(home, &store, ground))?;
+    let explain = |error| Failure::from(error).to_string();
+    let gate = LivePolicy::over(home.policy_files(workspace), explain, |_| {
+        warden(home, &store, ground)
+    })?;
     let gate = Arc::new(gate);
     let mut tools = own_tools(ground.cognitive_loop);
     tools.extend(ground.served.iter().cloned());
@@ -88,8 +88,8 @@ pub(crate) fn kernel(
 /// What judges the calls of runs on `ground`.
 pub(crate) fn warden(home: &Home, store: &Store, ground: Ground<'_>) -> Result<Warden, Failure> {
     let standing = grants::in_folder(store, ground.workspace)?;
-    let policy = laid_down::policy(home, ground.workspace)?;
-    laid_down::knows(&policy, ground.agent)?;
+    let policy = home.policy_files(ground.workspace).policy()?;
+    policy.check_agent(ground.agent)?;
     let warden = Warden::new(house(home)).under(policy);
     let warden = warden.finding_programs_in(program_folders(ground.workspace));
     let warden = warden.with_grants(

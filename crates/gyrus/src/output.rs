@@ -34,7 +34,12 @@ impl Output {
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         let line = serde_json::to_string(value)
             .map_err(|error| Failure::failed("the output cannot be written").because(&error))?;
-        Ok(writeln!(self.0, "{}", escaped_json(&line))?)
+        Ok(self.json_line(&line)?)
+    }
+
+    /// A line that is JSON already.
+    pub(crate) fn json_line(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.0, "{}", escaped_json(line))
     }
 
     /// The stream itself, for what is meant for a file or a program to the byte.

@@ -13,7 +13,7 @@ use gyrus_text::{counted, shorten};
 use gyrus_tools::Ranking;
 use serde_json::json;
 
-use crate::{failure::Failure, names::short, select};
+use crate::failure::Failure;
 
 /// Runs that are looked at, newest first, those in other folders included.
 const MAX_RUNS: usize = 500;
@@ -90,8 +90,8 @@ impl Tool for ReadJournal {
 }
 
 fn tell(store: &Store, workspace: &Path, query: &str) -> Result<String, Failure> {
-    let runs = select::all(store)?;
-    let roots = runs.iter().rev().filter(|run| select::is_root(**run));
+    let runs = gyrus_kernel::runs(store)?;
+    let roots = runs.iter().rev().filter(|run| run.is_root());
     // A journal that cannot be read tells nothing, and is no reason not to hear the others.
     let told = roots
         .take(MAX_RUNS)
@@ -141,11 +141,7 @@ fn of(store: &Store, run: RunId, workspace: &Path) -> Result<Option<String>, Fai
         .goal
         .read(|id| reader.blob(id).map_err(Stop::from))
         .map_or_else(|_| "(gone)".to_owned(), |goal| goal.text);
-    let mut text = format!(
-        "run {} ({})\n",
-        short(&run.to_string()),
-        started.cognitive_loop
-    );
+    let mut text = format!("run {} ({})\n", run.short(), started.cognitive_loop);
     let _ = writeln!(text, "goal: {}", shorten(&goal, CHARACTERS));
     let _ = writeln!(
         text,

@@ -1,17 +1,12 @@
-//! What gyrus starts for itself: found where no run can have put it, and started with a `PATH` that
-//! leads nowhere else.
+//! Where no program is taken from: the folders in which runs have worked.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::env;
 
 use gyrus_journal::Store;
-use gyrus_kernel::{Entry, log_name};
+use gyrus_kernel::workspaces;
 use gyrus_process::Programs;
 
-use crate::{env::Environment, failure::Failure, home::Home, select};
+use crate::{env::Environment, home::Home};
 
 /// Runs whose folders are looked up, the newest first.
 const MAX_RUNS: usize = 2_000;
@@ -36,51 +31,8 @@ pub(crate) fn keep_out_of_workspaces(environment: &Environment) {
     programs.keep_out_of_all(move || {
         let journal = home.state.join("journal");
         match journal.is_dir().then(|| Store::open(&journal)) {
-            Some(Ok(store)) => workspaces(&store),
+            Some(Ok(store)) => workspaces(&store, MAX_RUNS).unwrap_or_default(),
             Some(Err(_)) | None => Vec::new(),
         }
     });
-}
-
-/// The folders in which runs have worked.
-fn workspaces(store: &Store) -> Vec<PathBuf> {
-    let runs = select::all(store).unwrap_or_default();
-    let roots = runs.into_iter().rev().filter(|run| select::is_root(*run));
-    let mut folders: Vec<PathBuf> = Vec::new();
-    for run in roots.take(MAX_RUNS) {
-        let first = store
-            .reader(&log_name(run))
-            .and_then(|reader| reader.entry(1));
-        let Ok(Some(first)) = first else {
-            continue;
-        };
-        if let Ok(Entry::RunStarted(started)) = gyrus_kernel::parse(&first)
-            && !folders.contains(&started.workspace)
-        {
-            folders.push(started.workspace);
-        }
-    }
-    folders
-}
-
-/// The absolute path of a program that gyrus starts for itself.
-pub(crate) fn find(name: &str) -> Result<PathBuf, Failure> {
-    let found = Programs::of_this_process().find(name);
-    found
-        .map(|found| found.path)
-        .map_err(|error| Failure::failed(error.to_string()))
-}
-
-/// A command that runs a line of the person's own in a shell.
-pub(crate) fn shell(line: &str) -> Result<Command, Failure> {
-    let mut command = command(&find("sh")?);
-    command.args(["-c", line]);
-    Ok(command)
-}
-
-/// A command that finds other programs where gyrus does.
-pub(crate) fn command(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.env("PATH", Programs::of_this_process().path());
-    command
 }

@@ -3,7 +3,7 @@
 use gyrus_kernel::latch::Latched;
 use gyrus_text::visible;
 
-use crate::{Gyrus, exit::Code, failure::Failure, time};
+use crate::{Gyrus, exit::Code, failure::Failure};
 
 /// Refuses to begin anything while all runs are stopped, before a model or a folder is touched.
 /// The kernel refuses too, whoever asks it.
@@ -25,7 +25,7 @@ pub(crate) fn words(latched: &Latched) -> String {
     };
     format!(
         "stopped for all since {}, by {} ({}){reason}",
-        time::utc(told.since_ms),
+        gyrus_text::utc(told.since_ms),
         visible(&told.by.id),
         visible(&told.by.surface),
     )

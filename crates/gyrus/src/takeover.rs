@@ -15,7 +15,12 @@ use std::{
 
 use gyrus_contract::{Principal, RunId};
 use gyrus_journal::Store;
-use gyrus_kernel::Takeovers;
+use gyrus_kernel::{
+    Entry, Takeovers,
+    approvals::{self, ApprovalAnswer, ApprovalReach, OpenQuestion},
+    log_name,
+};
+use gyrus_process::keeper;
 use gyrus_screen::Browser;
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -25,12 +30,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::{
-    approvals::{self, Answer, Reach},
-    failure::Failure,
-    home::Home,
-    own_child,
-};
+use crate::{failure::Failure, home::Home};
 
 /// No line is longer, in bytes.
 const LINE: u64 = 16 * 1024;
@@ -131,7 +131,7 @@ async fn visit(behind: &Behind, turn: &Mutex<()>, stream: UnixStream) {
         why: why.to_owned(),
     };
     let told = match (read, serde_json::from_str(&asked), turn.try_lock()) {
-        _ if pid.is_none_or(own_child::is_below_a_keeper) => {
+        _ if pid.is_none_or(keeper::is_below_a_keeper) => {
             no("a command of a run cannot take a browser over")
         }
         (Ok(_), Ok(wanted), Ok(_turn)) => hand_out(behind, &wanted, &mut reader, &writer).await,
@@ -198,10 +198,10 @@ async fn let_go(reader: &mut Lines) {
 fn say(behind: &Behind, by: &Principal, words: Option<&str>) -> Result<(), Failure> {
     let Behind { store, run, .. } = behind;
     for open in approvals::open(store, *run)? {
-        if approvals::asks_to_take_over(store, &open)? {
-            let yes = Answer::Yes {
+        if asks_to_take_over(store, &open)? {
+            let yes = ApprovalAnswer::Yes {
                 words: Some(words.unwrap_or_default().to_owned()),
-                reach: Reach::Once,
+                reach: ApprovalReach::Once,
             };
             // If it was answered meanwhile, that answer counts.
             let _ = approvals::answer(store, &open, by.clone(), yes)?;
@@ -220,4 +220,16 @@ fn say(behind: &Behind, by: &Principal, words: Option<&str>) -> Result<(), Failu
         )?;
     }
     Ok(())
+}
+
+/// Whether a question is that of a run that wants its browser taken over.
+fn asks_to_take_over(store: &Store, open: &OpenQuestion) -> Result<bool, Failure> {
+    for entry in store.reader(&log_name(open.run))?.entries_back()? {
+        if let Ok(Entry::ToolCalled(called)) = gyrus_kernel::parse(&entry?)
+            && called.effect == open.id.effect
+        {
+            return Ok(called.call.tool == gyrus_screen::HAND_OVER);
+        }
+    }
+    Ok(false)
 }

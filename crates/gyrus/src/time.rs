@@ -1,17 +1,7 @@
-//! Times and durations as a person writes and reads them.
-
-use std::time::Duration;
+//! The wall clock, and durations in files.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, de::Error};
-
-/// A UTC time like `2026-03-01T12:00:00.123Z`, from milliseconds since 1970.
-pub(crate) fn utc(at_ms: i64) -> String {
-    Timestamp::from_millisecond(at_ms).map_or_else(
-        |_| format!("{at_ms} ms after 1970"),
-        |time| format!("{time:.3}"),
-    )
-}
 
 /// The wall clock in UTC milliseconds.
 pub(crate) fn now_ms() -> i64 {
@@ -20,93 +10,14 @@ pub(crate) fn now_ms() -> i64 {
 
 /// How long ago a time was, roughly.
 pub(crate) fn ago(at_ms: i64) -> String {
-    let seconds = now_ms().saturating_sub(at_ms) / 1000;
-    match seconds {
-        ..5 => "now".to_owned(),
-        5..100 => format!("{seconds} s ago"),
-        100..6000 => format!("{} min ago", seconds / 60),
-        6000..172_800 => format!("{} h ago", seconds / 3600),
-        _ => format!("{} d ago", seconds / 86_400),
-    }
-}
-
-/// A duration in milliseconds, for reading.
-pub(crate) fn span(ms: u64) -> String {
-    match ms {
-        ..1_000 => format!("{ms} ms"),
-        1_000..120_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
-        120_000..7_200_000 => format!("{} min", ms / 60_000),
-        _ => format!("{} h", ms / 3_600_000),
-    }
-}
-
-/// Reads a duration like `90s`, `10m`, `1h30m`, `500ms` or `30d`.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no duration; write 90s, 10m, 1h30m or 30d");
-    let mut rest = text.trim();
-    let mut total: u64 = 0;
-    if rest.is_empty() {
-        return Err(wrong());
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
-        let number: u64 = rest[..digits].parse().map_err(|_| wrong())?;
-        let after = &rest[digits..];
-        let letters = after
-            .find(|c: char| c.is_ascii_digit())
-            .unwrap_or(after.len());
-        let unit: u64 = match &after[..letters] {
-            "ms" => 1,
-            "s" => 1_000,
-            "m" | "min" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            _ => return Err(wrong()),
-        };
-        let part = number.checked_mul(unit).ok_or_else(wrong)?;
-        total = total.checked_add(part).ok_or_else(wrong)?;
-        rest = &after[letters..];
-    }
-    Ok(Duration::from_millis(total))
+    gyrus_text::ago(at_ms, now_ms())
 }
 
 /// A duration in a file, in milliseconds.
 pub(crate) fn milliseconds<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<u64>, D::Error> {
-    let duration = parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)?;
+    let text = String::deserialize(deserializer)?;
+    let duration = gyrus_text::parse_duration(&text).map_err(D::Error::custom)?;
     Ok(u64::try_from(duration.as_millis()).ok())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations() {
-        for (text, ms) in [
-            ("90s", Some(90_000)),
-            ("10m", Some(600_000)),
-            ("1h30m", Some(5_400_000)),
-            ("500ms", Some(500)),
-            ("30d", Some(2_592_000_000)),
-            ("10", None),
-            ("", None),
-            ("m", None),
-            ("10 m", None),
-            ("-1s", None),
-            ("99999999999999999999s", None),
-            ("18446744073709551615d", None),
-        ] {
-            let parsed = parse_duration(text).ok().map(|span| span.as_millis());
-            assert_eq!(parsed, ms, "{text}");
-        }
-    }
-
-    #[test]
-    fn times() {
-        assert_eq!(utc(1_772_366_400_123), "2026-03-01T12:00:00.123Z");
-        assert!(utc(i64::MAX).contains("after 1970"));
-        assert_eq!(span(1_250), "1.2 s");
-    }
 }

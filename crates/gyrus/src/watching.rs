@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use gyrus_contract::RunId;
 use gyrus_journal::{Entry, Reader, Store, os::watch};
-use gyrus_kernel::{Live, log_name};
+use gyrus_kernel::{Live, approvals::OpenQuestion, log_name};
 use tokio::{
     sync::{mpsc, oneshot},
     task::{self, JoinHandle},
@@ -15,7 +15,6 @@ use tokio::{
 
 use crate::{
     announce::Announcer,
-    approvals::Open,
     console::{Console, clear_status},
     edit,
     failure::Failure,
@@ -100,7 +99,7 @@ impl Watching {
         store: Store,
         run: RunId,
         from: u64,
-        open: Vec<Open>,
+        open: Vec<OpenQuestion>,
         views: Views,
         ears: Ears,
     ) -> Self {
@@ -147,7 +146,7 @@ impl Watcher {
     async fn watch(
         mut self,
         from: u64,
-        open: Vec<Open>,
+        open: Vec<OpenQuestion>,
         mut events: mpsc::Receiver<Event>,
         mut ears: Ears,
         mut finished: oneshot::Receiver<Until>,
@@ -254,7 +253,9 @@ impl Watcher {
         match gyrus_kernel::parse(entry) {
             Ok(gyrus_kernel::Entry::ChildStarted(child)) => self.follow(child.child, 1),
             Ok(gyrus_kernel::Entry::ApprovalAsked(asked)) => {
-                self.views.announcer.asked(&Open::new(run, asked), reader);
+                self.views
+                    .announcer
+                    .asked(&OpenQuestion::new(run, asked), reader);
             }
             Ok(gyrus_kernel::Entry::RunParked(parked)) if run == self.run => {
                 self.views.announcer.parked(run, &parked.ending);

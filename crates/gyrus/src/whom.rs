@@ -6,16 +6,15 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use futures_util::future::join_all;
 use gyrus_contract::{BlobId, Boxed, Delta, Model, ModelError, Price, Prompt, Reply, Router};
 use gyrus_journal::Store;
 use gyrus_kernel::{Only, Pins, RUNS, redact::Secret};
 use gyrus_models::{
-    Blobs, Candidate, Catalogue, ConnectError, ModelRouter, Policy, ScriptError, ScriptedModel,
-    connect,
+    Blobs, Candidate, Catalogue, ConnectError, MeasuredModels, ModelRouter, Policy, ScriptError,
+    ScriptedModel, connect_all,
 };
 
-use crate::{Gyrus, config::Config, failure::Failure, keys::Keys, measured};
+use crate::{Gyrus, config::Config, failure::Failure, keys::Keys};
 
 /// The pin that names the models as a person would, so that resuming finds them again.
 const MODEL_PIN: &str = "model";
@@ -149,7 +148,7 @@ impl Whom {
         }
         let catalogue = catalogue(gyrus)?;
         let keys = Keys::new(&config.keys);
-        let measured = measured::read(gyrus)?;
+        let measured = MeasuredModels::read(&gyrus.home()?.state)?;
         let mut candidates: Vec<Candidate> = Vec::new();
         for name in &self.names {
             let Name::Connected(name) = name else {
@@ -158,7 +157,7 @@ impl Whom {
             for candidate in connected(name, &keys, &catalogue, &blobs).await? {
                 let is_new = |one: &Candidate| one.model.name() != candidate.model.name();
                 if candidates.iter().all(is_new) {
-                    candidates.push(measured::applied(&measured, candidate));
+                    candidates.push(measured.applied(candidate));
                 }
             }
         }
@@ -234,38 +233,9 @@ pub(crate) async fn connected(
     catalogue: &Catalogue,
     blobs: &Arc<dyn Blobs>,
 ) -> Result<Vec<Candidate>, Failure> {
-    let one = |name: String| async move {
-        connect(
-            &name,
-            |variable| keys.get(variable),
-            catalogue,
-            blobs.clone(),
-        )
+    connect_all(name, |variable| keys.get(variable), catalogue, blobs)
         .await
-    };
-    let is_provider = catalogue.providers().any(|provider| provider == name);
-    if !is_provider {
-        return one(name.to_owned())
-            .await
-            .map(|candidate| vec![candidate])
-            .map_err(|error| unconnected(error, keys));
-    }
-    // The medium one is what a run asks most, and whose absence is worth a word.
-    let tiers = ["medium", "small", "large"].map(|tier| one(format!("{name}:{tier}")));
-    let mut found = Vec::new();
-    let mut first_error = None;
-    for tier in join_all(tiers).await {
-        match tier {
-            Ok(candidate) => found.push(candidate),
-            Err(error) => {
-                first_error.get_or_insert(error);
-            }
-        }
-    }
-    match (found.is_empty(), first_error) {
-        (true, Some(error)) => Err(unconnected(error, keys)),
-        _ => Ok(found),
-    }
+        .map_err(|error| unconnected(error, keys))
 }
 
 fn unconnected(error: ConnectError, keys: &Keys<'_>) -> Failure {

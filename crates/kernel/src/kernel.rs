@@ -1,7 +1,7 @@
 //! The kernel: a store of runs, and the organs that they think and act with.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -506,6 +506,50 @@ fn is_untrusted(part: &Part) -> bool {
 /// The log that holds a run.
 pub fn log_name(run: RunId) -> LogName {
     LogName::new(RUNS, &run.to_string()).expect("a run id is a valid name of a log")
+}
+
+/// All runs of a store, in order of id: those that people started by time, their children among
+/// them.
+pub fn runs(store: &Store) -> Result<Vec<RunId>, gyrus_journal::Error> {
+    let names = store.names(RUNS)?;
+    let ids = names.iter().filter_map(|name| name.id().parse().ok());
+    Ok(ids.collect())
+}
+
+/// The folders in which the newest runs that people started have worked, at most so many runs. A
+/// journal that cannot be read names none.
+pub fn workspaces(store: &Store, of_runs: usize) -> Result<Vec<PathBuf>, gyrus_journal::Error> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    let roots = runs(store)?.into_iter().rev().filter(|run| run.is_root());
+    for run in roots.take(of_runs) {
+        let first = store
+            .reader(&log_name(run))
+            .and_then(|reader| reader.entry(1));
+        if let Ok(Some(first)) = first
+            && let Ok(Entry::RunStarted(started)) = crate::parse(&first)
+            && !folders.contains(&started.workspace)
+        {
+            folders.push(started.workspace);
+        }
+    }
+    Ok(folders)
+}
+
+/// A run and the runs below it, itself last, so that removing them in order leaves no orphans.
+pub fn family(store: &Store, run: RunId) -> Result<Vec<RunId>, gyrus_journal::Error> {
+    let mut children = BTreeSet::new();
+    for entry in store.reader(&log_name(run))?.entries(1)? {
+        if let Ok(Entry::ChildStarted(child)) = crate::parse(&entry?) {
+            children.insert(child.child);
+        }
+    }
+    let mut found = Vec::new();
+    let kept = |child: &RunId| store.exists(&log_name(*child));
+    for child in children.into_iter().filter(kept) {
+        found.extend(family(store, child)?);
+    }
+    found.push(run);
+    Ok(found)
 }
 
 /// An ending in one line.

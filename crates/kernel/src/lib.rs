@@ -30,6 +30,11 @@ mod unknown;
 mod controls;
 mod takeover;
 mod inbox;
+mod names;
+mod select;
+mod standing;
+pub mod approvals;
+pub mod grants;
 mod before;
 mod budget;
 mod links;
@@ -65,17 +70,20 @@ pub use entry::{
 pub use fork::{ForkInto, Forked, ForkedFiles};
 pub use inline::{BadBlob, INLINE_LIMIT, Inline};
 pub use kernel::{
-    Changes, Given, Kernel, KernelError, NewRun, Organs, QUESTIONS_LAST, RUNS, entries, log_name,
-    summary,
+    Changes, Given, Kernel, KernelError, NewRun, Organs, QUESTIONS_LAST, RUNS, entries, family,
+    log_name, runs, summary, workspaces,
 };
 #[cfg(feature = "sim")]
 pub use live::shown;
 pub use live::{Live, LiveEvent, Said};
 pub use log::parse;
+pub use names::QuestionId;
 pub use only::Only;
 pub use prompt::prompt_of;
 pub use replay::Replayed;
 pub use run::{Ask, Branch, Run, Tools};
+pub use select::{FindRunError, find_run};
+pub use standing::{StandingError, StandingRun};
 pub use stop::{Divergence, Stop};
 pub use takeover::{Takeover, Takeovers};
 pub use unknown::Unknown;

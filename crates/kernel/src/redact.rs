@@ -21,6 +21,7 @@ mod plausible;
 mod commands;
 mod json;
 mod files;
+mod key;
 
 use std::{
     borrow::Cow,
@@ -33,6 +34,7 @@ use std::{
 use gyrus_contract::UnknownSecret;
 use regex::Regex;
 
+pub use self::key::{KeyError, key_in};
 use self::{commands::Commands, context::Context, formats::Formats, known::Known, pairs::Pairs};
 
 /// A configured value shorter than this is not searched for: it would be found in innocent words.

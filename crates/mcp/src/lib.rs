@@ -5,10 +5,12 @@
 //! nothing; what it answers is bounded; and neither its slowness nor its death stops a run.
 //!
 //! Not here: whether a call may happen (the gate), how processes are kept and confined (the
-//! program hands in [`RunServer`]), and what a person configured.
+//! program hands in [`RunServer`]), and which of the configured servers a person allowed.
 
 mod definition;
 mod setup;
+mod section;
+mod project;
 mod bounded;
 mod process;
 mod http;
@@ -19,5 +21,7 @@ mod server;
 mod tool;
 
 pub use definition::LeftOut;
+pub use project::{PROJECT_FILE, ProjectFileError, ProjectServers};
+pub use section::{ServerSection, ServerValue, server_value};
 pub use server::{Server, Servers, State};
 pub use setup::{Picture, ReadPicture, RunServer, Setup, Way, is_server_name};

@@ -29,6 +29,7 @@ mod prompted;
 mod router;
 mod catalogue;
 mod probe;
+mod measured_file;
 
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
@@ -38,10 +39,11 @@ use gyrus_contract::BlobId;
 pub use anthropic::AnthropicModel;
 /// The client by its protocol: scripts are played through it and know no vendor.
 use anthropic::AnthropicModel as MessagesClient;
-pub use catalogue::{Catalogue, CatalogueError, ConnectError, Known, connect};
+pub use catalogue::{Catalogue, CatalogueError, ConnectError, Known, connect, connect_all};
 pub use connection::Connection;
 pub use facts::{Facts, ImageTokens, Tier, UnknownTier};
 pub use gemini::GeminiModel;
+pub use measured_file::{MeasuredError, MeasuredModels};
 pub use ollama::{LocalModel, OllamaModel, local_models};
 pub use openai::{ChatModel, ResponsesModel};
 pub use probe::{

@@ -19,6 +19,7 @@ use std::{
     fmt,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    process::Command,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
@@ -278,6 +279,24 @@ impl Programs {
             .filter(|entry| self.folder(entry).is_ok());
         let folders: Vec<&str> = may.filter_map(|entry| entry.to_str()).collect();
         folders.join(":")
+    }
+
+    /// A command that starts this program with the person's own rights, and finds others as this
+    /// does.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env("PATH", self.path());
+        command
+    }
+
+    /// A command that runs a line of the person's own in a shell.
+    ///
+    /// # Errors
+    /// If there is no shell.
+    pub fn shell(&self, line: &str) -> Result<Command, ProgramError> {
+        let mut command = self.command(&self.find("sh")?.path);
+        command.args(["-c", line]);
+        Ok(command)
     }
 
     /// Whether programs may be taken out of this entry of `PATH`.

@@ -7,6 +7,8 @@
 //! - `columns`: cuts and wraps what is shown in a terminal.
 //! - `counted`: numbers with nouns that agree.
 //! - `meant`: the known word that a misspelled one was meant to be.
+//! - `time`: times and durations for people.
+//! - `mistake`: mistakes in files that people wrote.
 //!
 //! Everything here is a pure function of its arguments. This crate stands on no other crate of the
 //! workspace and knows nothing of runs, models or terminals.
@@ -17,10 +19,14 @@ mod cut;
 mod columns;
 mod counted;
 mod meant;
+mod time;
+mod mistake;
 
 pub use columns::{clip, width, wrap};
 pub use counted::{counted, grouped, plural};
 pub use cut::{first_bytes, first_chars, head_and_tail, shorten};
 pub use meant::{closest, closest_in};
+pub use mistake::{FileMistake, file_mistake};
 pub use shown::{escaped_json, one_line, quote, readable, unseen_when_reading, visible};
+pub use time::{ago, parse_duration, span, utc};
 pub use unseen::{Unseen, ends_line, is_unseen, unseen, without_unseen};

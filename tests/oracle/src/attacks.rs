@@ -1,6 +1,6 @@
 //! Lines as data: attacks on what contains a command, by class, and the corpora of the gate.
 
-use gyrus_gate::oracle::corpus;
+use gyrus_lines::corpus;
 
 use crate::Error;
 
@@ -47,7 +47,7 @@ pub fn attacks() -> Result<Vec<Attack>, Error> {
     Ok(attacks)
 }
 
-/// The gate's corpora, hostile lines first; a class is the corpus with its section.
+/// The corpora, hostile lines first; a class is the corpus with its section.
 pub(crate) fn corpora() -> Result<Vec<Attack>, Error> {
     let mut all = Vec::new();
     for (name, text) in [

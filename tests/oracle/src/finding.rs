@@ -56,7 +56,7 @@ impl Kind {
     /// What does not hold yet in the sandbox, and without one. The lists only shrink.
     pub fn open(between: Between) -> &'static [Kind] {
         match between {
-            Between::Sandbox | Between::Gate => &[],
+            Between::Sandbox | Between::Landlock | Between::Gate => &[],
             Between::Nothing => &Kind::ALL,
         }
     }

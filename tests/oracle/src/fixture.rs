@@ -11,6 +11,7 @@ use std::{
     str::FromStr,
 };
 
+use gyrus_lines::folders::{DISGUISED, HOSTILE, PROJECT};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, mknodat, utimensat};
 use serde::{Deserialize, Serialize};
 
@@ -32,9 +33,6 @@ const PRISTINE: &str = "/run/oracle";
 /// Programs of the machine are looked for here, after those of the project.
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-const PROJECT: &str = include_str!("../../../crates/gate/corpus/fixture/project.sh");
-const HOSTILE: &str = include_str!("../../../crates/gate/corpus/fixture/hostile.sh");
-const DISGUISED: &str = include_str!("../../../crates/gate/corpus/fixture/disguised.sh");
 const HOME_SCRIPT: &str = include_str!("../fixture/home.sh");
 const OTHERS: &str = include_str!("../fixture/others.sh");
 const PLANT: &str = include_str!("../fixture/plant.sh");

@@ -97,7 +97,7 @@ impl Gyrus {
     /// Calls the shell with each line, in one run.
     pub(crate) fn run(&self, lines: &[String], between: Between) -> Result<Vec<Called>, String> {
         let kernel = match between {
-            Between::Sandbox => &self.contained,
+            Between::Sandbox | Between::Landlock => &self.contained,
             Between::Gate | Between::Nothing => &self.bare,
         };
         self.seen().clear();

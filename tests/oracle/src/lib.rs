@@ -34,6 +34,8 @@ mod person;
 /// The sandbox as the program wires it: the very same file, so that both cannot drift apart.
 #[path = "../../../crates/gyrus/src/sandbox.rs"]
 mod sandbox;
+#[path = "../../../crates/gyrus/tests/cli/refusing/filter.rs"]
+mod refusing;
 mod trial;
 mod worker;
 

@@ -25,10 +25,13 @@ use rustix::{
     process::{WaitOptions, geteuid, wait},
 };
 
-use crate::{Error, doing, fixture, worker};
+use crate::{Between, Error, doing, fixture, refusing, worker};
 
 /// The argument that asks a program to be a machine.
 const ARGUMENT: &str = "--oracle-machine";
+
+/// The argument after the number of a machine whose worker is refused namespaces.
+const REFUSING: &str = "--refusing-namespaces";
 
 /// Where the parts of the overlay lie before it becomes the root; every Linux has this folder.
 const STORE: &str = "/mnt";
@@ -95,11 +98,16 @@ pub fn why_not() -> Option<String> {
 
 /// Starts a machine from this program, whose `main` begins with [`crate::serve_if_asked`]. Its
 /// worker talks over the other end of `socket`.
-pub(crate) fn start(socket: OwnedFd, number: usize) -> io::Result<std::process::Child> {
+pub(crate) fn start(
+    socket: OwnedFd,
+    number: usize,
+    between: Between,
+) -> io::Result<std::process::Child> {
     let program = std::env::current_exe()?;
     in_namespaces()
         .arg(program)
         .args([ARGUMENT, &number.to_string()])
+        .args((between == Between::Landlock).then_some(REFUSING))
         .stdin(socket)
         .stdout(Stdio::null())
         .spawn()
@@ -112,7 +120,8 @@ pub(crate) fn serve_if_asked() {
         return;
     }
     let number = arguments.next().and_then(|number| number.parse().ok());
-    let code = match serve(number.unwrap_or(0)) {
+    let refusing = arguments.next().as_deref() == Some(REFUSING);
+    let code = match serve(number.unwrap_or(0), refusing) {
         Ok(code) => code,
         Err(error) => {
             worker::refuse(&error);
@@ -122,7 +131,7 @@ pub(crate) fn serve_if_asked() {
     std::process::exit(code);
 }
 
-fn serve(number: u32) -> Result<i32, Error> {
+fn serve(number: u32, refusing: bool) -> Result<i32, Error> {
     let program = std::env::current_exe().map_err(doing("find this program"))?;
     // Only root of the real machine has more users than one.
     let user = has_users().then_some(FIRST_USER + number);
@@ -137,6 +146,9 @@ fn serve(number: u32) -> Result<i32, Error> {
         .current_dir("/");
     if let Some(user) = user {
         command.uid(user).gid(user);
+    }
+    if refusing {
+        refusing::refuse_namespaces(&mut command);
     }
     let worker = command.spawn().map_err(doing("start the worker"))?;
     drop(command);

@@ -17,8 +17,9 @@ const USAGE: &str = "usage: oracle [--seed N] [--count N] [--from N] [--workers 
                      [--sandbox on|off|nothing] [--only N | --line LINE … [--ground NAME]]";
 
 /// What `--sandbox` says; `nothing` is for trying the oracle itself.
-const WORDS: [(Between, &str); 3] = [
+const WORDS: [(Between, &str); 4] = [
     (Between::Sandbox, "on"),
+    (Between::Landlock, "without-namespaces"),
     (Between::Gate, "off"),
     (Between::Nothing, "nothing"),
 ];

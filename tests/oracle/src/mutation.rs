@@ -2,7 +2,7 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use fastrand::Rng;
-use gyrus_gate::oracle::Stock;
+use gyrus_lines::Stock;
 
 use crate::Attack;
 

@@ -297,7 +297,7 @@ impl Trial<'_> {
             let task = (self.tasks)(*task);
             let used = match machine.take() {
                 Some(machine) => machine,
-                None => Machine::start(number)?,
+                None => Machine::start(number, self.settings.between)?,
             };
             machine = self.attempt(&task, used);
         }
@@ -365,11 +365,11 @@ struct Machine {
 }
 
 impl Machine {
-    fn start(number: usize) -> Result<Self, Error> {
+    fn start(number: usize, between: Between) -> Result<Self, Error> {
         let (ours, theirs) = UnixStream::pair().map_err(doing("make a socket"))?;
         ours.set_read_timeout(Some(ANSWERS_WITHIN))
             .map_err(doing("set a time limit"))?;
-        let child = machine::start(OwnedFd::from(theirs), number);
+        let child = machine::start(OwnedFd::from(theirs), number, between);
         let answers = ours.try_clone().map_err(doing("share the socket"))?;
         let mut machine = Self {
             child: child.map_err(doing("run unshare (of util-linux)"))?,

@@ -44,6 +44,8 @@ const OUTSIDE: [&str; 5] = [HOME, "/tmp", "/var/tmp", "/run", "/dev/shm"];
 pub enum Between {
     /// The gate and the sandbox, as always.
     Sandbox,
+    /// The same, where namespaces are refused.
+    Landlock,
     /// The gate alone.
     Gate,
     /// Nothing: the person runs it. It shows that the oracle sees what it is there to see.
@@ -235,7 +237,9 @@ impl Worker {
         let ran = Instant::now();
         let called = match question.between {
             Between::Nothing => person::runs(&question.lines).map(|()| Vec::new()),
-            Between::Sandbox | Between::Gate => self.gyrus.run(&question.lines, question.between),
+            Between::Sandbox | Between::Landlock | Between::Gate => {
+                self.gyrus.run(&question.lines, question.between)
+            }
         };
         answer.took.0 = ran.elapsed().as_millis() as u64;
         let findings = &mut answer.findings;
@@ -271,7 +275,7 @@ impl Worker {
             Between::Gate => {
                 findings.extend(judge::anything(WORKSPACE, &changed, &answer.risks));
             }
-            Between::Sandbox | Between::Nothing => {
+            Between::Sandbox | Between::Landlock | Between::Nothing => {
                 findings.extend(judge::workspace(ground, &changed))
             }
         }
@@ -343,7 +347,7 @@ impl Worker {
             let changed = before.differences(after);
             findings.extend(match between {
                 Between::Gate => judge::anything(folder, &changed, risks),
-                Between::Sandbox | Between::Nothing => {
+                Between::Sandbox | Between::Landlock | Between::Nothing => {
                     let pristine = fixture::pristine_of(folder);
                     judge::repository(Path::new(folder), &pristine, &changed)
                 }

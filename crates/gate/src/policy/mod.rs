@@ -11,6 +11,7 @@
 
 mod command;
 mod error;
+mod files;
 mod examples;
 mod host;
 mod keys;
@@ -35,6 +36,7 @@ use crate::sinks::LOOPBACK;
 
 pub use self::{
     error::{PolicyError, Problem},
+    files::{PolicyFileError, PolicyFiles},
     load::{MAX_BYTES, MAX_RULES},
     ruling::Ruling,
     trust::Trust,

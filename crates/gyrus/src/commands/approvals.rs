@@ -6,16 +6,18 @@ use clap::{Args, Subcommand};
 use gyrus_journal::Store;
 use gyrus_text::one_line;
 
+use gyrus_kernel::{
+    approvals::{self, Delivery, OpenQuestion},
+    grants::{self, Standing},
+};
+
 use crate::{
     Gyrus,
-    approvals::{self, Became, Open},
     console::{choices, put, understand, wants_to_edit},
     edit,
     exit::Code,
     failure::Failure,
-    grants::{self, Standing},
-    names::short,
-    output, own_child, select,
+    output, own_child,
     show::{card, paint::Painter},
     terminal, time,
 };
@@ -54,10 +56,10 @@ impl Approvals {
 }
 
 /// Every open question. Children's come with the run that a person started.
-fn all_open(store: &Store) -> Result<Vec<Open>, Failure> {
+fn all_open(store: &Store) -> Result<Vec<OpenQuestion>, Failure> {
     let mut all = Vec::new();
-    for run in select::all(store)? {
-        if select::is_root(run) {
+    for run in gyrus_kernel::runs(store)? {
+        if run.is_root() {
             all.extend(approvals::open(store, run)?);
         }
     }
@@ -70,7 +72,7 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
     let painter = Painter::new(&out, gyrus.environment.plain);
     let open = all_open(&store)?;
     for open in &open {
-        let name = short(&open.run.to_string()).to_owned();
+        let name = open.run.short();
         let id = &open.id;
         for line in card::lines(id, &open.card, &name, &painter) {
             writeln!(out, "{line}")?;
@@ -85,7 +87,7 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
         } else if let Some(said) = approvals::waiting_answer(&store, open)? {
             writeln!(out, "  asked {asked}; {said}: gyrus resume {name}\n")?;
         } else {
-            let left = time::span(left);
+            let left = gyrus_text::span(left);
             writeln!(
                 out,
                 "  asked {asked}, expires in {left}: gyrus approve {name} {id}, or gyrus deny \
@@ -130,7 +132,7 @@ fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
         if open.is_over() || approvals::waiting_answer(&store, &open)?.is_some() {
             continue;
         }
-        let name = short(&open.run.to_string()).to_owned();
+        let name = open.run.short();
         for line in card::lines(&open.id, &open.card, &name, &painter) {
             put(&format!("{line}\n"))?;
         }
@@ -153,8 +155,8 @@ fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
             }
         };
         match approvals::answer(&store, &open, person.clone(), said)? {
-            Became::Given => answered += 1,
-            Became::Void(failure) => put(&format!("{failure}\n"))?,
+            Delivery::Given => answered += 1,
+            Delivery::Void(void) => put(&format!("{}\n", Failure::from(void)))?,
         }
     }
     put(&format!(

@@ -5,20 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_kernel::{Card, log_name};
-
-use crate::{
-    Gyrus,
-    approvals::{self, Answer, Became, Open, Reach},
-    before::Before,
-    console::put,
-    edit,
-    exit::Code,
-    failure::Failure,
-    names::QuestionId,
-    names::short,
-    own_child, select, terminal, time,
+use gyrus_kernel::{
+    Card, QuestionId, StandingRun,
+    approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion, VoidAnswer},
+    log_name,
 };
+
+use crate::{Gyrus, console::put, edit, exit::Code, failure::Failure, own_child, terminal, time};
 
 /// Say yes to what a run asks
 ///
@@ -51,9 +44,9 @@ pub(crate) struct Approve {
 impl Approve {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let reach = match (self.session, self.always) {
-            (_, true) => Reach::Always,
-            (true, false) => Reach::Session,
-            (false, false) => Reach::Once,
+            (_, true) => ApprovalReach::Always,
+            (true, false) => ApprovalReach::Session,
+            (false, false) => ApprovalReach::Once,
         };
         let words = self.answer;
         let (edit, edited) = (self.edit, self.edited);
@@ -64,7 +57,7 @@ impl Approve {
                 "this is approved, changed or denied; it takes no answer",
             )
             .hint("to change it: gyrus approve RUN --edit; to say why not: gyrus deny")),
-            None => Ok(Answer::Yes { words, reach }),
+            None => Ok(ApprovalAnswer::Yes { words, reach }),
         })
     }
 }
@@ -74,21 +67,21 @@ pub(super) fn answer(
     gyrus: &Gyrus,
     given: &str,
     card: Option<&QuestionId>,
-    say: impl FnOnce(&Card) -> Result<Answer, Failure>,
+    say: impl FnOnce(&Card) -> Result<ApprovalAnswer, Failure>,
 ) -> Result<Code, Failure> {
     own_child::refuse("answer for a person")?;
     let store = gyrus.store()?;
-    let run = select::find(&store, given)?;
+    let run = gyrus_kernel::find_run(&store, given)?;
     let open = the_question(&store, run, card)?;
     let answer = say(&open.card)?;
     let verdict = match (&answer, open.card.question) {
-        (Answer::Yes { words: None, .. }, true) => {
+        (ApprovalAnswer::Yes { words: None, .. }, true) => {
             return Err(Failure::usage(format!("{} asks a question", open.id))
                 .hint("answer it: gyrus approve RUN --answer WORDS"));
         }
         (
-            Answer::Yes {
-                reach: Reach::Session | Reach::Always,
+            ApprovalAnswer::Yes {
+                reach: ApprovalReach::Session | ApprovalReach::Always,
                 ..
             },
             false,
@@ -98,36 +91,36 @@ pub(super) fn answer(
                     .hint("approve it without --session and --always"),
             );
         }
-        (Answer::Yes { words: Some(_), .. }, false) if open.card.edit.is_some() => {
+        (ApprovalAnswer::Yes { words: Some(_), .. }, false) if open.card.edit.is_some() => {
             "approved, as you changed it,"
         }
-        (Answer::Yes { words: Some(_), .. }, false) => {
+        (ApprovalAnswer::Yes { words: Some(_), .. }, false) => {
             return Err(
                 Failure::usage(format!("{} asks for leave, not for words", open.id))
                     .hint("a yes has no conditions; to say what to do instead: gyrus deny"),
             );
         }
-        (Answer::Yes { .. }, true) => "answered",
-        (Answer::Yes { .. }, false) => "approved",
-        (Answer::No { .. }, _) => "denied",
+        (ApprovalAnswer::Yes { .. }, true) => "answered",
+        (ApprovalAnswer::Yes { .. }, false) => "approved",
+        (ApprovalAnswer::No { .. }, _) => "denied",
     };
     let person = terminal::person(&gyrus.environment, "command line");
-    let leave = matches!(answer, Answer::Yes { .. }) && !open.card.question;
-    if let Became::Void(failure) = approvals::answer(&store, &open, person, answer)? {
-        return Err(failure);
+    let leave = matches!(answer, ApprovalAnswer::Yes { .. }) && !open.card.question;
+    if let Delivery::Void(void) = approvals::answer(&store, &open, person, answer)? {
+        return Err(void.into());
     }
     // A child goes on when the run that a person started does.
     let mut root = run;
-    while let Some(parent) = Before::read(&store, root)?.started.parent {
+    while let Some(parent) = StandingRun::read(&store, root)?.started.parent {
         root = parent.run;
     }
-    let name = short(&root.to_string()).to_owned();
+    let name = root.short();
     let then = match store.holder(&log_name(root))? {
         Some(_) => "the run goes on".to_owned(),
         None => {
             let until = match leave {
                 true => {
-                    let left = time::span(open.valid.left_ms(time::now_ms()));
+                    let left = gyrus_text::span(open.valid.left_ms(time::now_ms()));
                     format!(" (the yes counts for another {left})")
                 }
                 false => String::new(),
@@ -140,8 +133,12 @@ pub(super) fn answer(
 }
 
 /// The question that is meant, and not yet answered.
-fn the_question(store: &Store, run: RunId, card: Option<&QuestionId>) -> Result<Open, Failure> {
-    let name = short(&run.to_string()).to_owned();
+fn the_question(
+    store: &Store,
+    run: RunId,
+    card: Option<&QuestionId>,
+) -> Result<OpenQuestion, Failure> {
+    let name = run.short();
     let mut answered = None;
     let mut unanswered = Vec::new();
     for question in approvals::open(store, run)? {
@@ -149,7 +146,12 @@ fn the_question(store: &Store, run: RunId, card: Option<&QuestionId>) -> Result<
             continue;
         }
         if let Some(card) = card.filter(|card| **card != question.id) {
-            return Err(approvals::asked_anew(&name, card, &question.id));
+            let void = VoidAnswer::AskedAnew {
+                run,
+                given: card.clone(),
+                now: question.id,
+            };
+            return Err(void.into());
         }
         match approvals::waiting_answer(store, &question)? {
             Some(said) => answered = Some(said),
@@ -160,7 +162,7 @@ fn the_question(store: &Store, run: RunId, card: Option<&QuestionId>) -> Result<
         let list: Vec<String> = unanswered
             .iter()
             .map(|open| {
-                let of = short(&open.run.to_string()).to_owned();
+                let of = open.run.short();
                 format!("\n    {of} {}: {}", open.id, open.card.sentence)
             })
             .collect();

@@ -1,12 +1,16 @@
 //! `gyrus demo`
 
 use clap::Args;
+use gyrus_lab::{
+    Installation, LabError,
+    demo::{self, DemoOptions},
+};
 
 use crate::{
-    Gyrus,
-    demo::{self, Wanted},
+    Gyrus, drive,
     exit::Code,
     failure::Failure,
+    lab::{Installed, Streams},
 };
 
 /// See it work: a real task with a scripted model, a crash in the middle, and what comes of it
@@ -38,14 +42,18 @@ impl Demo {
             item,
             install,
         } = self;
-        demo::play(
-            gyrus,
-            &Wanted {
-                json,
-                keep,
-                install,
-                item,
-            },
-        )
+        let options = DemoOptions {
+            json,
+            keep,
+            install,
+            item,
+        };
+        let runtime = drive::runtime()?;
+        let played = demo::play(&options, &Streams::new(gyrus), &runtime, &|folder| {
+            let installed = Installed::at(gyrus, folder).map_err(LabError::from)?;
+            Ok(Box::new(installed) as Box<dyn Installation>)
+        });
+        runtime.shutdown_background();
+        Ok(played?.into())
     }
 }

@@ -1,7 +1,7 @@
 //! `gyrus demo-site`
 
 use clap::Args;
-use gyrus_sites::Site;
+use gyrus_lab::sites::{self, Site};
 
 use crate::{Gyrus, drive, exit::Code, failure::Failure, output};
 
@@ -27,7 +27,7 @@ impl DemoSite {
             {
                 let mut out = output::standard();
                 writeln!(out, "{}/w/demo/", site.address())?;
-                for (name, title) in gyrus_sites::sites() {
+                for (name, title) in sites::sites() {
                     writeln!(out, "  {name:<10} {title}")?;
                 }
                 out.flush()?;

@@ -1,7 +1,8 @@
 //! `gyrus deny`
 
-use crate::{Gyrus, approvals::Answer, exit::Code, failure::Failure, names::QuestionId};
+use crate::{Gyrus, exit::Code, failure::Failure};
 use clap::Args;
+use gyrus_kernel::{QuestionId, approvals::ApprovalAnswer};
 
 /// Say no to what a run asks
 #[derive(Args)]
@@ -17,7 +18,7 @@ pub(crate) struct Deny {
 
 impl Deny {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let answer = Answer::No {
+        let answer = ApprovalAnswer::No {
             reason: self.reason,
         };
         super::approve::answer(gyrus, &self.run, self.card.as_ref(), |_| Ok(answer))

@@ -4,7 +4,7 @@ use std::{env, path::Path};
 
 use clap::Args;
 use gyrus_contract::Limits;
-use gyrus_gate::sandbox::Wall;
+use gyrus_gate::{namespaces, sandbox::Wall};
 use gyrus_process::keeper::{self, Level};
 use gyrus_text::counted;
 
@@ -12,7 +12,7 @@ use crate::{
     Gyrus, browser, discover, drive,
     exit::Code,
     failure::Failure,
-    namespaces, output, sandbox, select,
+    output, sandbox,
     show::paint::{Paint, Painter},
     whom::Whom,
 };
@@ -65,7 +65,7 @@ fn state(gyrus: &Gyrus) -> Finding {
         let home = gyrus.home()?;
         let store = home.store()?;
         home.redactor(Vec::new())?;
-        let runs = counted(select::all(&store)?.len(), "run");
+        let runs = counted(gyrus_kernel::runs(&store)?.len(), "run");
         let file_system = file_system(&home.state);
         Ok(format!(
             "{}: {runs}, writable, {file_system}",

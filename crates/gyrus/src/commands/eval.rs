@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use gyrus_contract::Strength;
+use gyrus_lab::eval::{self, EvalOptions};
 
 use crate::{
-    Gyrus,
-    eval::{self, Wish},
+    Gyrus, drive,
     exit::Code,
     failure::Failure,
-    stopped,
+    lab::{Installed, Streams},
+    setup, stopped, time,
 };
 
 /// Attempts under way at once, when nobody says.
@@ -95,30 +96,46 @@ enum Required {
 impl Eval {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let evaluation = match self.command {
-            Some(EvalCommand::Compare { old, new }) => return eval::compare(gyrus, &old, &new),
+            Some(EvalCommand::Compare { old, new }) => {
+                return Ok(eval::compare(&old, &new, &Streams::new(gyrus))?.into());
+            }
             None => self.evaluation,
         };
         stopped::check(gyrus)?;
-        let without = evaluation.browser_without_its_sandbox;
-        let wish = Wish {
-            suites: evaluation.suites,
-            miniwob: evaluation.miniwob,
-            model: evaluation.model,
-            jobs: usize::try_from(evaluation.jobs).unwrap_or(1),
-            repeat: evaluation.repeat,
-            only: evaluation.only,
-            report: evaluation.report,
-            json: evaluation.json,
-            required: match evaluation.require {
+        let (model, options) = evaluation.options();
+        let evaluation = eval::Evaluation::prepare(options)?;
+        let runtime = drive::runtime()?;
+        let whom = setup::whom(&runtime, gyrus, &gyrus.config()?, &model)?;
+        let models: Vec<String> = whom.names().collect();
+        let (installed, streams) = (Installed::here(gyrus)?, Streams::new(gyrus));
+        let run = evaluation.run(&models, &installed, &streams, time::now_ms());
+        let ended = runtime.block_on(run);
+        runtime.shutdown_background();
+        Ok(ended?.into())
+    }
+}
+
+impl Evaluation {
+    /// The models to ask, and what is to be evaluated.
+    fn options(self) -> (Vec<String>, EvalOptions) {
+        let options = EvalOptions {
+            suites: self.suites,
+            miniwob: self.miniwob,
+            jobs: usize::try_from(self.jobs).unwrap_or(1),
+            repeat: self.repeat,
+            only: self.only,
+            report: self.report,
+            json: self.json,
+            required: match self.require {
                 Required::Claimed => Strength::Claimed,
                 Required::Checked => Strength::Checked,
                 Required::Verified => Strength::Verified,
             },
-            arguments: match without {
+            arguments: match self.browser_without_its_sandbox {
                 true => vec!["--browser-without-its-sandbox".to_owned()],
                 false => Vec::new(),
             },
         };
-        eval::evaluate(gyrus, &wish)
+        (self.model, options)
     }
 }

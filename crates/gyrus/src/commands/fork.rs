@@ -6,14 +6,12 @@ use std::{
 };
 
 use clap::Args;
-use gyrus_kernel::{ForkInto, ForkedFiles};
+use gyrus_kernel::{ForkInto, ForkedFiles, StandingRun};
 use gyrus_text::one_line;
 use gyrus_workspace::snapshot::Change;
 
 use crate::{
-    Gyrus,
-    before::Before,
-    browser,
+    Gyrus, browser,
     console::put,
     drive::{self, Drive},
     exit::Code,
@@ -21,9 +19,8 @@ use crate::{
     flags::{ChangeFlags, OutputFlags},
     home::Home,
     mcp::{Around, Connected},
-    names::short,
     organs::{self, Ground},
-    own_child, select, stopped, terminal,
+    own_child, stopped, terminal,
     trace_file::For,
     watching::ears,
     whom::Whom,
@@ -62,8 +59,8 @@ impl Fork {
         self.changes.approvals.announce()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
-        let run = select::find(&store, &self.run)?;
-        let before = Before::read(&store, run)?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let before = StandingRun::read(&store, run)?;
         let started = &before.started;
         let model = Whom::again(&self.changes.model, &before.pins)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
@@ -104,7 +101,7 @@ impl Fork {
             };
             let kernel = organs::kernel(&home, store.clone(), ready, live, ground)?;
             let forked = kernel.fork(run, self.at, into, changes)?;
-            let from = short(&run.to_string()).to_owned();
+            let from = run.short();
             put(&format!("forked from run {from} after step {}\n", self.at))?;
             put(&said(&forked.files))?;
             let drive = Drive {

@@ -8,8 +8,10 @@ use std::{
 
 use clap::{Args, Subcommand};
 use gyrus_contract::Touch;
-use gyrus_mcp::{LeftOut, State};
+use gyrus_mcp::{LeftOut, PROJECT_FILE, ProjectServers, State};
 use gyrus_text::{visible, wrap};
+
+use gyrus_kernel::grants;
 
 use crate::{
     Gyrus,
@@ -19,9 +21,8 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::SandboxWord,
-    grants,
     home::Home,
-    mcp::{self, Around, Connected, FILE, Found, Project, Wanted},
+    mcp::{self, Around, Connected, Found, Wanted},
     new_run,
     output::{self, Output},
     own_child,
@@ -125,9 +126,9 @@ fn list(gyrus: &Gyrus, here: &Here) -> Result<Code, Failure> {
         for note in connected.notes() {
             writeln!(out, "{}", visible(note))?;
         }
-        if let Ok(Some(project)) = Project::read(&here.workspace) {
+        if let Ok(Some(project)) = ProjectServers::read(&here.workspace) {
             let shown = short(&project);
-            writeln!(out, "{FILE} has the content {shown}")?;
+            writeln!(out, "{PROJECT_FILE} has the content {shown}")?;
         }
         if wanted.is_empty() && connected.notes().is_empty() {
             let path = here.home.config.display();
@@ -140,7 +141,7 @@ fn list(gyrus: &Gyrus, here: &Here) -> Result<Code, Failure> {
 
 fn head(out: &mut Output, painter: &Painter, server: &Wanted) -> Result<(), Failure> {
     let whose = match server.of_project {
-        true => FILE,
+        true => PROJECT_FILE,
         false => "config.toml",
     };
     let line = format!("{} ({whose})", server.section.shown());
@@ -253,7 +254,7 @@ fn tell(out: &mut Output, painter: &Painter, state: &State) -> Result<Code, Fail
     Ok(Code::Reached)
 }
 
-fn short(project: &Project) -> String {
+fn short(project: &ProjectServers) -> String {
     project
         .content
         .to_string()
@@ -263,13 +264,13 @@ fn short(project: &Project) -> String {
 }
 
 fn allow(gyrus: &Gyrus, here: &Here, content: Option<&str>) -> Result<Code, Failure> {
-    let Some(project) = Project::read(&here.workspace)? else {
-        let path = here.workspace.join(FILE);
+    let Some(project) = ProjectServers::read(&here.workspace)? else {
+        let path = here.workspace.join(PROJECT_FILE);
         return Err(Failure::usage(format!("there is no {}", path.display()))
             .hint("servers of your own go into config.toml: [mcp.NAME]"));
     };
     put(&format!(
-        "{FILE} of {} starts these programs and reaches these addresses with every run here:\n",
+        "{PROJECT_FILE} of {} starts these programs and reaches these addresses with every run here:\n",
         here.workspace.display()
     ))?;
     for (name, section) in &project.servers {
@@ -297,7 +298,7 @@ fn allow(gyrus: &Gyrus, here: &Here, content: Option<&str>) -> Result<Code, Fail
 }
 
 /// A yes to exactly this content: at the terminal, or by its digest.
-fn consent(project: &Project, content: Option<&str>) -> Result<(), Failure> {
+fn consent(project: &ProjectServers, content: Option<&str>) -> Result<(), Failure> {
     if let Some(given) = content {
         let is = project.content.to_string();
         return match given.len() >= NAMED_BY && is.starts_with(given) {

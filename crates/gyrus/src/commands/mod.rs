@@ -33,7 +33,7 @@ use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{Entry, log_name, summary};
 
-use crate::{Gyrus, exit::Code, failure::Failure, names::short, setup};
+use crate::{Gyrus, exit::Code, failure::Failure, setup};
 
 macro_rules! commands {
     ($($name:ident($arguments:ty),)*) => {
@@ -98,7 +98,7 @@ fn must_not_be_over(store: &Store, run: RunId) -> Result<(), Failure> {
     match last.map(|entry| gyrus_kernel::parse(&entry)) {
         Some(Ok(Entry::RunEnded(ended))) => Err(Failure::usage(format!(
             "run {} is over: {}",
-            short(&run.to_string()),
+            run.short(),
             summary(&ended.ending)
         ))),
         _ => Ok(()),

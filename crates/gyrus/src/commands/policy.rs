@@ -16,7 +16,6 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{Approve, SandboxWord},
-    laid_down,
     new_run::workspace,
     organs::{self, Ground},
     output,
@@ -58,14 +57,15 @@ impl Check {
     fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let home = gyrus.home()?;
         let workspace = workspace(&home, self.workdir.as_deref())?;
+        let policy_files = home.policy_files(&workspace);
         let mut out = output::standard();
         let files = match self.file {
             Some(file) => vec![(file, true)],
-            None => laid_down::files(&home, &workspace).to_vec(),
+            None => policy_files.paths().to_vec(),
         };
         let given = files.len() == 1;
         for (file, may_loosen) in files {
-            match laid_down::read(&home, &workspace, &file, may_loosen)? {
+            match policy_files.read(&file, may_loosen)? {
                 Some(_) => writeln!(out, "{}: good", file.display())?,
                 None if given => {
                     return Err(Failure::usage(format!("there is no {}", file.display())));

@@ -1,15 +1,12 @@
 //! `gyrus record`
 
-use std::{collections::BTreeMap, fs, io::Write, path::PathBuf};
+use std::{fs, io::Write, path::PathBuf};
 
 use clap::Args;
-use gyrus_contract::{EffectId, Part, Purpose, Reply};
-use gyrus_journal::Reader;
-use gyrus_kernel::{Came, Entry, Stop, log_name};
-use serde::Serialize;
-use serde_json::Value;
+use gyrus_kernel::log_name;
+use gyrus_lab::Script;
 
-use crate::{Gyrus, console::put, exit::Code, failure::Failure, output, select};
+use crate::{Gyrus, console::put, exit::Code, failure::Failure, output};
 
 /// Turn a run into a script that plays its model's replies again
 ///
@@ -24,48 +21,16 @@ pub(crate) struct Record {
     output: Option<PathBuf>,
 }
 
-/// A script, in the form that `--model script:FILE` reads.
-#[derive(Serialize)]
-struct Script {
-    reply: Vec<Scripted>,
-}
-
-#[derive(Serialize)]
-struct Scripted {
-    purpose: Purpose,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    calls: Vec<Call>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Usage>,
-}
-
-#[derive(Serialize)]
-struct Call {
-    tool: String,
-    arguments: toml::Value,
-}
-
-#[derive(Serialize)]
-struct Usage {
-    input: u64,
-    output: u64,
-}
-
 impl Record {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = select::find(&store, &self.run)?;
-        let script = recorded(&store.reader(&log_name(run))?)?;
-        let count = script.reply.len();
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let script = Script::of(&store.reader(&log_name(run))?)?;
+        let count = script.replies();
         if count == 0 {
             return Err(Failure::usage(format!("run {run} has no reply of a model")));
         }
-        let text = toml::to_string_pretty(&script)
-            .map_err(|error| Failure::failed("the replies cannot be written").because(&error))?;
+        let text = script.to_toml()?;
         match &self.output {
             None => output::standard().raw().write_all(text.as_bytes())?,
             Some(path) => {
@@ -82,94 +47,4 @@ impl Record {
         }
         Ok(Code::Reached)
     }
-}
-
-/// The replies by purpose, in the order in which they are asked for.
-fn recorded(reader: &Reader) -> Result<Script, Failure> {
-    let mut asked: BTreeMap<EffectId, (Purpose, u64)> = BTreeMap::new();
-    let mut replies: BTreeMap<(Purpose, u64), Scripted> = BTreeMap::new();
-    for entry in reader.entries(1)? {
-        match gyrus_kernel::parse(&entry?) {
-            Ok(Entry::ModelCall(call)) => {
-                asked.insert(call.effect, (call.purpose, call.ordinal));
-            }
-            Ok(Entry::ModelReply(reply)) => {
-                let (Some(place), Came::Reply { reply }) = (asked.get(&reply.effect), reply.came)
-                else {
-                    continue;
-                };
-                let reply = reply
-                    .read(|id| reader.blob(id).map_err(Stop::from))
-                    .map_err(|error| Failure::failed("a reply cannot be read").because(&error))?;
-                replies.insert(*place, scripted(place.0, &reply));
-            }
-            _ => {}
-        }
-    }
-    Ok(Script {
-        reply: without_gaps(replies),
-    })
-}
-
-/// A script counts replies, so a question that was never answered gets a word of its own.
-fn without_gaps(replies: BTreeMap<(Purpose, u64), Scripted>) -> Vec<Scripted> {
-    let mut all = Vec::new();
-    let mut next: BTreeMap<Purpose, u64> = BTreeMap::new();
-    for ((purpose, ordinal), reply) in replies {
-        let due = next.entry(purpose).or_default();
-        for _ in *due..ordinal {
-            all.push(Scripted {
-                purpose,
-                thinking: None,
-                text: Some("(this question was not answered)".to_owned()),
-                calls: Vec::new(),
-                usage: None,
-            });
-        }
-        *due = ordinal + 1;
-        all.push(reply);
-    }
-    all
-}
-
-fn scripted(purpose: Purpose, reply: &Reply) -> Scripted {
-    let thinking: Vec<&str> = reply
-        .parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::Thinking(block) => block["thinking"].as_str(),
-            _ => None,
-        })
-        .collect();
-    let calls: Vec<Call> = reply
-        .tool_calls()
-        .map(|call| Call {
-            tool: call.tool.clone(),
-            arguments: arguments(&call.arguments),
-        })
-        .collect();
-    let text = reply.text();
-    let says_nothing = thinking.is_empty() && calls.is_empty();
-    Scripted {
-        purpose,
-        thinking: (!thinking.is_empty()).then(|| thinking.join("\n")),
-        text: (!text.is_empty() || says_nothing).then_some(text),
-        calls,
-        usage: reply.usage.map(|usage| Usage {
-            input: usage.input_tokens,
-            output: usage.output_tokens,
-        }),
-    }
-}
-
-/// As a table where that says the same, else as the JSON that the model wrote.
-fn arguments(arguments: &Value) -> toml::Value {
-    let as_table = toml::Value::try_from(arguments).ok();
-    let same = as_table.filter(|table| {
-        table.is_table() && serde_json::to_value(table).is_ok_and(|back| back == *arguments)
-    });
-    same.unwrap_or_else(|| match arguments {
-        Value::String(text) => toml::Value::String(text.clone()),
-        other => toml::Value::String(other.to_string()),
-    })
 }

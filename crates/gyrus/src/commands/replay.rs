@@ -5,7 +5,7 @@ use std::time::Instant;
 use clap::Args;
 use gyrus_text::counted;
 
-use crate::{Gyrus, drive, exit::Code, failure::Failure, names::short, organs, output, select};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, organs, output};
 
 /// Run a run again from its journal alone
 ///
@@ -21,7 +21,7 @@ impl Replay {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let home = gyrus.home()?;
         let store = home.store()?;
-        let run = select::find(&store, &self.run)?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
         let kernel = organs::silent_kernel(&home, store, run)?;
         let began = Instant::now();
         let runtime = drive::runtime()?;
@@ -41,7 +41,7 @@ impl Replay {
         writeln!(
             out,
             "run {}: {}, {}{given_up}{open}; {}; {:.1} ms, {rate:.0} entries/s",
-            short(&run.to_string()),
+            run.short(),
             counted(replayed.entries, "entry"),
             counted(replayed.cycles, "step"),
             counted(replayed.differences.len(), "difference"),

@@ -3,17 +3,17 @@
 use clap::Args;
 use gyrus_journal::Take;
 
+use gyrus_kernel::StandingRun;
+
 use crate::{
-    Gyrus,
-    before::Before,
-    browser,
+    Gyrus, browser,
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
     mcp::{Around, Connected},
     organs::{self, Ground},
-    own_child, select, stopped, terminal,
+    own_child, stopped, terminal,
     trace_file::For,
     watching::ears,
     whom::Whom,
@@ -43,8 +43,8 @@ impl Resume {
         self.changes.approvals.announce()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
-        let run = select::find(&store, &self.run)?;
-        let before = Before::read(&store, run)?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let before = StandingRun::read(&store, run)?;
         let model = Whom::again(&self.changes.model, &before.pins)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);

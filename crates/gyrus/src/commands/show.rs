@@ -18,7 +18,7 @@ use crate::{
     console::put,
     exit::Code,
     failure::Failure,
-    names, output, select,
+    output,
     show::{
         html, line,
         paint::{Paint, Painter},
@@ -41,7 +41,7 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = select::find(&store, &self.run)?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
         if self.html {
             page(&store, run, self.output.as_deref())
         } else {
@@ -107,7 +107,7 @@ fn page(store: &Store, run: RunId, file: Option<&Path>) -> Result<Code, Failure>
             damage
         }
         None if output::standard().is_terminal() => {
-            let run = names::short(&run.to_string()).to_owned();
+            let run = run.short();
             return Err(
                 Failure::usage("a page is nothing for a terminal").hint(format!(
                     "name a file for it: gyrus show {run} --html -o {run}.html"

@@ -2,12 +2,9 @@
 
 use clap::Args;
 use gyrus_contract::MessageBody;
-use gyrus_kernel::log_name;
+use gyrus_kernel::{approvals, log_name};
 
-use crate::{
-    Gyrus, approvals, console::put, exit::Code, failure::Failure, names::short, own_child, select,
-    terminal,
-};
+use crate::{Gyrus, console::put, exit::Code, failure::Failure, own_child, terminal};
 
 /// Add something to a run's goal
 ///
@@ -27,11 +24,11 @@ impl Steer {
             return Err(Failure::usage("there is nothing to add").hint("say what is to change"));
         }
         let store = gyrus.store()?;
-        let run = select::find(&store, &self.run)?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
         super::must_not_be_over(&store, run)?;
         let person = terminal::person(&gyrus.environment, "command line");
         approvals::send(&store, run, person, MessageBody::Steer { text: self.text })?;
-        let name = short(&run.to_string()).to_owned();
+        let name = run.short();
         let when = match store.holder(&log_name(run))? {
             Some(_) => "it will be read before the next step".to_owned(),
             None => format!("it will be read when the run goes on: gyrus resume {name}"),

@@ -5,15 +5,14 @@ use std::{fmt::Write, io, time::Duration};
 use clap::Args;
 use gyrus_contract::MessageBody;
 use gyrus_kernel::{
-    Entry,
+    Entry, approvals,
     latch::{Stopped, Told, Tripped, stop_all},
     log_name,
 };
 use gyrus_text::plural;
 
 use crate::{
-    Gyrus, approvals, console::put, drive, exit::Code, failure::Failure, names::short, own_child,
-    select, stopped, terminal,
+    Gyrus, console::put, drive, exit::Code, failure::Failure, own_child, stopped, terminal,
 };
 
 /// How long the process that holds the run may take to obey.
@@ -95,10 +94,7 @@ fn said(tripped: &io::Result<Tripped>, ended: &Stopped) -> String {
     };
     // Writing to a string does not fail.
     for (process, runs) in &ended.processes {
-        let runs: Vec<_> = runs
-            .iter()
-            .map(|run| short(&run.to_string()).to_owned())
-            .collect();
+        let runs: Vec<_> = runs.iter().map(|run| run.short()).collect();
         let _ = writeln!(
             text,
             "  ended process {} with {} {}",
@@ -122,8 +118,8 @@ fn said(tripped: &io::Result<Tripped>, ended: &Stopped) -> String {
 /// Orders a run to stop or pause, and waits until it has.
 pub(super) fn order(gyrus: &Gyrus, given: &str, body: MessageBody) -> Result<Code, Failure> {
     let store = gyrus.store()?;
-    let run = select::find(&store, given)?;
-    let name = short(&run.to_string()).to_owned();
+    let run = gyrus_kernel::find_run(&store, given)?;
+    let name = run.short();
     let Some(holder) = store.holder(&log_name(run))? else {
         put(&format!("run {name} is not running\n"))?;
         return Ok(Code::Reached);

@@ -12,7 +12,8 @@ use std::{
 use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_kernel::log_name;
+use gyrus_kernel::{StandingRun, log_name};
+use gyrus_process::Programs;
 use gyrus_screen::has_display;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
@@ -21,14 +22,12 @@ use tokio::{
 
 use crate::{
     Gyrus,
-    before::Before,
     console::put,
     drive,
     exit::Code,
     failure::Failure,
     home::Home,
-    names::short,
-    new_run, output, own_child, programs, select,
+    new_run, output, own_child,
     takeover::{self, Told, Wanted},
     terminal,
 };
@@ -52,10 +51,10 @@ impl Take {
         own_child::refuse("take a browser over")?;
         let (home, store) = (gyrus.home()?, gyrus.store()?);
         let run = match &self.run {
-            Some(given) => root(&store, select::find(&store, given)?)?,
+            Some(given) => root(&store, gyrus_kernel::find_run(&store, given)?)?,
             None => new_run::at_work_in(&store, &new_run::workspace(&home, None)?)?,
         };
-        let name = short(&run.to_string()).to_owned();
+        let name = run.short();
         if store.holder(&log_name(run))?.is_none() {
             return Err(Failure::usage(format!("run {name} is not at work"))
                 .hint(format!("let it go on first: gyrus resume {name}")));
@@ -72,14 +71,14 @@ impl Take {
 
 /// The run that a person started.
 fn root(store: &Store, mut run: RunId) -> Result<RunId, Failure> {
-    while let Some(parent) = Before::read(store, run)?.started.parent {
+    while let Some(parent) = StandingRun::read(store, run)?.started.parent {
         run = parent.run;
     }
     Ok(run)
 }
 
 async fn take(home: &Home, run: RunId, wanted: &Wanted) -> Result<(), Failure> {
-    let name = short(&run.to_string()).to_owned();
+    let name = run.short();
     let stream = takeover::knock(home, run).await.map_err(|error| {
         Failure::failed(format!("run {name} has no browser to take over"))
             .because(&error)
@@ -144,8 +143,10 @@ impl Page {
         };
         if let Some(way) = &way {
             // Whoever has no opener opens it by hand.
-            if let Ok(opener) = programs::find("xdg-open") {
-                let _ = programs::command(&opener)
+            let programs = Programs::of_this_process();
+            if let Ok(opener) = programs.find("xdg-open") {
+                let _ = programs
+                    .command(&opener.path)
                     .arg(way)
                     .stdin(Stdio::null())
                     .stdout(Stdio::null())

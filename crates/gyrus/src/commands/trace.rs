@@ -3,7 +3,7 @@
 use clap::Args;
 use gyrus_kernel::log_name;
 
-use crate::{Gyrus, exit::Code, failure::Failure, output, select, show::trace};
+use crate::{Gyrus, exit::Code, failure::Failure, output, show::trace};
 
 /// Print a run as one line of JSON a step
 ///
@@ -18,7 +18,7 @@ pub(crate) struct Trace {
 impl Trace {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let reader = store.reader(&log_name(select::find(&store, &self.run)?))?;
+        let reader = store.reader(&log_name(gyrus_kernel::find_run(&store, &self.run)?))?;
         let mut out = output::standard();
         let mut trace = trace::Trace::default();
         for entry in reader.entries(1)? {

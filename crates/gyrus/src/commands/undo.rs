@@ -9,17 +9,14 @@ use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{
-    log_name,
+    StandingRun, log_name,
     undo::{self, RunUndo, RunUndoError},
 };
 use gyrus_text::{counted, one_line};
 use gyrus_workspace::undo::{Action, Change, Done, Kind, Refused, UndoError};
 use serde_json::json;
 
-use crate::{
-    Gyrus, before::Before, console::put, env, exit::Code, failure::Failure, names::short, output,
-    own_child, select, terminal, time,
-};
+use crate::{Gyrus, console::put, env, exit::Code, failure::Failure, output, own_child, terminal};
 
 /// Take back what a run changed in its folder
 ///
@@ -47,7 +44,7 @@ impl Undo {
         own_child::refuse("undo a run")?;
         let home = gyrus.home()?;
         let store = home.store()?;
-        let run = select::find(&store, &self.run)?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
         must_be_free(&store, run)?;
         let found = undo::plan(&store, run, self.to).map_err(|error| failure(error, run))?;
         if !self.json {
@@ -83,7 +80,7 @@ impl Undo {
     }
 
     fn itself(&self, run: RunId) -> String {
-        let run = short(&run.to_string()).to_owned();
+        let run = run.short();
         match self.to {
             0 => format!("gyrus undo {run}"),
             step => format!("gyrus undo {run} --to {step}"),
@@ -143,7 +140,7 @@ pub(super) fn lines(store: &Store, run: RunId) -> Result<Vec<String>, Failure> {
         };
         format!(
             "undone on {} to {}: {what}; what went is in {}",
-            time::utc(undone.at_ms),
+            gyrus_text::utc(undone.at_ms),
             moment(undone.to),
             undone.trash.display()
         )
@@ -156,14 +153,14 @@ fn must_be_free(store: &Store, run: RunId) -> Result<(), Failure> {
     let mut next = Some(run);
     while let Some(run) = next {
         if let Some(holder) = store.holder(&log_name(run))? {
-            let name = short(&run.to_string()).to_owned();
+            let name = run.short();
             return Err(Failure::usage(format!(
                 "run {name} is running in process {}; nothing was undone",
                 holder.process.pid
             ))
             .hint(format!("stop it first: gyrus stop {name}")));
         }
-        next = Before::read(store, run)?
+        next = StandingRun::read(store, run)?
             .started
             .parent
             .as_ref()
@@ -173,7 +170,7 @@ fn must_be_free(store: &Store, run: RunId) -> Result<(), Failure> {
 }
 
 fn failure(error: RunUndoError, run: RunId) -> Failure {
-    let name = short(&run.to_string()).to_owned();
+    let name = run.short();
     match error {
         RunUndoError::Journal(error) => error.into(),
         RunUndoError::Stop(stop) => (*stop).into(),
@@ -203,7 +200,7 @@ fn moment(to: u32) -> String {
 fn preview(found: &RunUndo) -> String {
     let mut text = format!(
         "run {}: {} back to {}\n",
-        short(&found.run.to_string()),
+        found.run.short(),
         found.plan.workspace.display(),
         moment(found.to)
     );
@@ -290,7 +287,7 @@ fn said(found: &RunUndo, done: &Done, trash: &Path) -> String {
         trash.display()
     ));
     if !found.is_over {
-        let run = short(&found.run.to_string()).to_owned();
+        let run = found.run.short();
         text.push_str(&format!(
             "the run is not over and does not know this; before it goes on, tell it: gyrus steer \
              {run} TEXT\n"

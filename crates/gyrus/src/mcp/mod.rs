@@ -1,28 +1,21 @@
 //! The servers of this program: which there are, how they run, and the tools that runs have from
 //! them.
 //!
-//! `section` is what a person configures, `project` the project's own file, `start` how a server is
-//! kept and confined.
+//! `start` is how a server is kept and confined.
 
-pub(crate) mod section;
-mod project;
 mod start;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use gyrus_contract::{RunId, Tool, ToolSpec};
 use gyrus_journal::Store;
-use gyrus_kernel::{log_name, redact::Secret};
-use gyrus_mcp::{Servers, State};
+use gyrus_kernel::{StandingRun, grants, log_name, redact::Secret};
+use gyrus_mcp::{PROJECT_FILE, ProjectServers, ServerSection, Servers, State};
 
-pub(crate) use self::{
-    project::{FILE, Project},
-    section::ServerSection,
-    start::Around,
-};
+pub(crate) use self::start::Around;
 use gyrus_text::visible;
 
-use crate::{before::Before, console::put, failure::Failure, keys::Keys, whom::Ready};
+use crate::{console::put, failure::Failure, keys::Keys, whom::Ready};
 
 /// How long a new run waits for its servers.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -61,11 +54,12 @@ pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
             of_project: false,
         });
     }
-    let project = match Project::read(around.workspace) {
+    let project = match ProjectServers::read(around.workspace) {
         Ok(Some(project)) => project,
         Ok(None) => return Ok(found),
         // A project's file can add servers; broken, it adds none.
-        Err(failure) => {
+        Err(error) => {
+            let failure = Failure::from(error);
             let parts = [&[failure.message][..], &failure.causes[..]].concat();
             found
                 .notes
@@ -73,10 +67,10 @@ pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
             return Ok(found);
         }
     };
-    if !project.is_allowed(&around.home.store()?, around.workspace)? {
+    if !is_allowed(&project, &around.home.store()?, around.workspace)? {
         let names: Vec<_> = project.servers.keys().map(String::as_str).collect();
         found.notes.push(format!(
-            "{FILE} of this folder names servers that you have not allowed ({}); look at them: \
+            "{PROJECT_FILE} of this folder names servers that you have not allowed ({}); look at them: \
              gyrus mcp allow",
             names.join(", ")
         ));
@@ -86,7 +80,7 @@ pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
     for (name, section) in project.servers {
         if around.config.mcp.contains_key(&name) {
             found.notes.push(format!(
-                "the server `{name}` of {FILE} is not started: your own of that name is"
+                "the server `{name}` of {PROJECT_FILE} is not started: your own of that name is"
             ));
             continue;
         }
@@ -97,6 +91,14 @@ pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
         });
     }
     Ok(found)
+}
+
+/// Whether the person allowed exactly this content in a folder.
+fn is_allowed(project: &ProjectServers, store: &Store, workspace: &Path) -> Result<bool, Failure> {
+    let standing = grants::in_folder(store, workspace)?;
+    Ok(standing
+        .iter()
+        .any(|standing| standing.grant == project.grant()))
 }
 
 /// The servers of this process, running or getting ready.
@@ -223,7 +225,7 @@ pub(crate) fn recorded(store: &Store, run: RunId) -> Result<Vec<Arc<dyn Tool>>, 
 }
 
 fn pinned(store: &Store, run: RunId) -> Result<Vec<ToolSpec>, Failure> {
-    let started = Before::read(store, run)?.started;
+    let started = StandingRun::read(store, run)?.started;
     let pinned = started.served_tools(&store.reader(&log_name(run))?);
     let pinned = pinned.map_err(|stop| Failure::failed(stop.to_string()))?;
     Ok(pinned.iter().map(|spec| ToolSpec::clone(spec)).collect())

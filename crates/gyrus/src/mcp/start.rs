@@ -9,7 +9,7 @@ use std::{
 
 use gyrus_contract::{CommandSpec, Containment, KeeperError, Network, Reach};
 use gyrus_kernel::redact::Secret;
-use gyrus_mcp::{Picture, RunServer, Setup, Way};
+use gyrus_mcp::{Picture, RunServer, ServerValue, Setup, Way, server_value};
 use gyrus_process::{
     Programs,
     keeper::{Keeper, Sandbox},
@@ -17,10 +17,7 @@ use gyrus_process::{
 use gyrus_tools::PictureHeader;
 use tempfile::TempDir;
 
-use super::{
-    Wanted,
-    section::{Value, value},
-};
+use super::Wanted;
 use crate::{
     config::Config,
     env,
@@ -62,9 +59,9 @@ pub(super) fn setup(
     let mut values = |written: &BTreeMap<String, String>| {
         let mut read = BTreeMap::new();
         for (name, text) in written {
-            let text = match value(text, &lookup)? {
-                Value::Plain(text) => text,
-                Value::Secret { name, value } => {
+            let text = match server_value(text, &lookup)? {
+                ServerValue::Plain(text) => text,
+                ServerValue::Secret { name, value } => {
                     secrets.push(Secret {
                         name,
                         value: value.clone(),

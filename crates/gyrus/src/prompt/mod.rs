@@ -11,7 +11,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use gyrus_contract::{Origin, RunId, Text};
 use gyrus_journal::{Store, Take};
-use gyrus_kernel::{Changes, Given, Kernel};
+use gyrus_kernel::{Changes, Given, Kernel, StandingRun};
 use gyrus_screen::Browser;
 use tokio::runtime::Runtime;
 
@@ -30,7 +30,6 @@ use crate::{
     given,
     home::Home,
     mcp::{Around, Connected},
-    names::short,
     new_run::{self, Wish},
     organs::{self, Ground},
     setup, stopped,
@@ -174,7 +173,7 @@ impl Prompt<'_> {
         let Some(run) = self.last else {
             return Err(Failure::usage("there is no run to go on with yet").hint("type a goal"));
         };
-        let before = crate::before::Before::read(&self.store, run)?;
+        let before = StandingRun::read(&self.store, run)?;
         let whom = self.whom()?;
         let started = &before.started;
         let thinks = (&*started.agent, &*started.cognitive_loop);
@@ -251,7 +250,7 @@ impl Prompt<'_> {
         on_ask: gyrus_contract::OnAsk,
         ears: Ears,
     ) -> Result<(), Failure> {
-        let name = short(&ready.id().to_string()).to_owned();
+        let name = ready.id().short();
         let output = OutputFlags::default();
         let drive = Drive {
             gyrus: self.gyrus,

@@ -1,11 +1,10 @@
 //! An approval card in a terminal: our own sentence first, the model's words in a marked box.
 
 use gyrus_contract::{Origin, Text};
-use gyrus_kernel::Card;
+use gyrus_kernel::{Card, QuestionId};
 use gyrus_text::{counted, one_line, visible, width, wrap};
 
 use super::paint::{Paint, Painter};
-use crate::names::QuestionId;
 
 /// Lines of details on one card. Who wants to see more looks at the run. A card whose text can be
 /// edited is shown whole: what is approved as it stands was there to be read.

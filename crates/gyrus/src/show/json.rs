@@ -5,8 +5,6 @@ use gyrus_journal::{Entry, Payload};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::time;
-
 /// `{"run":…,"seq":…,"at":…,"kind":…,"v":…,"payload":{…}}`; an erased entry has `"erased":HASH`
 /// instead of a payload.
 #[derive(Serialize)]
@@ -31,7 +29,7 @@ pub(crate) fn line(run: RunId, entry: &Entry) -> impl Serialize {
     Line {
         run,
         seq: entry.seq,
-        at: time::utc(entry.at_ms),
+        at: gyrus_text::utc(entry.at_ms),
         kind: &entry.kind,
         v: entry.version,
         payload,

@@ -12,8 +12,9 @@ use gyrus_loops::{REFLECTION, WENT_RIGHT};
 use gyrus_text::counted;
 use serde_json::Value;
 
+use gyrus_text::span;
+
 use super::paint::Paint;
-use crate::{names::short, time::span};
 
 /// Whether a line is worth a look while a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -396,16 +397,12 @@ fn other(entry: &Entry) -> Line {
         Entry::ChildStarted(child) => Line::main(
             Paint::Call,
             '⇒',
-            format!("run {}: {}", short(&child.child.to_string()), child.goal),
+            format!("run {}: {}", child.child.short(), child.goal),
         ),
         Entry::ChildEnded(child) => Line::main(
             Paint::Observation,
             '⇐',
-            format!(
-                "run {}: {}",
-                short(&child.child.to_string()),
-                summary(&child.ending)
-            ),
+            format!("run {}: {}", child.child.short(), summary(&child.ending)),
         ),
         entry => Line::detail('·', entry.kind()),
     }

@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use gyrus_contract::{Microdollars, Spent};
 use gyrus_kernel::{Entry, Said};
-use gyrus_text::clip;
+use gyrus_text::{clip, span};
 
 use super::paint::{Paint, Painter};
-use crate::time::span;
 
 /// What a run is at.
 #[derive(Debug)]

@@ -6,8 +6,6 @@ use gyrus_kernel::{Entry, Inline, Stop};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::time;
-
 /// One line.
 #[derive(Debug, Serialize)]
 pub(crate) struct Step {
@@ -68,7 +66,7 @@ impl Trace {
                     thought: self.thoughts.join("\n\n"),
                     tool_inputs: std::mem::take(&mut self.calls),
                     tool_outputs: std::mem::take(&mut self.results),
-                    timestamp: time::utc(entry.at_ms),
+                    timestamp: gyrus_text::utc(entry.at_ms),
                 };
                 self.clear();
                 return Some(step);

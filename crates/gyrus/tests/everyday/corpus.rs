@@ -2,7 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-const CORPUS: &str = include_str!("../../../gate/corpus/everyday.txt");
+pub(crate) use gyrus_lines::corpus::Command as Line;
+use gyrus_lines::corpus::EVERYDAY;
 
 /// Programs without which a section means nothing.
 const SECTIONS: [(&str, &[&str]); 7] = [
@@ -33,41 +34,9 @@ const OPTIONAL: [&str; 14] = [
     "cargo clippy",
 ];
 
-/// A line of the corpus.
-#[derive(Debug, Clone)]
-pub(crate) struct Line {
-    pub(crate) section: String,
-    pub(crate) text: String,
-    /// In the file, from 1.
-    pub(crate) number: usize,
-}
-
-/// All lines, in the order of the file; what its head says about the format holds.
+/// All lines, in the order of the file.
 pub(crate) fn lines() -> Vec<Line> {
-    let mut section = String::new();
-    let mut lines = Vec::new();
-    for (index, line) in CORPUS.lines().enumerate() {
-        if line.trim().is_empty() || line == "#" || line.starts_with("# ") {
-            continue;
-        }
-        let name = line
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'));
-        if let Some(name) = name.filter(|name| SECTIONS.iter().any(|(known, _)| known == name)) {
-            section = name.to_owned();
-            continue;
-        }
-        let text = match line.len() > 1 && line.starts_with('"') && line.ends_with('"') {
-            true => serde_json::from_str(line).unwrap(),
-            false => line.to_owned(),
-        };
-        lines.push(Line {
-            section: section.clone(),
-            text,
-            number: index + 1,
-        });
-    }
-    lines
+    gyrus_lines::corpus::parse(EVERYDAY).unwrap()
 }
 
 /// What this machine lacks.
@@ -92,7 +61,7 @@ impl Missing {
     /// Whether the line needs something of it.
     pub(crate) fn keeps_from(&self, line: &Line) -> bool {
         let holds = |program: &str| {
-            let text = line.text.replace([';', '|', '(', ')', '\n'], " ");
+            let text = line.line.replace([';', '|', '(', ')', '\n'], " ");
             format!(" {text} ").contains(&format!(" {program} "))
         };
         self.sections.contains(&line.section.as_str())

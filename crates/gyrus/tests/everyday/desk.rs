@@ -12,13 +12,12 @@ use gyrus_contract::Decision;
 use gyrus_gate::sandbox::{Promise, Proof};
 use gyrus_journal::Store;
 use gyrus_kernel::Entry;
+use gyrus_lines::folders::PROJECT;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open},
 };
 use tempfile::TempDir;
-
-const PROJECT: &str = include_str!("../../../gate/corpus/fixture/project.sh");
 
 /// Folders that all users share; a run has its own in their place.
 const SHARED: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];

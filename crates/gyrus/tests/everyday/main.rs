@@ -1,6 +1,6 @@
 //! Everyday commands pass unasked in the default mode, and end in the sandbox as they do outside.
 //!
-//! Each line of `crates/gate/corpus/everyday.txt` is run in a fresh copy of a small project,
+//! Each line of `tests/lines/corpus/everyday.txt` is run in a fresh copy of a small project,
 //! plainly and by gyrus, and the two ends are compared. `cargo xtask everyday` runs all of them.
 
 #![expect(
@@ -34,8 +34,8 @@ const WANTED_PER_CENT: f64 = 95.0;
 const SAMPLE_STEP: usize = 43;
 
 fn try_line(desk: &Desk<'_>, line: &Line) -> Tried {
-    let outside = desk.outside(&line.text);
-    let inside = desk.inside(&line.text);
+    let outside = desk.outside(&line.line);
+    let inside = desk.inside(&line.line);
     Tried {
         line: line.clone(),
         came: Came::of(outside, inside, || desk.said_outside()),
@@ -90,7 +90,7 @@ fn commands_pass_and_end_as_outside() {
                 only.is_empty()
                     || line.section == *only
                     || numbers.contains(&line.number.to_string().as_str())
-                    || line.text.contains(only)
+                    || line.line.contains(only)
             });
         }
     }

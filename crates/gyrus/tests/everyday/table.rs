@@ -99,7 +99,7 @@ impl fmt::Display for Table {
                 Came::Broke { said } => format!("gyrus failed: {said}"),
             };
             let told = told.trim_end().replace('\n', "\n      ");
-            writeln!(f, "line {} {:?}\n      {told}", line.number, line.text)?;
+            writeln!(f, "line {} {:?}\n      {told}", line.number, line.line)?;
         }
         writeln!(
             f,

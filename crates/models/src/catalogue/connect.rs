@@ -6,6 +6,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use futures_util::future::join_all;
 use gyrus_contract::{Model, ModelError, Price};
 use reqwest::Url;
 
@@ -14,6 +15,38 @@ use crate::{Blobs, Candidate, Connection, Prompted, Tier};
 
 /// The most models that an error names.
 const NAMED: usize = 5;
+
+/// Connects to all that a name stands for: a provider alone stands for its models of every
+/// strength, so that small questions go to small models. What is missing of these is no error as
+/// long as one is there.
+pub async fn connect_all(
+    name: &str,
+    variable: impl Fn(&str) -> Option<String> + Copy,
+    catalogue: &Catalogue,
+    blobs: &Arc<dyn Blobs>,
+) -> Result<Vec<Candidate>, ConnectError> {
+    let one =
+        |name: String| async move { connect(&name, variable, catalogue, blobs.clone()).await };
+    if catalogue.providers().all(|provider| provider != name) {
+        return Ok(vec![one(name.to_owned()).await?]);
+    }
+    // The medium one is what a run asks most, and whose absence is worth a word.
+    let tiers = ["medium", "small", "large"].map(|tier| one(format!("{name}:{tier}")));
+    let mut found = Vec::new();
+    let mut first_error = None;
+    for tier in join_all(tiers).await {
+        match tier {
+            Ok(candidate) => found.push(candidate),
+            Err(error) => {
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    match (found.is_empty(), first_error) {
+        (true, Some(error)) => Err(error),
+        _ => Ok(found),
+    }
+}
 
 /// Why a name did not become a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -15,7 +15,7 @@ mod protocol;
 
 use std::collections::BTreeMap;
 
-pub use connect::{ConnectError, connect};
+pub use connect::{ConnectError, connect, connect_all};
 use file::{File, ListEntry, ModelEntry, ProviderEntry};
 use protocol::Protocol;
 

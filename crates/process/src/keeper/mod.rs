@@ -22,6 +22,7 @@ mod client;
 mod guard;
 mod linux;
 mod nursery;
+mod ancestors;
 mod server;
 mod spares;
 mod standing;
@@ -34,6 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ProcessIdentity;
 
+pub use ancestors::is_below_a_keeper;
 pub use client::{Keeper, Sandbox};
 pub use nursery::{ARGUMENT, serve_if_asked};
 pub use spares::Spares;

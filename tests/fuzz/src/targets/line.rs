@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use gyrus_contract::{CommandReading, Does};
-use gyrus_gate::{
-    oracle::corpus::{self, DOUBTFUL, EVERYDAY, HOSTILE, READ_ONLY},
-    oracle::words,
-    shell::{Place, read},
+use gyrus_gate::shell::{Place, read};
+use gyrus_lines::{
+    corpus::{self, DOUBTFUL, EVERYDAY, HOSTILE, READ_ONLY},
+    words,
 };
 use rustix::time::{ClockId, clock_gettime};
 

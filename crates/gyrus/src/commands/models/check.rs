@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use clap::Args;
 use gyrus_contract::Model;
-use gyrus_models::{Blobs, ContextProbe, Effort, Finding, Measured, Pictures, check};
+use gyrus_models::{
+    Blobs, ContextProbe, Effort, Finding, Measured, MeasuredModels, Pictures, check,
+};
 
 use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
     keys::Keys,
-    measured, output, setup,
+    output, setup,
     show::paint::{Paint, Painter},
     whom::{self},
 };
@@ -61,7 +63,9 @@ impl Check {
                     done.push(model.name().to_owned());
                     let measured = self.measure(gyrus, &*model).await?;
                     if measured.answers == Finding::Works {
-                        measured::add(gyrus, model.name(), &measured)?;
+                        let home = gyrus.home()?;
+                        home.create_state()?;
+                        MeasuredModels::add(&home.state, model.name(), &measured)?;
                     } else {
                         code = Code::ModelUnreachable;
                     }

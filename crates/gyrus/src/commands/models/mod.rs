@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use gyrus_contract::Price;
-use gyrus_models::{Blobs, Candidate, NoBlobs};
+use gyrus_models::{Blobs, Candidate, MeasuredModels, NoBlobs};
 use gyrus_text::visible;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     keys::Keys,
-    measured, output,
+    output,
     show::paint::{Paint, Painter},
     whom::{self, Whom},
 };
@@ -47,7 +47,7 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
     let runtime = drive::runtime()?;
     let catalogue = whom::catalogue(gyrus)?;
     let keys = Keys::new(&config.keys);
-    let measured = measured::read(gyrus)?;
+    let measured = MeasuredModels::read(&gyrus.home()?.state)?;
     let found = runtime.block_on(async {
         let mut names = Vec::new();
         if let Some(whom) = Whom::named(gyrus, &config, &[])? {
@@ -82,8 +82,8 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
         match runtime.block_on(whom::connected(&name, &keys, &catalogue, &blobs)) {
             Ok(candidates) => {
                 for candidate in candidates {
-                    let was_measured = measured.contains_key(candidate.model.name());
-                    let line = line(&measured::applied(&measured, candidate), was_measured);
+                    let was_measured = measured.has(candidate.model.name());
+                    let line = line(&measured.applied(candidate), was_measured);
                     writeln!(out, "  {}", visible(&line))?;
                 }
             }

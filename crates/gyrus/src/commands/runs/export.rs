@@ -12,7 +12,7 @@ use gyrus_kernel::log_name;
 use gyrus_text::counted;
 
 use super::blobs::{Pictures, needed};
-use crate::{Gyrus, console::put, exit::Code, failure::Failure, output, select};
+use crate::{Gyrus, console::put, exit::Code, failure::Failure, output};
 
 /// Copy a run into a file, with everything that it needs to be replayed elsewhere
 ///
@@ -34,7 +34,7 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = select::find(&store, &self.run)?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
         let name = log_name(run);
         let needed = match self.with_files {
             true => None,

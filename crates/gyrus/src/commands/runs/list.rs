@@ -9,8 +9,7 @@ use crate::{
     Gyrus,
     exit::Code,
     failure::Failure,
-    names::short,
-    output, select,
+    output,
     show::{
         paint::{Paint, Painter},
         trace::goal,
@@ -30,16 +29,12 @@ impl List {
         let store = gyrus.store()?;
         let mut out = output::standard();
         let painter = Painter::new(&out, gyrus.environment.plain);
-        let runs = select::all(&store)?;
-        let roots: Vec<_> = runs
-            .into_iter()
-            .filter(|run| select::is_root(*run))
-            .collect();
+        let runs = gyrus_kernel::runs(&store)?;
+        let roots: Vec<_> = runs.into_iter().filter(|run| run.is_root()).collect();
         if roots.is_empty() {
             writeln!(out, "there is no run yet; start one with `gyrus run GOAL`")?;
         }
         for run in roots.into_iter().rev() {
-            let id = run.to_string();
             let reader = store.reader(&log_name(run))?;
             let first = reader.entry(1).ok().flatten();
             let at = first
@@ -55,7 +50,7 @@ impl List {
             writeln!(
                 out,
                 "{}  {}  {standing}{pad}  {}",
-                painter.paint(Paint::Strong, short(&id)),
+                painter.paint(Paint::Strong, &run.short()),
                 painter.paint(Paint::Aside, &format!("{at:<10}")),
                 clip(&goal, painter.columns.saturating_sub(used).clamp(10, 200)),
             )?;

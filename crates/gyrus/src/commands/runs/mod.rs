@@ -9,14 +9,12 @@ mod import;
 mod prune;
 mod verify;
 
-use std::collections::BTreeSet;
-
 use clap::{Args, Subcommand};
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_kernel::{Ending, Entry, log_name, summary};
+use gyrus_kernel::{Ending, Entry, approvals, log_name, summary};
 
-use crate::{Gyrus, approvals, exit::Code, failure::Failure};
+use crate::{Gyrus, exit::Code, failure::Failure};
 
 /// List, look at, copy and remove runs; alone it lists them
 #[derive(Args)]
@@ -102,23 +100,4 @@ impl Standing {
             Standing::Unreadable(why) => format!("cannot be read: {why}"),
         }
     }
-}
-
-/// A run and the runs below it, itself last, so that removing them in order leaves no orphans.
-fn family(store: &Store, run: RunId) -> Result<Vec<RunId>, Failure> {
-    let mut children = BTreeSet::new();
-    for entry in store.reader(&log_name(run))?.entries(1)? {
-        if let Ok(Entry::ChildStarted(child)) = gyrus_kernel::parse(&entry?) {
-            children.insert(child.child);
-        }
-    }
-    let mut family = Vec::new();
-    for child in children
-        .into_iter()
-        .filter(|child| store.exists(&log_name(*child)))
-    {
-        family.extend(self::family(store, child)?);
-    }
-    family.push(run);
-    Ok(family)
 }

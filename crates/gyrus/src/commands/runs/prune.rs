@@ -12,9 +12,9 @@ use super::{
     Standing,
     blobs::{Pictures, needed},
 };
-use crate::{
-    Gyrus, console::put, exit::Code, failure::Failure, own_child, select, time::parse_duration,
-};
+use gyrus_text::parse_duration;
+
+use crate::{Gyrus, console::put, exit::Code, failure::Failure, own_child};
 
 /// Free the space of old runs, keeping their journals
 ///
@@ -36,7 +36,7 @@ impl Prune {
             .as_millisecond()
             .saturating_sub(age_ms);
         let (mut runs, mut bytes) = (0_u64, 0_u64);
-        for run in select::all(&store)? {
+        for run in gyrus_kernel::runs(&store)? {
             if let Some(dropped) = prune(&store, run, before_ms)? {
                 runs += u64::from(dropped > 0);
                 bytes += dropped;

@@ -1,10 +1,9 @@
 //! `gyrus runs rm`
 
 use clap::Args;
-use gyrus_kernel::{log_name, undo};
+use gyrus_kernel::{family, log_name, undo};
 
-use super::family;
-use crate::{Gyrus, console::put, exit::Code, failure::Failure, names::short, own_child, select};
+use crate::{Gyrus, console::put, exit::Code, failure::Failure, own_child};
 
 /// Remove runs for good, with the runs that they started
 ///
@@ -23,12 +22,12 @@ impl Rm {
         // All are understood before one is removed.
         let mut runs = Vec::new();
         for given in &self.runs {
-            runs.extend(family(&store, select::find(&store, given)?)?);
+            runs.extend(family(&store, gyrus_kernel::find_run(&store, given)?)?);
         }
         runs.dedup();
         for run in &runs {
             if let Some(holder) = store.holder(&log_name(*run))? {
-                let name = short(&run.to_string()).to_owned();
+                let name = run.short();
                 return Err(Failure::failed(format!(
                     "run {name} is running in process {}; nothing was removed",
                     holder.process.pid

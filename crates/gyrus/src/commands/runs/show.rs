@@ -1,14 +1,11 @@
 //! `gyrus runs show`
 
 use clap::Args;
-use gyrus_kernel::{Entry, log_name};
+use gyrus_kernel::{Entry, StandingRun, approvals, log_name};
 use gyrus_text::{clip, counted};
 
 use super::Standing;
-use crate::{
-    Gyrus, approvals, before::Before, exit::Code, failure::Failure, names::short, output, select,
-    show::trace::goal, time,
-};
+use crate::{Gyrus, exit::Code, failure::Failure, output, show::trace::goal, time};
 
 /// Show what a run is and how it stands
 #[derive(Args)]
@@ -20,10 +17,10 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = select::find(&store, &self.run)?;
+        let run = gyrus_kernel::find_run(&store, &self.run)?;
         let name = log_name(run);
         let reader = store.reader(&name)?;
-        let before = Before::read(&store, run)?;
+        let before = StandingRun::read(&store, run)?;
         let started = &before.started;
         let mut steps = 0;
         let mut spent = Default::default();
@@ -41,7 +38,10 @@ impl Show {
             ("run", run.to_string()),
             ("goal", goal(&started.goal, &reader)),
             ("stands", Standing::of(&store, run).words()),
-            ("started", format!("{} ({})", time::utc(at), time::ago(at))),
+            (
+                "started",
+                format!("{} ({})", gyrus_text::utc(at), time::ago(at)),
+            ),
             ("workspace", started.workspace.display().to_string()),
             ("loop", started.cognitive_loop.clone()),
             ("model", started.model.clone()),
@@ -55,7 +55,7 @@ impl Show {
                     "{}, {}, {}",
                     counted(spent.tokens, "token"),
                     spent.cost,
-                    time::span(spent.time_ms)
+                    gyrus_text::span(spent.time_ms)
                 ),
             ),
             ("journal", store.folder(&name).display().to_string()),
@@ -70,7 +70,7 @@ impl Show {
             ));
         }
         for open in approvals::open(&store, run)? {
-            let of = short(&open.run.to_string()).to_owned();
+            let of = open.run.short();
             let asks = format!("{} (gyrus approve {of} {})", open.card.sentence, open.id);
             rows.push(("asks", asks));
         }

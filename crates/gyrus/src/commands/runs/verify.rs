@@ -4,7 +4,7 @@ use clap::Args;
 use gyrus_kernel::log_name;
 use gyrus_text::counted;
 
-use crate::{Gyrus, exit::Code, failure::Failure, names::short, output, select};
+use crate::{Gyrus, exit::Code, failure::Failure, output};
 
 /// Check the chain of runs from their first entry to their last
 ///
@@ -19,17 +19,16 @@ impl Verify {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
         let runs = if self.runs.is_empty() {
-            select::all(&store)?
+            gyrus_kernel::runs(&store)?
         } else {
             self.runs
                 .iter()
-                .map(|given| select::find(&store, given))
+                .map(|given| gyrus_kernel::find_run(&store, given))
                 .collect::<Result<_, _>>()?
         };
         let mut out = output::standard();
         let mut code = Code::Reached;
         for run in runs {
-            let id = run.to_string();
             match store.verify(&log_name(run)) {
                 Ok(found) => {
                     let erased = match found.erased {
@@ -42,14 +41,14 @@ impl Verify {
                     writeln!(
                         out,
                         "run {}: the chain holds, {}{erased}, head {}{tail}",
-                        short(&id),
+                        run.short(),
                         counted(found.entries, "entry"),
                         found.head
                     )?;
                 }
                 Err(error) => {
                     code = Code::Failed;
-                    writeln!(out, "run {}: {error}", short(&id))?;
+                    writeln!(out, "run {}: {error}", run.short())?;
                 }
             }
         }

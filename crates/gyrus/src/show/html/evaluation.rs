@@ -6,6 +6,7 @@ use std::io::Write;
 use gyrus_contract::{Image, Microdollars, Strength};
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
+use gyrus_lab::eval::{Attempt, Report};
 use gyrus_text::counted;
 
 use super::{
@@ -13,19 +14,9 @@ use super::{
     markup::{Element, Markup},
     picture::{Pictures, Shown},
 };
-use crate::{
-    eval::{Attempt, Report},
-    failure::Failure,
-    names::short,
-    time,
-};
+use crate::failure::Failure;
 
 const MORE_STYLE: &str = include_str!("evaluation.css");
-
-/// The file of the film of an attempt, beside the page.
-pub(crate) fn film_name(number: u32) -> String {
-    format!("film-{number}.html")
-}
 
 /// Writes the page; `frames` are the last pictures of the attempts.
 ///
@@ -108,7 +99,7 @@ fn tiles(report: &Report) -> Element {
     };
     let tiles: Markup = [
         tile("steps, median", totals.median_steps.to_string()),
-        tile("time, median", time::span(totals.median_wall_ms)),
+        tile("time, median", gyrus_text::span(totals.median_wall_ms)),
         tile(
             "fresh tokens a prompt",
             format!("{:.0}", totals.fresh_a_prompt),
@@ -160,10 +151,7 @@ fn row(number: u32, attempt: &Attempt) -> Markup {
         (false, _) => Element::new("td").class("failed").text("failed"),
     };
     let run = match attempt.run {
-        Some(run) => Element::new("a")
-            .film(number)
-            .text(short(&run.to_string()))
-            .into(),
+        Some(run) => Element::new("a").film(number).text(&run.short()).into(),
         None => Markup::text("none"),
     };
     let tokens = attempt.tokens;
@@ -176,7 +164,7 @@ fn row(number: u32, attempt: &Attempt) -> Markup {
         .with(
             Element::new("td")
                 .class("count")
-                .text(&time::span(attempt.wall_ms)),
+                .text(&gyrus_text::span(attempt.wall_ms)),
         )
         .with(Element::new("td").with(run))
         .into()

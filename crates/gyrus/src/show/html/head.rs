@@ -12,7 +12,7 @@ use super::{
     survey::{Fork, Standing, Survey},
     words::{Kind, Words, brief, briefs},
 };
-use crate::{names::short, time};
+use crate::time;
 
 /// Characters of a goal that stands as a title; a longer one stands below it as text.
 const TITLE: usize = 160;
@@ -25,7 +25,7 @@ const SHOWN_FACTS: usize = 4;
 
 /// The goal, what people added to it, and how the run stands.
 pub(super) fn head(survey: &Survey) -> Markup {
-    let name = short(&survey.run.to_string()).to_owned();
+    let name = survey.run.short();
     let rest = format!("the whole text is in `gyrus runs show {name}`");
     let start = Start {
         at_ms: survey.began_ms,
@@ -302,7 +302,7 @@ fn facts(survey: &Survey, forks: &[Fork]) -> Vec<(&'static str, String)> {
     facts.push(("in it", there.join(", ")));
     let forks: Vec<String> = forks
         .iter()
-        .map(|fork| format!("{} after step {}", short(&fork.run.to_string()), fork.step))
+        .map(|fork| format!("{} after step {}", fork.run.short(), fork.step))
         .collect();
     facts.push(("forks", forks.join(", ")));
     facts
@@ -311,20 +311,14 @@ fn facts(survey: &Survey, forks: &[Fork]) -> Vec<(&'static str, String)> {
 /// What the run was started with, or resumed.
 fn given(survey: &Survey, started: &RunStarted) -> Vec<(&'static str, String)> {
     let settings = survey.settings.as_ref().unwrap_or(&started.settings);
-    let parent = started.parent.as_ref().map(|parent| {
-        format!(
-            "run {}, effect {}",
-            short(&parent.run.to_string()),
-            parent.effect
-        )
-    });
-    let forked = started.forked_from.as_ref().map(|from| {
-        format!(
-            "run {} after step {}",
-            short(&from.run.to_string()),
-            from.cycle
-        )
-    });
+    let parent = started
+        .parent
+        .as_ref()
+        .map(|parent| format!("run {}, effect {}", parent.run.short(), parent.effect));
+    let forked = started
+        .forked_from
+        .as_ref()
+        .map(|from| format!("run {} after step {}", from.run.short(), from.cycle));
     let gyrus = settings.pins.get("gyrus").cloned();
     let throwaway = if started.throwaway {
         " (may be lost)"

@@ -13,7 +13,6 @@ use super::{
     timeline::Context,
     words::Kind,
 };
-use crate::names::short;
 
 /// Something that happened, with its mark, its name and its time.
 pub(super) fn item(item: &Item, context: &Context<'_>, rest: &str) -> Markup {
@@ -277,7 +276,7 @@ fn parallel(form: Form, branches: u32, won: Option<Option<u32>>) -> String {
 }
 
 fn delegated(child: &Child, context: &Context<'_>, rest: &str) -> Labelled {
-    let name = short(&child.run.to_string()).to_owned();
+    let name = child.run.short();
     let place = context
         .children
         .get(&child.run)
@@ -343,7 +342,7 @@ fn happened(life: &Life, rest: &str) -> Labelled {
         Life::Warned(what) => ("bad", "!", format!("a limit is near: {what}"), None),
         Life::TakenOver(by) => ("life", "»", format!("{by} has the browser"), None),
         Life::GivenBack { by, took_ms, words } => {
-            let took = crate::time::span(*took_ms);
+            let took = gyrus_text::span(*took_ms);
             let said = format!("{by} gave the browser back after {took}");
             ("life", "»", said, words.as_ref())
         }

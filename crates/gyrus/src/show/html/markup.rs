@@ -8,7 +8,6 @@ use std::fmt::{self, Write as _};
 use gyrus_text::{unseen_when_reading, visible};
 
 use super::picture::Picture;
-use crate::time;
 
 /// A piece of a page, ready to be sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -140,7 +139,7 @@ impl Element {
 
     /// As a link to the film of an attempt, beside the page.
     pub(super) fn film(self, number: u32) -> Self {
-        self.attribute("href", &super::film_name(number))
+        self.attribute("href", &gyrus_lab::eval::film_name(number))
     }
 
     /// With this picture as what an `img` shows.
@@ -150,7 +149,7 @@ impl Element {
 
     /// With the moment that a `time` means.
     pub(super) fn moment(self, at_ms: i64) -> Self {
-        self.attribute("datetime", &time::utc(at_ms))
+        self.attribute("datetime", &gyrus_text::utc(at_ms))
     }
 
     /// With a policy of what the page may load, from hashes of our own words.

@@ -28,7 +28,7 @@ mod tests;
 
 use std::{collections::BTreeMap, io::Write};
 
-pub(crate) use self::evaluation::{film_name, write as evaluation};
+pub(crate) use self::evaluation::write as evaluation;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use gyrus_contract::RunId;
@@ -47,7 +47,7 @@ use self::{
     timeline::Context,
     words::brief,
 };
-use crate::{failure::Failure, names::short};
+use crate::failure::Failure;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -113,7 +113,7 @@ impl Page<'_> {
     /// Everything before the steps.
     fn begin(&mut self, survey: &Survey) -> Result<(), Failure> {
         let forks = survey::forks(self.store, survey.run)?;
-        let name = short(&survey.run.to_string()).to_owned();
+        let name = survey.run.short();
         self.put(Markup::ours(OPENING))?;
         self.put(Element::new("html").set("lang", "en").begin())?;
         let title = format!("{} · run {name}", survey.goal.gist(GIST));
@@ -203,7 +203,7 @@ impl Page<'_> {
 
     /// A child run below the step that started it, folded.
     fn child(&mut self, run: RunId, depth: usize) -> Result<(), Failure> {
-        let name = short(&run.to_string()).to_owned();
+        let name = run.short();
         let number = self.numbers.get(&run).copied().unwrap_or(0);
         let section = Element::new("details").class("run").id(Anchor::Run(number));
         let read = self

@@ -1,7 +1,6 @@
 //! Times on the page: how long after the run's start, with the moment itself behind it.
 
 use super::markup::Element;
-use crate::time;
 
 /// What times are told from.
 #[derive(Debug, Clone, Copy)]
@@ -28,9 +27,9 @@ impl Start {
 
 /// `2026-03-01 12:00:00 UTC`.
 pub(super) fn date_and_time(at_ms: i64) -> String {
-    match time::utc(at_ms).split_once('T') {
+    match gyrus_text::utc(at_ms).split_once('T') {
         Some((date, time)) => format!("{date} {} UTC", time.split('.').next().unwrap_or(time)),
-        None => time::utc(at_ms),
+        None => gyrus_text::utc(at_ms),
     }
 }
 

@@ -12,7 +12,6 @@ use super::{
     step::{Call, Fate, Outcome, Raw, Step, What},
     words::Kind,
 };
-use crate::names::short;
 
 /// Characters of a step's one line.
 const GIST: usize = 140;
@@ -35,7 +34,7 @@ pub(super) struct Context<'a> {
 impl Context<'_> {
     /// Where the whole of a text is that was cut.
     fn rest(&self, step: u32) -> String {
-        let name = short(&self.run.to_string()).to_owned();
+        let name = self.run.short();
         format!("the whole text is in `gyrus trace {name}`, step {step}")
     }
 }

@@ -1,0 +1,152 @@
+//! The gate under the policy as it stands at this moment.
+//!
+//! A run may wait for a person for hours, and the person may lay down something stricter meanwhile.
+//! So before each verdict the policy files are read again; where they differ from what the process
+//! began with, a call is judged under both, and the stricter verdict wins. What was loosened holds
+//! from the next process on.
+
+use std::{
+    net::SocketAddr,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use gyrus_contract::{
+    ChangedPath, Decision, Destination, Gate, Judgement, Place, ResolvedCall, Risk, ToolCall,
+    ToolSpec, Unresolvable, Verdict, WithheldChange,
+};
+
+use crate::{
+    Warden,
+    policy::{PolicyFileError, PolicyFiles},
+};
+
+/// What the files hold, whatever that is.
+type Texts = Vec<Option<Vec<u8>>>;
+
+/// Says what is wrong with the policy files, as a person is told.
+type Explain = fn(PolicyFileError) -> String;
+
+/// A warden, and the files that its policy was read from.
+pub struct LivePolicy {
+    warden: Warden,
+    files: PolicyFiles,
+    explain: Explain,
+    began_with: Texts,
+    /// What was read last, if it differs from that.
+    last: Mutex<Option<(Texts, Under)>>,
+}
+
+/// The warden under the files as they are, or why they cannot be read.
+type Under = Arc<Result<Warden, String>>;
+
+impl LivePolicy {
+    /// Has `make` read the files and make the warden.
+    pub fn over<E>(
+        files: PolicyFiles,
+        explain: Explain,
+        make: impl FnOnce(&PolicyFiles) -> Result<Warden, E>,
+    ) -> Result<Self, E> {
+        // Read before they are used, so that no change falls in between.
+        let began_with = files.texts();
+        Ok(Self {
+            warden: make(&files)?,
+            files,
+            explain,
+            began_with,
+            last: Mutex::new(None),
+        })
+    }
+
+    /// The warden under what was laid down since; `None` if nothing was.
+    fn since(&self) -> Option<Under> {
+        let now = self.files.texts();
+        if now == self.began_with {
+            return None;
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((texts, under)) = &*last
+            && *texts == now
+        {
+            return Some(under.clone());
+        }
+        let policy = self.files.policy().map_err(self.explain);
+        let under = Arc::new(policy.map(|policy| self.warden.clone().under(policy)));
+        *last = Some((now, under.clone()));
+        Some(under)
+    }
+}
+
+impl Gate for LivePolicy {
+    fn keeps_secrets(&self, path: &Path) -> bool {
+        self.warden.keeps_secrets(path)
+    }
+
+    fn resolve(
+        &self,
+        call: &ToolCall,
+        spec: &ToolSpec,
+        place: Place<'_>,
+    ) -> Result<ResolvedCall, Unresolvable> {
+        self.warden.resolve(call, spec, place)
+    }
+
+    fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict {
+        self.strictest(|warden| warden.judge(call, spec, under))
+    }
+
+    fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String> {
+        self.warden.sends_to(call, risk, under)
+    }
+
+    fn withhold(&self, changes: &[ChangedPath], under: &Judgement<'_>) -> Vec<WithheldChange> {
+        self.warden.withhold(changes, under)
+    }
+
+    fn judge_destination(
+        &self,
+        to: &Destination,
+        call: &ResolvedCall,
+        spec: &ToolSpec,
+        under: &Judgement<'_>,
+    ) -> Verdict {
+        self.strictest(|warden| warden.judge_destination(to, call, spec, under))
+    }
+
+    fn forwarded(
+        &self,
+        call: &ResolvedCall,
+        spec: &ToolSpec,
+        under: &Judgement<'_>,
+    ) -> Vec<SocketAddr> {
+        // What is stricter today is found when something connects there.
+        self.warden.forwarded(call, spec, under)
+    }
+}
+
+impl LivePolicy {
+    /// The stricter of two verdicts: under what the process began with, and under what was laid
+    /// down since.
+    fn strictest(&self, judge: impl Fn(&Warden) -> Verdict) -> Verdict {
+        let mut verdict = judge(&self.warden);
+        let Some(since) = self.since() else {
+            return verdict;
+        };
+        match &*since {
+            Ok(warden) => {
+                let today = judge(warden);
+                match today.decision > verdict.decision {
+                    true => today,
+                    false => verdict,
+                }
+            }
+            // Nobody knows what it would say. What changes nothing goes on.
+            Err(reason) if verdict.risk > Risk::Safe => {
+                verdict.decision = Decision::Deny;
+                verdict.reasons = vec![reason.clone()];
+                verdict
+            }
+            Err(_) => verdict,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The policy files that hold in a folder: the person's, and the project's, which may only be
+//! stricter.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::DEFAULT_AGENT;
+
+use super::{LineReader, Origin, Policy, PolicyError};
+use crate::shell;
+
+/// Where a project keeps its rules.
+const OF_PROJECT: &str = ".gyrus/policy.toml";
+
+/// The policy files of a workspace, whether they exist or not.
+#[derive(Debug, Clone)]
+pub struct PolicyFiles {
+    /// The person's.
+    pub own: PathBuf,
+    /// The folder that runs work in.
+    pub workspace: PathBuf,
+    /// The person's home folder.
+    pub home: Option<PathBuf>,
+}
+
+/// A policy cannot be used. Nothing runs until that is fixed.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyFileError {
+    /// A file is there and cannot be read.
+    #[error("the policy {} cannot be read", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What a file says is wrong.
+    #[error(transparent)]
+    Wrong(#[from] PolicyError),
+    /// An agent for which nothing is laid down would be trusted with everything.
+    #[error("there is no agent `{agent}`; there are {}", known.join(", "))]
+    UnknownAgent {
+        /// The agent.
+        agent: String,
+        /// Those for which something is laid down.
+        known: Vec<String>,
+    },
+}
+
+impl PolicyFiles {
+    /// The files, each with whether it may loosen what holds without it.
+    pub fn paths(&self) -> [(PathBuf, bool); 2] {
+        [
+            (self.own.clone(), true),
+            (self.workspace.join(OF_PROJECT), false),
+        ]
+    }
+
+    /// Reads all that holds.
+    pub fn policy(&self) -> Result<Policy, PolicyFileError> {
+        let mut policy = Policy::default();
+        for (file, may_loosen) in self.paths() {
+            if let Some(found) = self.read(&file, may_loosen)? {
+                policy = policy.and(found);
+            }
+        }
+        Ok(policy)
+    }
+
+    /// Reads one file; `None` if it is absent.
+    pub fn read(&self, file: &Path, may_loosen: bool) -> Result<Option<Policy>, PolicyFileError> {
+        let text = match fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => {
+                return Err(PolicyFileError::Read {
+                    file: file.to_owned(),
+                    source,
+                });
+            }
+        };
+        let place = shell::Place {
+            folder: self.workspace.clone(),
+            home: self.home.clone(),
+        };
+        let origin = Origin {
+            file: file.to_owned(),
+            may_loosen,
+            home: self.home.clone(),
+        };
+        let lines = LineReader {
+            workspace: &self.workspace,
+            read: &|line| shell::read_with_names(line, &place),
+        };
+        Ok(Some(Policy::parse(&text, &origin, lines)?))
+    }
+
+    /// What the files hold, byte for byte; nothing of one that cannot be read.
+    pub(crate) fn texts(&self) -> Vec<Option<Vec<u8>>> {
+        let files = self.paths();
+        files.iter().map(|(file, _)| fs::read(file).ok()).collect()
+    }
+}
+
+impl Policy {
+    /// Refuses an agent that nothing is laid down for: it would be trusted with everything.
+    pub fn check_agent(&self, agent: &str) -> Result<(), PolicyFileError> {
+        let mut known = self.agents();
+        known.insert(DEFAULT_AGENT);
+        if known.contains(agent) {
+            return Ok(());
+        }
+        Err(PolicyFileError::UnknownAgent {
+            agent: agent.to_owned(),
+            known: known.into_iter().map(str::to_owned).collect(),
+        })
+    }
+}

@@ -1,0 +1,229 @@
+//! This program as the lab tries it, and the terminal that the lab speaks to.
+
+use std::{
+    io::{self, BufRead, Write, stdin},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use gyrus_contract::{Boxed, Image, RunId};
+use gyrus_gate::namespaces;
+use gyrus_journal::Store;
+use gyrus_kernel::Replayed;
+use gyrus_lab::{Console, Installation, LabError, Tone, TrialEnd, eval::Report};
+
+use crate::{
+    Gyrus, browser,
+    console::put,
+    env::{self, Environment},
+    exit::Code,
+    failure::Failure,
+    home::Home,
+    organs, output, sandbox,
+    show::{
+        html,
+        paint::{Paint, Painter},
+    },
+    terminal,
+};
+
+/// This program with a home.
+pub(crate) struct Installed {
+    home: Home,
+    store: Store,
+    /// The folder, where it is not the person's own.
+    folder: Option<PathBuf>,
+}
+
+impl Installed {
+    /// With the person's own home.
+    pub(crate) fn here(gyrus: &Gyrus) -> Result<Self, Failure> {
+        let home = gyrus.home()?;
+        Ok(Self {
+            store: home.store()?,
+            home,
+            folder: None,
+        })
+    }
+
+    /// With a home in `folder`.
+    pub(crate) fn at(gyrus: &Gyrus, folder: &Path) -> Result<Self, Failure> {
+        let home = Home::find(&Environment {
+            gyrus_home: Some(folder.to_owned()),
+            ..gyrus.environment.clone()
+        })?;
+        Ok(Self {
+            store: home.store()?,
+            home,
+            folder: Some(folder.to_owned()),
+        })
+    }
+
+    async fn replayed(&self, run: RunId) -> Result<Replayed, Failure> {
+        let kernel = organs::silent_kernel(&self.home, self.store.clone(), run)?;
+        Ok(kernel.replay(run).await?)
+    }
+}
+
+impl Installation for Installed {
+    fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .env_remove(env::GYRUS_MODEL)
+            .env_remove(env::GYRUS_CRASH_AFTER);
+        if let Some(folder) = &self.folder {
+            command.env(env::GYRUS_HOME, folder);
+        }
+        command
+    }
+
+    fn replay(&self, run: RunId) -> Boxed<'_, Result<Replayed, LabError>> {
+        Box::pin(async move { Ok(self.replayed(run).await?) })
+    }
+
+    fn sandbox(&self) -> Result<Vec<&'static str>, String> {
+        let proof = sandbox::proof(&self.home)?;
+        sandbox::suffices(&proof)?;
+        Ok(namespaces::shortcomings(&proof))
+    }
+
+    fn browser_works(&self) -> Boxed<'_, Result<(), String>> {
+        Box::pin(async move { browser::prove(&self.home).await.map(|_| ()) })
+    }
+
+    fn write_film(
+        &self,
+        run: RunId,
+        out: &mut dyn Write,
+    ) -> Result<Option<gyrus_journal::Error>, LabError> {
+        Ok(html::write(&self.store, run, out)?)
+    }
+
+    fn write_report(
+        &self,
+        report: &Report,
+        frames: &[Option<Image>],
+        out: &mut dyn Write,
+    ) -> Result<(), LabError> {
+        Ok(html::evaluation(&self.store, report, frames, out)?)
+    }
+
+    fn with_a_model(&self, run: &str) -> Vec<String> {
+        vec![
+            "with a key:".to_owned(),
+            "  export ANTHROPIC_API_KEY=…    (or OPENAI_API_KEY, GEMINI_API_KEY; `gyrus setup` \
+             helps)"
+                .to_owned(),
+            format!("  {run}"),
+            "with Ollama on this machine:".to_owned(),
+            format!("  {run} --model ollama"),
+        ]
+    }
+}
+
+/// The streams of this process.
+pub(crate) struct Streams {
+    painter: Painter,
+}
+
+impl Streams {
+    pub(crate) fn new(gyrus: &Gyrus) -> Self {
+        Self {
+            painter: Painter::new(&output::standard(), gyrus.environment.plain),
+        }
+    }
+}
+
+impl Console for Streams {
+    fn print(&self, text: &str) -> io::Result<()> {
+        let mut out = output::standard();
+        write!(out, "{text}")?;
+        out.flush()
+    }
+
+    fn print_json(&self, line: &str) -> io::Result<()> {
+        let mut out = output::standard();
+        out.json_line(line)?;
+        out.flush()
+    }
+
+    fn note(&self, text: &str) -> Result<(), LabError> {
+        Ok(put(text)?)
+    }
+
+    fn complain(&self, error: LabError) -> io::Result<()> {
+        self.print(&format!("{}\n", Failure::from(error)))
+    }
+
+    fn paint(&self, tone: Tone, text: &str) -> String {
+        let paint = match tone {
+            Tone::Heading => Paint::Strong,
+            Tone::Good => Paint::Call,
+            Tone::Bad => Paint::Bad,
+            Tone::Aside => Paint::Aside,
+            Tone::Plain => Paint::Plain,
+        };
+        self.painter.paint(paint, text)
+    }
+
+    fn columns(&self) -> usize {
+        self.painter.columns
+    }
+
+    fn can_ask(&self) -> bool {
+        terminal::can_ask()
+    }
+
+    fn ask(&self, question: &str) -> io::Result<Option<String>> {
+        self.print(question)?;
+        let mut line = String::new();
+        let read = stdin().lock().read_line(&mut line)?;
+        Ok((read > 0).then_some(line))
+    }
+}
+
+impl From<TrialEnd> for Code {
+    fn from(end: TrialEnd) -> Self {
+        match end {
+            TrialEnd::Passed => Code::Reached,
+            TrialEnd::Failed => Code::Failed,
+            TrialEnd::Interrupted => Code::Interrupted,
+        }
+    }
+}
+
+impl From<Failure> for LabError {
+    fn from(failure: Failure) -> Self {
+        Self::Program(Box::new(failure))
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let told = |failure: Failure, complaint: gyrus_lab::Complaint| {
+            let failure = match &complaint.cause {
+                Some(cause) => failure.because(&**cause),
+                None => failure,
+            };
+            match complaint.hint {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        };
+        match error {
+            LabError::Usage(complaint) => told(Failure::usage(&complaint), complaint),
+            LabError::Failed(complaint) => told(Failure::failed(&complaint), complaint),
+            LabError::Journal(error) => error.into(),
+            LabError::Approval(error) => error.into(),
+            LabError::Io(error) => error.into(),
+            LabError::Program(error) => match error.downcast::<Failure>() {
+                Ok(failure) => *failure,
+                Err(error) => Failure::failed(error),
+            },
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Questions that runs have asked and nobody has answered, and answers to them.
+//!
+//! All of it is read from journals; an answer is a message in the inbox of the run that asks.
+
+use std::{
+    collections::BTreeSet,
+    fs::{File, TryLockError},
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
+
+use gyrus_contract::{Digest, EffectId, MessageBody, Principal, RunId, Scope, SurfaceMessage};
+use gyrus_journal::Store;
+
+use crate::{
+    ApprovalAnswered, ApprovalAsked, Card, Entry, ToolResulted, Validity,
+    core::now_ms,
+    grants::{self, GrantError},
+    log::parse,
+    log_name,
+    names::QuestionId,
+};
+
+/// How long an answer waits for another that is being given.
+const TURN_WITHIN: Duration = Duration::from_secs(5);
+
+/// How often it looks whether its turn has come.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// A question cannot be read or answered.
+#[derive(Debug, thiserror::Error)]
+pub enum ApprovalError {
+    /// A journal cannot be read, or a message not be sent.
+    #[error(transparent)]
+    Journal(#[from] gyrus_journal::Error),
+    /// What is allowed for good cannot be written down.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
+    /// Another process has been answering for too long.
+    #[error(
+        "another process has been answering run {} for {TURN_WITHIN:?}; nothing was sent",
+        run.short()
+    )]
+    Busy {
+        /// The run that asks.
+        run: RunId,
+    },
+    /// The folder of a run's journal cannot be locked.
+    #[error("{} cannot be locked", folder.display())]
+    Unlockable {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The first entry of a run cannot be read.
+    #[error("run {0} does not say where it works")]
+    NoWorkspace(RunId),
+    /// A message cannot be written as JSON.
+    #[error("the message is no JSON")]
+    Message(#[source] serde_json::Error),
+}
+
+/// Why an answer to a card does not count.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VoidAnswer {
+    /// Somebody was first.
+    #[error("{id} of run {} has its answer already: {said}", run.short())]
+    Answered {
+        /// The run that asked.
+        run: RunId,
+        /// The question.
+        id: QuestionId,
+        /// What was answered, and by whom.
+        said: String,
+    },
+    /// The run has gone on.
+    #[error("run {} asks nothing at {id} any more", run.short())]
+    NotAsked {
+        /// The run that asked.
+        run: RunId,
+        /// The question.
+        id: QuestionId,
+    },
+    /// There is another card in its place.
+    #[error("the card {given} of run {} is void: it was asked anew, as {now}", run.short())]
+    AskedAnew {
+        /// The run that asks.
+        run: RunId,
+        /// The card that was answered.
+        given: QuestionId,
+        /// The card that there is now.
+        now: QuestionId,
+    },
+    /// It was not answered in time.
+    #[error("the question {id} of run {} has expired", run.short())]
+    Expired {
+        /// The run that asked.
+        run: RunId,
+        /// The question.
+        id: QuestionId,
+    },
+}
+
+/// A question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenQuestion {
+    /// The run that asks: the one that was looked at, or a child of it.
+    pub run: RunId,
+    /// What it is called.
+    pub id: QuestionId,
+    /// What is shown.
+    pub card: Card,
+    /// What an answer must name.
+    pub digest: Digest,
+    /// When an answer counts.
+    pub valid: Validity,
+}
+
+impl OpenQuestion {
+    /// What `run` asks.
+    pub fn new(run: RunId, asked: ApprovalAsked) -> Self {
+        Self {
+            run,
+            id: QuestionId {
+                effect: asked.effect,
+                asking: asked.asking,
+            },
+            card: asked.card,
+            digest: asked.digest,
+            valid: asked.valid,
+        }
+    }
+
+    /// Whether no answer counts any more.
+    pub fn is_over(&self) -> bool {
+        self.valid.is_over(now_ms())
+    }
+}
+
+/// The questions of a run and its children, oldest first.
+pub fn open(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, ApprovalError> {
+    let reader = store.reader(&log_name(run))?;
+    let mut settled: BTreeSet<EffectId> = BTreeSet::new();
+    let mut ended: Vec<ToolResulted> = Vec::new();
+    let mut found = Vec::new();
+    // A question belongs to the step in hand, so what was before the last step's end is over.
+    for entry in reader.entries_back()? {
+        let entry = entry?;
+        match parse(&entry) {
+            Ok(
+                Entry::CycleEnded(_)
+                | Entry::CycleDropped(_)
+                | Entry::RunEnded(_)
+                | Entry::RunStarted(_),
+            ) => break,
+            Ok(Entry::ApprovalAnswered(answered)) => {
+                settled.insert(answered.effect);
+            }
+            Ok(Entry::ToolResulted(result)) => {
+                settled.insert(result.effect.clone());
+                ended.push(result);
+            }
+            Ok(Entry::ChildEnded(child)) => {
+                settled.insert(child.effect);
+            }
+            Ok(Entry::ApprovalAsked(asked))
+                if ended.iter().any(|call| voids(call, &asked.effect)) => {}
+            Ok(Entry::ApprovalAsked(asked)) if settled.insert(asked.effect.clone()) => {
+                found.push(vec![OpenQuestion::new(run, asked)]);
+            }
+            Ok(Entry::ChildStarted(child))
+                if settled.insert(child.effect.clone()) && store.exists(&log_name(child.child)) =>
+            {
+                found.push(open(store, child.child)?);
+            }
+            // Facts and erased payloads ask nothing.
+            _ => {}
+        }
+    }
+    Ok(found.into_iter().rev().flatten().collect())
+}
+
+/// Whether the end of a call makes void what its command asked: all but what is asked on.
+pub fn voids(ended: &ToolResulted, asked: &EffectId) -> bool {
+    asked.is_within(&ended.effect) && !ended.pending.contains(asked)
+}
+
+/// A run and those of its children that are under way, outermost first.
+pub fn under_way(store: &Store, run: RunId) -> Result<Vec<RunId>, ApprovalError> {
+    let mut found = vec![run];
+    let mut ended = BTreeSet::new();
+    for entry in store.reader(&log_name(run))?.entries_back()? {
+        match parse(&entry?) {
+            Ok(Entry::CycleEnded(_) | Entry::CycleDropped(_) | Entry::RunStarted(_)) => break,
+            Ok(Entry::ChildEnded(child)) => {
+                ended.insert(child.child);
+            }
+            Ok(Entry::ChildStarted(child))
+                if !ended.contains(&child.child) && store.exists(&log_name(child.child)) =>
+            {
+                found.extend(under_way(store, child.child)?);
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// The answer that waits in the inbox, if there is one; the run takes it up when it goes on.
+pub fn waiting_answer(store: &Store, open: &OpenQuestion) -> Result<Option<String>, ApprovalError> {
+    for (_, body) in store.inbox(&log_name(open.run))?.messages()? {
+        let Ok(message) = serde_json::from_str::<SurfaceMessage>(&body) else {
+            continue;
+        };
+        let (effect, digest, said) = match &message.body {
+            MessageBody::Approve { effect, digest, .. } => (effect, digest, "approved"),
+            MessageBody::Deny { effect, digest, .. } => (effect, digest, "denied"),
+            _ => continue,
+        };
+        if *effect == open.id.effect && *digest == open.digest {
+            let Principal { surface, id } = message.from;
+            return Ok(Some(format!("{said} by {id} ({surface})")));
+        }
+    }
+    Ok(None)
+}
+
+/// What became of an answer.
+#[derive(Debug)]
+#[must_use]
+pub enum Delivery {
+    /// It is on disk, and no other answer to this card can come before it.
+    Given,
+    /// It does not count, and was not sent.
+    Void(VoidAnswer),
+}
+
+/// Answers a question. Of several answers that are given at once, by whatever processes, the
+/// first is sent and the others are told of it.
+pub fn answer(
+    store: &Store,
+    open: &OpenQuestion,
+    from: Principal,
+    answer: ApprovalAnswer,
+) -> Result<Delivery, ApprovalError> {
+    let turn = my_turn(store, open.run)?;
+    if let Some(void) = void(store, open)? {
+        return Ok(Delivery::Void(void));
+    }
+    let (effect, digest) = (open.id.effect.clone(), open.digest);
+    let body = match answer {
+        ApprovalAnswer::Yes { words, reach } => {
+            let scope = match reach {
+                ApprovalReach::Once => Scope::Once,
+                ApprovalReach::Session => Scope::Session,
+                ApprovalReach::Always => {
+                    let workspace = workspace(store, open.run)?;
+                    grants::give(store, &workspace, &open.card.wider, &from)?;
+                    Scope::Session
+                }
+            };
+            MessageBody::Approve {
+                effect,
+                digest,
+                words,
+                scope,
+            }
+        }
+        ApprovalAnswer::No { reason } => MessageBody::Deny {
+            effect,
+            digest,
+            reason,
+        },
+    };
+    send(store, open.run, from, body)?;
+    drop(turn);
+    Ok(Delivery::Given)
+}
+
+/// Waits until no other process answers a question of this run; the turn is over when the file is
+/// dropped.
+fn my_turn(store: &Store, run: RunId) -> Result<File, ApprovalError> {
+    let folder = store.folder(&log_name(run));
+    let since = Instant::now();
+    let failed = |source| ApprovalError::Unlockable {
+        folder: folder.clone(),
+        source,
+    };
+    let file = File::open(&folder).map_err(failed)?;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if since.elapsed() < TURN_WITHIN => {
+                thread::sleep(LOOK_EVERY);
+            }
+            Err(TryLockError::WouldBlock) => return Err(ApprovalError::Busy { run }),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+    }
+}
+
+/// Why an answer to this card does not count, if it does not.
+fn void(store: &Store, card: &OpenQuestion) -> Result<Option<VoidAnswer>, ApprovalError> {
+    let (run, id) = (card.run, card.id.clone());
+    // In this order: an answer leaves the inbox when the journal has it.
+    if let Some(said) = waiting_answer(store, card)? {
+        return Ok(Some(VoidAnswer::Answered { run, id, said }));
+    }
+    let same_effect = |open: &OpenQuestion| open.run == run && open.id.effect == id.effect;
+    let Some(now) = open(store, run)?.into_iter().find(same_effect) else {
+        return Ok(Some(match recorded_answer(store, card)? {
+            Some(said) => VoidAnswer::Answered { run, id, said },
+            None => VoidAnswer::NotAsked { run, id },
+        }));
+    };
+    if now.digest != card.digest {
+        return Ok(Some(VoidAnswer::AskedAnew {
+            run,
+            given: id,
+            now: now.id,
+        }));
+    }
+    Ok(now.is_over().then_some(VoidAnswer::Expired { run, id }))
+}
+
+/// What the journal says was answered to this card.
+fn recorded_answer(store: &Store, card: &OpenQuestion) -> Result<Option<String>, ApprovalError> {
+    for entry in store.reader(&log_name(card.run))?.entries_back()? {
+        if let Ok(Entry::ApprovalAnswered(answered)) = parse(&entry?)
+            && answered.effect == card.id.effect
+            && answered.digest == card.digest
+        {
+            return Ok(Some(in_words(&answered)));
+        }
+    }
+    Ok(None)
+}
+
+fn in_words(answered: &ApprovalAnswered) -> String {
+    let said = if answered.approved {
+        "approved"
+    } else {
+        "denied"
+    };
+    match &answered.by {
+        Some(by) => format!("{said} by {} ({})", by.id, by.surface),
+        None => format!("{said}, as nobody could be asked"),
+    }
+}
+
+/// How far a yes reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalReach {
+    /// This one call.
+    Once,
+    /// What the card offers, for the rest of the session.
+    Session,
+    /// The same, in this folder, until it is revoked.
+    Always,
+}
+
+/// The folder that a run works in.
+fn workspace(store: &Store, run: RunId) -> Result<PathBuf, ApprovalError> {
+    let reader = store.reader(&log_name(run))?;
+    match reader.entry(1)?.map(|entry| parse(&entry)) {
+        Some(Ok(Entry::RunStarted(started))) => Ok(started.workspace),
+        _ => Err(ApprovalError::NoWorkspace(run)),
+    }
+}
+
+/// What a person says to a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApprovalAnswer {
+    /// Yes, or the answer to a question.
+    Yes {
+        /// The answer, to a question that wants words.
+        words: Option<String>,
+        /// How far it reaches.
+        reach: ApprovalReach,
+    },
+    /// No, perhaps with words for the model.
+    No {
+        /// The words.
+        reason: Option<String>,
+    },
+}
+
+/// Puts a message into a run's inbox. When this returns, it is on disk.
+pub fn send(
+    store: &Store,
+    run: RunId,
+    from: Principal,
+    body: MessageBody,
+) -> Result<(), ApprovalError> {
+    let id = uuid::Uuid::now_v7().to_string();
+    let message = SurfaceMessage {
+        id: id.clone(),
+        from,
+        body,
+    };
+    let text = serde_json::to_string(&message).map_err(ApprovalError::Message)?;
+    store.inbox(&log_name(run))?.send(&id, &text)?;
+    Ok(())
+}

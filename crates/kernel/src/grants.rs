@@ -1,0 +1,207 @@
+//! What a person allowed for good in a folder: a log a folder, read when a run begins there.
+
+use std::path::{Path, PathBuf};
+
+use gyrus_contract::{Digest, Grant, Principal};
+use gyrus_journal::{
+    Entry, Error as JournalError, LogName, NewEntry, Payload, Store, Take, Writer,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// The kind of log.
+const GRANTS: &str = "grants";
+
+/// The first entry: which folder the log is about.
+const OPENED: &str = "grants.opened";
+const GIVEN: &str = "grant.given";
+const REVOKED: &str = "grant.revoked";
+
+/// How often a log that another process writes is tried again. Writing takes milliseconds.
+const TRIES: u32 = 50;
+
+#[derive(Serialize, Deserialize)]
+struct Opened {
+    workspace: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Said {
+    grant: Grant,
+    by: Principal,
+}
+
+/// What is allowed for good cannot be read or written down.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantError {
+    /// The log cannot be read or written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// An entry of the log cannot be read as a grant.
+    #[error("entry {seq} of the grants cannot be read")]
+    Unreadable {
+        /// The entry.
+        seq: u64,
+        /// Why, unless it was erased.
+        source: Option<serde_json::Error>,
+    },
+    /// Another process writes the log, and does not end.
+    #[error("the list of what is always allowed is in use; try again")]
+    InUse,
+    /// A grant cannot be written as JSON.
+    #[error("a grant is no JSON")]
+    Unwritable(#[source] serde_json::Error),
+}
+
+/// A grant in force.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// Where it holds.
+    pub workspace: PathBuf,
+    /// What it allows.
+    pub grant: Grant,
+    /// Who gave it.
+    pub by: Principal,
+    /// When, in UTC milliseconds.
+    pub at_ms: i64,
+}
+
+/// What was allowed in this folder, oldest first.
+pub fn in_folder(store: &Store, workspace: &Path) -> Result<Vec<Standing>, GrantError> {
+    let name = log_of(workspace)?;
+    match store.exists(&name) {
+        true => read(store, &name),
+        false => Ok(Vec::new()),
+    }
+}
+
+/// What was allowed anywhere.
+pub fn all(store: &Store) -> Result<Vec<Standing>, GrantError> {
+    let mut all = Vec::new();
+    for name in store.names(GRANTS)? {
+        all.extend(read(store, &name)?);
+    }
+    Ok(all)
+}
+
+/// Allows these in a folder, for good. When this returns, that is on disk.
+pub fn give(
+    store: &Store,
+    workspace: &Path,
+    grants: &[Grant],
+    by: &Principal,
+) -> Result<(), GrantError> {
+    let said = |grant: &Grant| Said {
+        grant: grant.clone(),
+        by: by.clone(),
+    };
+    let known: Vec<_> = in_folder(store, workspace)?
+        .into_iter()
+        .map(|standing| standing.grant)
+        .collect();
+    let new = grants.iter().filter(|grant| !known.contains(grant));
+    append(store, workspace, GIVEN, &new.map(said).collect::<Vec<_>>())
+}
+
+/// Takes a grant back. When this returns, that is on disk.
+pub fn revoke(store: &Store, standing: &Standing, by: &Principal) -> Result<(), GrantError> {
+    let said = Said {
+        grant: standing.grant.clone(),
+        by: by.clone(),
+    };
+    append(store, &standing.workspace, REVOKED, &[said])
+}
+
+fn read(store: &Store, name: &LogName) -> Result<Vec<Standing>, GrantError> {
+    let mut workspace = PathBuf::new();
+    let mut standing: Vec<Standing> = Vec::new();
+    for entry in store.reader(name)?.entries(1)? {
+        let entry = entry?;
+        match entry.kind.as_str() {
+            OPENED => workspace = payload::<Opened>(&entry)?.workspace,
+            GIVEN => {
+                let Said { grant, by } = payload(&entry)?;
+                standing.push(Standing {
+                    workspace: workspace.clone(),
+                    grant,
+                    by,
+                    at_ms: entry.at_ms,
+                });
+            }
+            REVOKED => {
+                let Said { grant, .. } = payload(&entry)?;
+                standing.retain(|standing| standing.grant != grant);
+            }
+            // Of a later version: what it means is not known, and allows nothing.
+            _ => {}
+        }
+    }
+    Ok(standing)
+}
+
+fn payload<T: DeserializeOwned>(entry: &Entry) -> Result<T, GrantError> {
+    let unreadable = |source| GrantError::Unreadable {
+        seq: entry.seq,
+        source,
+    };
+    match &entry.payload {
+        Payload::Json(json) => {
+            serde_json::from_str(json.get()).map_err(|error| unreadable(Some(error)))
+        }
+        Payload::Erased(_) => Err(unreadable(None)),
+    }
+}
+
+fn append(store: &Store, workspace: &Path, kind: &str, said: &[Said]) -> Result<(), GrantError> {
+    if said.is_empty() {
+        return Ok(());
+    }
+    let writer = take(store, workspace)?;
+    let batch: Vec<_> = said
+        .iter()
+        .map(|said| entry(kind, said))
+        .collect::<Result<_, _>>()?;
+    writer.append(&batch)?;
+    writer.barrier_blocking()?;
+    Ok(())
+}
+
+fn take(store: &Store, workspace: &Path) -> Result<Writer, GrantError> {
+    let name = log_of(workspace)?;
+    for _ in 0..TRIES {
+        let taken = match store.exists(&name) {
+            true => store.take(&name, Take::IfFree).map(|(writer, _)| writer),
+            false => store.create(&name).and_then(|writer| {
+                let workspace = workspace.to_owned();
+                let opened = serde_json::value::to_raw_value(&Opened { workspace });
+                let payload = opened.expect("a path that is text is JSON");
+                writer.append(&[NewEntry {
+                    kind: OPENED,
+                    version: 1,
+                    payload,
+                }])?;
+                Ok(writer)
+            }),
+        };
+        match taken {
+            Err(JournalError::Held { .. } | JournalError::Exists { .. }) => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            taken => return Ok(taken?),
+        }
+    }
+    Err(GrantError::InUse)
+}
+
+fn entry<'a>(kind: &'a str, said: &Said) -> Result<NewEntry<'a>, GrantError> {
+    let payload = serde_json::value::to_raw_value(said).map_err(GrantError::Unwritable)?;
+    Ok(NewEntry {
+        kind,
+        version: 1,
+        payload,
+    })
+}
+
+fn log_of(workspace: &Path) -> Result<LogName, GrantError> {
+    let id = Digest::of(workspace.as_os_str().as_encoded_bytes()).to_string();
+    Ok(LogName::new(GRANTS, &id)?)
+}

@@ -1,0 +1,134 @@
+//! Which run a person means by a few characters.
+
+use gyrus_contract::RunId;
+use gyrus_journal::Store;
+
+use crate::runs;
+
+/// Fewer characters name no run: they would mean another one tomorrow.
+const SHORTEST: usize = 4;
+
+/// Runs that are named when several could be meant.
+const SHOWN: usize = 5;
+
+/// No run, or more than one, is meant.
+#[derive(Debug, thiserror::Error)]
+pub enum FindRunError {
+    /// The journals cannot be read.
+    #[error(transparent)]
+    Journal(#[from] gyrus_journal::Error),
+    /// `last` means nothing.
+    #[error("there is no run yet")]
+    NoRuns,
+    /// So few characters would mean another run tomorrow.
+    #[error(
+        "`{given}` is too short to name a run; give at least {SHORTEST} characters of its id, or \
+         `last`"
+    )]
+    TooShort {
+        /// What was given.
+        given: String,
+    },
+    /// No id begins or ends so.
+    #[error("there is no run `{given}`")]
+    NotFound {
+        /// What was given.
+        given: String,
+    },
+    /// Several ids begin or end so.
+    #[error("`{given}` could be any of {count} runs: {shown}")]
+    Ambiguous {
+        /// What was given.
+        given: String,
+        /// Number of runs that are meant.
+        count: usize,
+        /// Some of them.
+        shown: String,
+    },
+}
+
+/// The run that `given` means: `last`, an id, or the start or end of one.
+pub fn find_run(store: &Store, given: &str) -> Result<RunId, FindRunError> {
+    choose(&runs(store)?, given)
+}
+
+fn choose(runs: &[RunId], given: &str) -> Result<RunId, FindRunError> {
+    if given == "last" {
+        let last = runs.iter().rev().find(|run| run.is_root()).copied();
+        return last.ok_or(FindRunError::NoRuns);
+    }
+    let wanted = given.to_ascii_lowercase();
+    let given = given.to_owned();
+    if wanted.len() < SHORTEST {
+        return Err(FindRunError::TooShort { given });
+    }
+    let matching: Vec<RunId> = runs
+        .iter()
+        .copied()
+        .filter(|run| {
+            let id = run.to_string();
+            id.starts_with(&wanted) || id.ends_with(&wanted)
+        })
+        .collect();
+    match matching.as_slice() {
+        [run] => Ok(*run),
+        [] => Err(FindRunError::NotFound { given }),
+        several => {
+            let shown: Vec<String> = several.iter().take(SHOWN).map(RunId::to_string).collect();
+            let more = if several.len() > SHOWN { ", …" } else { "" };
+            Err(FindRunError::Ambiguous {
+                given,
+                count: several.len(),
+                shown: format!("{}{more}", shown.join(", ")),
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gyrus_contract::EffectId;
+
+    use super::*;
+
+    #[test]
+    fn starts_ends_and_last() {
+        let old: RunId = "01980000-0000-7000-8000-00000000aaaa".parse().unwrap();
+        let new: RunId = "01990000-0000-7000-8000-00000000bbbb".parse().unwrap();
+        let child = RunId::child(old, &EffectId::cycle(1).then(1));
+        let mut runs = vec![old, new, child];
+        runs.sort();
+        assert!(!child.is_root());
+        for (given, expected) in [
+            ("last", Ok(new)),
+            ("aaaa", Ok(old)),
+            ("0198", Ok(old)),
+            ("0000BBBB", Ok(new)),
+            ("bbb", Err("too short")),
+            ("ffff0000", Err("there is no run")),
+            ("", Err("too short")),
+        ] {
+            match (choose(&runs, given), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{given}"),
+                (Err(error), Err(words)) => {
+                    assert!(error.to_string().contains(words), "{given}: {error}");
+                }
+                (found, _) => panic!("{given}: {found:?}"),
+            }
+        }
+        let twins = [new, "01990000-0000-7000-8000-00000001bbbb".parse().unwrap()];
+        assert!(
+            choose(&twins, "bbbb")
+                .unwrap_err()
+                .to_string()
+                .contains("any of 2")
+        );
+        assert!(
+            choose(&[], "last")
+                .unwrap_err()
+                .to_string()
+                .contains("no run yet")
+        );
+        assert_eq!(old.short(), "0000aaaa");
+    }
+}

@@ -1,0 +1,61 @@
+//! The demo's folders: what the runs work in, and a home of their own beside it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use tempfile::TempDir;
+
+use crate::LabError;
+
+/// The folders, gone with this.
+pub(super) struct Ground {
+    folder: TempDir,
+    root: PathBuf,
+    /// What runs work in.
+    pub(super) work: PathBuf,
+    /// Where everything that the demo starts keeps its state.
+    pub(super) home: PathBuf,
+}
+
+impl Ground {
+    /// Makes them, below the system's folder for temporary files.
+    pub(super) fn make() -> Result<Self, LabError> {
+        let folder = tempfile::Builder::new()
+            .prefix("gyrus-demo-")
+            .tempdir()
+            .map_err(failed)?;
+        // Spelled as processes see it.
+        let root = folder.path().canonicalize().map_err(failed)?;
+        let ground = Self {
+            work: root.join("work"),
+            home: root.join("home"),
+            root,
+            folder,
+        };
+        fs::create_dir(&ground.work).map_err(failed)?;
+        Ok(ground)
+    }
+
+    /// Another place beside what runs work in.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// Puts a file beside what runs work in.
+    pub(super) fn write(&self, name: impl AsRef<Path>, text: &str) -> Result<PathBuf, LabError> {
+        let path = self.root.join(name);
+        fs::write(&path, text).map_err(failed)?;
+        Ok(path)
+    }
+
+    /// Leaves the folder for a person to look at.
+    pub(super) fn keep(self) -> PathBuf {
+        self.folder.keep()
+    }
+}
+
+fn failed(error: std::io::Error) -> LabError {
+    LabError::failed("the demo's folder cannot be made").because(error)
+}

@@ -1,0 +1,164 @@
+//! `gyrus demo`: a task, a crash in the middle of it, and everything that holds after it.
+//!
+//! It starts gyrus as a process, watches it through its journal, kills it, resumes it, and then
+//! looks for itself: at the process table, at the shop's own ledger, at the journal. Nothing is
+//! asserted that was not looked at.
+
+mod actor;
+mod browser;
+mod folder;
+mod ground;
+mod person;
+mod report;
+mod shop;
+
+use std::path::Path;
+
+use tokio::runtime::Runtime;
+
+use self::{ground::Ground, report::Report};
+use crate::{Console, Installation, LabError, Tone, TrialEnd};
+
+/// How the demo is played.
+#[derive(Debug, Clone, Default)]
+pub struct DemoOptions {
+    /// One line of JSON a finding, and no questions.
+    pub json: bool,
+    /// Leave the folder behind.
+    pub keep: bool,
+    /// Install the browser if there is none, without asking.
+    pub install: bool,
+    /// What to order.
+    pub item: Option<String>,
+}
+
+/// Makes an installation whose state is in a folder.
+pub type Install<'a> = dyn Fn(&Path) -> Result<Box<dyn Installation>, LabError> + 'a;
+
+/// Plays the demo with an installation that `install` makes in an empty folder; says whether
+/// everything held.
+pub fn play(
+    options: &DemoOptions,
+    console: &dyn Console,
+    runtime: &Runtime,
+    install: &Install<'_>,
+) -> Result<TrialEnd, LabError> {
+    let item = options.item.as_deref().map(shop::on_sale).transpose()?;
+    let mut report = Report::new(options.json, console);
+    report.say(
+        Tone::Heading,
+        "Scripted: the model's replies, nothing else. Real: what comes of them, the gate, the \
+         crash, the resume, the checks.",
+    )?;
+    // Questions come before anything listens for Ctrl-C, which would keep it from whoever is asked.
+    let has_browser = browser::installed(&report, options)?;
+    let item = match item {
+        None if has_browser && !options.json => shop::ask(console)?,
+        named => named.unwrap_or_else(shop::default_item),
+    };
+    let ground = Ground::make()?;
+    let gyrus = install(&ground.home)?;
+    let contained = contains(&*gyrus, &mut report)?;
+    let stage = Stage {
+        gyrus,
+        ground,
+        seen: !options.json,
+    };
+    let played = runtime.block_on(async {
+        let play = async {
+            match has_browser && browser::works(&*stage.gyrus, &report).await? {
+                true => shop::play(&stage, &mut report, item).await,
+                false => folder::play(&stage, &mut report).await,
+            }
+        };
+        tokio::select! {
+            played = play => played.map(Some),
+            // Dropping the play kills what it started.
+            _ = tokio::signal::ctrl_c() => Ok(None),
+        }
+    });
+    match played? {
+        Some(next) => stage.farewell(&report, &next, options.keep, contained),
+        None => Ok(TrialEnd::Interrupted),
+    }
+}
+
+/// Whether commands are contained here; in words why not. Says what does not hold of what there is.
+fn contains(
+    gyrus: &dyn Installation,
+    report: &mut Report<'_>,
+) -> Result<Result<(), String>, LabError> {
+    let missing = match gyrus.sandbox() {
+        Ok(missing) => missing,
+        Err(why) => return Ok(Err(why)),
+    };
+    if !missing.is_empty() {
+        let detail = format!(
+            "commands are contained, but for this: {}; `gyrus doctor` says what helps",
+            missing.join("; ")
+        );
+        report.found("commands_are_contained", true, &detail)?;
+    }
+    Ok(Ok(()))
+}
+
+/// Where it happens.
+struct Stage {
+    ground: Ground,
+    gyrus: Box<dyn Installation>,
+    /// The console of the runs is shown.
+    seen: bool,
+}
+
+/// What a person can type next.
+struct Next {
+    /// Where the folder stays; `GYRUS_HOME` is set.
+    here: Vec<String>,
+    /// In any case.
+    own: Vec<String>,
+}
+
+impl Stage {
+    /// Says how it went and what to try next.
+    fn farewell(
+        self,
+        report: &Report<'_>,
+        next: &Next,
+        keep: bool,
+        contained: Result<(), String>,
+    ) -> Result<TrialEnd, LabError> {
+        let end = report.end();
+        let everything = match (end, contained) {
+            (TrialEnd::Passed, _) => "Everything held.".to_owned(),
+            (_, Ok(())) => {
+                "Not everything held. That is a fault of gyrus: please report it.".to_owned()
+            }
+            (_, Err(why)) => format!(
+                "Not everything held: nothing contains commands here, so each is asked about, and \
+                 the demo has nobody to ask ({why}). `gyrus doctor` says what helps."
+            ),
+        };
+        report.part(&everything)?;
+        for line in &next.own {
+            report.say(Tone::Plain, line)?;
+        }
+        if keep {
+            let home = self.ground.home.display().to_string();
+            let folder = self.ground.keep();
+            report.say(
+                Tone::Plain,
+                &format!(
+                    "\nThe folder stays: {}. In it:\n  export GYRUS_HOME={home}",
+                    folder.display()
+                ),
+            )?;
+            for line in &next.here {
+                report.say(Tone::Plain, &format!("  {line}"))?;
+            }
+        } else {
+            let gone = "\nThe folder of all this is gone. To look around in it: gyrus demo --keep";
+            report.say(Tone::Aside, gone)?;
+        }
+        Ok(end)
+    }
+}

@@ -1,0 +1,87 @@
+//! What the demo found out, for a person or as JSON.
+
+use gyrus_text::wrap;
+use serde::Serialize;
+
+use crate::{Console, LabError, Tone, TrialEnd};
+
+/// One thing that was to hold.
+#[derive(Serialize)]
+struct Finding<'a> {
+    finding: &'a str,
+    held: bool,
+    detail: &'a str,
+}
+
+/// Says what is found, as it is found.
+pub(super) struct Report<'a> {
+    json: bool,
+    pub(super) console: &'a dyn Console,
+    failed: u32,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(json: bool, console: &'a dyn Console) -> Self {
+        Self {
+            json,
+            console,
+            failed: 0,
+        }
+    }
+
+    /// Words for a person.
+    pub(super) fn say(&self, tone: Tone, text: &str) -> Result<(), LabError> {
+        if self.json {
+            return Ok(());
+        }
+        let text = self.console.paint(tone, text);
+        Ok(self.console.print(&format!("{text}\n"))?)
+    }
+
+    /// A part of the demo begins.
+    pub(super) fn part(&self, text: &str) -> Result<(), LabError> {
+        self.say(Tone::Plain, "")?;
+        self.say(Tone::Heading, text)
+    }
+
+    /// Something was to hold, and did or did not.
+    pub(super) fn found(
+        &mut self,
+        finding: &str,
+        held: bool,
+        detail: &str,
+    ) -> Result<(), LabError> {
+        self.failed += u32::from(!held);
+        if self.json {
+            let finding = Finding {
+                finding,
+                held,
+                detail,
+            };
+            let line = serde_json::to_string(&finding).map_err(LabError::failed)?;
+            return Ok(self.console.print_json(&line)?);
+        }
+        let (tone, mark) = if held {
+            (Tone::Good, "✓")
+        } else {
+            (Tone::Bad, "✗")
+        };
+        let columns = self.console.columns().saturating_sub(4);
+        let mark = self.console.paint(tone, mark);
+        let mut text = String::new();
+        for (number, line) in wrap(detail, columns).iter().enumerate() {
+            let mark = if number == 0 { &mark } else { " " };
+            text.push_str(&format!("  {mark} {line}\n"));
+        }
+        Ok(self.console.print(&text)?)
+    }
+
+    /// How the demo ends.
+    pub(super) fn end(&self) -> TrialEnd {
+        if self.failed == 0 {
+            TrialEnd::Passed
+        } else {
+            TrialEnd::Failed
+        }
+    }
+}

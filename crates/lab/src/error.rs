@@ -1,0 +1,90 @@
+//! Why something could not be tried.
+
+use std::{error::Error, fmt, io};
+
+use gyrus_kernel::approvals::ApprovalError;
+
+/// Something could not be tried.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// What was asked for cannot be had.
+    #[error(transparent)]
+    Usage(Complaint),
+    /// Something went wrong.
+    #[error(transparent)]
+    Failed(Complaint),
+    /// A journal cannot be read or written.
+    #[error(transparent)]
+    Journal(#[from] gyrus_journal::Error),
+    /// A question of a run cannot be read or answered.
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
+    /// Standard output or a file cannot be read or written, or a process not be started.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The program that is tried says so.
+    #[error(transparent)]
+    Program(Box<dyn Error + Send + Sync>),
+}
+
+/// What happened, why, and what to do next.
+#[derive(Debug)]
+pub struct Complaint {
+    /// What happened, in one sentence.
+    pub message: String,
+    /// Why.
+    pub cause: Option<Box<dyn Error + Send + Sync>>,
+    /// What to do next.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for Complaint {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        let cause: &(dyn Error + 'static) = self.cause.as_deref()?;
+        Some(cause)
+    }
+}
+
+impl Complaint {
+    fn new(message: impl fmt::Display) -> Self {
+        Self {
+            message: message.to_string(),
+            cause: None,
+            hint: None,
+        }
+    }
+}
+
+impl LabError {
+    /// Something was asked for that cannot be had.
+    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+        Self::Usage(Complaint::new(message))
+    }
+
+    /// Something went wrong.
+    pub(crate) fn failed(message: impl fmt::Display) -> Self {
+        Self::Failed(Complaint::new(message))
+    }
+
+    /// With the reason.
+    pub(crate) fn because(mut self, cause: impl Error + Send + Sync + 'static) -> Self {
+        if let Self::Usage(complaint) | Self::Failed(complaint) = &mut self {
+            complaint.cause = Some(Box::new(cause));
+        }
+        self
+    }
+
+    /// With what to do next.
+    pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
+        if let Self::Usage(complaint) | Self::Failed(complaint) = &mut self {
+            complaint.hint = Some(hint.to_string());
+        }
+        self
+    }
+}

@@ -1,0 +1,392 @@
+//! `gyrus eval`: tasks, each a real run of this very program, and what became of them.
+//!
+//! It starts `gyrus run` as a process for every attempt, each with a browser profile and a folder of its own, reads the entries that it prints,
+//! and answers what it asks. Yes is said only to what the gate measured to be about the pages that
+//! the evaluation itself serves for that attempt; the run's journal names it as who said so.
+
+mod attempt;
+mod suite;
+mod miniwob;
+mod running;
+mod report;
+mod compare;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use gyrus_contract::{Image, RunId, Strength};
+use gyrus_screen::find_program;
+use serde::Serialize;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::sync::{Semaphore, watch};
+
+pub use self::{
+    attempt::{Attempt, Questions, Tokens, Verdicts},
+    report::{Report, Totals},
+};
+use self::{
+    miniwob::Pages,
+    report::{FILE, Plan},
+    running::{Made, Setting},
+    suite::{Suite, Task},
+};
+use crate::{Console, Installation, LabError, TrialEnd, sites::Site};
+
+/// What is to be evaluated, and how.
+#[derive(Debug)]
+pub struct EvalOptions {
+    /// Files or folders of tasks, or the name of the suite that comes with gyrus.
+    pub suites: Vec<String>,
+    /// The folder of MiniWoB++, instead of suites.
+    pub miniwob: Option<PathBuf>,
+    /// Attempts under way at once.
+    pub jobs: usize,
+    /// Attempts at each task.
+    pub repeat: u32,
+    /// A pattern that the ids of tasks must fit.
+    pub only: Option<String>,
+    /// The folder of the report; it must not exist.
+    pub report: Option<PathBuf>,
+    /// One line of JSON an attempt.
+    pub json: bool,
+    /// The least strength that passes.
+    pub required: Strength,
+    /// Further arguments of each run.
+    pub arguments: Vec<String>,
+}
+
+/// An evaluation whose suites are sound, before its first attempt.
+pub struct Evaluation {
+    options: EvalOptions,
+    suites: Vec<Suite>,
+    pages: Option<Pages>,
+    folder: Option<Folder>,
+}
+
+impl Evaluation {
+    /// Reads the suites, makes room for the report, and looks for a browser.
+    pub fn prepare(options: EvalOptions) -> Result<Self, LabError> {
+        let only = options.only.as_deref();
+        let (suites, pages) = match &options.miniwob {
+            None => (suite::load(&options.suites, only)?, None),
+            Some(folder) => {
+                let pages = Pages::serve(folder)?;
+                let mut suites = vec![pages.suite("MiniWoB++")];
+                suite::choose(&mut suites, only)?;
+                (suites, Some(pages))
+            }
+        };
+        let folder = options.report.as_deref().map(Folder::new).transpose()?;
+        find_program(None).map_err(LabError::usage)?;
+        Ok(Self {
+            options,
+            suites,
+            pages,
+            folder,
+        })
+    }
+
+    /// Makes all attempts with these models and tells of them. `now_ms` is the time in UTC.
+    pub async fn run(
+        self,
+        models: &[String],
+        gyrus: &dyn Installation,
+        console: &dyn Console,
+        now_ms: i64,
+    ) -> Result<TrialEnd, LabError> {
+        let all = attempts(&self.suites, self.options.repeat);
+        let plan = Plan {
+            suites: self.suites.iter().map(|suite| suite.name.clone()).collect(),
+            model: models.join(", "),
+            required: self.options.required.word(),
+            began_ms: now_ms,
+            planned: all.len(),
+        };
+        let arguments: Vec<String> = models
+            .iter()
+            .flat_map(|name| ["--model".to_owned(), name.clone()])
+            .chain(self.options.arguments.iter().cloned())
+            .collect();
+        let making = Making {
+            options: &self.options,
+            pages: self.pages.as_ref(),
+            arguments,
+            gyrus,
+            console,
+        };
+        let (made, interrupted) = making.make_all(&all).await?;
+        let frames = made
+            .iter()
+            .map(|made| made.frame.clone())
+            .collect::<Vec<_>>();
+        let attempts = made.into_iter().map(|made| made.attempt).collect();
+        let report = Report::of(&plan, attempts, interrupted);
+        making.tell_totals(&report)?;
+        if let Some(folder) = self.folder {
+            let page = folder.write(gyrus, &report, &frames)?;
+            console.note(&format!("{}\n", page.display()))?;
+        }
+        Ok(match (interrupted, report.totals.passed == plan.planned) {
+            (true, _) => TrialEnd::Interrupted,
+            (false, true) => TrialEnd::Passed,
+            (false, false) => TrialEnd::Failed,
+        })
+    }
+}
+
+/// Tells how two reports differ; whether no task that passed fails now.
+pub fn compare(old: &Path, new: &Path, console: &dyn Console) -> Result<TrialEnd, LabError> {
+    let (old, new) = (Report::read(old)?, Report::read(new)?);
+    let (text, end) = compare::compare(&old, &new, console);
+    console.print(&text)?;
+    Ok(end)
+}
+
+/// An attempt that is to be made.
+struct Planned<'a> {
+    suite: &'a Suite,
+    task: &'a Task,
+    repeat: u32,
+}
+
+fn attempts(suites: &[Suite], repeat: u32) -> Vec<Planned<'_>> {
+    let tasks = suites
+        .iter()
+        .flat_map(|suite| suite.tasks.iter().map(move |task| (suite, task)));
+    let repeated = tasks.flat_map(|(suite, task)| {
+        (1..=repeat).map(move |repeat| Planned {
+            suite,
+            task,
+            repeat,
+        })
+    });
+    repeated.collect()
+}
+
+/// Attempts that are being made.
+struct Making<'a> {
+    options: &'a EvalOptions,
+    pages: Option<&'a Pages>,
+    /// Arguments of `gyrus run`, the same for all attempts.
+    arguments: Vec<String>,
+    gyrus: &'a dyn Installation,
+    console: &'a dyn Console,
+}
+
+impl Making<'_> {
+    /// The attempts that came to an end, in the order of the plan, and whether the person ended
+    /// it.
+    async fn make_all(&self, all: &[Planned<'_>]) -> Result<(Vec<Made>, bool), LabError> {
+        let (stop, stopped) = watch::channel(false);
+        if !self.options.json {
+            self.console.print(&report::heading(self.console))?;
+        }
+        let turns = Arc::new(Semaphore::new(self.options.jobs));
+        let making = all
+            .iter()
+            .map(|planned| self.in_turn(planned, &turns, stopped.clone()));
+        let making = futures_util::future::join_all(making);
+        tokio::pin!(making);
+        let mut interrupted = false;
+        let made = loop {
+            tokio::select! {
+                made = &mut making => break made,
+                said = tokio::signal::ctrl_c(), if !interrupted => {
+                    said?;
+                    interrupted = true;
+                    stop.send_replace(true);
+                    self.console.note("\nending what is under way\n")?;
+                }
+            }
+        };
+        let made: Vec<Option<Made>> = made.into_iter().collect::<Result<_, _>>()?;
+        let ended = made.into_iter().flatten().filter(|made| !made.cut_off);
+        Ok((ended.collect(), interrupted))
+    }
+
+    /// Makes an attempt when there is room for it; nothing if the person has ended all before.
+    async fn in_turn(
+        &self,
+        planned: &Planned<'_>,
+        turns: &Semaphore,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Option<Made>, LabError> {
+        let _turn = turns.acquire().await.map_err(LabError::failed)?;
+        if *stopped.borrow() {
+            return Ok(None);
+        }
+        if let Some(pages) = self.pages {
+            return self.episode(planned, pages, stopped).await;
+        }
+        let task = planned.task;
+        // A server of its own: what is allowed holds for this port, and nothing else has it.
+        let site = match task.is_served_here() {
+            true => Some(Site::start(None).await.map_err(|error| {
+                LabError::failed("the sites of the tasks cannot be served").because(error)
+            })?),
+            false => None,
+        };
+        let world = site
+            .as_ref()
+            .map(|site| format!("{}/w/{}", site.address(), task.id));
+        let ours = site
+            .iter()
+            .flat_map(|site| [site.address(), site.other_address()]);
+        let setting = Setting {
+            task,
+            files: &planned.suite.files,
+            repeat: planned.repeat,
+            start: task.start_in(world.as_deref().unwrap_or_default()),
+            ours: ours.collect(),
+            arguments: &self.arguments,
+            required: self.options.required,
+            gyrus: self.gyrus,
+        };
+        self.make(&setting, stopped).await
+    }
+
+    /// An episode of a page of MiniWoB++; its goal is what it asks for.
+    async fn episode(
+        &self,
+        planned: &Planned<'_>,
+        pages: &Pages,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Option<Made>, LabError> {
+        let start = miniwob::start(planned.task, planned.repeat);
+        let asked = start.clone();
+        let look = self.gyrus.command();
+        let goal = tokio::task::spawn_blocking(move || miniwob::utterance(look, &asked));
+        let mut task = planned.task.clone();
+        task.goal = match goal.await.map_err(LabError::failed)? {
+            Ok(goal) => goal,
+            Err(error) => {
+                let made = Made::without_a_run(&task.id, planned.repeat, error.to_string());
+                self.tell(&made.attempt)?;
+                return Ok(Some(made));
+            }
+        };
+        let setting = Setting {
+            task: &task,
+            files: &planned.suite.files,
+            repeat: planned.repeat,
+            start,
+            ours: vec![pages.origin().to_owned()],
+            arguments: &self.arguments,
+            required: self.options.required,
+            gyrus: self.gyrus,
+        };
+        self.make(&setting, stopped).await
+    }
+
+    async fn make(
+        &self,
+        setting: &Setting<'_>,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Option<Made>, LabError> {
+        let made = setting.make(stopped).await?;
+        if !made.cut_off {
+            self.tell(&made.attempt)?;
+        }
+        Ok(Some(made))
+    }
+
+    fn tell(&self, attempt: &Attempt) -> Result<(), LabError> {
+        match self.options.json {
+            true => self.print_json(attempt),
+            false => {
+                let line = report::line(attempt, self.options.repeat, self.console);
+                Ok(self.console.print(&line)?)
+            }
+        }
+    }
+
+    fn tell_totals(&self, report: &Report) -> Result<(), LabError> {
+        match self.options.json {
+            true => self.print_json(&json!({ "totals": report.totals })),
+            false => Ok(self.console.print(&report.table(self.console))?),
+        }
+    }
+
+    fn print_json(&self, value: &impl Serialize) -> Result<(), LabError> {
+        let line = serde_json::to_string(value).map_err(LabError::failed)?;
+        Ok(self.console.print_json(&line)?)
+    }
+}
+
+/// Where a report goes: a folder that appears when it is complete.
+struct Folder {
+    path: PathBuf,
+    /// Beside it, so that it can be renamed.
+    making: TempDir,
+}
+
+impl Folder {
+    fn new(path: &Path) -> Result<Self, LabError> {
+        if path.exists() {
+            return Err(LabError::usage(format!("{} exists", path.display()))
+                .hint("name a new folder for the report"));
+        }
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let made = tempfile::Builder::new()
+            .prefix(".gyrus-eval-")
+            .tempdir_in(parent);
+        let making = made.map_err(|error| {
+            LabError::usage(format!("{} cannot be made", path.display())).because(error)
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            making,
+        })
+    }
+
+    /// The page of the report, written.
+    fn write(
+        self,
+        gyrus: &dyn Installation,
+        report: &Report,
+        frames: &[Option<Image>],
+    ) -> Result<PathBuf, LabError> {
+        let failed = |error: io::Error| {
+            LabError::failed(format!("{} cannot be written", self.path.display())).because(error)
+        };
+        let folder = self.making.path();
+        let text = serde_json::to_string_pretty(report).map_err(LabError::failed)?;
+        fs::write(folder.join(FILE), text + "\n").map_err(failed)?;
+        for (number, run) in (1..).zip(report.attempts.iter().map(|attempt| attempt.run)) {
+            self.film(gyrus, number, run)?;
+        }
+        let mut page = Vec::new();
+        gyrus.write_report(report, frames, &mut page)?;
+        fs::write(folder.join("index.html"), page).map_err(failed)?;
+        fs::rename(folder, &self.path).map_err(failed)?;
+        // Nothing is left to remove.
+        let _ = self.making.keep();
+        Ok(self.path.join("index.html"))
+    }
+
+    /// A run as a page; a run that cannot be read has none.
+    fn film(
+        &self,
+        gyrus: &dyn Installation,
+        number: u32,
+        run: Option<RunId>,
+    ) -> Result<(), LabError> {
+        let Some(run) = run else { return Ok(()) };
+        let mut film = Vec::new();
+        gyrus.write_film(run, &mut film)?;
+        let name = film_name(number);
+        Ok(fs::write(self.making.path().join(name), film)?)
+    }
+}
+
+/// The name of the file with the run of an attempt, counted from 1, in a report's folder.
+pub fn film_name(attempt: u32) -> String {
+    format!("film-{attempt}.html")
+}

@@ -1,0 +1,325 @@
+//! What an evaluation found: attempts, and figures over them. As data, and as a table for a person.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use gyrus_contract::Microdollars;
+use gyrus_text::{clip, wrap};
+use serde::{Deserialize, Serialize};
+
+use super::attempt::Attempt;
+use crate::{Console, LabError, Tone};
+
+/// The name of the file with everything in a report's folder.
+pub(super) const FILE: &str = "report.json";
+
+/// The version of this form.
+const VERSION: u32 = 1;
+
+/// Columns that a table takes.
+const COLUMNS: usize = 80;
+
+/// Columns of the names in it.
+const NAME: usize = 25;
+
+/// An evaluation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Version of the form of this report.
+    pub version: u32,
+    /// Version of gyrus.
+    pub gyrus: String,
+    /// Names of the suites, as they were given.
+    pub suites: Vec<String>,
+    /// Names of the models, separated by commas.
+    pub model: String,
+    /// The least strength that passes.
+    pub required: String,
+    /// When it began, in UTC.
+    pub began: String,
+    /// How many attempts were to be made.
+    pub planned: usize,
+    /// It was ended before all were made.
+    pub interrupted: bool,
+    /// Figures over all attempts.
+    pub totals: Totals,
+    /// The attempts, in the order of tasks and repeats.
+    pub attempts: Vec<Attempt>,
+}
+
+/// Figures over all attempts that came to an end.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Number of attempts.
+    pub attempts: usize,
+    /// Number of attempts that passed.
+    pub passed: usize,
+    /// Passed, of all.
+    pub rate: f64,
+    /// Where the rate lies with 95 % certainty: Wilson's score interval.
+    pub interval: (f64, f64),
+    /// Turns of all runs.
+    pub steps: u64,
+    /// Turns of a run, in the median.
+    pub median_steps: u64,
+    /// Time of a run, in the median.
+    pub median_wall_ms: u64,
+    /// Prompt tokens that did not come from a cache.
+    pub fresh_tokens: u64,
+    /// Prompt tokens that came from a cache.
+    pub cached_tokens: u64,
+    /// Tokens of replies.
+    pub output_tokens: u64,
+    /// Fresh tokens of a prompt, on average.
+    pub fresh_a_prompt: f64,
+    /// In millionths of a US dollar.
+    pub cost: u64,
+    /// Calls that changed something.
+    pub changed: u64,
+    /// Calls without an effect.
+    pub no_effect: u64,
+    /// Calls of which nobody can tell.
+    pub cannot_tell: u64,
+    /// Calls that were refused.
+    pub refused: u64,
+    /// Questions that were asked.
+    pub questions: u64,
+    /// Questions that were answered with yes.
+    pub allowed: u64,
+    /// Questions that were answered with no.
+    pub denied: u64,
+    /// Inputs that the gate measured at another element than was named.
+    pub landed_elsewhere: u64,
+}
+
+/// What is known before the first attempt.
+pub(super) struct Plan {
+    pub(super) suites: Vec<String>,
+    pub(super) model: String,
+    pub(super) required: &'static str,
+    pub(super) began_ms: i64,
+    pub(super) planned: usize,
+}
+
+impl Report {
+    /// Makes the report of these attempts, which are in the order of tasks and repeats.
+    pub(super) fn of(plan: &Plan, attempts: Vec<Attempt>, interrupted: bool) -> Self {
+        Self {
+            version: VERSION,
+            gyrus: env!("CARGO_PKG_VERSION").to_owned(),
+            suites: plan.suites.clone(),
+            model: plan.model.clone(),
+            required: plan.required.to_owned(),
+            began: gyrus_text::utc(plan.began_ms),
+            planned: plan.planned,
+            interrupted,
+            totals: Totals::of(&attempts),
+            attempts,
+        }
+    }
+
+    /// Reads one: the file, or the folder that it lies in.
+    pub fn read(path: &Path) -> Result<Self, LabError> {
+        let file = match path.is_dir() {
+            true => path.join(FILE),
+            false => path.to_owned(),
+        };
+        let unreadable = || {
+            LabError::usage(format!("{} is no report of an evaluation", file.display()))
+                .hint("`gyrus eval SUITE --report FOLDER` writes one")
+        };
+        let text = fs::read_to_string(&file).map_err(|error| unreadable().because(error))?;
+        let report: Self =
+            serde_json::from_str(&text).map_err(|error| unreadable().because(error))?;
+        match report.version {
+            VERSION => Ok(report),
+            newer => Err(LabError::usage(format!(
+                "{} has version {newer}, and this gyrus reads {VERSION}",
+                file.display()
+            ))),
+        }
+    }
+
+    /// Attempts of each task, in order.
+    pub(super) fn by_task(&self) -> BTreeMap<&str, Vec<&Attempt>> {
+        let mut tasks: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
+        for attempt in &self.attempts {
+            tasks.entry(&attempt.task).or_default().push(attempt);
+        }
+        tasks
+    }
+
+    /// The figures, for a person.
+    pub(super) fn table(&self, console: &dyn Console) -> String {
+        let totals = &self.totals;
+        let (low, high) = totals.interval;
+        let mut lines = vec![String::new()];
+        let rate = format!(
+            "{} of {} passed: {:.1} % (95 %: {:.1} to {:.1})",
+            totals.passed,
+            totals.attempts,
+            totals.rate * 100.0,
+            low * 100.0,
+            high * 100.0
+        );
+        let tone = match totals.passed == totals.attempts && !self.interrupted {
+            true => Tone::Heading,
+            false => Tone::Bad,
+        };
+        lines.push(console.paint(tone, &rate));
+        if self.attempts.len() < self.planned {
+            lines.push(format!(
+                "  {} of {} attempts were not made",
+                self.planned - self.attempts.len(),
+                self.planned
+            ));
+        }
+        lines.push(format!(
+            "  steps      {} in all, {} in the median",
+            totals.steps, totals.median_steps
+        ));
+        lines.push(format!(
+            "  tokens     {} fresh ({:.0} a prompt), {} cached, {} written",
+            totals.fresh_tokens, totals.fresh_a_prompt, totals.cached_tokens, totals.output_tokens
+        ));
+        lines.push(format!(
+            "  time       {} in the median · cost {}",
+            gyrus_text::span(totals.median_wall_ms),
+            Microdollars(totals.cost)
+        ));
+        lines.push(format!(
+            "  verdicts   {} changed, {} no effect, {} cannot tell, {} refused",
+            totals.changed, totals.no_effect, totals.cannot_tell, totals.refused
+        ));
+        lines.push(format!(
+            "  questions  {} asked: {} allowed, {} denied",
+            totals.questions, totals.allowed, totals.denied
+        ));
+        if totals.landed_elsewhere > 0 {
+            lines.push(format!(
+                "  {} inputs landed elsewhere than was named",
+                totals.landed_elsewhere
+            ));
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}
+
+/// What stands above the lines of attempts.
+pub(super) fn heading(console: &dyn Console) -> String {
+    let line = format!(
+        "  {:<NAME$} {:<8} {:>5} {:>7} {:>8}  run",
+        "task", "", "steps", "tokens", "time"
+    );
+    format!("{}\n", console.paint(Tone::Aside, &line))
+}
+
+/// An attempt in a line, and in another why it failed.
+pub(super) fn line(attempt: &Attempt, repeats: u32, console: &dyn Console) -> String {
+    let name = match repeats {
+        1 => attempt.task.clone(),
+        _ => format!("{}/{}", attempt.task, attempt.repeat),
+    };
+    let (mark, how, tone) = match (attempt.passed, attempt.strength) {
+        (true, Some(strength)) => ('■', strength.word(), Tone::Plain),
+        (true, None) => ('■', "passed", Tone::Plain),
+        (false, _) => ('✗', "failed", Tone::Bad),
+    };
+    let run = attempt.run.map(|run| run.short());
+    let text = format!(
+        "{mark} {:<NAME$} {how:<8} {:>5} {:>7} {:>8}  {}",
+        clip(&name, NAME),
+        attempt.steps,
+        attempt.tokens.fresh + attempt.tokens.cached + attempt.tokens.output,
+        gyrus_text::span(attempt.wall_ms),
+        run.as_deref().unwrap_or("none"),
+    );
+    let mut text = format!("{}\n", console.paint(tone, &text));
+    if let Some(why) = &attempt.why {
+        for line in wrap(why, console.columns().min(COLUMNS) - 4) {
+            text.push_str(&format!("    {line}\n"));
+        }
+    }
+    text
+}
+
+impl Totals {
+    fn of(attempts: &[Attempt]) -> Self {
+        let sum = |of: fn(&Attempt) -> u64| attempts.iter().map(of).sum::<u64>();
+        let passed = attempts.iter().filter(|attempt| attempt.passed).count();
+        let prompts = sum(|it| it.tokens.prompts);
+        let fresh = sum(|it| it.tokens.fresh);
+        let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        Self {
+            attempts: attempts.len(),
+            passed,
+            rate: share(passed as f64, attempts.len() as f64),
+            interval: wilson(passed, attempts.len()),
+            steps: sum(|it| it.steps),
+            median_steps: median(attempts.iter().map(|it| it.steps)),
+            median_wall_ms: median(attempts.iter().map(|it| it.wall_ms)),
+            fresh_tokens: fresh,
+            cached_tokens: sum(|it| it.tokens.cached),
+            output_tokens: sum(|it| it.tokens.output),
+            fresh_a_prompt: share(fresh as f64, prompts as f64),
+            cost: sum(|it| it.cost),
+            changed: sum(|it| it.verdicts.changed),
+            no_effect: sum(|it| it.verdicts.no_effect),
+            cannot_tell: sum(|it| it.verdicts.cannot_tell),
+            refused: sum(|it| it.verdicts.refused),
+            questions: sum(|it| it.questions.asked),
+            allowed: sum(|it| it.questions.allowed),
+            denied: sum(|it| it.questions.denied),
+            landed_elsewhere: sum(|it| it.landed_elsewhere),
+        }
+    }
+}
+
+/// The middle one; of two in the middle the lower.
+pub(super) fn median(values: impl Iterator<Item = u64>) -> u64 {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    let middle = values.len().saturating_sub(1) / 2;
+    values.get(middle).copied().unwrap_or(0)
+}
+
+/// Wilson's score interval for a share at 95 %: E. B. Wilson, JASA 22 (1927), 209–212. It is of
+/// use for few attempts and for shares of 0 and 1.
+fn wilson(passed: usize, of: usize) -> (f64, f64) {
+    const Z: f64 = 1.959_963_985;
+    if of == 0 {
+        return (0.0, 1.0);
+    }
+    let (n, p) = (of as f64, passed as f64 / of as f64);
+    let middle = p + Z * Z / (2.0 * n);
+    let half = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let whole = 1.0 + Z * Z / n;
+    (
+        ((middle - half) / whole).max(0.0),
+        ((middle + half) / whole).min(1.0),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_and_medians() {
+        for (passed, of, low, high) in [
+            (10, 10, 0.722, 1.0),
+            (0, 10, 0.0, 0.278),
+            (45, 50, 0.786, 0.957),
+            (0, 0, 0.0, 1.0),
+        ] {
+            let (l, h) = wilson(passed, of);
+            assert!(
+                (l - low).abs() < 0.001 && (h - high).abs() < 0.001,
+                "{passed}/{of}: {l} {h}"
+            );
+        }
+        assert_eq!(median([3, 1, 2].into_iter()), 2);
+        assert_eq!(median([4, 1].into_iter()), 1);
+        assert_eq!(median(std::iter::empty()), 0);
+    }
+}

@@ -1,0 +1,370 @@
+//! One attempt: this very program as a process, watched through the entries that it prints,
+//! answered where that is ours to answer, ended by its id.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs::{self, File},
+    io::{BufRead, BufReader, Read, Seek},
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use gyrus_contract::{Image, Principal, RunId, Strength};
+use gyrus_journal::Reader;
+use gyrus_kernel::{
+    ApprovalAsked, Entry,
+    approvals::{self, ApprovalAnswer, ApprovalReach, OpenQuestion},
+    log_name,
+};
+use rustix::process::{Pid, Signal};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, watch};
+
+use super::{
+    attempt::{Attempt, Fold, in_short},
+    suite::Task,
+};
+use crate::{Installation, LabError};
+
+/// What a run may take beyond its budget: its browser's start, its last turn.
+const GRACE: Duration = Duration::from_secs(90);
+
+/// How long a run that was told to end may take to do so, before it is told more plainly.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// How much of what a process says on standard error is read.
+const SAYS: u64 = 64 << 10;
+
+/// The longest line of an entry.
+const LINE: u64 = 64 << 20;
+
+/// What an attempt is made with.
+pub(super) struct Setting<'a> {
+    pub(super) task: &'a Task,
+    /// What lies in its folder.
+    pub(super) files: &'a BTreeMap<OsString, Vec<u8>>,
+    pub(super) repeat: u32,
+    /// Where it begins.
+    pub(super) start: String,
+    /// Origins that gyrus itself serves for it. What is asked about these is allowed.
+    pub(super) ours: Vec<String>,
+    /// Arguments of `gyrus run` that are the same for all.
+    pub(super) arguments: &'a [String],
+    pub(super) required: Strength,
+    pub(super) gyrus: &'a dyn Installation,
+}
+
+/// An attempt, with the last picture of its run.
+pub(super) struct Made {
+    pub(super) attempt: Attempt,
+    pub(super) frame: Option<Image>,
+    /// It was ended from outside before its end.
+    pub(super) cut_off: bool,
+}
+
+impl Made {
+    /// Nothing could be begun, for this reason.
+    pub(super) fn without_a_run(task: &str, repeat: u32, why: String) -> Self {
+        let attempt = Attempt {
+            task: task.to_owned(),
+            repeat,
+            why: Some(why),
+            ..Attempt::default()
+        };
+        Self {
+            attempt,
+            frame: None,
+            cut_off: false,
+        }
+    }
+}
+
+impl Setting<'_> {
+    /// Makes it. When `stop` says so, the run is told to end, and ended if it does not.
+    pub(super) async fn make(&self, mut stop: watch::Receiver<bool>) -> Result<Made, LabError> {
+        let began = Instant::now();
+        let folder = self.folder()?;
+        let mut process = Process::start(self.command(folder.path()))?;
+        let mut entries = process.entries();
+        let mut watched = Watched {
+            setting: self,
+            fold: Fold::default(),
+            reader: None,
+        };
+        let limit = Duration::from_secs(self.task.budget.seconds) + GRACE;
+        let timer = tokio::time::sleep(limit);
+        tokio::pin!(timer);
+        let mut ended_by = None;
+        let mut told = 0;
+        loop {
+            let ends = tokio::select! {
+                line = entries.recv() => match line {
+                    Some(line) => {
+                        watched.take(&line);
+                        continue;
+                    }
+                    None => break,
+                },
+                () = &mut timer => Ended::ByTime,
+                _ = stop.wait_for(|stop| *stop), if ended_by.is_none() => Ended::ByPerson,
+            };
+            ended_by.get_or_insert(ends);
+            // Once: finish what is in hand; twice: cut it off.
+            process.signal(if told < 2 { Signal::INT } else { Signal::KILL });
+            told += 1;
+            timer
+                .as_mut()
+                .reset(tokio::time::Instant::now() + ENDS_WITHIN);
+        }
+        let (code, said) = process.end().await?;
+        if code == Some(2) && watched.reader.is_none() {
+            // No attempt would fare better.
+            return Err(LabError::usage(said.trim().trim_start_matches("error: ")));
+        }
+        let otherwise = match (&ended_by, code) {
+            (Some(Ended::ByTime), _) => format!("it did not end within {} s", limit.as_secs()),
+            (Some(Ended::ByPerson), _) => "it was interrupted".to_owned(),
+            (None, Some(code)) => format!("gyrus ended with exit code {code}: {}", in_short(&said)),
+            (None, None) => "gyrus was killed".to_owned(),
+        };
+        let mut fold = watched.fold;
+        fold.settle(self.required, self.task.answer.as_deref(), &otherwise);
+        let mut attempt = fold.attempt;
+        attempt.task.clone_from(&self.task.id);
+        attempt.repeat = self.repeat;
+        attempt.wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(Made {
+            cut_off: ended_by == Some(Ended::ByPerson) && !attempt.passed,
+            attempt,
+            frame: fold.last_frame,
+        })
+    }
+
+    /// A folder that may be lost, with the task's files.
+    fn folder(&self) -> Result<tempfile::TempDir, LabError> {
+        let made = || {
+            let folder = tempfile::Builder::new().prefix("gyrus-eval-").tempdir()?;
+            for (name, bytes) in self.files {
+                fs::write(folder.path().join(name), bytes)?;
+            }
+            Ok(folder)
+        };
+        made().map_err(|error: std::io::Error| {
+            LabError::failed("no folder for an attempt can be made").because(error)
+        })
+    }
+
+    fn command(&self, folder: &Path) -> Command {
+        let (task, budget) = (self.task, self.task.budget);
+        let mut command = self.gyrus.command();
+        command
+            .arg("run")
+            .args(["--url", &self.start])
+            .args(["--workdir", &folder.display().to_string()])
+            .args(["--max-steps", &budget.steps.to_string()])
+            .args(["--max-time", &format!("{}s", budget.seconds)])
+            .args(["--approve", "auto", "--json"]);
+        for check in &task.checks {
+            command.args(["--check", check]);
+        }
+        // Without a check only the answer is compared, and that is done here.
+        let required = match (self.required, task.checks.is_empty()) {
+            (Strength::Checked, true) => Strength::Claimed,
+            (required, _) => required,
+        };
+        command.args(["--require", required.word()]);
+        // Questions are answered by us, or by nobody.
+        let on_ask = if self.ours.is_empty() { "deny" } else { "wait" };
+        command.args(["--on-ask", on_ask]).args(self.arguments);
+        command.args(["--", &task.goal]);
+        command
+    }
+}
+
+/// Who ended a run before it was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    ByPerson,
+    ByTime,
+}
+
+/// A run that is watched.
+struct Watched<'a> {
+    setting: &'a Setting<'a>,
+    fold: Fold,
+    /// Known from its first entry on.
+    reader: Option<(RunId, Reader)>,
+}
+
+/// An entry as `gyrus run --json` prints it.
+#[derive(Deserialize)]
+struct Line<'a> {
+    run: RunId,
+    kind: &'a str,
+    v: u16,
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
+}
+
+impl Watched<'_> {
+    fn take(&mut self, line: &str) {
+        let Ok(line) = serde_json::from_str::<Line<'_>>(line) else {
+            return;
+        };
+        let entry = line
+            .payload
+            .map(|it| Entry::parse(line.kind, line.v, it.get()));
+        let Some(Ok(entry)) = entry else { return };
+        if self.reader.is_none() {
+            let reader = self.setting.gyrus.store().reader(&log_name(line.run)).ok();
+            self.reader = reader.map(|reader| (line.run, reader));
+        }
+        let Some((run, reader)) = &self.reader else {
+            return;
+        };
+        if let Some(asked) = self.fold.take(entry, reader) {
+            let run = *run;
+            self.answer(run, asked);
+        }
+    }
+
+    /// Says yes to what is about our own server alone, and no to everything else.
+    fn answer(&mut self, run: RunId, asked: ApprovalAsked) {
+        let ours = &self.setting.ours;
+        if ours.is_empty() {
+            self.fold.attempt.questions.denied += 1;
+            return;
+        }
+        let places = self.fold.places(&asked);
+        let may = !places.is_empty()
+            && !asked.card.question
+            && places
+                .iter()
+                .all(|place| ours.iter().any(|ours| is_of(ours, place)));
+        let questions = &mut self.fold.attempt.questions;
+        let answer = if may {
+            questions.allowed += 1;
+            ApprovalAnswer::Yes {
+                words: None,
+                reach: ApprovalReach::Once,
+            }
+        } else {
+            questions.denied += 1;
+            ApprovalAnswer::No {
+                reason: Some("an evaluation allows only what is about its own pages".to_owned()),
+            }
+        };
+        let from = Principal {
+            surface: "eval".to_owned(),
+            id: "gyrus eval".to_owned(),
+        };
+        // A run that asks nothing any more needs no answer; one that waits for ever has a limit.
+        let _ = approvals::answer(
+            self.setting.gyrus.store(),
+            &OpenQuestion::new(run, asked),
+            from,
+            answer,
+        );
+    }
+}
+
+/// Whether an address is of this origin.
+fn is_of(origin: &str, address: &str) -> bool {
+    address
+        .strip_prefix(origin)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']))
+}
+
+/// A process of gyrus. Dropping it kills it; what it started dies with it.
+struct Process {
+    child: Child,
+    out: Option<ChildStdout>,
+    err: File,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // That it has ended already is what we want.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Process {
+    fn start(mut command: Command) -> Result<Self, LabError> {
+        let failed = |error| LabError::failed("gyrus cannot be started").because(error);
+        let err = tempfile::tempfile().map_err(failed)?;
+        let mut child = command
+            // Ctrl-C is told by us, so that it is told once.
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(err.try_clone().map_err(failed)?)
+            .spawn()
+            .map_err(failed)?;
+        let out = child.stdout.take();
+        Ok(Self { child, out, err })
+    }
+
+    /// The lines that it prints, until it prints no more.
+    fn entries(&mut self) -> mpsc::Receiver<String> {
+        let (send, receive) = mpsc::channel(64);
+        if let Some(out) = self.out.take() {
+            // Reading a pipe blocks a thread.
+            tokio::task::spawn_blocking(move || {
+                let mut out = BufReader::new(out);
+                loop {
+                    let mut line = String::new();
+                    match (&mut out).take(LINE).read_line(&mut line) {
+                        Ok(0) | Err(_) => return,
+                        Ok(_) if send.blocking_send(line).is_err() => return,
+                        Ok(_) => {}
+                    }
+                }
+            });
+        }
+        receive
+    }
+
+    fn signal(&self, signal: Signal) {
+        let _ = rustix::process::kill_process(Pid::from_child(&self.child), signal);
+    }
+
+    /// Its exit code, and what it said on standard error.
+    async fn end(mut self) -> Result<(Option<i32>, String), LabError> {
+        let ended = tokio::task::spawn_blocking(move || {
+            let code = self.child.wait()?.code();
+            let mut said = Vec::new();
+            self.err.rewind()?;
+            (&self.err).take(SAYS).read_to_end(&mut said)?;
+            Ok::<_, std::io::Error>((code, String::from_utf8_lossy(&said).into_owned()))
+        });
+        Ok(ended.await.map_err(LabError::failed)??)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_no_prefix() {
+        let ours = "http://127.0.0.1:40";
+        for (address, expected) in [
+            ("http://127.0.0.1:40", true),
+            ("http://127.0.0.1:40/w/a/", true),
+            ("http://127.0.0.1:40?x", true),
+            ("http://127.0.0.1:4000/w/a/", false),
+            ("http://127.0.0.1:40.evil.example/", false),
+            ("http://127.0.0.1:40@evil.example/", false),
+            ("https://127.0.0.1:40/", false),
+            ("null", false),
+        ] {
+            assert_eq!(is_of(ours, address), expected, "{address}");
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! Tasks as a person writes them: what is to be reached, where it begins, how it is checked, and
+//! what it may cost. Everything about a suite is known to be sound before its first run begins.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use gyrus_loops::Check;
+use gyrus_text::file_mistake;
+use serde::Deserialize;
+
+use crate::{LabError, sites};
+
+/// The name of the suite that comes with gyrus.
+pub(super) const BUILT_IN: &str = "demo-site";
+
+/// Steps and seconds of a task that names none.
+const STEPS: u64 = 30;
+const SECONDS: u64 = 180;
+
+/// The most tasks of one evaluation.
+const MOST: usize = 10_000;
+
+/// Tasks of one server.
+#[derive(Debug)]
+pub(super) struct Suite {
+    /// As the person named it.
+    pub(super) name: String,
+    pub(super) tasks: Vec<Task>,
+    /// What lies in the folder that a task is done in, by name.
+    pub(super) files: BTreeMap<OsString, Vec<u8>>,
+}
+
+/// One task.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Task {
+    /// Unique among all that are evaluated together.
+    pub(super) id: String,
+    pub(super) goal: String,
+    /// Below the task's world or the suite's address, or an address.
+    start: String,
+    /// As `gyrus run --check` takes them.
+    #[serde(default)]
+    pub(super) checks: Vec<String>,
+    /// What the answer must hold, whatever its case.
+    pub(super) answer: Option<String>,
+    #[serde(default)]
+    pub(super) budget: Budget,
+    /// What a scripted player does. For others to read; no run is told.
+    #[serde(default, rename = "does")]
+    _does: Vec<toml::Table>,
+    /// Where the suite is served; `None` for what gyrus serves itself.
+    #[serde(skip)]
+    address: Option<String>,
+}
+
+/// What a task may use.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Budget {
+    pub(super) steps: u64,
+    pub(super) seconds: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            steps: STEPS,
+            seconds: SECONDS,
+        }
+    }
+}
+
+/// A file of tasks.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    /// Where its pages are served, if not by gyrus.
+    address: Option<String>,
+    #[serde(default)]
+    task: Vec<Task>,
+}
+
+impl Task {
+    /// One at an address, with a check; its goal is not known yet.
+    pub(super) fn at(id: &str, start: &str, check: &str, budget: Budget) -> Self {
+        Self {
+            id: id.to_owned(),
+            goal: String::new(),
+            start: start.to_owned(),
+            checks: vec![check.to_owned()],
+            answer: None,
+            budget,
+            _does: Vec::new(),
+            address: None,
+        }
+    }
+
+    /// Whether gyrus serves what it is about.
+    pub(super) fn is_served_here(&self) -> bool {
+        self.address.is_none() && !is_address(&self.start)
+    }
+
+    /// Where it begins; `world` is the address of a world of its own.
+    pub(super) fn start_in(&self, world: &str) -> String {
+        match (is_address(&self.start), &self.address) {
+            (true, _) => self.start.clone(),
+            (false, Some(address)) => format!("{}{}", address.trim_end_matches('/'), self.start),
+            (false, None) => format!("{world}{}", self.start),
+        }
+    }
+
+    /// What is wrong with it.
+    fn mistake(&self) -> Option<String> {
+        let id = &self.id;
+        let is_kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if id.is_empty() || id.len() > 60 || !id.chars().all(is_kebab) {
+            return Some(format!(
+                "`{id}` is no id of a task: at most 60 small letters, digits and `-`"
+            ));
+        }
+        if self.goal.trim().is_empty() {
+            return Some(format!("the task `{id}` has no goal"));
+        }
+        if !self.start.starts_with('/') && !is_address(&self.start) {
+            return Some(format!(
+                "the task `{id}` starts at `{}`, which is no address: it begins with `/`, http:// \
+                 or https://",
+                self.start
+            ));
+        }
+        if self.checks.is_empty() && self.answer.is_none() {
+            return Some(format!(
+                "the task `{id}` has neither `checks` nor an `answer`, so nobody could tell \
+                 whether it was done"
+            ));
+        }
+        let wrong = self
+            .checks
+            .iter()
+            .find_map(|check| check.parse::<Check>().err());
+        if let Some(wrong) = wrong {
+            return Some(format!("the task `{id}`: {wrong}"));
+        }
+        (self.budget.steps == 0 || self.budget.seconds == 0)
+            .then(|| format!("the task `{id}` may use nothing: its budget has a 0"))
+    }
+}
+
+/// The suites that a person names, sound and with the tasks that `only` lets through.
+pub(super) fn load(named: &[String], only: Option<&str>) -> Result<Vec<Suite>, LabError> {
+    let mut suites = Vec::new();
+    for name in named {
+        let mut suite = match name.as_str() {
+            BUILT_IN => built_in()?,
+            path => from_path(Path::new(path))?,
+        };
+        suite.name.clone_from(name);
+        if suite.tasks.is_empty() {
+            return Err(LabError::usage(format!("the suite {name} has no task"))
+                .hint("a task is a table [[task]] with id, goal, start and checks"));
+        }
+        suites.push(suite);
+    }
+    let mut ids = BTreeSet::new();
+    for task in suites.iter().flat_map(|suite| &suite.tasks) {
+        if let Some(mistake) = task.mistake() {
+            return Err(LabError::usage(mistake));
+        }
+        if !ids.insert(task.id.clone()) {
+            return Err(
+                LabError::usage(format!("two tasks are called `{}`", task.id))
+                    .hint("reports are compared by these ids: rename one"),
+            );
+        }
+    }
+    if ids.len() > MOST {
+        return Err(LabError::usage(format!(
+            "{} tasks are more than {MOST}",
+            ids.len()
+        )));
+    }
+    choose(&mut suites, only)?;
+    Ok(suites)
+}
+
+/// Keeps the tasks whose ids fit.
+pub(super) fn choose(suites: &mut [Suite], only: Option<&str>) -> Result<(), LabError> {
+    let all = suites.iter().flat_map(|suite| &suite.tasks);
+    let ids: BTreeSet<String> = all.map(|task| task.id.clone()).collect();
+    if let Some(only) = only {
+        for suite in suites.iter_mut() {
+            suite.tasks.retain(|task| fits(only, &task.id));
+        }
+        if suites.iter().all(|suite| suite.tasks.is_empty()) {
+            let near = gyrus_text::closest(only, ids.iter().map(String::as_str));
+            let failure = LabError::usage(format!("no task fits `{only}`"));
+            return Err(match near {
+                Some(near) => failure.hint(format!("did you mean `{near}`?")),
+                None => failure,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn built_in() -> Result<Suite, LabError> {
+    let mut tasks = Vec::new();
+    for (name, text) in sites::suite::tasks() {
+        tasks.extend(parse(Path::new(name), text)?);
+    }
+    let files = sites::suite::files();
+    Ok(Suite {
+        name: BUILT_IN.to_owned(),
+        tasks,
+        files: files
+            .map(|(name, text)| (name.into(), text.into()))
+            .collect(),
+    })
+}
+
+/// A file, or all files of a folder that end with `.toml`. What lies in `files` beside them is
+/// given to every task.
+fn from_path(path: &Path) -> Result<Suite, LabError> {
+    let failed = |error: io::Error| {
+        LabError::usage(format!("the suite {} cannot be read", path.display()))
+            .because(error)
+            .hint(format!("name a TOML file, a folder of them, or {BUILT_IN}"))
+    };
+    let (folder, written) = match path.is_dir() {
+        false => (
+            path.parent().unwrap_or(Path::new("")),
+            vec![path.to_owned()],
+        ),
+        true => (path, listed(path).map_err(failed)?),
+    };
+    let is_toml =
+        |file: &&PathBuf| file == &path || file.extension().is_some_and(|it| it == "toml");
+    let mut tasks = Vec::new();
+    for file in written.iter().filter(is_toml) {
+        let text = fs::read_to_string(file).map_err(failed)?;
+        tasks.extend(parse(file, &text)?);
+    }
+    let mut files = BTreeMap::new();
+    let given = folder.join("files");
+    if given.is_dir() {
+        for file in listed(&given).map_err(failed)? {
+            let name = file.file_name().unwrap_or_default().to_owned();
+            files.insert(name, fs::read(&file).map_err(failed)?);
+        }
+    }
+    Ok(Suite {
+        name: path.display().to_string(),
+        tasks,
+        files,
+    })
+}
+
+/// The files of a folder, in order.
+fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
+    let mut files: Vec<PathBuf> = paths.collect::<io::Result<_>>()?;
+    files.retain(|path| path.is_file());
+    files.sort();
+    Ok(files)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Vec<Task>, LabError> {
+    let written: Written = toml::from_str(text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        let mistake = file_mistake(text, start, error.message());
+        let told = LabError::usage(format!(
+            "{}, line {}: {}",
+            path.display(),
+            mistake.line,
+            mistake.message
+        ));
+        match mistake.nearest {
+            Some(known) => told.hint(format!("did you mean `{known}`?")),
+            None => told,
+        }
+    })?;
+    if let Some(address) = written
+        .address
+        .as_ref()
+        .filter(|address| !is_address(address))
+    {
+        return Err(LabError::usage(format!(
+            "{}: `{address}` is no address of a server; it begins with http:// or https://",
+            path.display()
+        )));
+    }
+    let of = |mut task: Task| {
+        task.address.clone_from(&written.address);
+        task
+    };
+    Ok(written.task.into_iter().map(of).collect())
+}
+
+fn is_address(text: &str) -> bool {
+    ["http://", "https://"]
+        .iter()
+        .any(|start| text.len() > start.len() && text.starts_with(start))
+}
+
+/// Whether a name fits a pattern in which `*` stands for anything.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {
+            (0..=name.len()).any(|at| name.is_char_boundary(at) && fits(rest, &name[at..]))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The message and the hint.
+    fn told(error: LabError) -> String {
+        match error {
+            LabError::Usage(complaint) => {
+                format!(
+                    "{}; {}",
+                    complaint.message,
+                    complaint.hint.unwrap_or_default()
+                )
+            }
+            other => panic!("{other}"),
+        }
+    }
+
+    fn said(text: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tasks.toml");
+        fs::write(&file, text).unwrap();
+        match load(&[file.display().to_string()], None) {
+            Ok(suites) => format!("{} tasks", suites[0].tasks.len()),
+            Err(error) => told(error).replace(&format!("{}/", folder.path().display()), ""),
+        }
+    }
+
+    #[test]
+    fn mistakes_are_told_before_anything_begins() {
+        let good = "[[task]]\nid = \"a\"\ngoal = \"g\"\nstart = \"/shop/\"\n";
+        let with = |more: &str| said(&format!("{good}{more}"));
+        assert_eq!(with("checks = [\"text:done\"]\n"), "1 tasks");
+        for (more, expected) in [
+            ("chekcs = []\n", "did you mean `checks`?"),
+            ("", "neither `checks` nor an `answer`"),
+            ("checks = [\"text:\"]\n", "is no check: nothing follows"),
+            (
+                "answer = \"x\"\nbudget = { steps = 0 }\n",
+                "its budget has a 0",
+            ),
+            (
+                "answer = \"x\"\nbudget = { step = 1 }\n",
+                "did you mean `steps`?",
+            ),
+        ] {
+            let said = with(more);
+            assert!(said.contains(expected), "{said}");
+        }
+        for (text, expected) in [
+            ("", "has no task"),
+            ("address = \"shop\"\n", "is no address of a server"),
+            ("[[task]]\nid = \"a\"\n", "missing field `goal`"),
+            (
+                "[[task]]\nid = \"a\"\ngoal = \"g\"\nstart = \"shop\"\nanswer = \"x\"\n",
+                "starts at `shop`, which is no address",
+            ),
+            (
+                "[[task]]\nid = \"A b\"\ngoal = \"g\"\nstart = \"/\"\nanswer = \"x\"\n",
+                "is no id of a task",
+            ),
+        ] {
+            let said = said(text);
+            assert!(said.contains(expected), "{said}");
+        }
+        let twice = format!("{good}answer = \"x\"\n");
+        assert!(said(&twice.repeat(2)).contains("two tasks are called `a`"));
+    }
+
+    #[test]
+    fn patterns_choose() {
+        for (pattern, name, expected) in [
+            ("shop-*", "shop-order", true),
+            ("*", "", true),
+            ("*order*", "shop-order-lamp", true),
+            ("shop", "shop-order", false),
+            ("*-lamp", "shop-order", false),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+        let said = told(load(&[BUILT_IN.to_owned()], Some("shop-ordr-lamp")).unwrap_err());
+        assert!(said.contains("did you mean `shop-order-lamp`?"), "{said}");
+    }
+}

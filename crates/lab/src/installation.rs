@@ -1,0 +1,108 @@
+//! What the lab needs of the program that it tries.
+
+use std::{
+    io::{self, Write},
+    process::Command,
+};
+
+use gyrus_contract::{Boxed, Image, RunId};
+use gyrus_journal::Store;
+use gyrus_kernel::Replayed;
+
+use crate::{LabError, eval::Report};
+
+/// The program with the folder that it keeps its state in, as the binary wires it.
+pub trait Installation: Sync {
+    /// The journals of its runs.
+    fn store(&self) -> &Store;
+
+    /// The program as a command without arguments. Its state is in this installation's folder, and
+    /// nothing in its environment chooses a model or makes it crash.
+    fn command(&self) -> Command;
+
+    /// Replays a run from its journal alone.
+    fn replay(&self, run: RunId) -> Boxed<'_, Result<Replayed, LabError>>;
+
+    /// What does not hold of the sandbox that contains commands, in words.
+    ///
+    /// # Errors
+    /// Returns, in words, why nothing contains commands.
+    fn sandbox(&self) -> Result<Vec<&'static str>, String>;
+
+    /// Starts the browser that runs would have and looks at its empty page; in words why that
+    /// fails.
+    fn browser_works(&self) -> Boxed<'_, Result<(), String>>;
+
+    /// Writes a run as a page that needs nothing else. Returns the damage of a journal that is
+    /// shown only up to there.
+    fn write_film(
+        &self,
+        run: RunId,
+        out: &mut dyn Write,
+    ) -> Result<Option<gyrus_journal::Error>, LabError>;
+
+    /// Writes an evaluation as a page; `frames` are the last pictures of its attempts.
+    fn write_report(
+        &self,
+        report: &Report,
+        frames: &[Option<Image>],
+        out: &mut dyn Write,
+    ) -> Result<(), LabError>;
+
+    /// Lines that tell a person how to start `run`, a command line, with a model of their own.
+    fn with_a_model(&self, run: &str) -> Vec<String>;
+}
+
+/// Where a person or a program reads what the lab finds.
+pub trait Console: Sync {
+    /// Writes text to standard output.
+    fn print(&self, text: &str) -> io::Result<()>;
+
+    /// Writes one line of JSON to standard output.
+    fn print_json(&self, line: &str) -> io::Result<()>;
+
+    /// Writes text beside the results, to standard error.
+    fn note(&self, text: &str) -> Result<(), LabError>;
+
+    /// Tells the person who typed something what is wrong with it.
+    fn complain(&self, error: LabError) -> io::Result<()>;
+
+    /// The text in the colour of its tone, where there are colours.
+    fn paint(&self, tone: Tone, text: &str) -> String;
+
+    /// Columns of a line of standard output.
+    fn columns(&self) -> usize;
+
+    /// Whether a person can be asked.
+    fn can_ask(&self) -> bool;
+
+    /// Asks a person, who [can be](Self::can_ask), and returns what they typed; `None` if nothing
+    /// will ever be typed.
+    fn ask(&self, question: &str) -> io::Result<Option<String>>;
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrialEnd {
+    /// Everything was as it should be.
+    Passed,
+    /// Something was not.
+    Failed,
+    /// A person ended it before its end.
+    Interrupted,
+}
+
+/// How a text is meant; decides its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// A heading.
+    Heading,
+    /// Something is as it should be.
+    Good,
+    /// Something is not.
+    Bad,
+    /// What one may skip.
+    Aside,
+    /// Everything else.
+    Plain,
+}

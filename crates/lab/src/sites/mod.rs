@@ -1,0 +1,100 @@
+//! Web sites on loopback to practise on: a shop, a mail box, a calendar and more, made as real ones
+//! are, for the demo, for `gyrus demo-site` and for the tasks in `suite/`.
+//!
+//! The one idea: a **world** is its ledger. Whatever a visitor does becomes an event of the world
+//! in the address (`/w/<world>/shop/`), pages are drawn from events alone, and who wants to know
+//! what really happened asks the ledger instead of a page.
+//!
+//! Nothing here reads a clock or a random source, knows of runs, or answers another machine.
+
+mod holds;
+mod pages;
+mod rules;
+mod server;
+pub mod suite;
+mod world;
+
+use std::{io, net::SocketAddr, sync::Arc};
+
+use tokio::sync::watch;
+
+pub use holds::Held;
+use holds::Holds;
+pub use world::Event;
+use world::Worlds;
+
+/// The sites on a free or a stated port, at two origins. Dropping it stops them.
+#[derive(Debug)]
+pub struct Site {
+    address: SocketAddr,
+    other: SocketAddr,
+    worlds: Arc<Worlds>,
+    holds: Arc<Holds>,
+    _stop: watch::Sender<()>,
+}
+
+impl Site {
+    /// Starts to listen on 127.0.0.1, on `port` or a free one, and on another free port for what
+    /// pages embed from elsewhere.
+    ///
+    /// # Errors
+    /// If the port is taken or nothing can listen.
+    pub async fn start(port: Option<u16>) -> io::Result<Self> {
+        let here = server::listen(port).await?;
+        let there = server::listen(None).await?;
+        let (address, other) = (here.local_addr()?, there.local_addr()?);
+        let worlds = Arc::new(Worlds::default());
+        let holds = Arc::<Holds>::default();
+        let (stop, stopped) = watch::channel(());
+        for (listener, other) in [(here, other), (there, address)] {
+            let served = server::Served::new(&worlds, &holds, other);
+            server::serve(listener, served, stopped.clone());
+        }
+        Ok(Self {
+            address,
+            other,
+            worlds,
+            holds,
+            _stop: stop,
+        })
+    }
+
+    /// The origin of the sites, such as `http://127.0.0.1:4000`.
+    #[must_use]
+    pub fn address(&self) -> String {
+        server::origin(self.address)
+    }
+
+    /// The origin of what they embed from elsewhere.
+    #[must_use]
+    pub fn other_address(&self) -> String {
+        server::origin(self.other)
+    }
+
+    /// From now on, such an event of a world happens, and its answer waits until what this returns
+    /// is dropped.
+    #[must_use]
+    pub fn hold(&self, world: &str, kind: &str) -> Held {
+        self.holds.hold(world, kind)
+    }
+
+    /// What happened in a world, in order. Nothing for a world that nobody has visited.
+    #[must_use]
+    pub fn ledger(&self, world: &str) -> Vec<Event> {
+        self.worlds.ledger(world)
+    }
+}
+
+/// The sites by name, each with what it is: the first one is the shop.
+pub fn sites() -> impl Iterator<Item = (&'static str, &'static str)> {
+    pages::SITES.iter().map(|site| (site.name, site.title))
+}
+
+/// What the shop sells, by name.
+pub fn goods() -> Vec<String> {
+    let shop = pages::data("shop");
+    let goods = shop["goods"].as_array().into_iter().flatten();
+    goods
+        .filter_map(|one| one["name"].as_str().map(str::to_owned))
+        .collect()
+}

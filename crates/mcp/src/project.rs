@@ -1,0 +1,170 @@
+//! The servers that a project names, in the file that many programs share. It is the project's, so
+//! it starts nothing until the person has allowed exactly this content.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use gyrus_contract::{Digest, Grant};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::ServerSection;
+
+/// Its name, in the folder of the project.
+pub const PROJECT_FILE: &str = ".mcp.json";
+
+/// A longer file, in bytes, is no such file.
+const MAX_BYTES: u64 = 256 * 1024;
+
+/// The file cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{} cannot be read", file.display())]
+pub struct ProjectFileError {
+    /// The file.
+    pub file: PathBuf,
+    /// Why.
+    pub source: Option<io::Error>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// The servers of the file.
+pub struct ProjectServers {
+    /// Servers by the names that they get here.
+    pub servers: BTreeMap<String, ServerSection>,
+    /// What of it cannot be used, in words.
+    pub left_out: Vec<String>,
+    /// Of all its bytes.
+    pub content: Digest,
+}
+
+/// The file's form; keys of other programs are theirs.
+#[derive(Deserialize)]
+struct Written {
+    #[serde(rename = "mcpServers", default)]
+    servers: BTreeMap<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct WrittenServer {
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+}
+
+impl ProjectServers {
+    /// Reads the file of a folder; `None` if there is none.
+    pub fn read(workspace: &Path) -> Result<Option<Self>, ProjectFileError> {
+        let file = workspace.join(PROJECT_FILE);
+        let wrong = |source, hint: Option<String>| ProjectFileError {
+            file: file.clone(),
+            source,
+            hint,
+        };
+        match fs::metadata(&file) {
+            Ok(data) if data.is_file() && data.len() <= MAX_BYTES => {}
+            Ok(_) => {
+                let hint = format!(
+                    "it must be a file of at most {MAX_BYTES} bytes; mend it, or move it away"
+                );
+                return Err(wrong(None, Some(hint)));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(wrong(Some(error), None)),
+        }
+        let bytes = fs::read(&file).map_err(|error| wrong(Some(error), None))?;
+        Self::parse(&bytes).map(Some).map_err(|error| {
+            let hint = "mend it, or move it away".to_owned();
+            wrong(Some(io::Error::other(error)), Some(hint))
+        })
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        let written: Written = serde_json::from_slice(bytes)?;
+        let mut project = Self {
+            servers: BTreeMap::new(),
+            left_out: Vec::new(),
+            content: Digest::of(bytes),
+        };
+        for (given, written) in written.servers {
+            let name = fit(&given);
+            let read = section(written).and_then(|section| {
+                section.check(&name)?;
+                match project.servers.contains_key(&name) {
+                    true => Err(format!("another one is called `{name}` here, too")),
+                    false => Ok(section),
+                }
+            });
+            match read {
+                Ok(section) => {
+                    project.servers.insert(name, section);
+                }
+                Err(why) => project.left_out.push(format!(
+                    "the server `{given}` of {PROJECT_FILE} is left out: it {why}"
+                )),
+            }
+        }
+        Ok(project)
+    }
+
+    /// What a yes grants.
+    pub fn grant(&self) -> Grant {
+        Grant::Servers {
+            content: self.content,
+        }
+    }
+}
+
+fn section(written: Value) -> Result<ServerSection, String> {
+    let written: WrittenServer =
+        serde_json::from_value(written).map_err(|error| format!("is not understood: {error}"))?;
+    let mut section = ServerSection::default();
+    section.command = written.command;
+    section.args = written.args;
+    section.env = written.env;
+    section.url = written.url;
+    section.headers = written.headers;
+    Ok(section)
+}
+
+/// A name that servers can have here.
+fn fit(given: &str) -> String {
+    let fit = |c: char| match c.to_ascii_lowercase() {
+        c if c.is_ascii_lowercase() || c.is_ascii_digit() => c,
+        _ => '-',
+    };
+    given.chars().map(fit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_other_programs_write_is_read() {
+        let text = r#"{"other": 1, "mcpServers": {
+            "My Server": {"type": "stdio", "command": "x", "args": ["a"], "env": {"K": "${K}"}},
+            "web": {"type": "http", "url": "https://e.example/mcp", "headers": {"A": "b"}},
+            "my_server": {"command": "y"},
+            "empty": {},
+            "odd": {"command": 7}
+        }}"#;
+        let project = ProjectServers::parse(text.as_bytes()).unwrap();
+        let names: Vec<_> = project.servers.keys().collect();
+        assert_eq!(names, ["my-server", "web"]);
+        assert_eq!(project.left_out.len(), 3, "{:?}", project.left_out);
+        assert_ne!(
+            ProjectServers::parse(b"{}").unwrap().content,
+            project.content
+        );
+        assert!(ProjectServers::parse(b"[").is_err());
+    }
+}

@@ -1,0 +1,180 @@
+//! What is written of one server: `[mcp.NAME]` of `config.toml`, and the same words in `.mcp.json`.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use gyrus_text::parse_duration;
+use serde::{Deserialize, Deserializer, de::Error};
+
+use crate::is_server_name;
+
+/// How long a server may say nothing about a call, unless it was configured.
+const SILENCE: Duration = Duration::from_secs(120);
+
+/// The section `[mcp.NAME]`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerSection {
+    /// The program to start.
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables that it gets besides the few that every server has.
+    pub env: BTreeMap<String, String>,
+    /// The hosts that its sandbox opens; `*` is any.
+    pub network: Vec<String>,
+    /// The address of a server that is somewhere.
+    pub url: Option<String>,
+    /// What is sent to it along with everything.
+    pub headers: BTreeMap<String, String>,
+    /// How long it may say nothing about a call, in milliseconds.
+    #[serde(deserialize_with = "milliseconds")]
+    timeout: Option<u64>,
+}
+
+fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let duration = parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)?;
+    Ok(u64::try_from(duration.as_millis()).ok())
+}
+
+impl ServerSection {
+    /// Says what is wrong with it.
+    pub fn check(&self, name: &str) -> Result<(), String> {
+        if !is_server_name(name) {
+            return Err("is no name; use a-z, 0-9 and -, at most 24 of them".to_owned());
+        }
+        let is_no_host = |host: &&String| host.is_empty() || host.contains(['/', ':', ' ']);
+        if let Some(wrong) = self.network.iter().find(is_no_host) {
+            return Err(format!(
+                "names `{wrong}` in network; name hosts alone, such as registry.npmjs.org"
+            ));
+        }
+        let of_program = !self.args.is_empty() || !self.env.is_empty() || !self.network.is_empty();
+        match (&self.command, &self.url) {
+            (None, None) => Err("needs a command or a url".to_owned()),
+            (Some(_), Some(_)) => Err("has a command and a url; it can only be one".to_owned()),
+            (Some(command), None) if command.trim().is_empty() => {
+                Err("has an empty command".to_owned())
+            }
+            (Some(_), None) if !self.headers.is_empty() => {
+                Err("has headers, which only a url can have".to_owned())
+            }
+            (None, Some(_)) if of_program => {
+                Err("has args, env or network, which only a command can have".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How long the server may say nothing about a call.
+    pub fn silence(&self) -> Duration {
+        self.timeout.map_or(SILENCE, Duration::from_millis)
+    }
+
+    /// What it starts or reaches, on one line, without values that may be secret.
+    pub fn shown(&self) -> String {
+        match (&self.command, &self.url) {
+            (Some(command), _) => {
+                let words: Vec<_> = std::iter::once(command)
+                    .chain(&self.args)
+                    .map(String::as_str)
+                    .collect();
+                words.join(" ")
+            }
+            (None, Some(url)) => url.clone(),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// Where the value of a variable or header comes from.
+#[derive(Clone)]
+pub enum ServerValue {
+    /// It stands there, or is put together from the environment.
+    Plain(String),
+    /// It was named as a secret.
+    Secret {
+        /// The name.
+        name: String,
+        /// What it is.
+        value: String,
+    },
+}
+
+/// Reads `secret:NAME`, and replaces every `${NAME}` and `${NAME:-otherwise}`. `lookup` knows the
+/// values of names.
+pub fn server_value(
+    text: &str,
+    lookup: &dyn Fn(&str) -> Option<String>,
+) -> Result<ServerValue, String> {
+    let unset =
+        |name: &str| format!("`{name}` is set nowhere: neither in the environment, nor in [keys]");
+    if let Some(name) = text.strip_prefix("secret:") {
+        return match lookup(name) {
+            Some(value) => Ok(ServerValue::Secret {
+                name: name.to_owned(),
+                value,
+            }),
+            None => Err(unset(name)),
+        };
+    }
+    let mut whole = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        whole.push_str(&rest[..start]);
+        let after = &rest[start + 2..];
+        let Some(end) = after.find('}') else {
+            return Err(format!("`{text}` has a `${{` without its `}}`"));
+        };
+        let (name, otherwise) = match after[..end].split_once(":-") {
+            Some((name, otherwise)) => (name, Some(otherwise.to_owned())),
+            None => (&after[..end], None),
+        };
+        whole.push_str(&lookup(name).or(otherwise).ok_or_else(|| unset(name))?);
+        rest = &after[end + 1..];
+    }
+    whole.push_str(rest);
+    Ok(ServerValue::Plain(whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_from_where_they_say() {
+        let lookup = |name: &str| (name == "A").then(|| "1".to_owned());
+        let read = |text: &str| match server_value(text, &lookup) {
+            Ok(ServerValue::Plain(value)) => value,
+            Ok(ServerValue::Secret { name, value }) => format!("secret {name}={value}"),
+            Err(why) => format!("error: {why}"),
+        };
+        assert_eq!(read("plain $A {A}"), "plain $A {A}");
+        assert_eq!(read("Bearer ${A}${A}!"), "Bearer 11!");
+        assert_eq!(read("${B:-x}${A:-y}"), "x1");
+        assert_eq!(read("secret:A"), "secret A=1");
+        assert!(read("secret:B").starts_with("error: `B` is set nowhere"));
+        assert!(read("${B}").starts_with("error: `B` is set nowhere"));
+        assert!(read("${A").starts_with("error: `${A` has"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let check = |name: &str, text: &str| {
+            let section: ServerSection = toml::from_str(text).unwrap();
+            section.check(name).err().unwrap_or_default()
+        };
+        assert_eq!(check("a-1", "command = \"x\"\nargs = [\"y\"]"), "");
+        assert_eq!(check("a", "url = \"https://x\""), "");
+        assert!(check("A", "command = \"x\"").contains("is no name"));
+        assert!(check("a__b", "command = \"x\"").contains("is no name"));
+        assert!(check("a", "").contains("needs a command or a url"));
+        let network = "command = \"x\"\nnetwork = [\"a.example\", \"https://b.example\"]";
+        assert!(check("a", network).contains("names `https://b.example` in network"));
+        assert!(check("a", "command = \"x\"\nurl = \"y\"").contains("only be one"));
+        assert!(check("a", "command = \"\"").contains("empty command"));
+        assert!(check("a", "url = \"x\"\nargs = [\"y\"]").contains("only a command"));
+        assert!(check("a", "command = \"x\"\nheaders = {a = \"y\"}").contains("only a url"));
+        let unknown = toml::from_str::<ServerSection>("comand = \"x\"").unwrap_err();
+        assert!(unknown.to_string().contains("comand"));
+    }
+}
