@@ -26,23 +26,23 @@ impl ops::Add for Microdollars {
     }
 }
 
-/// What a model charges, in microdollars for a million tokens.
+/// Prices of a model, in microdollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
-    /// Tokens sent.
+    /// Price of tokens sent.
     pub input: u64,
-    /// Tokens received.
+    /// Price of tokens received.
     pub output: u64,
-    /// Tokens sent that the provider had in its cache; as `input` if not set.
+    /// Price of sent tokens that the provider had in its cache; defaults to `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<u64>,
-    /// Tokens sent that the provider put into its cache; as `input` if not set.
+    /// Price of sent tokens that the provider put into its cache; defaults to `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<u64>,
 }
 
 impl Price {
-    /// A price without a cache's own rates.
+    /// Creates a price without separate rates for the cache.
     pub fn new(input: u64, output: u64) -> Self {
         Self {
             input,
@@ -52,14 +52,14 @@ impl Price {
         }
     }
 
-    /// The most that a call can cost, rounded up: as if all of its prompt were charged at the
-    /// dearest rate.
+    /// Returns the most that a call can cost, rounded up: the whole prompt at the highest input
+    /// rate.
     pub fn at_most(&self, input_tokens: u64, output_tokens: u64) -> Microdollars {
         let dearest = self.input.max(self.cache_write.unwrap_or(0));
         sum([(dearest, input_tokens), (self.output, output_tokens)])
     }
 
-    /// The cost of a call, rounded up.
+    /// Returns the cost of a call, rounded up.
     pub fn of(&self, usage: &Usage) -> Microdollars {
         let read = usage.cached_tokens.min(usage.input_tokens);
         let written = usage.cache_written_tokens.min(usage.input_tokens - read);
@@ -80,35 +80,35 @@ fn sum<const N: usize>(rates_and_tokens: [(u64, u64); N]) -> Microdollars {
     Microdollars(u64::try_from(exact.div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
-/// What a run may use, its children included. `None` is no limit.
+/// Limits on what a run and its children may use. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Cycles.
+    /// Number of cycles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
     /// Input and output tokens together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Money.
+    /// Cost in microdollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Microdollars>,
-    /// Time in milliseconds, without the time a run was parked.
+    /// Time in milliseconds, not counting the time a run was parked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
 }
 
-/// What a run has used.
+/// Resources that a run has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
-    /// Cycles.
+    /// Number of cycles.
     pub steps: u64,
     /// Input and output tokens together.
     pub tokens: u64,
-    /// Money, as far as prices are known.
+    /// Cost, as far as prices are known.
     pub cost: Microdollars,
-    /// Time in milliseconds, without the time the run was parked.
+    /// Time in milliseconds, not counting the time the run was parked.
     pub time_ms: u64,
-    /// Some of it is a reservation that was never settled by a reported usage.
+    /// Whether a part of it is a reservation that was never settled by a reported usage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }

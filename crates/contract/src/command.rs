@@ -1,4 +1,4 @@
-//! What a command line does, as far as reading it can tell.
+//! The effects of a command line, as far as they can be told by reading it.
 
 use std::{
     collections::BTreeMap,
@@ -7,24 +7,24 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// A command line, read without running it. What is not understood is a [`Does::Hides`]. A reading
-/// can make a verdict stricter and a card clearer; nothing is allowed because of it, but for a line
-/// that is `plain`.
+/// A command line, read without running it. Parts that are not understood become [`Does::Hides`]. A
+/// reading can make a verdict stricter and an approval card clearer; it never allows anything,
+/// except for a line that is `plain`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CommandReading {
-    /// Every simple command in it, in the order written; those in substitutions, subshells and
-    /// the texts of nested shells, too.
+    /// The simple commands in the line, in the order written, including those in substitutions,
+    /// subshells and the texts of nested shells.
     pub commands: Vec<SimpleCommand>,
-    /// What it seems to do.
+    /// The effects that the line seems to have.
     pub facts: Vec<CommandFact>,
-    /// It is one program of those that only read, with literal words, and no more: whatever it does
-    /// stands in `facts`.
+    /// Whether the line is a single read-only program with literal words and nothing else, so that
+    /// `facts` lists everything it does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub plain: bool,
-    /// What its words may stand for, where rules of the policy ask about paths.
+    /// The paths that its words may stand for, as far as rules of the policy are about paths.
     #[serde(default, skip_serializing_if = "NamedPaths::is_empty")]
     pub named: NamedPaths,
-    /// Variables to set when it is run, so that its programs do no more than was read.
+    /// Variables to set when the line runs, so that its programs do no more than was read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
 }
@@ -43,13 +43,13 @@ impl CommandReading {
 pub struct NamedPaths {
     /// Real paths.
     pub paths: Vec<PathBuf>,
-    /// A word is known only when the line runs, so it may stand for any path.
+    /// Whether a word is known only when the line runs, so that it may stand for any path.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any: bool,
 }
 
 impl NamedPaths {
-    /// Whether no rule needs to know of anything.
+    /// Whether the words stand for no path that a rule is about.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty() && !self.any
     }
@@ -58,7 +58,7 @@ impl NamedPaths {
 /// A program with its arguments, quotes and escapes removed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SimpleCommand {
-    /// The program first.
+    /// The words, the program first.
     pub words: Vec<CommandWord>,
 }
 
@@ -68,9 +68,9 @@ pub struct SimpleCommand {
 pub enum CommandWord {
     /// Exactly this text, whatever happens.
     Literal(String),
-    /// Known only when it runs: a variable, a glob, a substitution.
+    /// Text that is known only when the command runs: a variable, a glob, a substitution.
     Open {
-        /// As it is written.
+        /// The word as it is written.
         open: String,
     },
 }
@@ -88,32 +88,32 @@ impl CommandWord {
 /// One thing that a command line does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CommandFact {
-    /// What it does.
+    /// The effect.
     pub does: Does,
     /// The part of the line that does it, shortened.
     pub part: String,
-    /// Why this is so, for a person; without the part itself.
+    /// The reason for a person, without the part itself.
     pub why: String,
 }
 
-/// What a part of a command line does. Paths are absolute and free of `.` and `..`; links in them
-/// are not followed yet.
+/// The effect of a part of a command line. Paths are absolute and free of `.` and `..`; links in
+/// them are not followed yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Does {
     /// Reads this file, or this folder with all below it.
     Reads {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
     },
-    /// Creates or changes this file or folder, plainly.
+    /// Creates or changes this file or folder.
     Writes {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
     },
-    /// Deletes it, or moves it away.
+    /// Deletes this file or folder, or moves it away.
     Removes {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
     },
     /// Changes the repository through its version control, whose hooks may run.
@@ -123,25 +123,25 @@ pub enum Does {
     RunsCode,
     /// Gets packages from a package registry.
     GetsPackages,
-    /// Connects to these hosts; none is named if they are not known.
+    /// Connects to hosts.
     Connects {
-        /// Which, in lower case.
+        /// The hosts in lower case; empty if they are not known.
         hosts: Vec<String>,
     },
     /// Reads or uses keys, passwords or tokens.
     UsesCredentials,
     /// Acts in a person's name where others see it: pushes, publishes, sends.
     Publishes,
-    /// Destroys beyond recall.
+    /// Destroys something that cannot be restored.
     Destroys,
     /// Changes the machine: packages, services, users, other processes.
     ChangesSystem,
-    /// Hides what it does, or is not understood.
+    /// Hides its effect, or could not be understood.
     Hides,
 }
 
-/// A program and its arguments on one line, for a person: what is not plainly one word stands in
-/// quotation marks, and characters that are not seen as they are stand there as their numbers.
+/// Formats a program and its arguments on one line for a person. Anything but a plain word is
+/// quoted, and characters that are not visible are written as their numbers.
 pub fn quoted_words(program: &Path, arguments: &[String]) -> String {
     let program = program.to_string_lossy();
     let words = std::iter::once(&*program).chain(arguments.iter().map(String::as_str));
@@ -149,7 +149,7 @@ pub fn quoted_words(program: &Path, arguments: &[String]) -> String {
     quoted.join(" ")
 }
 
-/// One of the words of [`quoted_words`].
+/// Formats one word of [`quoted_words`].
 pub fn quoted_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~^".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -171,7 +171,7 @@ pub fn quoted_word(word: &str) -> String {
     quoted
 }
 
-/// Letters that are shown as nothing: the fillers of Hangul, and blanks of hieroglyphs.
+/// Whether a letter is invisible, as the fillers of Hangul are.
 fn is_blank_letter(c: char) -> bool {
     matches!(
         c,

@@ -1,4 +1,4 @@
-//! What stands between a run and the world.
+//! The gate: the judgement of every call before a run may act on the world.
 
 use std::{
     collections::BTreeMap,
@@ -13,51 +13,51 @@ use serde_json::Value;
 
 use crate::{Aim, CommandReading, Containment, Destination, Digest, RunId, ToolCall, ToolSpec};
 
-/// How bad a call could be. Ordered: the higher wins.
+/// The risk of a call. Ordered: the higher wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
     /// Changes nothing.
     Safe,
-    /// A plain, visible change, contained and undoable.
+    /// A plain, visible change that is contained and can be undone.
     Moderate,
-    /// Asks, once a session for that scope. What is not understood is here.
+    /// Asks once per session for that scope. Calls that are not understood have this risk.
     High,
     /// Always asks.
     Critical,
 }
 
-/// What happens with a call. Ordered: the stricter wins.
+/// The decision about a call. Ordered: the stricter wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// It goes ahead.
+    /// The call goes ahead.
     Allow,
     /// A person is asked.
     Ask,
-    /// It does not happen; the model is told why.
+    /// The call does not happen; the model is told why.
     Deny,
 }
 
-/// How much a run may do without asking.
+/// The approval mode of a run: how much it may do without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Only what changes nothing; the rest is denied.
+    /// Allows only what changes nothing; denies the rest.
     ReadOnly,
     /// Asks before every change.
     #[default]
     Ask,
     /// Changes files in the workspace without asking.
     Edits,
-    /// Asks only for what is not contained, and for what is critical.
+    /// Asks only for what is not contained and for what is critical.
     Auto,
-    /// As `ask`, but denies instead of asking.
+    /// Decides as `ask`, but denies instead of asking.
     Never,
 }
 
 impl Mode {
-    /// Every mode with the word for it on the command line and in a configuration.
+    /// All modes with their names on the command line and in a configuration.
     pub const ALL: [(Mode, &'static str); 5] = [
         (Mode::ReadOnly, "read-only"),
         (Mode::Ask, "ask"),
@@ -77,17 +77,17 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Not a mode.
+/// The error for a text that names no mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not a mode; there are read-only, ask, edits, auto and never")]
 pub struct ModeError {
-    /// What was given.
+    /// The text that was given.
     pub given: String,
 }
 
 impl FromStr for Mode {
     type Err = ModeError;
-    /// Also understands the words of other tools for the same thing.
+    /// Parses the name of a mode. Names that other tools use for the same modes are accepted too.
     fn from_str(s: &str) -> Result<Self, ModeError> {
         match s {
             "read-only" | "readonly" | "plan" => Ok(Mode::ReadOnly),
@@ -102,19 +102,19 @@ impl FromStr for Mode {
     }
 }
 
-/// A path argument, looked up.
+/// A path argument, resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResolvedPath {
-    /// As the model wrote it.
+    /// The path as the model wrote it.
     pub given: String,
-    /// Absolute, without `.`, `..` or symbolic links in the part that exists.
+    /// The absolute path, without `.`, `..` or symbolic links in the part that exists.
     pub real: PathBuf,
-    /// `real` below the workspace; `None` when it is outside.
+    /// The part of `real` below the workspace; `None` when it is outside.
     pub in_workspace: Option<PathBuf>,
 }
 
-/// A call with everything that its arguments point at looked up, so that what was judged is what
-/// is executed.
+/// A call with everything that its arguments point at resolved, so that what was judged is what is
+/// executed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResolvedCall {
     /// The tool's name.
@@ -124,20 +124,21 @@ pub struct ResolvedCall {
     /// Path arguments by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub paths: BTreeMap<String, ResolvedPath>,
-    /// What its command line does, and in what it would run.
+    /// The command line's reading, and the sandbox in which it would run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<ResolvedCommand>,
-    /// What on the screen it would touch.
+    /// The element of the screen that the call would touch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aim: Option<Aim>,
 }
 
-/// A command line, looked at.
+/// A command line, resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResolvedCommand {
-    /// What it does; links in the paths of its facts are followed.
+    /// The reading; links in the paths of its facts are followed.
     pub reading: CommandReading,
-    /// What it may reach when it runs; `None`: whatever the person may.
+    /// The access that the command has when it runs; `None` means everything that the person may
+    /// access.
     pub containment: Option<Containment>,
     /// The program that is started with the person's own rights ([`Touch::RunsAsUser`]).
     ///
@@ -146,10 +147,11 @@ pub struct ResolvedCommand {
     pub program: Option<ResolvedProgram>,
 }
 
-/// A program, looked up: a file in a place where neither a run nor another user can put one.
+/// A program, resolved: a file in a place where neither a run nor another user can put one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResolvedProgram {
-    /// Absolute, as it is to be started: many programs go by the name that they were started by.
+    /// The absolute path by which it is started: many programs depend on the name that they were
+    /// started by.
     pub path: PathBuf,
     /// The same, with all links followed.
     pub real: PathBuf,
@@ -157,60 +159,60 @@ pub struct ResolvedProgram {
     pub file: FileIdentity,
 }
 
-/// What tells a file from another one, or from itself after a change.
+/// Identifies a file, and tells whether it has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileIdentity {
-    /// The number of the device that holds it.
+    /// The number of the device.
     pub device: u64,
-    /// Its number on that device.
+    /// The inode number on that device.
     pub inode: u64,
     /// Its length in bytes.
     pub bytes: u64,
-    /// When its content or its attributes changed last, in nanoseconds since 1970. Unlike the time
-    /// of its content no program can set it.
+    /// The time of the last change of its content or attributes, in nanoseconds since 1970. Unlike
+    /// the modification time, no program can set it.
     pub changed_ns: i64,
 }
 
-/// Something that a person allows for longer than one call. Only [`Grant::Program`] covers what is
-/// critical.
+/// A permission that a person gives for longer than one call. Only [`Grant::Program`] covers what
+/// is critical.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "grants", rename_all = "snake_case")]
 pub enum Grant {
     /// Commands that begin with these words.
     Command {
-        /// The program first.
+        /// The words, the program first.
         words: Vec<String>,
     },
-    /// Starting this program with exactly these arguments and the person's own rights.
+    /// Starting this program with exactly these arguments and with the person's own rights.
     Program {
-        /// Absolute.
+        /// The absolute path.
         path: PathBuf,
         /// All of them, in this order.
         arguments: Vec<String>,
     },
     /// Connections to this host.
     Host {
-        /// In lower case.
+        /// The host in lower case.
         host: String,
-        /// At this port; `None` stands for 443 and 80.
+        /// The port; `None` stands for 443 and 80.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         port: Option<u16>,
     },
-    /// Connections to the registries that packages come from.
+    /// Connections to package registries.
     PackageRegistries,
     /// Putting text and files of the workspace into pages of this origin, and sending them there.
     Origin {
-        /// As browsers write it: `https://example.com`, `http://localhost:3000`.
+        /// The origin as browsers write it: `https://example.com`, `http://localhost:3000`.
         origin: String,
     },
-    /// Reading this file or folder, with all below.
+    /// Reading this file or folder, with everything below.
     Reads {
-        /// Real.
+        /// The real path.
         path: PathBuf,
     },
-    /// Changing this file or folder, with all below.
+    /// Changing this file or folder, with everything below.
     Writes {
-        /// Real.
+        /// The real path.
         path: PathBuf,
     },
     /// Every call of this tool.
@@ -218,22 +220,22 @@ pub enum Grant {
         /// Its name.
         tool: String,
     },
-    /// Every call of this tool of a server, for as long as the server says the same of it.
+    /// Every call of this tool of a server, for as long as the server describes it the same way.
     Service {
         /// Its name.
         tool: String,
-        /// Of what the server says.
+        /// The digest of the server's description.
         definition: Digest,
     },
-    /// Starting the servers that a project's file names. Not asked about by a run.
+    /// Starting the servers that a project's file names. A run never asks for this.
     Servers {
-        /// Of the file's content.
+        /// The digest of the file's content.
         content: Digest,
     },
 }
 
 impl fmt::Display for Grant {
-    /// What is allowed, as it follows that word.
+    /// Formats the grant as a phrase that follows "allowed".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Grant::Command { words } => write!(f, "commands that begin with `{}`", words.join(" ")),
@@ -261,76 +263,77 @@ impl fmt::Display for Grant {
     }
 }
 
-/// Why a call could not even be judged. The words are for the model.
+/// The reason why a call could not even be judged, in words for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unresolvable {
-    /// What is wrong with the call and what would be right.
+    /// The mistake in the call and the way to correct it.
     pub reason: String,
 }
 
-/// Where a call is made.
+/// The run and the folder in which a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'a> {
     /// The run that makes it.
     pub run: RunId,
     /// The folder that the run works in.
     pub workspace: &'a Path,
-    /// Under whose trust the run works.
+    /// The name of the agent whose trust the run has.
     pub agent: &'a str,
     /// The mode that the person chose.
     pub mode: Mode,
 }
 
-/// Whose trust a run has for which none was named.
+/// The agent whose trust a run has for which none was named.
 pub const DEFAULT_AGENT: &str = "default";
 
-/// What a verdict depends on besides the call.
+/// The facts besides the call that a verdict depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Judgement<'a> {
-    /// Under whose trust the run works.
+    /// The name of the agent whose trust the run has.
     pub agent: &'a str,
-    /// The folder that the run works in, real.
+    /// The folder that the run works in, as a real path.
     pub workspace: &'a Path,
     /// The mode that the person chose.
     pub mode: Mode,
-    /// The run has read untrusted text.
+    /// Whether the run has read untrusted text.
     pub exposed: bool,
-    /// The person named the workspace as one that may be lost.
+    /// Whether the person named the workspace as one that may be lost.
     pub throwaway: bool,
-    /// What changes in the workspace can be undone.
+    /// Whether changes in the workspace can be undone.
     pub undoable: bool,
-    /// What the person allowed in this session.
+    /// The grants that the person gave in this session.
     pub grants: &'a [Grant],
-    /// What the person typed: the goal and its amendments.
+    /// The texts that the person typed: the goal and its amendments.
     pub trusted: &'a [&'a str],
-    /// An address that the call connects to stands, byte for byte, in what the run has read.
+    /// Whether an address that the call connects to occurs, byte for byte, in what the run has
+    /// read.
     pub link_was_seen: bool,
 }
 
-/// What the gate says of a call.
+/// The gate's verdict on a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// How bad it could be.
+    /// The risk of the call.
     pub risk: Risk,
-    /// What happens.
+    /// The decision about the call.
     pub decision: Decision,
-    /// Why, in words for a person.
+    /// The reasons for a person.
     pub reasons: Vec<String>,
-    /// What a wider yes would grant; empty if each call must be asked about.
+    /// The grants that a wider approval would give; empty if each call must be asked about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wider: Vec<Grant>,
-    /// It was not understood whole, and is allowed only because of what contains it: what happens
-    /// if a second look at it finds more.
+    /// The decision if a second look finds more risk. Set for a call that was not understood whole
+    /// and is allowed only because its sandbox contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_doubted: Option<Decision>,
-    /// How bad it would be if the person had granted nothing, where that is worse.
+    /// The risk without the person's grants, where that is higher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ungranted: Option<Risk>,
 }
 
 impl Verdict {
-    /// How bad it could be, whatever was granted.
+    /// Returns the risk without regard to grants.
     pub fn bare_risk(&self) -> Risk {
         self.ungranted.map_or(self.risk, |bare| bare.max(self.risk))
     }
@@ -341,37 +344,37 @@ impl Verdict {
 pub struct ChangedPath {
     /// Relative to the workspace.
     pub path: PathBuf,
-    /// What happened to it.
+    /// The kind of change.
     pub change: PathChange,
 }
 
-/// What happened to a path.
+/// The kind of change at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathChange {
-    /// Nothing was there before.
+    /// The path did not exist before.
     Created,
-    /// Its content, kind or mode is another.
+    /// Its content, kind or mode has changed.
     Changed,
-    /// It is gone.
+    /// The path no longer exists.
     Deleted,
     /// A pipe, a socket or a device stands there that did not before.
     Special,
 }
 
-/// A change that may not stay in the workspace without a person's yes.
+/// A change that may not stay in the workspace without a person's approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithheldChange {
-    /// Which of the changes that were shown.
+    /// The index of the change in the list that was judged.
     pub index: usize,
-    /// Why, in words that follow the path.
+    /// The reason, as a phrase that follows the path.
     pub reason: String,
 }
 
 /// Judges calls. `resolve` looks at the world and is recorded; `judge` is pure and total, so a
 /// recorded call can be judged again under today's policy.
 pub trait Gate: Send + Sync {
-    /// Checks the arguments and looks up what they point at.
+    /// Checks the arguments and resolves the paths, commands and programs in them.
     fn resolve(
         &self,
         call: &ToolCall,
@@ -379,19 +382,20 @@ pub trait Gate: Send + Sync {
         place: Place<'_>,
     ) -> Result<ResolvedCall, Unresolvable>;
 
-    /// The verdict on a resolved call.
+    /// Returns the verdict on a resolved call.
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict;
 
-    /// Which of the changes that a command made in the workspace may not stay there without a
-    /// person's yes. They are all of one call, sorted by path; the workspace holds them still.
+    /// Returns those of the changes that a command made in the workspace which may not stay there
+    /// without a person's approval. All are of one call, sorted by path, and still in the
+    /// workspace.
     fn withhold(&self, changes: &[ChangedPath], under: &Judgement<'_>) -> Vec<WithheldChange>;
 
-    /// The origins to which a page may send without another question because of a call that was
-    /// let through with this risk.
+    /// Returns the origins to which a page may send without another question, because a call with
+    /// this risk was allowed.
     fn sends_to(&self, call: &ResolvedCall, risk: Risk, under: &Judgement<'_>) -> Vec<String>;
 
-    /// The verdict on a connection that the command of this call wants to make out of its sandbox.
-    /// Pure and total. A gate that does not say otherwise lets nothing connect.
+    /// Returns the verdict on a connection that the command of this call wants to open from its
+    /// sandbox. Pure and total. The default denies every connection.
     fn judge_destination(
         &self,
         _destination: &Destination,
@@ -409,14 +413,14 @@ pub trait Gate: Send + Sync {
         }
     }
 
-    /// Whether the file at this path is known to hold keys, passwords or tokens. A gate that does
-    /// not say otherwise knows of none.
+    /// Whether the file at this path is known to hold keys, passwords or tokens. The default knows
+    /// of none.
     fn keeps_secrets(&self, _path: &Path) -> bool {
         false
     }
 
-    /// The addresses of this machine's loopback that the command of this call is let to without a
-    /// question, and where something listens now.
+    /// Returns the addresses of this machine's loopback that the command of this call may connect
+    /// to without a question, and at which something listens now.
     fn forwarded(
         &self,
         _call: &ResolvedCall,

@@ -1,16 +1,16 @@
-//! Names of things: runs, effects, and content by its hash.
+//! Identifiers of runs, effects and content.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// A string that is not the id it should be.
+/// The error for a string that is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not {expected}")]
 pub struct ParseIdError {
-    /// What was given, cut to 80 characters.
+    /// The string that was given, cut to 80 characters.
     pub given: String,
-    /// What would have been right, as the end of a sentence.
+    /// The form that was expected, as the end of a sentence.
     pub expected: &'static str,
 }
 
@@ -21,20 +21,20 @@ pub(crate) fn not(given: &str, expected: &'static str) -> ParseIdError {
     }
 }
 
-/// One attempt at one goal. Version 7 UUIDs, so ids sort by the time they were made; a child
-/// run's id is derived from its parent's and is the same after every crash.
+/// Identifies a run: one attempt at one goal. A version 7 UUID, so ids sort by the time they were
+/// made; a child run's id is derived from its parent's and is the same after every crash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(uuid::Uuid);
 
 impl RunId {
-    /// A new id, made from the present time and randomness. For the start of a run only: inside
-    /// a loop it would differ on replay.
+    /// Creates an id from the present time and randomness. Only for the start of a run: inside a
+    /// loop it would differ on replay.
     pub fn new() -> Self {
         Self(uuid::Uuid::now_v7())
     }
 
-    /// The child run that `effect` of `parent` starts.
+    /// Returns the id of the child run that `effect` of `parent` starts.
     pub fn child(parent: RunId, effect: &EffectId) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(parent.0.as_bytes());
@@ -84,19 +84,19 @@ impl FromStr for RunId {
     }
 }
 
-/// An effect of a run, numbered in program order: cycle, then effect, and inside a concurrent
-/// form branch and effect again. `12.2.1.3` is the third effect of the first branch of the second
-/// effect of cycle 12.
+/// Identifies an effect of a run. Effects are numbered in program order: cycle, then effect, and
+/// inside a concurrent form branch and effect again. `12.2.1.3` is the third effect of the first
+/// branch of the second effect of cycle 12.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EffectId(Vec<u32>);
 
 impl EffectId {
-    /// The prefix that all effects of a cycle share.
+    /// Returns the prefix that all effects of a cycle share.
     pub fn cycle(number: u32) -> Self {
         Self(vec![number])
     }
 
-    /// This id with one number appended.
+    /// Returns this id with one number appended.
     pub fn then(&self, number: u32) -> Self {
         let mut path = Vec::with_capacity(self.0.len() + 1);
         path.extend_from_slice(&self.0);
@@ -104,12 +104,12 @@ impl EffectId {
         Self(path)
     }
 
-    /// The cycle that the effect belongs to.
+    /// Returns the cycle that the effect belongs to.
     pub fn cycle_number(&self) -> u32 {
         self.0.first().copied().unwrap_or(0)
     }
 
-    /// The numbers, outermost first.
+    /// Returns the numbers, outermost first.
     pub fn path(&self) -> &[u32] {
         &self.0
     }
@@ -163,19 +163,19 @@ macro_rules! hash_id {
         pub struct $name([u8; $bytes]);
 
         impl $name {
-            /// The hash of `bytes`.
+            /// Returns the hash of `bytes`.
             pub fn of(bytes: &[u8]) -> Self {
                 Self::from_hash(blake3::hash(bytes))
             }
 
-            /// A finished BLAKE3 hash, cut to this id's length.
+            /// Creates an id from a finished BLAKE3 hash, cut to this id's length.
             pub fn from_hash(hash: blake3::Hash) -> Self {
                 let mut id = [0; $bytes];
                 id.copy_from_slice(&hash.as_bytes()[..$bytes]);
                 Self(id)
             }
 
-            /// The raw bytes.
+            /// Returns the raw bytes.
             pub fn as_bytes(&self) -> &[u8; $bytes] {
                 &self.0
             }
@@ -256,8 +256,8 @@ hash_id!(
 );
 
 impl Digest {
-    /// The digest of a value's JSON. Object keys are sorted by `serde_json`'s map, so equal values
-    /// have equal digests.
+    /// Returns the digest of a value's JSON. Object keys are sorted by `serde_json`'s map, so equal
+    /// values have equal digests.
     pub fn of_json<T: Serialize + ?Sized>(value: &T) -> Self {
         struct Hashing(blake3::Hasher);
         impl std::io::Write for Hashing {

@@ -1,10 +1,10 @@
-//! What surfaces tell a run. They have no other way to reach it.
+//! Messages from surfaces to a run. Surfaces have no other way to reach it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Digest, EffectId};
 
-/// Who sent a message, as far as the surface could establish it.
+/// The sender of a message, as far as the surface could establish it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Principal {
     /// The surface: `console`, `command line`, `page`, …
@@ -18,83 +18,84 @@ pub struct Principal {
 pub struct SurfaceMessage {
     /// A UUID, unique to the message.
     pub id: String,
-    /// Who sent it.
+    /// The sender.
     pub from: Principal,
-    /// What it says.
+    /// The content.
     #[serde(flatten)]
     pub body: MessageBody,
 }
 
-/// What a surface can say to a run.
+/// The content of a message from a surface to a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum MessageBody {
     /// Amends the goal for good.
     Steer {
-        /// The person's words.
+        /// The text that the person wrote.
         text: String,
     },
-    /// Finish the effect in hand, then park.
+    /// Finishes the effect in progress, then parks the run.
     Pause,
-    /// Cut off what is in hand and stop.
+    /// Interrupts the effect in progress and stops the run.
     Stop,
-    /// Yes to a card.
+    /// Approves a call.
     Approve {
         /// The effect that asks.
         effect: EffectId,
-        /// Of the card that was shown: a yes to something else does not count.
+        /// The digest of the approval card that was shown: an approval of anything else does not
+        /// count.
         digest: Digest,
         /// The answer to a question that wants more than a yes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         words: Option<String>,
-        /// How far the yes reaches.
+        /// The extent of the approval.
         #[serde(default, skip_serializing_if = "Scope::is_once")]
         scope: Scope,
     },
-    /// No to a card.
+    /// Denies a call.
     Deny {
         /// The effect that asks.
         effect: EffectId,
-        /// Of the card that was shown.
+        /// The digest of the approval card that was shown.
         digest: Digest,
-        /// Words for the model.
+        /// The reason, for the model.
         reason: Option<String>,
     },
-    /// Something that a run waits for by name.
+    /// Delivers a signal that a run waits for by name.
     Signal {
-        /// The name.
+        /// The name of the signal.
         name: String,
-        /// What came with it. Untrusted.
+        /// The data sent with the signal. Untrusted.
         payload: String,
     },
 }
 
-/// How far a yes reaches.
+/// The extent of an approval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// This one call.
     #[default]
     Once,
-    /// What the card offers, for the rest of the session.
+    /// Everything that the card offers, for the rest of the session.
     Session,
 }
 
 impl Scope {
-    /// Not worth a word on the wire.
+    /// Whether this is the default, which is left out when a message is written.
     pub fn is_once(&self) -> bool {
         *self == Scope::Once
     }
 }
 
-/// What to do when a person must be asked.
+/// The way to proceed when a person must be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnAsk {
-    /// Wait for the answer in this process.
+    /// Waits for the answer in this process.
     Wait,
-    /// End the process; the run goes on when it is resumed.
+    /// Ends the process; the run goes on when it is resumed.
     Park,
-    /// Count it as a no.
+    /// Counts as a denial.
     Deny,
 }

@@ -63,5 +63,6 @@ pub use tool::{
 };
 pub use typing::{TYPE_TEXT, TypedInto, typed_text};
 
-/// What an `async` method of an object-safe trait returns: boxed, and movable between threads.
+/// The return type of an `async` method of an object-safe trait: a boxed future that can move
+/// between threads.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

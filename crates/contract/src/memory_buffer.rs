@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Digest, Message, Observation, Origin, Part, Reply, Role, Text, ToolResult};
 
-/// One remembered message.
+/// A message in the memory of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Item {
-    /// The message. A single user text for what was typed or told.
+    /// The message. Typed and told text is a single user text.
     pub message: Arc<Message>,
-    /// Of the message.
+    /// The digest of the message, if it has been computed.
     #[serde(skip, default = "unset")]
     digest: Option<Digest>,
 }
@@ -25,7 +25,7 @@ fn unset() -> Option<Digest> {
 }
 
 impl Item {
-    /// `message`, with its digest.
+    /// Creates an item and computes its digest.
     pub fn new(message: Message) -> Self {
         let digest = Some(Digest::of_json(&message));
         Self {
@@ -34,7 +34,7 @@ impl Item {
         }
     }
 
-    /// The digest of the message.
+    /// Returns the digest of the message.
     pub fn digest(&self) -> Digest {
         self.digest
             .unwrap_or_else(|| Digest::of_json(&*self.message))
@@ -58,13 +58,13 @@ pub struct MemoryBuffer {
     items: VecDeque<Item>,
     /// Number of the first item in `items`.
     first: u64,
-    /// Items before this number were put away by [`rewrite`](Self::rewrite).
+    /// Number before which items were archived by [`rewrite`](Self::rewrite).
     put_away: u64,
     capacity: usize,
 }
 
 impl MemoryBuffer {
-    /// An empty buffer that keeps the last `capacity` messages (at least one).
+    /// Creates an empty buffer that keeps the last `capacity` messages (at least one).
     pub fn new(capacity: usize) -> Self {
         Self {
             items: VecDeque::new(),
@@ -74,8 +74,8 @@ impl MemoryBuffer {
         }
     }
 
-    /// A buffer as it was, from items whose first is number `first`; those before `put_away` were
-    /// put away.
+    /// Restores a buffer from items of which the first has the number `first`; those before
+    /// `put_away` were archived.
     pub fn restore(
         capacity: usize,
         first: u64,
@@ -91,22 +91,22 @@ impl MemoryBuffer {
         buffer
     }
 
-    /// How many messages it keeps.
+    /// Returns the number of messages that the buffer keeps.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// The number of the next item: how many were ever added.
+    /// Returns the number of the next item, which is the number of items ever added.
     pub fn next_number(&self) -> u64 {
         self.first + self.items.len() as u64
     }
 
-    /// The number of the oldest item that is still kept.
+    /// Returns the number of the oldest item that is still kept.
     pub fn first_number(&self) -> u64 {
         self.first
     }
 
-    /// Adds a message; the oldest is forgotten when there are too many.
+    /// Adds a message, and drops the oldest when there are too many.
     pub fn add(&mut self, message: Message) {
         self.push(Item::new(message));
     }
@@ -119,12 +119,12 @@ impl MemoryBuffer {
         }
     }
 
-    /// Adds what a person said.
+    /// Adds a message of a person.
     pub fn add_user_message(&mut self, text: impl Into<String>) {
         self.add(Message::user(Text::new(text, Origin::Person)));
     }
 
-    /// Adds what the agent said in plain words.
+    /// Adds a plain text of the agent.
     pub fn add_agent_response(&mut self, text: impl Into<String>) {
         let text = Part::Text(Text::new(text, Origin::Model));
         self.add(Message {
@@ -133,7 +133,7 @@ impl MemoryBuffer {
         });
     }
 
-    /// Adds what was seen, outside of a model's own tool call.
+    /// Adds an observation that is not the result of a model's tool call.
     pub fn add_observation(&mut self, source: &str, text: impl AsRef<str>) {
         let origin = Origin::Tool {
             name: source.to_owned(),
@@ -173,14 +173,14 @@ impl MemoryBuffer {
         }
     }
 
-    /// The items from number `from` on, oldest first. Forgotten ones are left out.
+    /// Returns the items from number `from` on, oldest first, without those that were dropped.
     pub fn since(&self, from: u64) -> impl Iterator<Item = &Item> {
         let skip = usize::try_from(from.saturating_sub(self.first)).unwrap_or(usize::MAX);
         self.items.iter().skip(skip)
     }
 
-    /// Puts everything away and remembers `messages` instead, under new numbers: a shorter memory
-    /// of the same conversation. What was put away stays in the journal.
+    /// Archives all items and adds `messages` under new numbers: a shorter memory of the same
+    /// conversation. The archived items stay in the journal.
     pub fn rewrite(&mut self, messages: impl IntoIterator<Item = Arc<Message>>) {
         self.first = self.next_number();
         self.put_away = self.first;
@@ -191,12 +191,12 @@ impl MemoryBuffer {
         }
     }
 
-    /// The number before which everything was put away; 0 if nothing was.
+    /// Returns the number before which all items were archived; 0 if none were.
     pub fn put_away_before(&self) -> u64 {
         self.put_away
     }
 
-    /// The last `n` messages, oldest first.
+    /// Returns the last `n` messages, oldest first.
     pub fn recent(&self, n: usize) -> impl Iterator<Item = &Arc<Message>> {
         self.items
             .iter()
@@ -204,8 +204,8 @@ impl MemoryBuffer {
             .map(|item| &item.message)
     }
 
-    /// The number of the first item that a prompt may start with: providers refuse a tool result
-    /// whose call is no longer in the conversation.
+    /// Returns the number of the first item that a prompt may start with: providers refuse a tool
+    /// result whose call is no longer in the conversation.
     pub fn prompt_start(&self) -> u64 {
         let orphans = self.items.iter().take_while(|item| {
             item.message
@@ -216,7 +216,7 @@ impl MemoryBuffer {
         self.first + orphans.count() as u64
     }
 
-    /// The window as plain text, for prompts without a conversation.
+    /// Returns the window as plain text, for prompts without a conversation.
     pub fn to_context_string(&self) -> String {
         let lines: Vec<_> = self
             .items

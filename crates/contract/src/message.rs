@@ -5,27 +5,27 @@ use serde_json::Value;
 
 use crate::{BlobId, Text};
 
-/// Whose turn a message is.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// What the model is told, observations included.
+    /// Input of the model, observations included.
     User,
-    /// What the model said.
+    /// Output of the model.
     Assistant,
 }
 
-/// One turn.
+/// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Message {
-    /// Whose turn.
+    /// The author.
     pub role: Role,
-    /// What it consists of, in order.
+    /// The parts, in order.
     pub parts: Vec<Part>,
 }
 
 impl Message {
-    /// A user turn of one text.
+    /// Creates a user turn of one text.
     pub fn user(text: Text) -> Self {
         Self {
             role: Role::User,
@@ -33,7 +33,7 @@ impl Message {
         }
     }
 
-    /// All text of the message, joined by newlines.
+    /// Returns the text of the message, joined by newlines.
     pub fn text(&self) -> String {
         let texts: Vec<_> = self
             .parts
@@ -48,23 +48,24 @@ impl Message {
     }
 }
 
-/// A piece of a message.
+/// A part of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
-    /// Words.
+    /// A text.
     Text(Text),
     /// A picture.
     Image(Image),
-    /// A provider's thinking block, carried back to it byte for byte and never read.
+    /// A provider's thinking block, which is sent back to it byte for byte and never read.
     Thinking(#[serde(with = "block")] Value),
-    /// The model asks for a tool.
+    /// A call of a tool that the model asks for.
     ToolCall(ToolCall),
-    /// What the tool returned.
+    /// The result of a tool call.
     ToolResult(ToolResult),
 }
 
-/// A provider's block has a `type` of its own, which must not meet ours.
+/// Serializes a provider's block inside an object of its own, because the block has a `type` that
+/// would clash with the tag of [`Part`].
 mod block {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use serde_json::Value;
@@ -91,20 +92,20 @@ mod block {
 /// A picture in the blob store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Image {
-    /// Where the bytes are.
+    /// The id of the blob that holds the bytes.
     pub blob: BlobId,
     /// `image/png`, `image/webp` or `image/jpeg`.
     pub media_type: String,
-    /// In pixels.
+    /// The width in pixels.
     pub width: u32,
-    /// In pixels.
+    /// The height in pixels.
     pub height: u32,
 }
 
-/// A model's wish to use a tool. Nothing has been judged yet.
+/// A request of a model to call a tool. It has not been judged yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The model's own id for the call, by which the result finds its way back.
+    /// The model's own id for the call, which the result refers to.
     pub id: String,
     /// The tool's name.
     pub tool: String,
@@ -113,7 +114,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// A call of `tool` that no model made: by hand in a [`crate::Plan`], or by a loop's own rule.
+    /// Creates a call that no model made: by hand in a [`crate::Plan`], or by a loop's own rule.
     pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
         Self {
             id: String::new(),
@@ -123,18 +124,18 @@ impl ToolCall {
     }
 }
 
-/// What a tool returned, as the model sees it.
+/// The result of a tool call, as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The id of the call that this answers.
     pub call_id: String,
-    /// The bounded text; it says what was cut.
+    /// The bounded text, which says what was cut.
     #[serde(flatten)]
     pub text: Text,
     /// Pictures that it returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// The tool failed, was refused or was interrupted.
+    /// Whether the tool failed, was denied or was interrupted.
     pub is_error: bool,
 }
 

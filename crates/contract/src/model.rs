@@ -1,4 +1,4 @@
-//! What a model is asked and what it answers.
+//! Models: the prompt, the reply, and the choice of a model for each question.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::{Boxed, Image, Message, Part, Price, ToolCall, ToolSpec};
 
-/// What a model is asked for; a router chooses by it, and a script keys its replies by it.
+/// The purpose of a question to a model. A router chooses by it, and a script keys its replies by
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -15,13 +16,13 @@ pub enum Purpose {
     Agent,
     /// A plan before acting.
     Plan,
-    /// Looking back at what was done.
+    /// A review of what was done.
     Reflect,
-    /// Whether the goal was reached.
+    /// The verification that the goal was reached.
     Verify,
-    /// How risky a call is.
+    /// The assessment of a call's risk.
     Safety,
-    /// A shorter text.
+    /// A summary of a text.
     Summarise,
 }
 
@@ -30,92 +31,94 @@ pub enum Purpose {
 pub struct SystemPart {
     /// The instructions.
     pub text: String,
-    /// It is the same in every step of the run, so a provider may cache the prompt up to here.
+    /// Whether the part is the same in every step of the run, so that a provider may cache the
+    /// prompt up to here.
     pub cacheable: bool,
 }
 
-/// Everything that is sent for one reply.
+/// A complete request for one reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prompt {
-    /// What the reply is for.
+    /// The purpose of the question.
     pub purpose: Purpose,
-    /// How many questions of this purpose the run asked before: 0 for the first. A script finds its
-    /// place by it after a kill.
+    /// Number of questions of this purpose that the run asked before; 0 for the first. A script
+    /// finds its position by it after a crash.
     pub ordinal: u64,
     /// Instructions, cacheable parts first.
     pub system: Vec<SystemPart>,
     /// The conversation, oldest first.
     pub messages: Vec<Arc<Message>>,
-    /// The tools that the model may ask for.
+    /// The tools that the model may call.
     pub tools: Vec<Arc<ToolSpec>>,
-    /// The JSON Schema that the reply's text must fit.
+    /// The JSON Schema that the reply's text must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// The last picture shows a screen, and the reply may act on it.
+    /// The size of the last picture, if it shows a screen that the reply may act on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screen: Option<Shown>,
-    /// The most the model may write, in tokens.
+    /// Maximum length of the reply in tokens.
     pub max_output_tokens: u64,
 }
 
-/// The picture of a screen, as large as it is sent. A provider whose models know a tool of their
-/// own for screens may offer it, and puts what they call into the words of the screen's tools:
-/// `click`, `type_text` and so on, at points of this picture. Calls that have no such word keep
-/// their own; a [`CONFIRM`] stands before what the provider wants a person to confirm.
+/// The size of the picture of a screen, as it is sent. A provider whose models have a built-in tool
+/// for screens may offer that tool; it translates the model's calls into the screen's tools,
+/// `click`, `type_text` and so on, at points of this picture. Calls without an equivalent keep
+/// their own names; a [`CONFIRM`] precedes the calls that the provider wants a person to confirm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shown {
-    /// In pixels.
+    /// The width in pixels.
     pub width: u32,
-    /// In pixels.
+    /// The height in pixels.
     pub height: u32,
 }
 
-/// The name under which a reply says that its provider wants a person's yes before the reply's
-/// other calls are carried out; its argument `why` holds the provider's words.
+/// The name of the call by which a reply says that its provider wants a person's approval before
+/// the reply's other calls are carried out; its argument `why` holds the provider's reason.
 pub const CONFIRM: &str = "confirm";
 
-/// Why a reply ended.
+/// The reason why a reply ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It was finished.
+    /// The model finished its turn.
     EndOfTurn,
-    /// It waits for tools.
+    /// The model waits for the results of tool calls.
     ToolCalls,
-    /// The output limit was reached: the last part may be cut.
+    /// The output limit was reached; the last part may be cut.
     MaxTokens,
 }
 
-/// Tokens as the provider counted them.
+/// Token counts of a reply, as reported by the provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens of the prompt, cached ones included.
+    /// Number of tokens in the prompt, cached ones included.
     pub input_tokens: u64,
-    /// Tokens of the reply.
+    /// Number of tokens in the reply.
     pub output_tokens: u64,
-    /// The part of `input_tokens` that was read from the provider's cache.
+    /// Number of `input_tokens` that were read from the provider's cache.
     #[serde(default)]
     pub cached_tokens: u64,
-    /// The part of `input_tokens` that was put into the provider's cache.
+    /// Number of `input_tokens` that were put into the provider's cache.
     #[serde(default)]
     pub cache_written_tokens: u64,
 }
 
-/// A whole reply.
+/// A complete reply of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     /// Text, thinking and tool calls in order.
     pub parts: Vec<Part>,
-    /// Why it ended.
+    /// The reason why it ended.
     pub stop: StopReason,
-    /// `None` when the provider reported none: the run then settles at its reservation.
+    /// The reported usage; `None` when the provider reported none, and the run then settles at its
+    /// reservation.
     pub usage: Option<Usage>,
     /// The model that answered, by the provider's own name.
     pub model: String,
 }
 
 impl Reply {
-    /// All text, joined by newlines.
+    /// Returns the text of the reply, joined by newlines.
     pub fn text(&self) -> String {
         let texts: Vec<_> = self
             .parts
@@ -130,7 +133,7 @@ impl Reply {
         texts.join("\n")
     }
 
-    /// The calls that the model asks for, in order.
+    /// Returns the calls that the model asks for, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolCall(call) => Some(call),
@@ -150,51 +153,51 @@ pub enum Delta {
     Tool(String),
 }
 
-/// Why there is no reply. Only the run retries; a provider says how long to wait.
+/// The reason why there is no reply. Only the run retries; a provider reports how long to wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "error", rename_all = "snake_case")]
 pub enum ModelError {
-    /// Too many requests.
+    /// Too many requests were sent.
     #[error("the model's provider limits the rate: {message}")]
     RateLimited {
-        /// How long to wait, in milliseconds, if the provider said so.
+        /// The time to wait in milliseconds, if the provider reported one.
         after_ms: Option<u64>,
-        /// The provider's words.
+        /// The provider's message.
         message: String,
     },
     /// The provider has no capacity at the moment, or failed inside.
     #[error("the model's provider is overloaded: {message}")]
     Overloaded {
-        /// How long to wait, in milliseconds, if the provider said so.
+        /// The time to wait in milliseconds, if the provider reported one.
         after_ms: Option<u64>,
-        /// The provider's words.
+        /// The provider's message.
         message: String,
     },
-    /// The prompt does not fit.
+    /// The prompt is longer than the model's context window.
     #[error("the prompt is too long for the model: {message}")]
     ContextTooLong {
-        /// The provider's words.
+        /// The provider's message.
         message: String,
     },
     /// The model or its provider declined to answer.
     #[error("the model refused: {message}")]
     Refused {
-        /// The provider's words.
+        /// The provider's message.
         message: String,
     },
-    /// The reply broke off or is not what the protocol promises.
+    /// The reply broke off or does not follow the protocol.
     #[error("the model's reply could not be read: {message}")]
     BadOutput {
-        /// What was wrong with it.
+        /// The mistake in the reply.
         message: String,
     },
     /// The key is missing or not accepted.
     #[error("the model's provider refused the key: {message}")]
     Auth {
-        /// The provider's words.
+        /// The provider's message.
         message: String,
     },
-    /// Nobody answered.
+    /// The provider could not be reached.
     #[error("the model could not be reached: {message}")]
     Network {
         /// The reason.
@@ -216,7 +219,7 @@ impl ModelError {
         }
     }
 
-    /// How long the provider asked to wait, in milliseconds.
+    /// Returns the time that the provider asked to wait, in milliseconds.
     pub fn retry_after_ms(&self) -> Option<u64> {
         match self {
             ModelError::RateLimited { after_ms, .. } | ModelError::Overloaded { after_ms, .. } => {
@@ -231,29 +234,31 @@ impl ModelError {
     }
 }
 
-/// What a picture is taken to cost where nothing better is known, in tokens: about a screenshot
-/// of 1280 by 800 at the providers that charge most.
+/// The default token count of a picture: about that of a screenshot of 1280 by 800 at the providers
+/// that charge most.
 pub const DEFAULT_IMAGE_TOKENS: u64 = 1_600;
 
-/// One model behind one address.
+/// A model of a provider.
 pub trait Model: Send + Sync {
-    /// `provider/model`, as a person names it and a journal records it.
+    /// Returns the name as `provider/model`, as a person names it and a journal records it.
     fn name(&self) -> &str;
 
-    /// What it charges; `None` when unknown.
+    /// Returns the price; `None` when unknown.
     fn price(&self) -> Option<Price>;
 
-    /// How many tokens a prompt and its reply may have together; `None` when unknown.
+    /// Returns the maximum number of tokens of a prompt and its reply together; `None` when
+    /// unknown.
     fn window(&self) -> Option<u64> {
         None
     }
 
-    /// What a picture counts as, in tokens, for reservations.
+    /// Returns the number of tokens that a reservation counts for a picture.
     fn image_tokens(&self, _image: &Image) -> u64 {
         DEFAULT_IMAGE_TOKENS
     }
 
-    /// Asks once. `deltas` hears the reply while it arrives; dropping the future gives up.
+    /// Sends the prompt once and returns the reply. `deltas` receives the pieces of the reply while
+    /// it arrives; dropping the future cancels the request.
     fn reply<'a>(
         &'a self,
         prompt: &'a Prompt,
@@ -261,51 +266,54 @@ pub trait Model: Send + Sync {
     ) -> Boxed<'a, Result<Reply, ModelError>>;
 }
 
-/// What a [`Router`] is told of a question.
+/// The facts about a question by which a [`Router`] chooses.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// What the reply is for.
+    /// The purpose of the question.
     pub purpose: Purpose,
-    /// The prompt's size, estimated.
+    /// The estimated size of the prompt in tokens.
     pub input_tokens: u64,
-    /// The prompt offers tools.
+    /// Whether the prompt offers tools.
     pub tools: bool,
-    /// The prompt has pictures.
+    /// Whether the prompt has pictures.
     pub images: bool,
-    /// The reply must fit a schema.
+    /// Whether the reply must match a schema.
     pub schema: bool,
-    /// The attempts at this question that failed, oldest first: who was asked, and what came.
+    /// The failed attempts at this question, oldest first: the model's name and its error.
     pub failed: &'a [(String, ModelError)],
 }
 
 /// A model that was chosen for a question.
 #[derive(Clone)]
 pub struct Choice {
-    /// Whom to ask.
+    /// The model.
     pub model: Arc<dyn Model>,
-    /// Why, in a few words for a person.
+    /// The reason, in a few words for a person.
     pub why: String,
 }
 
-/// Chooses a model for each attempt. It asks nobody and repeats nothing: only the run does.
+/// Chooses a model for each attempt. It sends no requests and retries nothing: only the run does.
 pub trait Router: Send + Sync {
-    /// What a person calls the choice: one model, or a list of them.
+    /// Returns the name of the choice for a person: one model, or a list of them.
     fn name(&self) -> &str;
 
-    /// Whom to ask.
+    /// Chooses the model for the next attempt.
     ///
     /// # Errors
-    /// When no model can answer this: the last error of those that failed, or why none fits.
+    ///
+    /// Returns an error when no model can answer the question: the last error of those that failed,
+    /// or the reason why none fits.
     fn choose(&self, wanted: &Wanted<'_>) -> Result<Choice, ModelError>;
 
-    /// Hears how an attempt went, so that a model that is down is left alone for a while.
+    /// Records the result of an attempt, so that a model that is down is not chosen for a while.
     fn heard(&self, _model: &str, _came: Result<(), &ModelError>) {}
 
-    /// Whether any model that may be chosen could see a picture.
+    /// Whether any model that may be chosen accepts pictures.
     fn sees_pictures(&self) -> bool {
         true
     }
 
-    /// A model that may be chosen and whose price is not known, if there is one.
+    /// Returns the name of a model that may be chosen and whose price is not known, if there is
+    /// one.
     fn unpriced(&self) -> Option<String>;
 }

@@ -1,22 +1,22 @@
-//! How sure anybody can be: of one action, and of the whole goal.
+//! The certainty of outcomes: of one action, and of the whole goal.
 
 use serde::{Deserialize, Serialize};
 
-/// What an action on the world did.
+/// The outcome of an action on the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionVerdict {
-    /// Something is different now.
+    /// Something has changed.
     Changed,
-    /// Nothing is different.
+    /// Nothing has changed.
     NoEffect,
-    /// It may or may not have done something.
+    /// It cannot be told whether something has changed.
     CannotTell,
-    /// It was not done.
+    /// The action was not carried out.
     Refused,
 }
 
-/// How strongly a goal is believed to be reached. Ordered; nothing is upgraded for free.
+/// The strength of the belief that a goal is reached. Ordered; it never rises without new evidence.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -27,12 +27,12 @@ pub enum Strength {
     Claimed,
     /// The task's own checks passed.
     Checked,
-    /// An independent look agrees.
+    /// An independent check agrees.
     Verified,
 }
 
 impl Strength {
-    /// In one word, as it is typed and shown.
+    /// Returns the strength as one word, as it is typed and shown.
     pub fn word(self) -> &'static str {
         match self {
             Self::Claimed => "claimed",
@@ -45,21 +45,21 @@ impl Strength {
 /// Something that can be looked up and supports a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Evidence {
-    /// What it shows.
+    /// The fact that it shows.
     pub what: String,
-    /// Where to look: a path in the workspace, an effect, a quotation.
+    /// The place to look at: a path in the workspace, an effect, a quotation.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub at: String,
 }
 
-/// A model's statement that it is done.
+/// A model's statement that the run is done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Claim {
-    /// The goal was reached; `false` is an honest failure.
+    /// Whether the goal was reached; `false` is an honest failure.
     pub reached: bool,
     /// The answer or summary for the person.
     pub answer: String,
-    /// What supports it.
+    /// The evidence for it.
     #[serde(default)]
     pub evidence: Vec<Evidence>,
 }

@@ -15,49 +15,49 @@ pub struct CommandSpec {
     pub folder: PathBuf,
     /// The whole environment.
     pub environment: BTreeMap<String, String>,
-    /// Written to its standard input, which is then closed.
+    /// The text written to its standard input, which is then closed.
     pub stdin: String,
-    /// Killed, with everything it started, after so many milliseconds.
+    /// Time in milliseconds after which the command is killed, with everything it started.
     pub time_limit_ms: u64,
-    /// Kept from the start of the output, in bytes.
+    /// Number of bytes kept from the start of the output.
     pub head_bytes: usize,
-    /// Kept from the end of the output, in bytes, if it is longer than the head.
+    /// Number of bytes kept from the end of the output, if it is longer than the head.
     pub tail_bytes: usize,
 }
 
-/// How a command ended.
+/// The way in which a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
-    /// By itself, with this code.
+    /// The command exited with this code.
     Code(i32),
-    /// By this signal.
+    /// The command was killed by this signal.
     Signal(i32),
-    /// Killed at its time limit.
+    /// The command was killed at its time limit.
     TimedOut,
 }
 
-/// Bounded output: the start and the end, with what is missing between.
+/// Bounded output: its start, its end, and the number of bytes that are missing between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Captured {
     /// The first bytes, cut at a character; invalid UTF-8 is replaced.
     pub head: String,
     /// The last bytes, empty if everything is in `head`.
     pub tail: String,
-    /// Bytes between the two that were not kept.
+    /// Number of bytes between the two that were not kept.
     pub omitted_bytes: u64,
 }
 
-/// What a command did. Standard output and error are one stream, in the order written.
+/// The outcome of a command. Standard output and error are one stream, in the order written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandOutcome {
-    /// How it ended.
+    /// The way in which it ended.
     pub exit: Exit,
-    /// What it printed.
+    /// The output.
     pub output: Captured,
 }
 
-/// The keeper could not run a command.
+/// The error of a keeper that could not run a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "error", rename_all = "snake_case")]
 pub enum KeeperError {
@@ -66,13 +66,13 @@ pub enum KeeperError {
     Start {
         /// The program.
         program: String,
-        /// The system's words.
+        /// The system's message.
         reason: String,
     },
-    /// The keeper itself failed or was killed; the command's tree is gone or being killed.
+    /// The keeper itself failed or was killed; the command's process tree is gone or being killed.
     #[error("the keeper of the command failed: {reason}")]
     Keeper {
-        /// What happened.
+        /// The reason.
         reason: String,
     },
 }

@@ -1,25 +1,28 @@
-//! Whether arguments fit a tool's schema, so that a model hears of it before anybody is asked.
+//! Validation of arguments against a tool's schema, so that a model learns of mistakes before
+//! anybody is asked.
 //!
-//! The words of JSON Schema (draft 2020-12) that tools are described with. What is not known here
-//! is left to the tool: what fits may still be refused there, what is refused here would be.
-//! Patterns are not tried: they may be a server's, and may take forever.
+//! Supports the keywords of JSON Schema (draft 2020-12) that tools are described with; the tool
+//! itself checks the others. Arguments that are accepted here may still be refused by the tool, but
+//! none that the tool would accept are refused. Patterns are not matched, because they may come
+//! from a server and take forever.
 
 use serde_json::{Map, Value};
 
 use crate::ToolSpec;
 
-/// Looks at parts of a schema that one check takes: schemas can name themselves, in many places.
+/// Maximum number of schema parts that one check visits: schemas can refer to themselves in many
+/// places.
 const MAX_LOOKS: u32 = 10_000;
 
-/// Levels of values and schemas that are looked at.
+/// Maximum depth of values and schemas that are checked.
 const MAX_DEPTH: usize = 32;
 
-/// More than this is not told.
+/// Maximum number of mismatches that are reported.
 const MAX_MISFITS: usize = 20;
 
 impl ToolSpec {
-    /// Everything in which `arguments` do not fit, in sentences for a model; empty if they fit, as
-    /// far as can be told without asking the tool. At most twenty.
+    /// Returns the mismatches between `arguments` and the schema as sentences for a model; empty if
+    /// they match, as far as can be told without asking the tool. At most twenty.
     pub fn misfits(&self, arguments: &Value) -> Vec<String> {
         let mut check = Check {
             root: &self.parameters,
@@ -59,7 +62,7 @@ impl<'a> Check<'a> {
         if let Some(target) = target {
             self.value(target, value, at, depth + 1);
         }
-        // Of another type, the rest says nothing.
+        // With a wrong type, further mismatches say nothing.
         if let Some(why) = kind(schema, value, at) {
             return self.refuse(why);
         }
@@ -131,7 +134,7 @@ impl<'a> Check<'a> {
             let mut first = None;
             let mut fits = false;
             for part in all(name).into_iter().flatten() {
-                // What does not fit one form is no misfit yet.
+                // Failing to match one alternative is not a mismatch yet.
                 let before = std::mem::take(&mut self.wrong);
                 self.value(part, value, at, depth + 1);
                 let wrong = std::mem::replace(&mut self.wrong, before);

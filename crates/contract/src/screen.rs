@@ -1,8 +1,7 @@
-//! What a run sees of a screen, and what an input on it would touch.
+//! The view of a screen that a run gets, and the aim of an input on it.
 //!
-//! There is one coordinate system: pixels of the frame, from its upper left corner. Whatever
-//! scales between it and the screen's own pixels (density, zoom, a window wider than a frame) is
-//! the screen's business.
+//! There is one coordinate system: pixels of the frame, from its upper left corner. The screen
+//! converts between it and its own pixels (density, zoom, a window wider than a frame).
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
@@ -10,21 +9,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Boxed, Image, ParseIdError, ids::not};
 
-/// Names an element for as long as a run lasts: the document that it stands in, as letters, and
-/// its number there. `b17` is the 17th element that was seen of the second document. A document
-/// that is loaded again is another one, so no id is ever used twice.
+/// Identifies an element for the whole run: its document, as letters, and its number in it. `b17`
+/// is the 17th element that was seen of the second document. A document that is loaded again is
+/// another one, so no id is ever used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ElementId {
-    /// Counted from 1, over the whole run.
+    /// The number of the document, counted from 1 over the whole run.
     pub document: u32,
-    /// Counted from 1; 0 is the document itself, as in the aim of an answer to its dialog.
+    /// The number of the element, counted from 1; 0 is the document itself, as in the aim of an
+    /// answer to its dialog.
     pub number: u32,
 }
 
 impl fmt::Display for ElementId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Letters as columns of a spreadsheet have them: a … z, aa, ab …
+        // Letters as for the columns of a spreadsheet: a … z, aa, ab …
         let mut letters = Vec::new();
         let mut rest = self.document;
         while rest > 0 {
@@ -78,9 +78,9 @@ pub struct Bounds {
     pub x: i32,
     /// The upper edge.
     pub y: i32,
-    /// Never negative.
+    /// The width, never negative.
     pub width: i32,
-    /// Never negative.
+    /// The height, never negative.
     pub height: i32,
 }
 
@@ -92,11 +92,11 @@ impl Bounds {
     }
 }
 
-/// Something that is true of an element.
+/// A state of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ElementState {
-    /// It has the keyboard.
+    /// Has the keyboard focus.
     Focused,
     /// A check box or switch that is on.
     Checked,
@@ -106,144 +106,144 @@ pub enum ElementState {
     Selected,
     /// A toggle button that is down.
     Pressed,
-    /// What it controls is shown.
+    /// The part that the element controls is shown.
     Expanded,
-    /// What it controls is hidden.
+    /// The part that the element controls is hidden.
     Collapsed,
-    /// It takes no input.
+    /// Accepts no input.
     Disabled,
     /// Its value cannot be changed.
     ReadOnly,
-    /// A form wants it filled in.
+    /// Must be filled in for its form.
     Required,
-    /// A form does not accept its value.
+    /// Has a value that its form does not accept.
     Invalid,
-    /// It opens a menu, a list or a dialog.
+    /// Opens a menu, a list or a dialog.
     Opens,
-    /// It holds a secret: its value never leaves the page, and it is painted over in the frame.
+    /// Holds a secret: its value never leaves the page, and it is painted over in the frame.
     Masked,
-    /// It scrolls by itself and shows only a part.
+    /// Scrolls by itself and shows only a part of its content.
     Scrolls,
-    /// Scrolling would bring it into the frame.
+    /// Lies outside the frame, where scrolling would bring it in.
     OutOfView,
-    /// Something else lies over its middle.
+    /// Is covered at its middle by something else.
     Covered,
-    /// It can be dragged.
+    /// Can be dragged.
     Draggable,
-    /// It takes more than one line, or more than one choice.
+    /// Accepts more than one line, or more than one choice.
     Multiple,
-    /// It is being worked on.
+    /// Is loading or being updated.
     Busy,
-    /// It reacts to clicks, though nothing about its role says so.
+    /// Reacts to clicks, though its role does not say so.
     Clickable,
 }
 
 /// Something on a screen that a person could perceive or use.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Element {
-    /// Its name for inputs.
+    /// The id that inputs refer to.
     pub id: ElementId,
     /// The ARIA role, or `text` for plain text.
     pub role: String,
-    /// The accessible name, or the text itself; bounded, in the page's words.
+    /// The accessible name, or the text itself; bounded, untrusted text of the page.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What is typed, chosen or set; bounded.
+    /// The value that is typed, chosen or set; bounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Where a link leads: an address of the web of at most 2,000 characters, in the page's words.
+    /// The target of a link: a web address of at most 2,000 characters, untrusted text of the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// What is true of it.
+    /// The states.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub states: BTreeSet<ElementState>,
-    /// Where it is; `None` if nothing of it is painted, as of options in a closed list.
+    /// The position; `None` if nothing of it is painted, as for the options of a closed list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
-    /// How deep it stands in the tree; elements come in reading order, parents first.
+    /// The depth in the tree; elements come in reading order, parents first.
     pub depth: u16,
 }
 
-/// How far a page can be scrolled, in pixels of the frame.
+/// The distances by which a page can be scrolled, in pixels of the frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scroll {
-    /// What lies to the left.
+    /// The width of the part to the left.
     pub x: u32,
-    /// What lies above.
+    /// The height of the part above.
     pub y: u32,
-    /// What there is in all.
+    /// The width of the whole page.
     pub width: u32,
-    /// What there is in all.
+    /// The height of the whole page.
     pub height: u32,
 }
 
 /// A page that is open.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Tab {
-    /// Counted from 1, never used twice in a session.
+    /// The number, counted from 1 and never used twice in a session.
     pub number: u32,
-    /// In the page's words.
+    /// The title; untrusted text of the page.
     pub title: String,
-    /// Where it is.
+    /// The address of the page.
     pub address: String,
-    /// It is the one that is looked at.
+    /// Whether this is the page that views show.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_active: bool,
 }
 
-/// A box of the browser's own that holds up its page.
+/// A dialog of the browser that blocks its page.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Dialog {
     /// `alert`, `confirm`, `prompt` or `beforeunload`.
     pub kind: String,
-    /// In the page's words; bounded.
+    /// The message; bounded, untrusted text of the page.
     pub message: String,
-    /// What a prompt offers.
+    /// The default answer of a prompt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub offered: String,
 }
 
-/// A file that a page handed over.
+/// A file that a page offered for download.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Download {
-    /// As the page called it.
+    /// The file name that the page gave.
     pub name: String,
-    /// Where it lies in the workspace, once it is whole.
+    /// The path in the workspace, once the file is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// How far it came.
+    /// The progress of the download.
     pub state: DownloadState,
 }
 
-/// How far a download came.
+/// The progress of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DownloadState {
-    /// It goes on.
+    /// The download is in progress.
     Running,
-    /// It is whole.
+    /// The file is complete.
     Done,
-    /// It was cut off, or refused for its size.
+    /// The download was interrupted, or refused for its size.
     Failed,
 }
 
-/// A request of a page to another place that waits for a yes or a no, and until then is not sent.
+/// A request of a page to another origin that is held until it is approved or denied.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HeldRequest {
-    /// Counted from 1, never used twice in a session.
+    /// The number, counted from 1 and never used twice in a session.
     pub number: u32,
-    /// `POST`, `PUT`, `DELETE` …
+    /// The method: `POST`, `PUT`, `DELETE` …
     pub method: String,
-    /// Where it would go: `https://example.com`.
+    /// The origin that it goes to: `https://example.com`.
     pub origin: String,
     /// The whole address; bounded.
     pub address: String,
-    /// What it would carry, in bytes, as far as the browser says.
+    /// The size of its body in bytes, as far as the browser tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// What it came of, in words: `a form, after click`.
+    /// The cause, in words: `a form, after click`.
     pub started_by: String,
-    /// Its page answers nothing until it is answered, as with a dialog.
+    /// Whether the page does not respond until the request is answered, as with a dialog.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blocks: bool,
 }
@@ -265,81 +265,82 @@ impl fmt::Display for HeldRequest {
     }
 }
 
-/// Why waiting for a screen to come to rest was over.
+/// The reason why waiting for a screen to settle ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Rest {
-    /// Nothing was going on any more.
+    /// Nothing was loading or changing any more.
     Quiet,
-    /// A dialog holds the page up.
+    /// A dialog blocks the page.
     Dialog,
-    /// A request that is held for an answer holds the page up.
+    /// A request that is held for an answer blocks the page.
     Held,
-    /// It took too long; this was still going on.
+    /// The time limit passed while something was still going on.
     GaveUp {
-        /// In words.
+        /// The activity, in words.
         waiting_for: String,
     },
     /// The page or the browser has gone.
     Gone,
 }
 
-/// One look at a screen.
+/// A view of a screen at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
-    /// The session of the screen. One that is lost is followed by another with another id.
+    /// The id of the screen's session. A session that is lost is followed by one with another id.
     pub session: String,
-    /// Where the page is.
+    /// The address of the page.
     pub address: String,
-    /// In the page's words.
+    /// The title; untrusted text of the page.
     pub title: String,
-    /// Of the frame, in pixels, whether or not there is a picture of it.
+    /// The width of the frame in pixels, whether or not there is a picture of it.
     pub width: u32,
-    /// Of the frame, in pixels.
+    /// The height of the frame in pixels.
     pub height: u32,
-    /// The picture, if one was wanted and could be had.
+    /// The picture, if one was asked for and could be taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<Image>,
-    /// The average hash of the picture: 8 by 8 cells, a bit each, lighter than the mean or not.
+    /// The average hash of the picture: 8 by 8 cells, one bit each for lighter than the mean or
+    /// not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<u64>,
-    /// How far it can be scrolled.
+    /// The distances by which it can be scrolled.
     pub scroll: Scroll,
-    /// Everything, in reading order.
+    /// All elements, in reading order.
     pub elements: Vec<Element>,
     /// The pages that are open.
     pub tabs: Vec<Tab>,
-    /// What holds the page up.
+    /// The dialog that blocks the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog: Option<Dialog>,
-    /// Files that came, the last ones.
+    /// The latest downloads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub downloads: Vec<Download>,
-    /// Requests that wait for an answer.
+    /// Requests that are held for an answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<HeldRequest>,
-    /// Why this was the moment to look.
+    /// The reason why the view was taken at this moment.
     pub rest: Rest,
-    /// How many documents have been counted so far, for [`ElementId`]s.
+    /// Number of documents that have been counted so far, for [`ElementId`]s.
     pub documents: u32,
-    /// What could not be read, and why.
+    /// The parts that could not be read, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
 }
 
-/// What a look is for.
+/// The options of a look at a screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// With a picture.
+    /// Whether to take a picture.
     pub frame: bool,
-    /// Documents that the run has counted already, perhaps in a session that is gone.
+    /// Number of documents that the run has counted already, perhaps in a session that is gone.
     pub documents: u32,
 }
 
-/// A look with the bytes of its picture, which is not in a store yet.
+/// A view with the bytes of its picture, which is not in a store yet.
 #[derive(Debug)]
 pub struct Seen {
-    /// Without [`View::frame`].
+    /// The view, without [`View::frame`].
     pub view: View,
     /// The picture.
     pub frame: Option<Picture>,
@@ -348,113 +349,114 @@ pub struct Seen {
 /// An encoded picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
-    /// In the format that [`Picture::media_type`] names.
+    /// The bytes, in the format that [`Picture::media_type`] names.
     pub bytes: Vec<u8>,
     /// `image/png` or `image/jpeg`.
     pub media_type: &'static str,
-    /// In pixels.
+    /// The width in pixels.
     pub width: u32,
-    /// In pixels.
+    /// The height in pixels.
     pub height: u32,
 }
 
-/// Why a screen shows nothing.
+/// The reason why a screen shows nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScreenError {
-    /// There is none, and it could not be opened.
+    /// No screen is open, and none could be opened.
     #[error("there is no screen: {reason}")]
     Unavailable {
-        /// What is missing, and the way out.
+        /// The missing part, and the way to get it.
         reason: String,
     },
-    /// It does not show what was asked for.
+    /// The screen does not show what was asked for.
     #[error("{reason}")]
     Unreached {
-        /// What, and why not.
+        /// The missing element or page, and the reason.
         reason: String,
     },
-    /// It broke down; the next look opens another.
+    /// The screen broke down; the next look opens another.
     #[error("the screen was lost: {reason}")]
     Lost {
-        /// What happened.
+        /// The reason.
         reason: String,
     },
 }
 
-/// What a run can look at. Inputs are tools; this is the eye only.
+/// A screen that a run can look at. Inputs are tools; this trait only reads.
 pub trait Screen: Send + Sync {
-    /// Opens the screen if it is not, waits until it has come to rest, and reads it.
+    /// Opens the screen if it is not open, waits until it has settled, and reads it.
     fn look(&self, wanted: Look) -> Boxed<'_, Result<Seen, ScreenError>>;
 }
 
-/// What an input would touch, measured on the page just before it is judged. What is executed is
-/// checked against it again: if another element has come to lie there, it is refused.
+/// The target of an input, measured on the page just before the input is judged. The input is
+/// checked against it again when it is executed: if another element has come to lie there, it is
+/// refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Aim {
     /// The address of the document that the input goes to.
     pub address: String,
     /// The origin of that document, `null` if it has none.
     pub origin: String,
-    /// The element, if it goes to one.
+    /// The element, if the input goes to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub element: Option<Aimed>,
     /// The form around it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Form>,
-    /// What the input would start, as far as can be told beforehand.
+    /// The effects that the input would have, as far as can be told beforehand.
     pub starts: Vec<Starts>,
 }
 
 /// An element that an input goes to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Aimed {
-    /// Which.
+    /// The id.
     pub id: ElementId,
     /// Its role.
     pub role: String,
-    /// Its name, in the page's words.
+    /// The accessible name; untrusted text of the page.
     pub name: String,
-    /// What is true of it.
+    /// The states.
     pub states: BTreeSet<ElementState>,
 }
 
-/// The form that an element belongs to, or the nearest box around it that holds fields.
+/// The form that an element belongs to, or the nearest element around it that holds fields.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Form {
-    /// Where it is sent to; the document's own address if it does not say.
+    /// The address that it is sent to; the document's own address if it names none.
     pub action: String,
-    /// In lower case; empty if it is no real form.
+    /// The method in lower case; empty if it is not a real form.
     pub method: String,
-    /// What is in it.
+    /// The fields.
     pub fields: Vec<Field>,
 }
 
 /// A field of a form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Field {
-    /// Its name for a person, or else its technical one.
+    /// The label for a person, or else the technical name.
     pub name: String,
     /// Its type: `text`, `password`, `email`, `file` …
     pub kind: String,
-    /// Something stands in it that was not there when the page came.
+    /// Whether it has a value that it did not have when the page was loaded.
     pub filled: bool,
-    /// It holds a secret.
+    /// Whether it holds a secret.
     pub secret: bool,
 }
 
-/// What an input starts.
+/// An effect of an input.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Starts {
-    /// Nothing but what can be seen: focus, scrolling, a pointer that hovers.
+    /// Changes only the view: focus, scrolling, a hovering pointer.
     Looking,
     /// Goes to an address by a link.
     Follows {
         /// The whole address.
         address: String,
     },
-    /// Goes to an address that was given.
+    /// Opens an address that was given.
     Opens {
         /// The whole address.
         address: String,
@@ -465,25 +467,25 @@ pub enum Starts {
     Chooses,
     /// Sends the form.
     Submits,
-    /// Whatever the page does when it is used.
+    /// Runs whatever the page does when the element is used.
     Acts,
-    /// Hands files over to the page.
+    /// Uploads files to the page.
     Uploads {
         /// Their names.
         names: Vec<String>,
     },
-    /// Answers a dialog, which then is the element: its kind the role, its message the name.
+    /// Answers a dialog, which then is the element: its kind is the role, its message the name.
     Answers {
-        /// Yes or no.
+        /// Whether the answer is yes.
         accepts: bool,
     },
-    /// Lets a request go that was held.
+    /// Sends a request that was held.
     Sends {
         /// Its method.
         method: String,
         /// The whole address.
         address: String,
-        /// What it carries, in bytes, as far as the browser says.
+        /// The size of its body in bytes, as far as the browser tells.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bytes: Option<u64>,
     },

@@ -2,37 +2,37 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Who put words into the run.
+/// The source of a text in the run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum Origin {
-    /// A person typed it to this run: the goal, steering, an answer.
+    /// A person who typed it to this run: the goal, steering, an answer.
     Person,
     /// The user's own configuration.
     Configuration,
     /// gyrus itself: a nudge, a note about a limit.
     Kernel,
-    /// A model wrote it.
+    /// A model.
     Model,
-    /// A tool returned it.
+    /// A tool that returned it.
     Tool {
         /// The tool's name.
         name: String,
     },
-    /// It stood in a file.
+    /// A file.
     File {
         /// The path as it was asked for.
         path: String,
     },
-    /// It was piped in.
+    /// Standard input.
     Stdin,
-    /// Another run gave it: a delegated goal, or a child's answer.
+    /// Another run: a delegated goal, or a child's answer.
     Run,
 }
 
 impl Origin {
-    /// Whether a person who may decide stands behind the words. Everything else is data, and
-    /// having read it makes a run exposed.
+    /// Whether the text comes from a source that may instruct. All other text is data, and reading
+    /// it makes a run exposed.
     pub fn is_trusted(&self) -> bool {
         match self {
             Origin::Person | Origin::Configuration | Origin::Kernel => true,
@@ -45,18 +45,18 @@ impl Origin {
     }
 }
 
-/// Words with their origin. Secrets in it have already been replaced by markers.
+/// A text with its origin. Secrets in it have already been replaced by markers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Text {
     /// The words.
     pub text: String,
-    /// Who put them there.
+    /// The source of the words.
     #[serde(flatten)]
     pub origin: Origin,
 }
 
 impl Text {
-    /// `text` as said by `origin`.
+    /// Creates a text with its origin.
     pub fn new(text: impl Into<String>, origin: Origin) -> Self {
         Self {
             text: text.into(),

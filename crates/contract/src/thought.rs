@@ -1,21 +1,21 @@
-//! What a cognitive loop thinks in: perception, plan, observation, result.
+//! The data of a cognitive loop: perception, plan, observation, result.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{ActionVerdict, Artifact, Claim, EffectId, Image, Part, Strength, Text, ToolCall};
 
-/// What a loop knows at the start of a cycle.
+/// The knowledge of a loop at the start of a cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Perception {
     /// The goal with its amendments, oldest first.
     pub goal: Vec<Text>,
-    /// What came with the goal: files, pictures, standard input.
+    /// The material that came with the goal: files, pictures, standard input.
     pub context: Vec<Part>,
-    /// Names of the tools at hand.
+    /// Names of the available tools.
     pub available_tools: Vec<String>,
 }
 
-/// What kind of step a [`ThoughtStep`] is.
+/// The kind of a [`ThoughtStep`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum StepKind {
@@ -23,7 +23,7 @@ pub enum StepKind {
     Reasoning,
     /// A tool is to be called.
     Tool {
-        /// Which, and with what.
+        /// The call.
         call: ToolCall,
     },
 }
@@ -31,17 +31,17 @@ pub enum StepKind {
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ThoughtStep {
-    /// Counted from 1.
+    /// The number, counted from 1.
     pub number: u32,
     /// The thought behind it.
     pub thought: String,
-    /// What kind of step.
+    /// The kind of the step.
     #[serde(flatten)]
     pub kind: StepKind,
 }
 
 impl ThoughtStep {
-    /// A step that only thinks.
+    /// Creates a step that only thinks.
     pub fn reasoning(number: u32, thought: impl Into<String>) -> Self {
         Self {
             number,
@@ -50,7 +50,7 @@ impl ThoughtStep {
         }
     }
 
-    /// A step that calls a tool.
+    /// Creates a step that calls a tool.
     pub fn with_tool(number: u32, thought: impl Into<String>, call: ToolCall) -> Self {
         Self {
             number,
@@ -60,7 +60,7 @@ impl ThoughtStep {
     }
 }
 
-/// What a loop means to do. A model makes it, or a person by hand:
+/// The steps that a loop intends to take. A model makes it, or a person by hand:
 ///
 /// ```
 /// use gyrus_contract::{Plan, ThoughtStep, ToolCall};
@@ -78,16 +78,16 @@ impl ThoughtStep {
 /// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Plan {
-    /// What it is for.
+    /// The goal of the plan.
     pub goal: String,
     /// The steps, in order.
     pub steps: Vec<ThoughtStep>,
-    /// The answer that makes further steps needless.
+    /// The answer that makes further steps unnecessary.
     pub claim: Option<Claim>,
 }
 
 impl Plan {
-    /// An empty plan for `goal`.
+    /// Creates an empty plan for `goal`.
     pub fn with_goal(goal: impl Into<String>) -> Self {
         Self {
             goal: goal.into(),
@@ -110,12 +110,12 @@ impl Plan {
         });
     }
 
-    /// Whether there is an answer.
+    /// Whether the plan has an answer.
     pub fn is_complete(&self) -> bool {
         self.claim.is_some()
     }
 
-    /// The calls that the steps make, in order.
+    /// Returns the calls that the steps make, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.steps.iter().filter_map(|step| match &step.kind {
             StepKind::Tool { call } => Some(call),
@@ -124,21 +124,21 @@ impl Plan {
     }
 }
 
-/// What came back from a call, as the loop sees it.
+/// The result of a call, as the loop sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
-    /// The effect that it is the outcome of.
+    /// The effect that produced it.
     pub effect: EffectId,
     /// The call's own id, from the model.
     pub call_id: String,
     /// The tool.
     pub tool: String,
-    /// What it returned, bounded.
+    /// The bounded text that it returned.
     pub text: Text,
     /// Pictures that it returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// It failed, was denied or was interrupted.
+    /// Whether it failed, was denied or was interrupted.
     pub is_error: bool,
     /// Whether the world changed.
     pub verdict: ActionVerdict,
@@ -150,25 +150,25 @@ pub struct Observation {
     pub claim: Option<Claim>,
 }
 
-/// Something that a cycle did.
+/// An action that a cycle took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Action {
-    /// What was called.
+    /// The call.
     pub call: ToolCall,
-    /// What came back.
+    /// The result.
     pub observation: Observation,
 }
 
-/// What a cycle came to.
+/// The result of a cycle.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ExecutionResult {
-    /// What was done, in order.
+    /// The actions, in order.
     pub actions: Vec<Action>,
     /// The claim that ends the run; `None` asks for another cycle.
     pub claim: Option<Claim>,
-    /// How well the claim is supported.
+    /// The strength of the claim's support.
     #[serde(default)]
     pub strength: Strength,
-    /// Why the run cannot go on.
+    /// The reason why the run cannot go on.
     pub error: Option<String>,
 }

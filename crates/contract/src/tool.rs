@@ -1,4 +1,4 @@
-//! What a tool is, and the only way to call one.
+//! Tools: their descriptions, their calls and their results.
 
 use std::{ops::Deref, path::Path};
 
@@ -10,23 +10,23 @@ use crate::{
     KeeperError, ResolvedCall, ToolCall, Unresolvable,
 };
 
-/// What a tool is called, takes and touches. Models see name, description and parameters; the
-/// gate and the kernel live by the rest.
+/// The description of a tool: its name, parameters and effects. Models see name, description and
+/// parameters; the gate and the kernel use the rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Lower case with underscores; unique in a registry.
+    /// The name, in lower case with underscores; unique in a registry.
     pub name: String,
-    /// For the model: what it does and when to use it.
+    /// The text for the model: what the tool does and when to use it.
     pub description: String,
-    /// JSON Schema of the arguments, always of an object.
+    /// The JSON Schema of the arguments, always of an object.
     pub parameters: Value,
-    /// What a call may read, change or start. Empty: nothing outside the run.
+    /// The things that a call may read, change or start. Empty means nothing outside the run.
     pub touches: Vec<Touch>,
-    /// What to do with a call that a crash cut off.
+    /// The handling of a call that a crash interrupted.
     pub repeat: Repeat,
 }
 
-/// One thing that a call touches; the named argument says which.
+/// One thing that a call touches; the named argument identifies it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Touch {
@@ -69,59 +69,60 @@ pub enum Touch {
     /// Asks a person to take the screen over, for the reason in this argument; their words are the
     /// result.
     HandsOver(String),
-    /// Asks a server that is none of gyrus's own; what it does then is not known here.
+    /// Calls a tool of a server that is not part of gyrus; its further effects are not known here.
     Serves(Service),
 }
 
-/// The name of a path of [`Touch::Changes`] or [`Touch::Compares`] in [`ResolvedCall::paths`].
+/// Returns the name of a path of [`Touch::Changes`] or [`Touch::Compares`] in
+/// [`ResolvedCall::paths`].
 pub fn path_in_list(argument: &str, index: usize) -> String {
     format!("{argument}/{index}")
 }
 
-/// A tool of a server that the person, or a project with their leave, connected.
+/// A tool of a server that the person connected, or a project with their approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Service {
     /// The server, as the configuration names it.
     pub server: String,
     /// The tool, as the server names it: any text.
     pub tool: String,
-    /// What the server can reach.
+    /// The access of the server.
     pub reach: Reach,
-    /// The server says of the tool that it destroys. That it says the contrary counts for nothing.
+    /// Whether the server describes the tool as destructive. A statement that it is not is ignored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub destructive: bool,
-    /// Of all that the server says of the tool.
+    /// The digest of the server's whole description of the tool.
     pub definition: Digest,
 }
 
-/// What a server can reach.
+/// The access of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
-    /// It runs in the sandbox, without a network.
+    /// Runs in the sandbox, without a network.
     Workspace,
-    /// It runs in the sandbox, and reaches the hosts that the person named.
+    /// Runs in the sandbox, and reaches the hosts that the person named.
     Hosts,
-    /// It runs somewhere else, and reaches whatever is there.
+    /// Runs on another machine or outside of gyrus's control, and reaches whatever is there.
     Elsewhere,
-    /// It runs here, and nothing contains it.
+    /// Runs on this machine without a sandbox.
     Everything,
 }
 
-/// What may be done with a call whose outcome was lost in a crash.
+/// The handling of a call whose outcome was lost in a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Repeat {
-    /// Call it again: it changes nothing.
+    /// Calls it again: it changes nothing.
     Freely,
-    /// Ask [`Tool::probe`] whether it happened.
+    /// Asks [`Tool::probe`] whether it happened.
     Probe,
-    /// Never call it again by itself; the loop is told that it was interrupted.
+    /// Never calls it again automatically; the loop is told that it was interrupted.
     Never,
 }
 
-/// Proof that the kernel let a call through: the verdict allowed it and its intent is on disk.
-/// Tools take nothing else, so there is no road around the gate.
+/// Proof that the kernel allowed a call: the verdict allowed it and its intent is on disk. Tools
+/// accept nothing else, so there is no way around the gate.
 #[derive(Debug)]
 pub struct Cleared<T> {
     what: T,
@@ -129,12 +130,13 @@ pub struct Cleared<T> {
 }
 
 impl<T> Cleared<T> {
-    /// Clears `what`. The kernel's alone: clippy and `cargo xtask tidy` refuse any other caller.
+    /// Creates the proof. Reserved for the kernel: clippy and `cargo xtask tidy` refuse any other
+    /// caller.
     pub fn mint(what: T, effect: EffectId) -> Self {
         Self { what, effect }
     }
 
-    /// The effect that this call is: an idempotency key that is the same after every crash.
+    /// Returns the effect that this call is: an idempotency key that is the same after every crash.
     pub fn effect(&self) -> &EffectId {
         &self.effect
     }
@@ -147,7 +149,7 @@ impl<T> Deref for Cleared<T> {
     }
 }
 
-/// A text names a secret that this process does not know.
+/// The error for a text that names a secret which this process does not know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the secret `{name}` is not known to this process")]
 pub struct UnknownSecret {
@@ -155,17 +157,16 @@ pub struct UnknownSecret {
     pub name: String,
 }
 
-/// Where a call happens: what the kernel lends a tool for its duration.
+/// The environment of a call, which the kernel lends a tool for its duration.
 pub trait Site: Send + Sync {
-    /// The folder that the run works in, as a real absolute path.
+    /// Returns the folder that the run works in, as a real absolute path.
     fn workspace(&self) -> &Path;
 
-    /// What the person answered, for a call that asked one ([`Touch::Asks`],
-    /// [`Touch::HandsOver`]).
+    /// Returns the person's answer, for a call that asked ([`Touch::Asks`], [`Touch::HandsOver`]).
     fn answer(&self) -> Option<&str>;
 
-    /// The origins to which a page may send because of this call ([`Touch::Screen`]), as the gate
-    /// says; what goes elsewhere is held.
+    /// Returns the origins to which a page may send because of this call ([`Touch::Screen`]), as
+    /// decided by the gate; other requests are held.
     fn sends_to(&self) -> &[String];
 
     /// Replaces every `⟦secret:NAME⟧` by its value, for the outside world only.
@@ -175,34 +176,35 @@ pub trait Site: Send + Sync {
     /// it.
     ///
     /// # Errors
-    /// In words, when the store cannot take it.
+    ///
+    /// Returns the reason in words when the store cannot take it.
     fn keep(&self, bytes: &[u8]) -> Result<BlobId, String>;
 
-    /// Tells whoever watches how far the call is. Bounded by the tool, never stored.
+    /// Reports the progress of the call to observers. Bounded by the tool, never stored.
     fn tell(&self, _words: &str) {}
 
-    /// Runs a command under the run's keeper and waits for its whole process tree to be gone.
+    /// Runs a command under the run's keeper and waits until its whole process tree has ended.
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>>;
 }
 
 /// A file that a call left behind for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
-    /// Relative to the workspace.
+    /// The path relative to the workspace.
     pub path: String,
-    /// Of the content.
+    /// The digest of the content.
     pub digest: Digest,
 }
 
-/// What a call returned. The text is bounded by the tool and says what was cut.
+/// The output of a call. The text is bounded by the tool and says what was cut.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
-    /// For the model. Untrusted.
+    /// The text for the model. Untrusted.
     pub text: String,
     /// Pictures for the model, kept by [`Site::keep`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// The call failed.
+    /// Whether the call failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
     /// Whether the world changed.
@@ -210,13 +212,13 @@ pub struct ToolOutput {
     /// Files worth showing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// The model says that it is done.
+    /// The model's claim that the run is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
 }
 
 impl ToolOutput {
-    /// A reading: nothing changed.
+    /// Creates the output of a call that only read.
     pub fn read(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -228,7 +230,8 @@ impl ToolOutput {
         }
     }
 
-    /// A failure that changed nothing. `text` tells the model what to do differently.
+    /// Creates the output of a call that failed and changed nothing. `text` tells the model what to
+    /// do differently.
     pub fn error(text: impl Into<String>) -> Self {
         Self {
             is_error: true,
@@ -237,47 +240,49 @@ impl ToolOutput {
     }
 }
 
-/// What a tool finds out about a call that may or may not have happened.
+/// The answer to whether an interrupted call happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Probe {
-    /// It did, and this is what it would have returned.
+    /// The call happened, and would have returned this.
     Happened(ToolOutput),
-    /// It did not, or not completely: calling it again is right.
+    /// The call did not happen, or not completely: calling it again is right.
     DidNotHappen,
-    /// Nobody can tell.
+    /// It cannot be told.
     Unknown,
 }
 
-/// Something that a run can do.
+/// A tool that a run can call.
 pub trait Tool: Send + Sync {
-    /// What it is called, takes and touches. The same at every call.
+    /// Returns the description, which is the same at every call.
     fn spec(&self) -> &ToolSpec;
 
-    /// Does it. Errors are part of the output: a loop reasons about them. Dropping the future
-    /// must leave nothing running (the site's keeper sees to processes).
+    /// Executes the call. Errors are part of the output, because a loop reasons about them.
+    /// Dropping the future must leave nothing running (the site's keeper takes care of processes).
     fn call<'a>(&'a self, call: Cleared<ResolvedCall>, site: &'a dyn Site)
     -> Boxed<'a, ToolOutput>;
 
-    /// Checks the arguments before anybody judges the call or is asked about it; nothing is looked
-    /// up. The words of an error are for the model.
+    /// Checks the arguments before the call is judged or a person is asked; nothing is resolved.
+    /// The error is worded for the model.
     ///
     /// # Errors
-    /// When the call cannot succeed like this.
+    ///
+    /// Returns an error when the call cannot succeed with these arguments.
     fn check(&self, _arguments: &Value) -> Result<(), Unresolvable> {
         Ok(())
     }
 
-    /// For [`Touch::Screen`]: measures what the call would touch there, changing nothing. What it
-    /// finds is judged, and [`Tool::call`] refuses if it has changed by then.
+    /// Measures what a call with [`Touch::Screen`] would touch, changing nothing. The result is
+    /// judged, and [`Tool::call`] refuses if it has changed by then.
     ///
     /// # Errors
-    /// When the call points at nothing; the words are for the model.
+    ///
+    /// Returns an error, worded for the model, when the call points at nothing.
     fn aim<'a>(&'a self, _call: &'a ToolCall) -> Boxed<'a, Result<Option<Aim>, Unresolvable>> {
         Box::pin(async { Ok(None) })
     }
 
-    /// For [`Repeat::Probe`]: finds out whether a cut-off call happened. It takes back what is
-    /// half done of it, if anything can be, and changes nothing else.
+    /// Finds out whether an interrupted call with [`Repeat::Probe`] happened. It undoes a partial
+    /// effect, if that is possible, and changes nothing else.
     fn probe<'a>(&'a self, _call: &'a ResolvedCall, _site: &'a dyn Site) -> Boxed<'a, Probe> {
         Box::pin(async { Probe::Unknown })
     }

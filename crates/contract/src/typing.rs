@@ -1,5 +1,5 @@
-//! What a call does to the keyboard of a screen, as far as its arguments say it: so that a password
-//! is known before the call is recorded.
+//! The keyboard input of a call on a screen, as far as its arguments tell, so that a password is
+//! known before the call is recorded.
 
 use serde_json::{Map, Value};
 
@@ -8,19 +8,19 @@ use crate::ElementId;
 /// The tool that types.
 pub const TYPE_TEXT: &str = "type_text";
 
-/// Where a text goes that is typed.
+/// The target of a text that is typed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TypedInto {
     /// Into this element.
     Element(ElementId),
-    /// Into what lies at this point of the picture.
+    /// Into the element at this point of the picture.
     Point(f64, f64),
-    /// Into what has the keyboard.
+    /// Into the element with the keyboard focus.
     Focused,
 }
 
 impl TypedInto {
-    /// Where a call of a tool of the screen goes, by its arguments `on` and `at`.
+    /// Returns the target of a call of a screen tool, from its arguments `on` and `at`.
     pub fn of(arguments: &Map<String, Value>) -> Self {
         let element = arguments.get("on").and_then(Value::as_str);
         if let Some(id) = element.and_then(|id| id.parse().ok()) {
@@ -37,7 +37,7 @@ impl TypedInto {
     }
 }
 
-/// The argument of [`TYPE_TEXT`] that is typed.
+/// Returns the argument of [`TYPE_TEXT`] that is typed.
 pub fn typed_text(arguments: &mut Map<String, Value>) -> Option<&mut String> {
     match arguments.get_mut("text") {
         Some(Value::String(text)) => Some(text),
