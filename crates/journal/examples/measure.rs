@@ -1,4 +1,4 @@
-//! Prints what a journal costs on the disk that holds the folder for temporary files.
+//! Prints the costs of a journal on the disk that holds the folder for temporary files.
 
 #![expect(clippy::print_stdout, reason = "a developer reads it")]
 

@@ -1,10 +1,10 @@
 //! Content too large for a line, stored by its hash.
 //!
-//! A log has a file of its own for every blob it names; the store shared by all logs holds a
-//! second name for the same file, only so that equal content is stored once. A log never relies
-//! on the shared name: it links first and looks afterwards, so the shared name may go at any
-//! moment. Hence sweeping needs no lock and no waiting period: once nobody else has a file, nobody
-//! can come to rely on it through a name that is gone, and who linked before keeps the file.
+//! A log has a file of its own for every blob it names; the store shared by all logs holds a second
+//! name for the same file, only so that equal content is stored once. A log never relies on the
+//! shared name: it links first and looks afterwards, so the shared name may be removed at any
+//! moment. Hence sweeping needs no lock and no waiting period: once no log links to a file, none
+//! can come to rely on it through the removed name, and a log that linked before keeps the file.
 
 use std::{
     io,
@@ -22,13 +22,13 @@ use crate::{
 /// Largest blob, in bytes.
 pub(crate) const BLOB_LIMIT: usize = 256 << 20;
 
-/// Where the shared store has a blob.
+/// Returns the path of a blob in the shared store.
 pub(crate) fn shared_path(shared: &Path, id: &BlobId) -> PathBuf {
     let name = id.to_string();
     shared.join(&name[..2]).join(name)
 }
 
-/// The bytes of a blob.
+/// Reads a blob.
 pub(crate) fn read(files: &Files, id: &BlobId) -> Result<Vec<u8>, Error> {
     let path = files.blobs().join(id.to_string());
     // A blob may get its own name between two looks.
@@ -40,7 +40,7 @@ pub(crate) fn read(files: &Files, id: &BlobId) -> Result<Vec<u8>, Error> {
     read_opened(files, id, &path, file)
 }
 
-/// The bytes of private content.
+/// Reads private content.
 pub(crate) fn read_private(files: &Files, id: &BlobId) -> Result<Vec<u8>, Error> {
     let path = files.private().join(id.to_string());
     read_opened(files, id, &path, files.disk.open(&path))
@@ -69,7 +69,7 @@ fn read_opened(
     Ok(bytes.unwrap_or_default())
 }
 
-/// A whole file; `None` if it is longer than any blob.
+/// Reads a whole file; returns `None` if it is longer than any blob.
 pub(crate) fn read_whole(file: &dyn DiskFile) -> io::Result<Option<Vec<u8>>> {
     let length = usize::try_from(file.metadata()?.len).unwrap_or(usize::MAX);
     if length > BLOB_LIMIT {
@@ -89,17 +89,18 @@ pub(crate) fn read_whole(file: &dyn DiskFile) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// A blob that is not on disk yet: a sync costs more than all the rest, so those of many are left
-/// to [`finish`].
+/// A blob that is not on disk yet. A sync costs more than everything else, so that of many blobs is
+/// left to [`finish`].
 #[derive(Debug)]
 pub(crate) struct Unsynced {
     id: BlobId,
-    /// Kept open: only who wrote a file is sure to hear that it did not get on disk.
+    /// The open file: only the handle that wrote a file reliably reports that it did not get on
+    /// disk.
     file: Box<dyn DiskFile>,
 }
 
-/// A blob's name until it is on disk. Left behind, it is removed when the log is taken next, so
-/// whatever has a name of its own was on disk before it got it.
+/// Returns the temporary name of a blob that is not on disk yet. A leftover is removed when the log
+/// is taken next, so a blob was on disk before it got its final name.
 fn unsynced_path(files: &Files, id: &BlobId) -> PathBuf {
     files.blobs().join(format!("{TEMPORARY_PREFIX}{id}"))
 }
@@ -119,7 +120,7 @@ pub(crate) fn put(
     }
     let path = files.blobs().join(id.to_string());
     let common = shared_path(shared, &id);
-    // Whatever has the name already is looked at: a damaged copy must not be relied on.
+    // An existing blob is read again: a damaged copy must not be relied on.
     let linked = match files.disk.hard_link(&common, &path) {
         Ok(()) => true,
         Err(error) => error.kind() == io::ErrorKind::AlreadyExists,
@@ -127,14 +128,15 @@ pub(crate) fn put(
     if linked {
         match read(files, &id) {
             Ok(_) => return Ok(id),
-            // Nothing is lost with it, and it would be found before the new one.
+            // Nothing is lost with the damaged copy, which would otherwise be found before the new
+            // one.
             Err(Error::BlobDamaged { .. }) => drop(files.disk.remove_file(&path)),
             Err(_) => {}
         }
         let _ = files.disk.remove_file(&common);
     }
     let temporary = unsynced_path(files, &id);
-    // What an attempt that failed could not remove.
+    // Removes what a failed attempt left behind.
     let _ = files.disk.remove_file(&temporary);
     let file = files
         .disk
@@ -164,7 +166,7 @@ pub(crate) fn put_private(files: &Files, bytes: &[u8]) -> Result<BlobId, Error> 
     make_folder(disk, &folder)?;
     let path = folder.join(id.to_string());
     let temporary = folder.join(format!("{TEMPORARY_PREFIX}{id}"));
-    // What an attempt that failed left.
+    // Removes what a failed attempt left behind.
     let _ = disk.remove_file(&temporary);
     let file = disk
         .create_new(&temporary)
@@ -217,7 +219,8 @@ pub(crate) fn finish(
     Ok(())
 }
 
-/// Gives a blob of a log its shared name. Failing costs a second copy some day and nothing else.
+/// Gives a blob of a log its shared name. A failure only means that the content may be stored
+/// twice.
 pub(crate) fn share(files: &Files, shared: &Path, id: &BlobId) {
     let path = files.blobs().join(id.to_string());
     let common = shared_path(shared, id);
@@ -227,7 +230,7 @@ pub(crate) fn share(files: &Files, shared: &Path, id: &BlobId) {
     let _ = files.disk.hard_link(&path, &common);
 }
 
-/// The blobs that a log has, in order.
+/// Returns the ids of a log's blobs, sorted.
 pub(crate) fn list(files: &Files) -> Result<Vec<BlobId>, Error> {
     let folder = files.blobs();
     let names = files

@@ -1,9 +1,9 @@
-//! Taking back what entries said.
+//! Erasing the payloads of entries.
 //!
 //! A payload is replaced by its hash, which is all that the chain needs of it. The segment is
-//! written anew beside the old one and takes its place in one step; its header says that it was,
-//! for it no longer has the length that its successor names. Bytes that no longer counted go with
-//! it: they may repeat what is being erased.
+//! rewritten beside the old one and replaces it in one step; its header records the rewrite,
+//! because it no longer has the length that its successor names. Bytes that no longer counted are
+//! dropped: they may repeat what is being erased.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -30,7 +30,7 @@ impl Store {
         let mut done = 0;
         while let Some(seq) = seqs.range(done + 1..).next() {
             let number = seek::before(&files, *seq)?.segment.number;
-            // What this segment carried over stands behind the end of the one before, too.
+            // The end of the segment before repeats what this segment carried over.
             if number > 1 && Scan::open(&files, number - 1)?.has_dead_bytes()? {
                 erased += rewrite(&files, number - 1, &seqs)?.0;
             }
@@ -42,8 +42,8 @@ impl Store {
     }
 }
 
-/// Writes a segment anew, without what is to be erased and without what does not count. Returns
-/// how many entries were erased, and its last entry.
+/// Rewrites a segment without the erased payloads and without bytes that do not count. Returns the
+/// number of entries erased, and the last entry's number.
 fn rewrite(files: &Arc<Files>, number: u32, seqs: &BTreeSet<u64>) -> Result<(u64, u64), Error> {
     let mut scan = Scan::open(files, number)?;
     let mut header = scan.segment.header.clone();

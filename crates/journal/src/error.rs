@@ -1,4 +1,4 @@
-//! What can go wrong with a log, in words for a person.
+//! The errors of stores and logs, in words for a person.
 
 use std::{io, path::PathBuf, sync::Arc};
 
@@ -6,14 +6,14 @@ use gyrus_contract::BlobId;
 
 use crate::{Holder, LogName};
 
-/// Why something could not be done to a store, a log or one of its parts.
+/// The reason why an operation on a store, a log or one of its parts failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Not a name for a log.
+    /// A text is not a valid name of a log.
     #[error("`{given}` cannot name a log; both parts of `kind/id` are of a-z, 0-9 and `-`")]
     BadName {
-        /// What was given, cut.
+        /// The text that was given, cut.
         given: String,
     },
     /// The store would be on a network file system, where locks and syncing cannot be relied on.
@@ -22,20 +22,20 @@ pub enum Error {
          a local disk", root.display()
     )]
     NetworkFileSystem {
-        /// Where the store would be.
+        /// The root of the store.
         root: PathBuf,
         /// The kind of file system.
         file_system: String,
     },
-    /// The folder holds something else.
+    /// The folder is not a store.
     #[error("{} is not a store: {why}; choose an empty folder or a store", root.display())]
     NotAStore {
         /// The folder.
         root: PathBuf,
-        /// What is wrong with it.
+        /// The reason why it is not a store.
         why: String,
     },
-    /// Written by a newer program; it can be read but not written.
+    /// The store or segment was written by a newer program; it can be read but not written.
     #[error(
         "{} has format {found} and this program writes {known}; it can only be read, upgrade to \
          write", path.display()
@@ -48,19 +48,19 @@ pub enum Error {
         /// The version of this program.
         known: u32,
     },
-    /// There is such a log already.
+    /// The log exists already.
     #[error("there is a log {name} already")]
     Exists {
         /// The log.
         name: LogName,
     },
-    /// There is no such log.
+    /// The log does not exist.
     #[error("there is no log {name}")]
     NotFound {
         /// The log.
         name: LogName,
     },
-    /// A living process has the log.
+    /// A live process holds the log.
     #[error(
         "{name} is held by process {} on {} since {} ms after 1970", holder.process.pid,
         holder.host, holder.since_ms
@@ -68,26 +68,26 @@ pub enum Error {
     Held {
         /// The log.
         name: LogName,
-        /// Who has it.
+        /// The process that holds it.
         holder: Box<Holder>,
     },
-    /// The lock is taken, but its holder has not said who it is.
+    /// The log is locked, but its holder has not recorded its identity.
     #[error("{name} is held by a process that left no record in its lock; find it with `lsof`")]
     HeldByUnknown {
         /// The log.
         name: LogName,
     },
-    /// The holder could not be ended.
+    /// The holder of a log could not be killed.
     #[error("{name} is held by process {} and it could not be ended: {source}", holder.process.pid)]
     NotKilled {
         /// The log.
         name: LogName,
-        /// Who has it.
+        /// The process that holds it.
         holder: Box<Holder>,
-        /// Why it still lives.
+        /// The reason why it could not be killed.
         source: io::Error,
     },
-    /// What was once on disk is no longer what was written. Never the result of a mere crash.
+    /// The content differs from what was once on disk. Never the result of a mere crash.
     #[error(
         "{name} is damaged: segment {segment}, byte {offset}, entry {seq}: {why}; restore it from \
          a copy, or read it up to the entry before"
@@ -97,30 +97,31 @@ pub enum Error {
         name: LogName,
         /// The segment's number.
         segment: u32,
-        /// Where in the segment, in bytes.
+        /// The position in the segment, in bytes.
         offset: u64,
-        /// The entry that should stand there.
+        /// The number of the entry that should stand there.
         seq: u64,
-        /// What stands there instead, and how it is known that it should not.
+        /// The content found instead, and the proof that it is wrong.
         why: String,
     },
-    /// Not a kind of entry.
+    /// A text is not a valid kind of entry.
     #[error("`{given}` is not a kind of entry; it is of a-z, 0-9, `.`, `_` and `-`, at most 64")]
     BadKind {
-        /// What was given, cut.
+        /// The text that was given, cut.
         given: String,
     },
     /// A batch, payload, blob or message is larger than its limit.
     #[error("{what} has {bytes} bytes and at most {limit} are allowed")]
     TooLarge {
-        /// What it is.
+        /// The kind of data.
         what: &'static str,
         /// Its size.
         bytes: u64,
-        /// The most there may be.
+        /// Maximum size.
         limit: u64,
     },
-    /// The writer broke: what was not durable before may be lost, and nothing more is accepted.
+    /// The writer failed: entries that were not durable before may be lost, and no more are
+    /// accepted.
     #[error(
         "cannot {what} {}: {source}; {name} is intact up to entry {intact}, what came after may \
          be lost; see to the disk, then take the log again", path.display()
@@ -128,36 +129,36 @@ pub enum Error {
     Failed {
         /// The log.
         name: LogName,
-        /// What was being done.
+        /// The operation that failed.
         what: &'static str,
-        /// To what.
+        /// The file or folder.
         path: PathBuf,
         /// The last entry that is known to be on disk.
         intact: u64,
-        /// Why it failed.
+        /// The cause.
         source: Arc<io::Error>,
     },
-    /// Something could not be read or written; nothing was half done.
+    /// A read or write failed; nothing was half done.
     #[error("cannot {what} {}: {source}", path.display())]
     Io {
-        /// What was being done.
+        /// The operation that failed.
         what: &'static str,
-        /// To what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
-    /// There is no such entry.
+    /// The log has no entry with this number.
     #[error("{name} has no entry {seq}; its last one is {last}")]
     NoSuchEntry {
         /// The log.
         name: LogName,
-        /// The entry asked for.
+        /// The number asked for.
         seq: u64,
-        /// The last entry there is.
+        /// The number of the last entry.
         last: u64,
     },
-    /// The log does not have this blob (any more).
+    /// The log does not have this blob, or no longer has it.
     #[error("{name} does not have the blob {id}; it was dropped, or never put")]
     BlobMissing {
         /// The log.
@@ -165,7 +166,7 @@ pub enum Error {
         /// The blob.
         id: BlobId,
     },
-    /// The blob's bytes are not those that were put.
+    /// The bytes of a blob do not match its hash.
     #[error("the blob {id} of {name} is damaged; restore it from a copy of the log")]
     BlobDamaged {
         /// The log.
@@ -176,27 +177,27 @@ pub enum Error {
     /// A message's id is not a UUID.
     #[error("`{given}` cannot be the id of a message; it must be a UUID")]
     BadMessageId {
-        /// What was given, cut.
+        /// The text that was given, cut.
         given: String,
     },
-    /// Too many messages wait.
+    /// Too many messages are waiting.
     #[error("{waiting} messages wait in the inbox of {name} already; let it read them first")]
     InboxFull {
         /// The log.
         name: LogName,
-        /// How many there are.
+        /// Number of waiting messages.
         waiting: usize,
     },
-    /// Not an exported log, or one that was damaged on the way.
+    /// The data is not an exported log, or was damaged on the way.
     #[error("this is not a complete export of a log: {why}")]
     BadExport {
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
 }
 
 impl Error {
-    /// An error that names what was being done and to what.
+    /// Creates an error that names the failed operation and its path.
     pub(crate) fn io(
         what: &'static str,
         path: impl Into<PathBuf>,

@@ -1,11 +1,11 @@
-//! A whole log as one file, and back.
+//! Exporting a whole log as one file, and importing it.
 //!
-//! An export is a sequence of parts, each a line of JSON that says what follows and how long it
-//! is, then so many bytes and a newline. It begins with the log's name and ends with a hash of
-//! everything before. Only what counts is exported: no tails, no locks, no messages.
+//! An export is a sequence of parts, each a line of JSON that gives the kind and length of what
+//! follows, then that many bytes and a newline. It begins with the log's name and ends with a hash
+//! of everything before. Only data that counts is exported: no tails, no locks, no messages.
 //!
-//! An import believes nothing: it writes a log in the making, checks every hash, and only then
-//! gives it its name.
+//! An import trusts nothing: it writes a staged log, checks every hash, and only then gives the log
+//! its name.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -28,40 +28,41 @@ use crate::{
 /// The version of the format of exports that this program writes and reads.
 const EXPORT: u32 = 1;
 
-/// Longest line between parts, in bytes.
+/// Maximum length of a line between parts, in bytes.
 const PART_LIMIT: u64 = 1 << 10;
 
-/// Longest segment, in bytes: one that is not quite full takes one batch more, with its headers,
-/// behind what recovery carried over.
+/// Maximum length of a segment, in bytes: one that is not quite full takes one more batch, with its
+/// headers, behind the entries that recovery carried over.
 const SEGMENT_LIMIT: u64 = SEGMENT_BYTES + 8 * BATCH_LIMIT as u64;
 
-/// Copied at once, in bytes.
+/// Number of bytes copied at once.
 const COPY_BYTES: usize = 256 << 10;
 
-/// What [`Store::export`] wrote.
+/// The contents of an export by [`Store::export`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exported {
-    /// The last entry's seq.
+    /// Number of entries, which is the number of the last one.
     pub entries: u64,
-    /// How many blobs.
+    /// Number of blobs.
     pub blobs: u64,
-    /// How many blobs of the log were left out.
+    /// Number of blobs of the log that were left out.
     pub left_out: u64,
-    /// Length of the export.
+    /// Length of the export in bytes.
     pub bytes: u64,
 }
 
-/// What follows in an export.
+/// The header of a part of an export.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "part", rename_all = "snake_case", deny_unknown_fields)]
 enum Part {
-    /// Nothing. Always the first part.
+    /// The start, followed by no bytes. Always the first part.
     Log { export: u32, name: String },
-    /// A segment. They come in order.
+    /// A segment. Segments come in order.
     Segment { number: u32, bytes: u64 },
     /// A blob.
     Blob { id: BlobId, bytes: u64 },
-    /// Nothing. Always the last part; `hash` is that of everything before this line.
+    /// The end, followed by no bytes. Always the last part; `hash` covers everything before this
+    /// line.
     End {
         segments: u32,
         blobs: u64,
@@ -70,8 +71,8 @@ enum Part {
 }
 
 impl Store {
-    /// Writes a log as one file, with those of its blobs that are `wanted`. Somebody may be writing
-    /// the log; what it holds at some moment during the call is exported.
+    /// Exports a log as one file, with those of its blobs that are `wanted`. Another process may be
+    /// writing the log; the export holds the log's content at some moment during the call.
     pub fn export(
         &self,
         name: &LogName,
@@ -125,8 +126,8 @@ impl Store {
         })
     }
 
-    /// Makes a log of an export, and returns its name. There must be no such log yet. Whatever is
-    /// wrong with the export, nothing of it is left behind.
+    /// Imports a log, and returns its name. The log must not exist yet. After an error, nothing of
+    /// the import is left behind.
     pub fn import(&self, from: &mut dyn Read) -> Result<LogName, Error> {
         let mut from = In {
             from: BufReader::new(from),
@@ -315,7 +316,7 @@ fn import_into(from: &mut In<'_>, staged: &Staged) -> Result<(), Error> {
     check(files)
 }
 
-/// Whether the log in the making is whole, and puts its names on disk.
+/// Checks that the staged log is complete, and puts its names on disk.
 fn check(files: &Arc<Files>) -> Result<(), Error> {
     let verified = store::verify(files).map_err(|error| match error {
         Error::Corrupt {

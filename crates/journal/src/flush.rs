@@ -1,10 +1,11 @@
-//! Getting entries on disk in batches, one write and one sync each, however many wait for it.
+//! Group commit: entries are put on disk in batches with one write and one sync each, however many
+//! tasks wait for them.
 //!
-//! Whoever needs something on disk and finds no flush under way leads one; the others wait for
-//! its end and look again. Batches form by themselves while a flush is under way.
+//! A task that needs something on disk and finds no flush under way leads one; the others wait for
+//! its end and check again. Batches form while a flush is under way.
 //!
-//! A writer that failed once accepts nothing more: what a failed sync left behind nobody can
-//! know, and asking again would be answered with a success that means nothing.
+//! A writer that failed once accepts nothing more: it cannot be known what a failed sync left
+//! behind, and a second sync may report a success that means nothing.
 
 use std::{
     io, mem,
@@ -26,10 +27,10 @@ use crate::{
     take::{self, Output},
 };
 
-/// Entries that nobody waits for are on disk after so long, inside a tokio runtime.
+/// Maximum time until entries that no task waits for are put on disk, inside a tokio runtime.
 pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What the clones of a writer share.
+/// The state shared by the clones of a writer.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) home: Arc<Home>,
@@ -40,32 +41,32 @@ pub(crate) struct Shared {
     /// Signalled when a flush ends.
     pub(crate) flushed: Arc<Condvar>,
     pub(crate) durable: watch::Sender<u64>,
-    /// Used by whoever leads a flush.
+    /// The output, used by the leader of a flush.
     output: Mutex<Output>,
-    /// When the log was taken, by the clock that does not go back, in microseconds.
+    /// The time at which the log was taken, by the monotonic clock, in microseconds.
     pub(crate) taken_us: u64,
     /// Released last.
     lock: Lock,
 }
 
-/// What changes while a log is written.
+/// The mutable state of a writer.
 #[derive(Debug)]
 pub(crate) struct State {
     /// Lines that are not written yet.
     pub(crate) pending: Vec<u8>,
-    /// The last entry appended, and its hash.
+    /// The number of the last entry appended, and its hash.
     pub(crate) seq: u64,
     pub(crate) hash: Digest,
-    /// Blobs put, and those of them whose names are on disk.
+    /// Number of blobs put, and of those whose names are on disk.
     pub(crate) blobs: u64,
     blobs_durable: u64,
     pub(crate) flushing: bool,
-    /// A task will flush what is pending.
+    /// Whether a task will flush what is pending.
     pub(crate) timer: bool,
     failed: Option<Failure>,
 }
 
-/// Why a writer accepts nothing more.
+/// The reason why a writer accepts nothing more.
 #[derive(Debug, Clone)]
 struct Failure {
     what: &'static str,
@@ -74,7 +75,7 @@ struct Failure {
     source: Arc<io::Error>,
 }
 
-/// What to wait for.
+/// The state that a waiting task needs on disk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
     seq: u64,
@@ -82,7 +83,7 @@ pub(crate) struct Target {
     blobs: u64,
 }
 
-/// What somebody who waits for the disk has to do.
+/// The next step of a task that waits for the disk.
 pub(crate) enum Turn {
     Done(u64),
     Lead(Lead),
@@ -131,13 +132,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Held while a blob is written and while blobs are put on disk.
+    /// Locks the list of blobs that are not on disk. Held while a blob is written and while blobs
+    /// are put on disk.
     pub(crate) fn unsynced(&self) -> MutexGuard<'_, Vec<Unsynced>> {
-        // A blob is among them only when it is whole.
+        // A blob is in the list only when it is complete.
         self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state of a writer that did not fail.
+    /// Returns the state of a writer that has not failed.
     pub(crate) fn accepting(&self) -> Result<MutexGuard<'_, State>, Error> {
         let state = self.state();
         match &state.failed {
@@ -173,7 +175,7 @@ impl Shared {
         }))
     }
 
-    /// Flushes what is pending now and then, until nothing is.
+    /// Flushes pending entries at intervals, until there are none.
     pub(crate) fn start_timer(self: &Arc<Self>) {
         let timer = Timer(Arc::downgrade(self));
         tokio::spawn(async move {
@@ -190,7 +192,7 @@ impl Shared {
                     }
                 }
                 let target = shared.state().target();
-                // Whoever needs the entries on disk is told of a failure.
+                // A failure is reported to the tasks that need the entries on disk.
                 if let Ok(Turn::Lead(lead)) = shared.turn(target) {
                     flushers::flush(lead);
                 }
@@ -198,7 +200,8 @@ impl Shared {
         });
     }
 
-    /// One write and one sync, after those of new blobs. Returns the new last durable entry.
+    /// Puts new blobs on disk, then writes and syncs the entries. Returns the number of the last
+    /// durable entry.
     fn write(&self, pending: &[u8], target: Target, put: bool) -> Result<u64, Error> {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         if put {
@@ -230,15 +233,16 @@ impl Drop for Shared {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let (pending, target) = (mem::take(&mut state.pending), state.target());
         if state.failed.is_none() && !pending.is_empty() {
-            // Nobody was promised these entries, so nobody needs to be told.
+            // Nobody was promised that these entries are durable, so nobody needs to be told of a
+            // failure.
             let _ = self.write(&pending, target, true);
         }
-        // Before the lock goes, after which there may be another writer.
+        // Runs before the lock is released, after which there may be another writer.
         self.home.end_writing(&self.files.name);
     }
 }
 
-/// A task that flushes; when it ends, however it ends, the next appending starts another.
+/// A task that flushes. When it ends, for whatever reason, the next append starts another.
 struct Timer(Weak<Shared>);
 
 impl Drop for Timer {
@@ -249,9 +253,9 @@ impl Drop for Timer {
     }
 }
 
-/// The right and duty to flush. Whatever becomes of it, the next in line gets a turn.
+/// The right and duty to flush. When it is dropped, another task can become the leader.
 pub(crate) struct Lead {
-    /// `None` only while it is dropped.
+    /// The writer's state; `None` only while it is dropped.
     shared: Option<Arc<Shared>>,
     began: bool,
 }
@@ -319,10 +323,11 @@ impl Drop for Lead {
         }
         drop(state);
         let (flushed, durable) = (Arc::clone(&shared.flushed), shared.durable.clone());
-        // Let go first: whoever is woken may drop the last writer and want the log's lock free.
+        // Dropped first: a task that is notified may drop the last writer and need the log's lock
+        // to be free.
         drop(shared);
         flushed.notify_all();
-        // Announced even if nothing was put on disk: who waits must look for a failure.
+        // Announced even if nothing was put on disk: waiting tasks must check for a failure.
         durable.send_modify(|_| ());
     }
 }

@@ -1,8 +1,8 @@
 //! The threads that flush, shared by all logs of a process.
 //!
-//! A flush blocks for as long as the disk takes, so it is no work for an executor's threads. A few
-//! threads of our own take one flush after the other without going to sleep between them; what
-//! waits for a thread grows its batch meanwhile.
+//! A flush blocks for as long as the disk takes, so it must not run on an executor's threads. A few
+//! dedicated threads take one flush after the other without sleeping between them; a log that waits
+//! for a thread grows its batch meanwhile.
 
 use std::{
     collections::VecDeque,
@@ -13,11 +13,11 @@ use std::{
 
 use crate::flush::Lead;
 
-/// So many logs are flushed at once: enough to share the disk's own commits, and few enough that
-/// threads do not spend their time waking each other.
+/// Maximum number of logs that are flushed at once: enough to share the disk's own commits, and few
+/// enough that threads do not spend their time waking each other.
 const MAX_THREADS: usize = 16;
 
-/// A thread that had nothing to do for so long ends.
+/// Time without work after which a thread ends.
 const IDLE: Duration = Duration::from_secs(10);
 
 static FLUSHERS: Flushers = Flushers {
@@ -37,11 +37,11 @@ struct Flushers {
 struct Queue {
     leads: VecDeque<Lead>,
     threads: usize,
-    /// Threads that wait for more.
+    /// Number of threads that wait for work.
     idle: usize,
 }
 
-/// Flushes on another thread. Whoever waits is told by the log itself.
+/// Flushes on another thread. Waiting tasks are notified by the log itself.
 pub(crate) fn flush(lead: Lead) {
     let mut queue = FLUSHERS.queue();
     queue.leads.push_back(lead);
@@ -58,7 +58,7 @@ pub(crate) fn flush(lead: Lead) {
         .name("gyrus-flush".to_owned())
         .spawn(|| FLUSHERS.work());
     if started.is_err() {
-        // No thread is to be had: this one must do.
+        // No thread can be started, so the calling thread flushes.
         let mut queue = FLUSHERS.queue();
         queue.threads -= 1;
         let lead = queue.leads.pop_front();
@@ -81,7 +81,7 @@ impl Flushers {
         }
     }
 
-    /// The next flush; `None` ends the thread.
+    /// Returns the next flush; `None` ends the thread.
     fn next(&self) -> Option<Lead> {
         let mut queue = self.queue();
         loop {

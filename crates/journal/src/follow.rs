@@ -1,8 +1,8 @@
 //! Following a log as it grows, in any process.
 //!
-//! A follower hands out only what is on disk. The writer in its own process tells it how far that
-//! is. One elsewhere cannot be asked: then the follower reads to the end, syncs the file itself,
-//! hands out what it had read, and waits until the folder changes.
+//! A follower returns only entries that are on disk. A writer in its own process tells it how far
+//! that is. A writer in another process cannot be asked: then the follower reads to the end, syncs
+//! the file itself, returns what it had read, and waits until the folder changes.
 
 use std::{collections::VecDeque, io, sync::Arc};
 
@@ -10,33 +10,33 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{Entry, Error, Watch, reader::entry, scan::Walk, segment::Files};
 
-/// Entries read ahead at once.
+/// Maximum number of entries read ahead at once.
 const AHEAD_ENTRIES: usize = 1024;
 
 /// Bytes of payload after which no more entries are read ahead.
 const AHEAD_BYTES: usize = 4 << 20;
 
-/// Entries on disk, or why they could not be read.
+/// The entries on disk, or the reason why they could not be read.
 type ReadAhead = Result<VecDeque<Entry>, Error>;
 
-/// Follows a log. Durable entries only.
+/// A follower of a log. It returns durable entries only.
 #[derive(Debug)]
 pub struct Follower {
     files: Arc<Files>,
     from_seq: u64,
-    /// On disk, and not handed out yet.
+    /// Entries that are on disk and not returned yet.
     ready: VecDeque<Entry>,
-    /// `None` while a reading is under way, and after an error.
+    /// The position; `None` while a read is under way, and after an error.
     walk: Option<Walk>,
     writer: Where,
 }
 
-/// Where the log's writer is.
+/// The place of the log's writer.
 #[derive(Debug)]
 enum Where {
-    /// In this process, saying what is on disk.
+    /// In this process, which reports what is on disk.
     Here(watch::Receiver<u64>),
-    /// In another one, or nowhere.
+    /// In another process, or nowhere.
     Elsewhere {
         watch: Watch,
         reading: Option<JoinHandle<(Walk, ReadAhead)>>,
@@ -72,8 +72,8 @@ impl Follower {
         })
     }
 
-    /// The next entry; waits for it. Dropping the future loses nothing. An error is final:
-    /// follow anew.
+    /// Waits for the next entry and returns it. Dropping the future loses nothing. An error is
+    /// final: create a new follower.
     pub async fn next(&mut self) -> Result<Entry, Error> {
         loop {
             if let Some(entry) = self.ready.pop_front() {
@@ -86,7 +86,7 @@ impl Follower {
             match &mut self.writer {
                 Where::Here(durable) => {
                     if durable.changed().await.is_err() {
-                        // It was dropped, and may have put more on disk as its last act.
+                        // The writer was dropped, and may have put more on disk as its last act.
                         self.writer = Where::elsewhere(&self.files)?;
                     }
                 }
@@ -102,7 +102,7 @@ impl Follower {
         }
     }
 
-    /// Reads what there is: on a thread that may block, if it has to be synced.
+    /// Reads the available entries, on a thread that may block if they have to be synced.
     async fn read(&mut self) -> ReadAhead {
         let from_seq = self.from_seq;
         let (walk, read) = match &mut self.writer {
@@ -175,7 +175,7 @@ fn read_ahead(walk: &mut Walk, from_seq: u64, last: u64) -> ReadAhead {
             Ok(Some(None)) => {}
             Ok(Some(Some(Ok(entry)))) => entries.push_back(entry),
             Ok(None) => break,
-            // It will be met again when what comes before it has been handed out.
+            // The error recurs after the entries before it have been returned.
             Err(_) if !entries.is_empty() => break,
             Err(error) | Ok(Some(Some(Err(error)))) => return Err(error),
         }

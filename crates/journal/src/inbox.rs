@@ -1,8 +1,8 @@
-//! Messages to whoever holds a log, from any process, whether or not anybody holds it.
+//! Messages to the holder of a log, from any process, whether or not anybody holds it.
 //!
-//! Each message is one file, put whole under its id and on disk before `send` returns. Consuming
-//! is the holder's business: it removes a message after what it did with it is durable, so a
-//! message may be seen again after a crash, and its id says so.
+//! Each message is one file, created as a whole under its id and on disk before `send` returns. The
+//! holder consumes a message: it removes the file after the effects of the message are durable, so
+//! a message may be seen again after a crash, and its id identifies it.
 
 use std::{io, path::PathBuf, sync::Arc};
 
@@ -13,17 +13,17 @@ use crate::{
     segment::{Files, TEMPORARY_PREFIX, write_all},
 };
 
-/// Messages that may wait at once.
+/// Maximum number of waiting messages.
 pub(crate) const WAITING_LIMIT: usize = 1_000;
 
-/// Length of one message, in bytes.
+/// Maximum length of a message in bytes.
 pub(crate) const MESSAGE_LIMIT: usize = 1 << 20;
 
-/// Sending begins anew when its temporary file was cleared away by whoever took the log at that
-/// moment. Twice in a row is not chance.
+/// Maximum number of attempts to send. An attempt is repeated when its temporary file was removed
+/// by a process that took the log at that moment; this is unlikely to happen twice.
 const SEND_ATTEMPTS: u32 = 3;
 
-/// Where messages to a log wait.
+/// The messages that wait for the holder of a log.
 #[derive(Debug, Clone)]
 pub struct Inbox {
     files: Arc<Files>,
@@ -70,8 +70,8 @@ impl Inbox {
         }
     }
 
-    /// Always a new file, even if the message is there already: who put it there may have been
-    /// told that syncing it failed.
+    /// Writes the message. Always creates a new file, even if the message exists already: its
+    /// sender may have been told that syncing it failed.
     fn put(&self, path: &std::path::Path, body: &str) -> io::Result<()> {
         let disk = &self.files.disk;
         let folder = self.files.inbox();
@@ -81,13 +81,13 @@ impl Inbox {
             .and_then(|()| file.sync())
             .and_then(|()| disk.rename(&temporary, path));
         if put.is_err() {
-            // Left behind, it is removed when the log is taken next.
+            // A leftover is removed when the log is taken next.
             let _ = disk.remove_file(&temporary);
         }
         put.and_then(|()| disk.sync_folder(&folder))
     }
 
-    /// The messages that wait, with their ids, in order of arrival.
+    /// Returns the waiting messages with their ids, in order of arrival.
     pub fn messages(&self) -> Result<Vec<(String, String)>, Error> {
         let mut messages = Vec::new();
         for id in self.ids()? {
@@ -120,7 +120,7 @@ impl Inbox {
         }
     }
 
-    /// Tells when a message may have arrived.
+    /// Returns a watch that tells when a message may have arrived.
     pub fn watch(&self) -> Result<Watch, Error> {
         let folder = self.files.inbox();
         self.files
@@ -153,7 +153,7 @@ impl Inbox {
     }
 }
 
-/// The one way to write a UUID that is a file's name.
+/// Returns the canonical form of a UUID, which is the file's name.
 fn canonical(id: &str) -> Option<String> {
     Uuid::try_parse(id).ok().map(|id| id.to_string())
 }

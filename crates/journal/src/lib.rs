@@ -1,4 +1,4 @@
-//! Named logs that survive crashes, with blobs, an inbox and a lock each.
+//! Named logs that survive crashes, each with blobs, an inbox and a lock.
 //!
 //! The one idea: a log is a folder of append-only segments whose lines are chained by hash, and
 //! whoever takes the log opens a new segment that states how much of the one before counts. So

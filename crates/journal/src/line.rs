@@ -1,10 +1,10 @@
 //! One entry as one line of text, and the hash that chains it to the one before.
 //!
-//! The parser is written by hand and strict: it accepts what [`encode`] writes, byte for byte,
-//! and nothing else, because a line is hashed as it stands. It looks at the payload only to find
-//! its end; that the payload is JSON was checked when it was appended.
+//! The parser is written by hand and strict: it accepts exactly the bytes that [`encode`] writes,
+//! because a line is hashed as it stands. It scans the payload only for its end; that the payload
+//! is JSON was checked when it was appended.
 //!
-//! Not here: which lines count. That is `scan`'s business.
+//! Which lines count is decided in `scan`.
 
 use std::io::Write;
 
@@ -12,22 +12,22 @@ use gyrus_contract::Digest;
 
 use crate::{Entry, Payload};
 
-/// Longest payload, in bytes.
+/// Maximum length of a payload in bytes.
 pub(crate) const PAYLOAD_LIMIT: usize = 8 << 20;
 
-/// Longest line, in bytes; a longer one is damage.
+/// Maximum length of a line in bytes; a longer one is damage.
 pub(crate) const LINE_LIMIT: usize = 16 << 20;
 
-/// Longest kind, in bytes.
+/// Maximum length of a kind in bytes.
 pub(crate) const KIND_LIMIT: usize = 64;
 
-/// Longest header: literals, six numbers, a kind and a hash come to less.
+/// Maximum length of a header in bytes: literals, six numbers, a kind and a hash are shorter.
 const HEADER_LIMIT: usize = 320;
 
-/// `,"hash":"<32 digits>"}`
+/// Length of `,"hash":"<32 digits>"}`.
 const HASH_LENGTH: usize = 43;
 
-/// How every line begins.
+/// The start of every line.
 pub(crate) const START: &[u8] = b"{\"seq\":";
 
 /// Binds hashes to a log, so that a line of another log never verifies in this one: the BLAKE3
@@ -40,12 +40,12 @@ impl Key {
         Self(*blake3::hash(name.to_string().as_bytes()).as_bytes())
     }
 
-    /// The hash of text that stands on its own: a segment's header.
+    /// Returns the hash of a text outside of the chain: a segment's header.
     pub(crate) fn hash(&self, bytes: &[u8]) -> Digest {
         Digest::from_hash(blake3::keyed_hash(&self.0, bytes))
     }
 
-    /// The hash of an entry.
+    /// Returns the hash of an entry.
     fn chain(&self, previous: &Digest, header: &[u8], payload: &Digest) -> Digest {
         let mut text = [0; HEADER_LIMIT + 32];
         let end = 16 + header.len();
@@ -56,19 +56,19 @@ impl Key {
     }
 }
 
-/// The hash before the first entry of a log.
+/// Returns the hash that the first entry of a log follows.
 pub(crate) fn genesis() -> Digest {
     "00000000000000000000000000000000"
         .parse()
         .expect("32 digits are a digest")
 }
 
-/// What the first line of a batch says, so that it can be verified alone.
+/// The fields of the first line of a batch by which it can be verified alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BatchStart {
     /// Every entry up to this one was on disk when the batch was formed.
     pub(crate) synced: u64,
-    /// The hash of the entry before.
+    /// The hash of the previous entry.
     pub(crate) previous: Digest,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Header<'a> {
 /// A parsed line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line<'a> {
-    /// All of it, without its newline.
+    /// The whole line without its newline.
     pub(crate) text: &'a [u8],
     pub(crate) header: Header<'a>,
     header_text: &'a [u8],
@@ -94,7 +94,7 @@ pub(crate) struct Line<'a> {
     pub(crate) hash: Digest,
 }
 
-/// What stands between header and hash.
+/// The part of a line between header and hash.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Body<'a> {
     Payload(&'a [u8]),
@@ -195,14 +195,14 @@ impl<'a> Line<'a> {
             && key.chain(previous, self.header_text, &self.body.hash()) == self.hash
     }
 
-    /// What the line says about the start of its batch, if it verifies alone.
+    /// Returns the fields about the start of a batch, if the line verifies alone.
     pub(crate) fn stands_alone(&self, key: &Key) -> Option<BatchStart> {
         self.header
             .batch
             .filter(|batch| self.follows(key, &batch.previous))
     }
 
-    /// Length of the payload, 0 if it was erased.
+    /// Returns the length of the payload; 0 if it was erased.
     pub(crate) fn payload_bytes(&self) -> usize {
         match self.body {
             Body::Payload(bytes) => bytes.len(),
@@ -215,7 +215,7 @@ impl<'a> Line<'a> {
         matches!(self.body, Body::Erased(_))
     }
 
-    /// The line with its payload erased.
+    /// Returns the line with its payload erased.
     pub(crate) fn tombstone(&self) -> Vec<u8> {
         let mut out = self.header_text.to_vec();
         write!(
@@ -228,7 +228,7 @@ impl<'a> Line<'a> {
         out
     }
 
-    /// The entry, for those who read the log; `None` if its payload is not JSON.
+    /// Converts the line to an entry; returns `None` if its payload is not JSON.
     pub(crate) fn to_entry(self) -> Option<Entry> {
         let payload = match self.body {
             Body::Payload(bytes) => Payload::Json(serde_json::from_slice(bytes).ok()?),
@@ -246,7 +246,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// What is left to parse.
+/// The text that is left to parse.
 struct Text<'a>(&'a [u8]);
 
 impl<'a> Text<'a> {

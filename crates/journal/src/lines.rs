@@ -4,45 +4,45 @@ use std::{io, sync::Arc};
 
 use crate::{DiskFile, line::LINE_LIMIT};
 
-/// Read at first, in bytes; each reading doubles it.
+/// Size of the first read in bytes; each read doubles it.
 const FIRST_BLOCK: usize = 4 << 10;
 
-/// Read at most at once, in bytes.
+/// Maximum size of a read in bytes.
 const BLOCK: usize = 256 << 10;
 
-/// What comes next in a file.
+/// The next piece of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'a> {
     /// A line, without its newline.
     Line(&'a [u8]),
-    /// The file ends without a newline after these bytes, of which there is at least one.
+    /// The file ends without a newline, after at least one byte.
     Cut,
-    /// No newline for longer than a line may be.
+    /// The maximum length of a line is exceeded without a newline.
     TooLong,
-    /// The file, or the part that counts, ends here.
+    /// The end of the file, or of the part that counts.
     End,
 }
 
-/// Reads lines forwards. A line that was looked at with [`Lines::peek`] is read again until
-/// [`Lines::advance`]; at the end, later calls see what the file has grown by.
+/// Reads lines forwards. A line that was returned by [`Lines::peek`] is returned again until
+/// [`Lines::advance`]; at the end, later calls see what was added to the file.
 #[derive(Debug)]
 pub(crate) struct Lines {
     file: Arc<dyn DiskFile>,
-    /// Where `buffer` stands in the file.
+    /// Offset of `buffer` in the file.
     position: u64,
-    /// The file counts up to here.
+    /// Offset at which the part of the file that counts ends.
     limit: u64,
     buffer: Vec<u8>,
-    /// Where the next line begins in `buffer`.
+    /// Offset of the next line in `buffer`.
     start: usize,
-    /// Length of the line last looked at, with its newline.
+    /// Length of the line last peeked at, with its newline.
     peeked: usize,
-    /// To be read next, in bytes.
+    /// Size of the next read in bytes.
     block: usize,
 }
 
 impl Lines {
-    /// Lines of `file` between two offsets, the first of which begins a line.
+    /// Reads the lines of `file` between two offsets, the first of which begins a line.
     pub(crate) fn new(file: Arc<dyn DiskFile>, offset: u64, limit: u64) -> Self {
         Self {
             file,
@@ -55,12 +55,12 @@ impl Lines {
         }
     }
 
-    /// Where the next line begins.
+    /// Returns the offset of the next line.
     pub(crate) fn offset(&self) -> u64 {
         self.position + self.start as u64
     }
 
-    /// Sets where the part that counts ends.
+    /// Sets the offset at which the part that counts ends.
     pub(crate) fn set_limit(&mut self, limit: u64) {
         self.limit = limit;
         let within = usize::try_from(limit.saturating_sub(self.position)).unwrap_or(usize::MAX);
@@ -73,7 +73,7 @@ impl Lines {
         }
     }
 
-    /// Looks at the next line.
+    /// Returns the next line without advancing.
     pub(crate) fn peek(&mut self) -> io::Result<Piece<'_>> {
         let mut searched = 0;
         self.peeked = 0;
@@ -101,13 +101,13 @@ impl Lines {
         }
     }
 
-    /// Goes behind the line last looked at.
+    /// Advances behind the line last peeked at.
     pub(crate) fn advance(&mut self) {
         self.start += self.peeked;
         self.peeked = 0;
     }
 
-    /// The next line, gone past.
+    /// Returns the next line and advances behind it.
     pub(crate) fn next(&mut self) -> io::Result<Piece<'_>> {
         self.peek()?;
         let (start, length) = (self.start, self.peeked);
@@ -118,8 +118,8 @@ impl Lines {
         Ok(Piece::Line(&self.buffer[start..start + length - 1]))
     }
 
-    /// Goes to the beginning of the next line without holding the present one in memory.
-    /// `false` if the file ends first.
+    /// Advances to the next line without holding the present one in memory. Returns `false` if the
+    /// file ends first.
     pub(crate) fn skip(&mut self) -> io::Result<bool> {
         loop {
             if let Some(length) = memchr::memchr(b'\n', &self.buffer[self.start..]) {
@@ -133,7 +133,7 @@ impl Lines {
         }
     }
 
-    /// Reads one block more; `false` at the end.
+    /// Reads one more block; returns `false` at the end.
     fn fill(&mut self) -> io::Result<bool> {
         if self.start > 0 {
             self.buffer.drain(..self.start);
@@ -158,13 +158,13 @@ impl Lines {
 pub(crate) struct LinesBack {
     file: Arc<dyn DiskFile>,
     floor: u64,
-    /// Where `buffer` stands in the file.
+    /// Offset of `buffer` in the file.
     position: u64,
-    /// Everything between `position` and the end of the next line, unless that line is too long.
+    /// The bytes between `position` and the end of the next line, unless that line is too long.
     buffer: Vec<u8>,
-    /// The next line is longer than a line may be, and its end was dropped.
+    /// Whether the next line is longer than allowed, so that its end was dropped.
     too_long: bool,
-    /// To be read next, in bytes.
+    /// Size of the next read in bytes.
     block: usize,
 }
 
@@ -180,9 +180,9 @@ impl LinesBack {
         }
     }
 
-    /// The line before, without its newline, and where it begins. Bytes at the very end that no
-    /// newline ends count as a line; a line that is too long is given as an empty one. `None` at
-    /// the floor.
+    /// Returns the previous line without its newline, and its offset. Bytes at the very end without
+    /// a newline count as a line; a line that is too long is returned empty. Returns `None` at the
+    /// floor.
     pub(crate) fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
         loop {
             let ended = !self.too_long && self.buffer.last() == Some(&b'\n');
@@ -212,7 +212,7 @@ impl LinesBack {
         }
     }
 
-    /// Reads at least as much again as is held, so that a long line costs linear time.
+    /// Reads at least as many bytes as are buffered, so that a long line costs linear time.
     fn grow(&mut self) -> io::Result<()> {
         let want = self.buffer.len().max(self.block) as u64;
         self.block = (self.block * 2).min(BLOCK);
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
     use crate::{Disk, segment::write_all, sim::SimDisk};
 
-    /// Reads a text both ways. A line that is too long is given as `None`.
+    /// Reads a text in both directions. A line that is too long is expected as `None`.
     fn check(text: &[u8], expected: &[Option<&[u8]>]) {
         let disk = SimDisk::new();
         let file = disk.create_new(Path::new("/f")).unwrap();

@@ -1,8 +1,8 @@
 //! The lock of a log: held by one process for as long as it writes, never expiring.
 //!
-//! The lock itself is the operating system's, so it goes with its process however that ends. What
-//! is written into the file only says whom to ask; it is cleared on release, and never believed
-//! of a process that does not live.
+//! The lock itself is the operating system's, so it is released when its process ends, for whatever
+//! reason. The record in the file only names the holder; it is cleared on release, and ignored if
+//! its process is not alive.
 
 use std::{
     io, thread,
@@ -14,17 +14,17 @@ use crate::{
     segment::write_all,
 };
 
-/// How long a holder may take to say who it is, or to let go while it is dying.
+/// Time that a holder may take to write its record, or to release the lock while it is dying.
 const RECORD_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a killed holder may take to be gone.
+/// Time that a killed holder may take to end.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Between two looks at a lock that nobody has put his name to. Such a state lasts for moments,
-/// and the operating system offers nothing to wait for.
+/// Interval between two attempts on a lock whose holder has not written its record. The state lasts
+/// for moments, and the operating system offers no event to wait for.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// Longest record, in bytes.
+/// Maximum length of a record in bytes.
 const RECORD_LIMIT: usize = 4 << 10;
 
 /// A held lock. Dropping it releases it.
@@ -36,7 +36,7 @@ pub(crate) struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Only so that nobody is told of us: the lock goes with the file.
+        // Clears the record of this holder; the lock is released with the file.
         let _ = self.file.clear();
     }
 }
@@ -47,7 +47,7 @@ pub(crate) fn take(files: &Files, how: Take) -> Result<Lock, Error> {
     let failed = |what| Error::io(what, path.clone());
     let mut deadline = Instant::now() + RECORD_PATIENCE;
     loop {
-        // The first segment makes a log: do not leave a lock in a folder that is none.
+        // The first segment makes a log: no lock is left in a folder that is not a log.
         if !files.has_segment(1)? {
             return Err(Error::NotFound {
                 name: files.name.clone(),
@@ -105,7 +105,7 @@ pub(crate) fn take_new(files: &Files) -> Result<Lock, Error> {
     }
 }
 
-/// Who holds a log.
+/// Returns the holder of a log, if there is one.
 pub(crate) fn holder(files: &Files) -> Result<Option<Holder>, Error> {
     let path = files.lock();
     let deadline = Instant::now() + RECORD_PATIENCE;
@@ -115,8 +115,8 @@ pub(crate) fn holder(files: &Files) -> Result<Option<Holder>, Error> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io("open", path)(error)),
         };
-        // Shared, so that two who ask do not find each other. Who takes the log at this moment
-        // finds nobody's name and looks again.
+        // Shared, so that two queries do not find each other. A process that takes the log at this
+        // moment finds a lock without a record and tries again.
         if file
             .try_lock(LockMode::Shared)
             .map_err(Error::io("lock", &path))?

@@ -1,4 +1,4 @@
-//! What a journal costs, measured on the disk at hand.
+//! Measurements of a journal's costs on the disk in use.
 
 use std::{fs, io::Write, path::Path, time::Instant};
 
@@ -6,27 +6,27 @@ use serde_json::value::RawValue;
 
 use crate::{Error, LogName, NewEntry, Store};
 
-/// What [`journal`] measured.
+/// The results of [`journal`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
     /// Processor time of one durable batch beyond that of a bare write and sync of the same
     /// bytes, in microseconds.
     pub batch_overhead_us: f64,
-    /// The same for a batch waited for in a tokio runtime.
+    /// The same for a batch that a task in a tokio runtime waits for.
     pub async_batch_overhead_us: f64,
-    /// Time of one durable batch, and of a bare write and sync, in microseconds.
+    /// Time of one durable batch in microseconds.
     pub batch_us: f64,
-    /// See `batch_us`.
+    /// Time of a bare write and sync in microseconds.
     pub bare_us: f64,
-    /// Bytes of a batch of one entry beyond its kind and payload.
+    /// Bytes that a batch of one entry takes beyond its kind and payload.
     pub batch_bytes: f64,
-    /// Bytes of any further entry beyond its kind and payload.
+    /// Bytes that any further entry takes beyond its kind and payload.
     pub entry_bytes: f64,
-    /// Small entries read and verified in a second.
+    /// Number of small entries read and verified per second.
     pub entries_read_per_second: f64,
 }
 
-/// A payload of ordinary size, in bytes.
+/// Size of an ordinary payload in bytes.
 const PAYLOAD: usize = 60;
 
 fn entry() -> NewEntry<'static> {
@@ -40,7 +40,7 @@ fn entry() -> NewEntry<'static> {
 }
 
 /// Measures `batches` durable batches of one entry, and reading `entries` entries. `folder` is an
-/// empty folder on the disk in question.
+/// empty folder on the disk to measure.
 pub fn journal(folder: &Path, batches: u32, entries: u32) -> Result<Measured, Error> {
     let store = Store::open(&folder.join("store"))?;
     let name = LogName::new("runs", "batches")?;
@@ -105,7 +105,7 @@ pub fn journal(folder: &Path, batches: u32, entries: u32) -> Result<Measured, Er
     })
 }
 
-/// Processor and wall time of one of `times` calls, in microseconds.
+/// Returns the processor time and the wall time of one of `times` calls, in microseconds.
 fn timed(times: u32, mut call: impl FnMut() -> Result<(), Error>) -> Result<(f64, f64), Error> {
     let start = (cpu_us(), Instant::now());
     for _ in 0..times {
@@ -119,8 +119,8 @@ fn per(times: u32, (cpu, wall): (f64, Instant)) -> (f64, f64) {
     ((cpu_us() - cpu) / f64::from(times), wall / f64::from(times))
 }
 
-/// Processor time that the threads of this process have used, in microseconds; 0 where the system
-/// does not say.
+/// Returns the processor time that the threads of this process have used, in microseconds; 0 where
+/// the system does not report it.
 fn cpu_us() -> f64 {
     let threads = fs::read_dir("/proc/self/task")
         .into_iter()

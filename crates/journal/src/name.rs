@@ -4,13 +4,14 @@ use std::{fmt, str::FromStr};
 
 use crate::Error;
 
-/// Longest part of a name, in bytes. Far below what file systems allow.
+/// Maximum length of a part of a name in bytes, far below the limits of file systems.
 const PART_LIMIT: usize = 100;
 
 /// Names that the store uses itself.
 const RESERVED: [&str; 2] = ["blobs", "format"];
 
-/// The name of a log: what kind of log, and which one. Also its folder below the store's root.
+/// The name of a log: the kind of log and the id in that kind. Also the log's folder below the
+/// store's root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogName {
     kind: String,
@@ -33,12 +34,12 @@ impl LogName {
         }
     }
 
-    /// What kind of log: `runs`, `sessions`, …
+    /// Returns the kind of the log: `runs`, `sessions`, …
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// Which one among its kind.
+    /// Returns the id of the log in its kind.
     pub fn id(&self) -> &str {
         &self.id
     }

@@ -1,7 +1,7 @@
-//! Reading a log, forwards or backwards, while somebody may be writing it.
+//! Reading a log, forwards or backwards, while another process may be writing it.
 //!
-//! What a reader hands out follows from its neighbours by hash. It may not be on disk yet: for
-//! that, [`Reader::follow`].
+//! Every entry that a reader returns follows from its neighbours by hash. It may not be on disk
+//! yet; [`Reader::follow`] returns only entries that are.
 
 use std::{io, sync::Arc};
 
@@ -21,32 +21,32 @@ use crate::{
 /// One line of a log.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// Its number; the first of a log is 1.
+    /// The number; the first entry of a log has number 1.
     pub seq: u64,
-    /// When it was appended, in milliseconds since 1970, UTC.
+    /// The time of appending, in milliseconds since 1970, UTC.
     pub at_ms: i64,
-    /// When it was appended, in microseconds since its writer took the log.
+    /// The time of appending, in microseconds since its writer took the log.
     pub mono_us: u64,
-    /// What happened.
+    /// The kind of event.
     pub kind: String,
-    /// Version of the payload's shape.
+    /// Version of the payload's format.
     pub version: u16,
-    /// What is said about it.
+    /// The data of the event.
     pub payload: Payload,
-    /// Of this entry and, through the chain, of all before it.
+    /// The hash of this entry and, through the chain, of all before it.
     pub hash: Digest,
 }
 
-/// What an entry says.
+/// The payload of an entry.
 #[derive(Debug, Clone)]
 pub enum Payload {
     /// JSON, as it was appended.
     Json(Box<RawValue>),
-    /// It was erased; this is its hash.
+    /// The hash of a payload that was erased.
     Erased(Digest),
 }
 
-/// Reads a log. Needs no lock.
+/// A reader of a log. Needs no lock.
 #[derive(Debug, Clone)]
 pub struct Reader {
     home: Arc<Home>,
@@ -59,8 +59,8 @@ impl Reader {
         Self { home, files }
     }
 
-    /// The entries from `from_seq` on, oldest first, up to where the log ends now. The chain is
-    /// verified from there.
+    /// Returns the entries from `from_seq` on, oldest first, up to the present end of the log. The
+    /// chain is verified from there.
     pub fn entries(&self, from_seq: u64) -> Result<Entries, Error> {
         Ok(Entries {
             walk: self.walk(from_seq)?,
@@ -78,8 +78,8 @@ impl Reader {
         Ok(Walk::new(&self.files, scan))
     }
 
-    /// The entries newest first. Reads block by block, so the first ones come at once however
-    /// long the log is.
+    /// Returns the entries newest first. Reads block by block, so the first ones are returned at
+    /// once however long the log is.
     pub fn entries_back(&self) -> Result<Backwards, Error> {
         let scan = seek::end(&self.files)?;
         let position = scan.position();
@@ -95,13 +95,13 @@ impl Reader {
         })
     }
 
-    /// The newest entry of a kind.
+    /// Returns the newest entry of a kind.
     pub fn last(&self, kind: &str) -> Result<Option<Entry>, Error> {
         let mut back = self.entries_back()?;
         back.find(&mut |line| line.header.kind == kind)
     }
 
-    /// The entry with this number; `None` if the log is not that long.
+    /// Returns the entry with this number; `None` if the log is not that long.
     pub fn entry(&self, seq: u64) -> Result<Option<Entry>, Error> {
         if seq == 0 {
             return Ok(None);
@@ -110,18 +110,18 @@ impl Reader {
         entries.next().transpose()
     }
 
-    /// The number of the last entry, 0 if there is none.
+    /// Returns the number of the last entry; 0 if there is none.
     pub fn end(&self) -> Result<u64, Error> {
         Ok(seek::end(&self.files)?.position().seq)
     }
 
-    /// The bytes that [`Writer::put_private`](crate::Writer::put_private) stored, checked against
-    /// their hash.
+    /// Returns the bytes that [`Writer::put_private`](crate::Writer::put_private) stored, checked
+    /// against their hash.
     pub fn private(&self, id: &BlobId) -> Result<Vec<u8>, Error> {
         blobs::read_private(&self.files, id)
     }
 
-    /// The bytes of a blob, checked against its hash.
+    /// Returns the bytes of a blob, checked against its hash.
     pub fn blob(&self, id: &BlobId) -> Result<Vec<u8>, Error> {
         blobs::read(&self.files, id)
     }
@@ -133,7 +133,7 @@ impl Reader {
     }
 }
 
-/// Makes an entry of a line, or says that it cannot be one.
+/// Converts a line to an entry, or returns an error if it is not a valid one.
 pub(crate) fn entry(files: &Files, segment: u32, line: &Line<'_>) -> Result<Entry, Error> {
     line.to_entry().ok_or_else(|| {
         let seq = line.header.seq;
@@ -146,7 +146,7 @@ pub(crate) fn entry(files: &Files, segment: u32, line: &Line<'_>) -> Result<Entr
     })
 }
 
-/// Entries, oldest first. Ends after an error.
+/// An iterator over entries, oldest first. Ends after an error.
 #[derive(Debug)]
 pub struct Entries {
     walk: Walk,
@@ -186,29 +186,29 @@ fn back_from(segment: &Segment, end: u64) -> LinesBack {
     LinesBack::new(Arc::clone(&segment.file), segment.body, end)
 }
 
-/// Entries, newest first. Ends after an error.
+/// An iterator over entries, newest first. Ends after an error.
 #[derive(Debug)]
 pub struct Backwards {
     files: Arc<Files>,
     segment: Segment,
     lines: LinesBack,
-    /// The entry that comes next, as its successor or the end of the log names it.
+    /// The number of the next entry, as its successor or the end of the log names it.
     seq: u64,
     hash: Digest,
-    /// The line of that entry, if it was read already, and where it stands.
+    /// The line of that entry, if it was read already, and its offset.
     ahead: Option<(u64, Vec<u8>)>,
     done: bool,
 }
 
 impl Backwards {
-    /// The next entry, towards the beginning, that `accept` wants.
+    /// Returns the next entry, towards the beginning, that `accept` accepts.
     fn find(&mut self, accept: &mut dyn FnMut(&Line<'_>) -> bool) -> Result<Option<Entry>, Error> {
         while self.seq > 0 {
             let Some((offset, text)) = self.line()? else {
                 self.previous_segment()?;
                 continue;
             };
-            // The hash to follow stands in the line before, and is itself verified next.
+            // The expected hash stands in the line before, which is itself verified next.
             self.ahead = self.line()?;
             let previous = match &self.ahead {
                 Some((_, before)) => Line::parse(before).map(|line| line.hash),

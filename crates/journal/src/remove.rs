@@ -1,7 +1,7 @@
-//! Letting go of logs and blobs.
+//! Removing logs and blobs.
 //!
-//! A log disappears in one step, by losing its name; what it consisted of is removed afterwards,
-//! by whoever comes by. See `blobs` for why sweeping may happen at any time.
+//! A log disappears in one step, by losing its name; its files are removed afterwards, by the next
+//! process that sweeps. See `blobs` for why sweeping is possible at any time.
 
 use std::{
     io,
@@ -16,8 +16,8 @@ use crate::{
 };
 
 impl Store {
-    /// Removes a log that nobody holds, with its blobs and inbox. After a crash all of it is
-    /// there, or nothing.
+    /// Removes a log that nobody holds, with its blobs and inbox. After a crash either all of it
+    /// exists or nothing.
     pub fn remove(&self, name: &LogName) -> Result<(), Error> {
         let files = self.lockable(name)?;
         let _lock = lock::take(&files, Take::IfFree)?;
@@ -33,9 +33,9 @@ impl Store {
         Ok(())
     }
 
-    /// Removes some of a log's blobs while nobody holds it, and returns how many bytes they had.
-    /// Entries that name them stay; reading them is then [`Error::BlobMissing`]. The disk has its
-    /// space back after [`Store::sweep`].
+    /// Removes some of a log's blobs while nobody holds it, and returns their size in bytes.
+    /// Entries that name them stay; reading the blobs then returns [`Error::BlobMissing`]. The disk
+    /// space is free after [`Store::sweep`].
     pub fn drop_blobs(
         &self,
         name: &LogName,
@@ -59,24 +59,23 @@ impl Store {
         Ok(dropped)
     }
 
-    /// Removes all private content of a log while nobody holds it, and returns how many bytes it
-    /// had.
+    /// Removes all private content of a log while nobody holds it, and returns its size in bytes.
     pub fn drop_private(&self, name: &LogName) -> Result<u64, Error> {
         let files = self.lockable(name)?;
         let _lock = lock::take(&files, Take::IfFree)?;
         Ok(self.discard(&files.private()))
     }
 
-    /// Removes blobs that no log has any more and what interrupted removals and imports left, and
-    /// returns how many bytes that freed. Safe at any time, beside anything.
+    /// Removes blobs that no log has any more and the remains of interrupted removals and imports,
+    /// and returns the number of bytes freed. Safe at any time, in parallel with everything else.
     pub fn sweep(&self) -> Result<u64, Error> {
         self.check_writable()?;
         let disk = self.home.disk.as_ref();
         let mut freed = 0;
         let trash = folders(disk, &self.home.root.join(".trash"))?;
         if !trash.is_empty() {
-            // A removal that was not told to have worked may come undone in a power cut: the name
-            // must be gone for good before what it named is.
+            // A removal that was not reported as successful may be undone by a power cut: the name
+            // must be removed durably before the files that it led to.
             for kind in folders(disk, &self.home.root)? {
                 let about = disk.metadata(&kind).map_err(Error::io("look at", &kind))?;
                 if about.is_folder {
@@ -88,7 +87,7 @@ impl Store {
             freed += self.discard(&gone);
         }
         for staged in folders(disk, &self.home.root.join(".incoming"))? {
-            // Whoever is still making it holds its lock.
+            // A process that is still creating the log holds its lock.
             let abandoned = disk
                 .open_lock(&staged.join("lock"))
                 .and_then(|lock| Ok(lock.try_lock(LockMode::Exclusive)?.then_some(lock)));
@@ -106,8 +105,8 @@ impl Store {
         Ok(self.files(name))
     }
 
-    /// Removes a folder that no name leads to, and returns the bytes freed. What cannot be removed
-    /// stays for [`Store::sweep`].
+    /// Removes a folder that no name leads to, and returns the number of bytes freed. Files that
+    /// cannot be removed stay for [`Store::sweep`].
     pub(crate) fn discard(&self, folder: &Path) -> u64 {
         let disk = self.home.disk.as_ref();
         let mut freed = 0;

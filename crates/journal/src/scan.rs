@@ -1,12 +1,12 @@
 //! Reading a log forwards: which lines are entries, where they end, and what is damage.
 //!
 //! A line counts if its hash follows from the entry before. The first line that does not is
-//! *damage* if anything proves that an entry had been on disk in its place: the header of this or
-//! a later segment, or a later line that starts a batch and verifies alone. Without such proof it
-//! is *tail*: what a crash tore before anybody was told that it was safe.
+//! *damage* if anything proves that an entry had been on disk in its place: the header of this or a
+//! later segment, or a later line that starts a batch and verifies alone. Without such proof it is
+//! a *tail*: bytes that a crash tore before anybody was told that they were safe.
 //!
-//! A scan needs no lock. It may race with the writer, so what looks like damage is looked at
-//! again after its proof was found: by then the line must be whole.
+//! A scan needs no lock. It may race with the writer, so a line that looks like damage is read
+//! again after its proof was found: by then it must be whole.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use crate::{
 /// A place between two entries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Position {
-    /// Where the next line begins; `None` at the first line of the segment.
+    /// Offset of the next line; `None` at the first line of the segment.
     pub(crate) offset: Option<u64>,
-    /// The entry before.
+    /// The number of the entry before.
     pub(crate) seq: u64,
     /// Its hash.
     pub(crate) hash: Digest,
@@ -35,7 +35,7 @@ pub(crate) struct Position {
 pub(crate) struct Scan {
     files: Arc<Files>,
     pub(crate) segment: Segment,
-    /// What the next segment says of the end of this one.
+    /// The end of this segment according to the next one.
     end: Option<End>,
     lines: Lines,
     seq: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// Reads a segment from its first line on.
+    /// Opens a segment at its first line.
     pub(crate) fn open(files: &Arc<Files>, number: u32) -> Result<Self, Error> {
         let segment = files.open_segment(number)?;
         let (seq, hash) = segment.header.chain();
@@ -58,7 +58,7 @@ impl Scan {
         )
     }
 
-    /// Reads a segment from a position on.
+    /// Opens a segment at a position.
     pub(crate) fn from(
         files: &Arc<Files>,
         segment: Segment,
@@ -78,7 +78,7 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Where the scan is.
+    /// Returns the position of the scan.
     pub(crate) fn position(&self) -> Position {
         Position {
             offset: Some(self.lines.offset()),
@@ -87,7 +87,7 @@ impl Scan {
         }
     }
 
-    /// The end of this segment, as its successor states it, if there is one by now.
+    /// Returns the end of this segment, as its successor states it, if a successor exists by now.
     pub(crate) fn look_for_end(&mut self) -> Result<Option<End>, Error> {
         let next = self.segment.number + 1;
         if self.end.is_none() && self.files.has_segment(next)? {
@@ -100,7 +100,7 @@ impl Scan {
         Ok(self.end)
     }
 
-    /// Whether the file goes on behind the end that its successor states.
+    /// Whether the file continues behind the end that its successor states.
     pub(crate) fn has_dead_bytes(&self) -> Result<bool, Error> {
         let path = self.files.segment_path(self.segment.number);
         let length = self
@@ -118,7 +118,7 @@ impl Scan {
         self.end.is_some()
     }
 
-    /// The next entry, as `take` makes it out of its line; `None` where the entries end for now.
+    /// Returns the next entry, as `take` converts its line; `None` where the entries end for now.
     pub(crate) fn next<T>(
         &mut self,
         take: &mut impl FnMut(&Line<'_>) -> T,
@@ -133,7 +133,7 @@ impl Scan {
         let Some(proof) = self.proof()? else {
             return Ok(None);
         };
-        // The proof may be younger than our reading of the line.
+        // The proof may be newer than the read of the line.
         self.lines = Lines::new(Arc::clone(&self.segment.file), offset, u64::MAX);
         match self.next_valid(take)? {
             Some(taken) => Ok(Some(taken)),
@@ -163,10 +163,10 @@ impl Scan {
         Ok(Some(taken))
     }
 
-    /// Whether the entries end where the next segment says they do.
+    /// Checks whether the entries end where the next segment says they do.
     fn check_end(&mut self, end: &End, offset: u64) -> Result<(), Error> {
         if self.seq >= end.seq {
-            // What was read beyond the stated end was carried over into the next segment.
+            // Entries that were read beyond the stated end were carried over into the next segment.
             if self.seq == end.seq && self.hash != end.hash {
                 return Err(self.damage(offset, "the next segment names another hash".to_owned()));
             }
@@ -184,7 +184,7 @@ impl Scan {
         Err(self.damage(offset, why))
     }
 
-    /// What proves that an entry was on disk where the scan found none, if anything does.
+    /// Returns the proof that an entry was on disk where the scan found none, if there is any.
     fn proof(&mut self) -> Result<Option<String>, Error> {
         let seq = self.seq + 1;
         let header = &self.segment.header;
@@ -221,7 +221,8 @@ impl Scan {
         }
     }
 
-    /// What a line, or the intact end of one whose beginning is lost, claims to have been on disk.
+    /// Returns the number of a line that verifies alone, and the entry up to which it claims that all
+    /// were on disk. Also finds the intact end of a line whose beginning is lost.
     fn claim(&self, text: &[u8]) -> Option<(u64, u64)> {
         memchr::memmem::find_iter(text, START).find_map(|start| {
             let line = Line::parse(&text[start..])?;
@@ -236,7 +237,7 @@ impl Scan {
             .corrupt(self.segment.number, offset, self.seq + 1, why)
     }
 
-    /// Bytes behind the last entry that are not entries, if there are any.
+    /// Returns the bytes behind the last entry that are not entries, if there are any.
     pub(crate) fn tail(&self) -> Result<Option<Tail>, Error> {
         let segment = self.segment.number;
         let path = self.files.segment_path(segment);
@@ -256,8 +257,8 @@ impl Scan {
 pub(crate) struct Walk {
     pub(crate) files: Arc<Files>,
     pub(crate) scan: Scan,
-    /// The last entry handed out. A segment may repeat entries that were read from the one
-    /// before, when it was taken while we read.
+    /// The last entry returned. A segment may repeat entries that were read from the one before, if
+    /// the log was taken during the read.
     last: (u64, Digest),
 }
 
@@ -271,7 +272,7 @@ impl Walk {
         }
     }
 
-    /// The next entry; `None` where the log ends for now.
+    /// Returns the next entry; `None` where the log ends for now.
     pub(crate) fn next<T>(
         &mut self,
         take: &mut impl FnMut(&Line<'_>) -> T,
@@ -298,7 +299,7 @@ impl Walk {
 
     fn next_segment(&mut self) -> Result<bool, Error> {
         if self.scan.end.is_none() {
-            // Read again under the end that we know now: there may be more up to it.
+            // The segment is read again up to the end that is known now: there may be more entries.
             return Ok(self.scan.look_for_end()?.is_some());
         }
         self.scan = Scan::open(&self.files, self.scan.segment.number + 1)?;

@@ -1,8 +1,8 @@
-//! Finding a place in a log without reading all of it.
+//! Finding a position in a log without reading all of it.
 //!
-//! The end is found backwards: the last line that starts a batch and verifies alone is a firm
-//! place to read on from. An entry is found by bisection, first of segments by their headers, then
-//! of bytes; what a probe says is a hint only, and the line it leads to must still verify.
+//! The end is found backwards: the last line that starts a batch and verifies alone is a safe
+//! position to read on from. An entry is found by bisection, first of segments by their headers,
+//! then of bytes; the result of a probe is only a hint, and the line it leads to must still verify.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::{
     segment::{Files, Segment},
 };
 
-/// Below this many bytes, lines are read one by one.
+/// Length in bytes below which lines are read one by one.
 const BISECT_BYTES: u64 = 64 << 10;
 
-/// A scan of the last segment that stands behind the last entry.
+/// Returns a scan of the last segment, positioned behind the last entry.
 pub(crate) fn end(files: &Arc<Files>) -> Result<Scan, Error> {
     let segment = files.open_segment(files.last_segment()?)?;
     let path = files.segment_path(segment.number);
@@ -55,7 +55,8 @@ pub(crate) fn end(files: &Arc<Files>) -> Result<Scan, Error> {
     Ok(scan)
 }
 
-/// A scan that stands right before the entry `seq`, or where the log ends if it is not that long.
+/// Returns a scan positioned right before the entry `seq`, or at the end of the log if it is not
+/// that long.
 pub(crate) fn before(files: &Arc<Files>, seq: u64) -> Result<Scan, Error> {
     let end = end(files)?;
     if end.position().seq < seq {
@@ -80,7 +81,7 @@ pub(crate) fn before(files: &Arc<Files>, seq: u64) -> Result<Scan, Error> {
     Ok(scan)
 }
 
-/// The place behind the line that says it is the entry `seq`.
+/// Returns the position behind the line that claims to be the entry `seq`.
 fn place_after(files: &Files, segment: &Segment, seq: u64) -> Result<Option<Position>, Error> {
     if segment.header.chain().0 >= seq {
         return Ok(None);

@@ -1,11 +1,11 @@
-//! The files of a log, and how each segment begins.
+//! The files of a log, and the headers of its segments.
 //!
-//! Whoever takes a log opens a new segment, and so does a writer whose segment is full. Its first
-//! line states how much of the segment before counts; what lies beyond is ignored for good. A
-//! segment appears under its name only when all of its beginning is on disk.
+//! Taking a log opens a new segment, and so does a writer whose segment is full. Its first line
+//! states how much of the segment before counts; bytes beyond that are ignored permanently. A
+//! segment appears under its name only when its whole beginning is on disk.
 //!
-//! A log can be in the store under its name, or in the making elsewhere: its folder is not
-//! derived from its name here.
+//! A log can be in the store under its name, or staged elsewhere: its folder is not derived from
+//! its name here.
 
 use std::{
     fmt, io,
@@ -25,19 +25,19 @@ use crate::{
 /// The version of the format that this program writes.
 pub(crate) const FORMAT: u32 = 1;
 
-/// A segment that has this many bytes is followed by a new one.
+/// Size in bytes from which a segment is followed by a new one.
 pub(crate) const SEGMENT_BYTES: u64 = 64 << 20;
 
-/// Bytes of a new segment that are written at once.
+/// Number of bytes of a new segment that are written at once.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Where a segment is written before it has its name. Only the lock's holder writes one.
+/// The temporary name of a segment that is being written. Only the lock's holder writes one.
 pub(crate) const TEMPORARY: &str = ".tmp-segment";
 
-/// Where temporary files of any kind begin.
+/// The prefix of all temporary names.
 pub(crate) const TEMPORARY_PREFIX: &str = ".tmp-";
 
-/// `,"hash":"<32 digits>"}`
+/// Length of `,"hash":"<32 digits>"}`.
 const HASH_LENGTH: usize = 43;
 
 /// The end of a segment, as its successor states it.
@@ -45,11 +45,11 @@ const HASH_LENGTH: usize = 43;
 pub(crate) struct End {
     /// The segment's number.
     pub(crate) segment: u32,
-    /// How many of its bytes count.
+    /// Number of its bytes that count.
     pub(crate) bytes: u64,
-    /// Its last entry, or that of a segment before it.
+    /// The number of its last entry, or that of a segment before it.
     pub(crate) seq: u64,
-    /// That entry's hash.
+    /// The hash of that entry.
     pub(crate) hash: Digest,
 }
 
@@ -59,19 +59,20 @@ pub(crate) struct SegmentHeader {
     pub(crate) segment: u32,
     pub(crate) format: u32,
     pub(crate) log: String,
-    /// Missing in the first segment.
+    /// The end of the previous segment; missing in the first one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) previous: Option<End>,
-    /// Every entry up to this one, wherever it stands, was on disk when the segment appeared.
+    /// The number of the last entry that was on disk when the segment appeared, wherever it stands.
     pub(crate) synced: u64,
-    /// Entries were erased: all of the file counts, whatever its successor says of its length.
+    /// Whether entries were erased. Then the whole file counts, whatever its successor says of its
+    /// length.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) rewritten: bool,
     pub(crate) holder: Holder,
 }
 
 impl SegmentHeader {
-    /// The line, with its newline.
+    /// Returns the header as a line with its newline.
     pub(crate) fn encode(&self, key: &Key) -> Vec<u8> {
         let mut text = serde_json::to_vec(self).expect("a header has string keys only");
         text.pop();
@@ -92,7 +93,7 @@ impl SegmentHeader {
         serde_json::from_slice(line).map_err(|error| format!("its header is not one: {error}"))
     }
 
-    /// The seq and hash that the first entry of this segment follows.
+    /// Returns the number and hash of the entry that the first one of this segment follows.
     pub(crate) fn chain(&self) -> (u64, Digest) {
         self.previous
             .map_or((0, line::genesis()), |end| (end.seq, end.hash))
@@ -105,7 +106,7 @@ pub(crate) struct Segment {
     pub(crate) number: u32,
     pub(crate) file: Arc<dyn DiskFile>,
     pub(crate) header: SegmentHeader,
-    /// Where the line after the header begins.
+    /// Offset of the line after the header.
     pub(crate) body: u64,
 }
 
@@ -142,7 +143,7 @@ impl Files {
         self.folder.join("blobs")
     }
 
-    /// Content that is never shared or exported.
+    /// Returns the folder of content that is never shared or exported.
     pub(crate) fn private(&self) -> PathBuf {
         self.folder.join("private")
     }
@@ -155,7 +156,7 @@ impl Files {
         self.folder.join("lock")
     }
 
-    /// The number of the last segment. Segments count from 1 without gaps.
+    /// Returns the number of the last segment. Segments count from 1 without gaps.
     pub(crate) fn last_segment(&self) -> Result<u32, Error> {
         let names = self
             .disk
@@ -182,7 +183,7 @@ impl Files {
         (self.segment_path(number).file_name()? == name).then_some(number)
     }
 
-    /// Whether there is a segment with this number.
+    /// Whether a segment with this number exists.
     pub(crate) fn has_segment(&self, number: u32) -> Result<bool, Error> {
         let path = self.segment_path(number);
         match self.disk.metadata(&path) {
@@ -242,7 +243,7 @@ impl Files {
         })
     }
 
-    /// Removes what writers that did not live to finish left in one folder of this log.
+    /// Removes the files of interrupted writers from one folder of this log.
     pub(crate) fn remove_temporaries(&self, folder: &Path) -> Result<(), Error> {
         for name in self.disk.list(folder).map_err(Error::io("list", folder))? {
             if name.starts_with(TEMPORARY_PREFIX) {
@@ -258,7 +259,7 @@ impl Files {
         Ok(())
     }
 
-    /// An error for a failure to reach the log's folder.
+    /// Converts a failure to access the log's folder to an error.
     pub(crate) fn missing(&self, error: io::Error) -> Error {
         if error.kind() == io::ErrorKind::NotFound {
             Error::NotFound {
@@ -292,13 +293,13 @@ pub(crate) struct NewSegment<'a> {
     number: u32,
     temporary: PathBuf,
     file: Box<dyn DiskFile>,
-    /// Not written yet.
+    /// Text that is not written yet.
     text: Vec<u8>,
     written: u64,
 }
 
 impl NewSegment<'_> {
-    /// Adds to the segment.
+    /// Appends bytes to the segment.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.text.extend_from_slice(bytes);
         if self.text.len() >= WRITE_BYTES {
@@ -341,7 +342,7 @@ impl NewSegment<'_> {
     }
 }
 
-/// Writes all of `bytes`, however often the disk takes less than it was given.
+/// Writes all of `bytes`, however many calls the disk needs.
 pub(crate) fn write_all(file: &dyn DiskFile, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write(bytes) {

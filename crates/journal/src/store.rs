@@ -35,34 +35,34 @@ const FORMAT_LIMIT: u64 = 64;
 /// Folders at the root that are not kinds of logs.
 const OURS: [&str; 3] = ["blobs", ".incoming", ".trash"];
 
-/// Who holds, or held, a log.
+/// A process that holds, or held, a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The process.
     pub process: ProcessIdentity,
-    /// Since when, in milliseconds since 1970, UTC.
+    /// The time since when it holds the log, in milliseconds since 1970, UTC.
     pub since_ms: i64,
     /// The machine's name.
     pub host: String,
 }
 
-/// What to do about a log that somebody holds.
+/// The way to take a log that another process may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Take {
-    /// Leave it alone: [`Error::Held`].
+    /// Takes the log only if nobody holds it; otherwise fails with [`Error::Held`].
     IfFree,
-    /// Kill the process that holds it, wait until it is gone, and take over. A process never
-    /// kills itself: if it holds the log already, that is [`Error::Held`] too.
+    /// Kills the process that holds the log, waits until it has ended, and takes the log. A process
+    /// never kills itself: if it holds the log already, this fails with [`Error::Held`] too.
     KillHolder,
 }
 
-/// What taking a log found.
+/// The findings of taking a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovery {
     /// Bytes at the end that a crash tore. They were never acknowledged; they stay in their
-    /// segment, which from now on ends before them.
+    /// segment, which now ends before them.
     pub set_aside: Option<Tail>,
-    /// Who held the log before, from its last segment.
+    /// The previous holder of the log, from its last segment.
     pub previous: Option<Holder>,
 }
 
@@ -71,20 +71,20 @@ pub struct Recovery {
 pub struct Tail {
     /// The segment's number.
     pub segment: u32,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
-/// What [`Store::verify`] found: the whole chain holds.
+/// The result of [`Store::verify`] for a log whose whole chain is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verified {
-    /// Entries, erased ones included; also the last one's seq.
+    /// Number of entries, erased ones included; also the number of the last one.
     pub entries: u64,
-    /// Entries whose payload was erased.
+    /// Number of entries whose payload was erased.
     pub erased: u64,
-    /// The last entry's hash, which stands for all before it.
+    /// The last entry's hash, which covers all entries before it.
     pub head: Digest,
-    /// What the next taking will set aside.
+    /// The bytes that the next taking will set aside.
     pub tail: Option<Tail>,
 }
 
@@ -98,17 +98,17 @@ pub struct Store {
 pub(crate) struct Home {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) root: PathBuf,
-    /// The version found, if it is newer than ours.
+    /// The version of the store, if it is newer than this program's.
     newer: Option<u32>,
-    /// A segment that has so many bytes is followed by a new one.
+    /// Size in bytes from which a segment is followed by a new one.
     pub(crate) segment_bytes: u64,
-    /// How far the logs that this process writes are on disk.
+    /// The number of the last durable entry of each log that this process writes.
     writing: Mutex<BTreeMap<LogName, watch::Receiver<u64>>>,
 }
 
 impl Store {
-    /// Opens the store below `root` on the machine's disk, creating it if there is nothing yet.
-    /// The folder is for the user alone, and not on a network file system.
+    /// Opens the store below `root` on the machine's disk, creating it if it does not exist. The
+    /// folder is for the user alone, and not on a network file system.
     pub fn open(root: &Path) -> Result<Store, Error> {
         if let Some(parent) = root.parent() {
             std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
@@ -127,7 +127,7 @@ impl Store {
         Self::open_on(disk, &real)
     }
 
-    /// Opens a store on any disk, creating it if there is nothing yet.
+    /// Opens a store on any disk, creating it if it does not exist.
     pub fn open_on(disk: Arc<dyn Disk>, root: &Path) -> Result<Store, Error> {
         Self::open_with(disk, root, SEGMENT_BYTES)
     }
@@ -151,22 +151,22 @@ impl Store {
         })
     }
 
-    /// The folder that everything is in.
+    /// Returns the root folder of the store.
     pub fn root(&self) -> &Path {
         &self.home.root
     }
 
-    /// The folder of a log, whether it exists or not.
+    /// Returns the folder of a log, whether it exists or not.
     pub fn folder(&self, name: &LogName) -> PathBuf {
         self.home.root.join(name.kind()).join(name.id())
     }
 
-    /// Whether there is such a log.
+    /// Whether the log exists.
     pub fn exists(&self, name: &LogName) -> bool {
         self.files(name).has_segment(1).unwrap_or(false)
     }
 
-    /// The logs of a kind, sorted.
+    /// Returns the logs of a kind, sorted.
     pub fn names(&self, kind: &str) -> Result<Vec<LogName>, Error> {
         let folder = self.home.root.join(kind);
         let entries = match self.home.disk.list(&folder) {
@@ -196,27 +196,28 @@ impl Store {
         ))
     }
 
-    /// Takes a log that exists, sets aside what a crash tore, and opens a new segment.
+    /// Takes a log that exists, sets aside bytes that a crash tore, and opens a new segment.
     pub fn take(&self, name: &LogName, how: Take) -> Result<(Writer, Recovery), Error> {
         self.check_writable()?;
         let files = self.files(name);
         let lock = lock::take(&files, how)?;
-        // Who created the log may have ended between naming it and this.
+        // The creator of the log may have ended between naming it and this sync.
         self.sync_name(name)?;
         let (output, recovery) = take::again(&files, &lock.holder)?;
         Ok((Writer::new(&self.home, files, lock, output), recovery))
     }
 
-    /// Reads a log, whoever holds it.
+    /// Returns a reader of a log, whoever holds it.
     pub fn reader(&self, name: &LogName) -> Result<Reader, Error> {
         Ok(Reader::new(&self.home, self.existing(name)?))
     }
 
-    /// A blob that some log of this kind holds, for whoever does not know which; `None` if none
-    /// does.
+    /// Returns a blob that any log of this kind holds, for callers that do not know which one;
+    /// `None` if none does.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    ///
+    /// Returns an error when a file cannot be read.
     pub fn blob(&self, kind: &str, id: &BlobId) -> Result<Option<Vec<u8>>, Error> {
         let shared = blobs::shared_path(&self.home.shared_blobs(), id);
         if let Ok(file) = self.home.disk.open(&shared)
@@ -225,7 +226,7 @@ impl Store {
         {
             return Ok(Some(bytes));
         }
-        // The shared name may go at any time; a log's own stays.
+        // The shared name may be removed at any time; a log's own name stays.
         for name in self.names(kind)?.iter().rev() {
             match blobs::read(&self.files(name), id) {
                 Err(Error::BlobMissing { .. } | Error::BlobDamaged { .. }) => {}
@@ -235,12 +236,12 @@ impl Store {
         Ok(None)
     }
 
-    /// Who holds a log now.
+    /// Returns the holder of a log, if there is one.
     pub fn holder(&self, name: &LogName) -> Result<Option<Holder>, Error> {
         lock::holder(self.existing(name)?.as_ref())
     }
 
-    /// Where messages to a log are put, whoever holds it.
+    /// Returns the inbox of a log, whoever holds it.
     pub fn inbox(&self, name: &LogName) -> Result<Inbox, Error> {
         Ok(Inbox::new(self.existing(name)?))
     }
@@ -274,7 +275,7 @@ impl Store {
         }
     }
 
-    /// An empty folder for a log in the making, locked.
+    /// Creates an empty, locked folder for a staged log.
     pub(crate) fn stage(&self, name: &LogName) -> Result<Staged, Error> {
         self.check_writable()?;
         if self.exists(name) {
@@ -332,8 +333,8 @@ impl Home {
         self.root.join("blobs")
     }
 
-    /// The number of the last entry on disk, as it grows, of a log whose writer is in this
-    /// process. The sender goes when the writer does.
+    /// Returns the number of the last entry on disk, as it grows, of a log whose writer is in this
+    /// process. The sender is dropped with the writer.
     pub(crate) fn durable(&self, name: &LogName) -> Option<watch::Receiver<u64>> {
         self.writing().get(name).cloned()
     }
@@ -351,7 +352,7 @@ impl Home {
     }
 }
 
-/// A log in the making.
+/// A log that is complete but not in the store under its name yet.
 pub(crate) struct Staged {
     pub(crate) files: Arc<Files>,
     pub(crate) lock: lock::Lock,
@@ -374,7 +375,7 @@ pub(crate) fn verify(files: &Arc<Files>) -> Result<Verified, Error> {
     })
 }
 
-/// Creates a folder if it is absent. Its name is not on disk yet.
+/// Creates a folder if it does not exist. Its name is not on disk yet.
 pub(crate) fn make_folder(disk: &dyn Disk, path: &Path) -> Result<(), Error> {
     match disk.create_folder(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -384,7 +385,7 @@ pub(crate) fn make_folder(disk: &dyn Disk, path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Reads or writes the store's version, and returns it if it is newer than ours.
+/// Reads or writes the store's version, and returns it if it is newer than this program's.
 fn format(disk: &dyn Disk, root: &Path) -> Result<Option<u32>, Error> {
     let path = root.join("format");
     let not_a_store = |why: &str| Error::NotAStore {
@@ -399,7 +400,7 @@ fn format(disk: &dyn Disk, root: &Path) -> Result<Option<u32>, Error> {
         Some(file) => file,
         None => {
             let names = disk.list(root).map_err(Error::io("list", root))?;
-            // Folders of our own may have reached the disk before the version did.
+            // The store's own folders may have reached the disk before the version did.
             let ours = |name: &str| name.starts_with(".tmp-") || OURS.contains(&name);
             if names.iter().all(|name| ours(name)) {
                 if let Some(parent) = root.parent() {
@@ -408,8 +409,8 @@ fn format(disk: &dyn Disk, root: &Path) -> Result<Option<u32>, Error> {
                 }
                 return write_format(disk, root, &path).map(|()| None);
             }
-            // Another process may have made the store between the two looks: its version is there
-            // before anything else is.
+            // Another process may have created the store between the two checks: its version file
+            // is created before anything else.
             found()?.ok_or_else(|| not_a_store("there is something in it, but no file `format`"))?
         }
     };

@@ -1,9 +1,9 @@
-//! What happens before a log can be written: its first segment, or recovery and the next one.
+//! The preparation of a log for writing: its first segment, or recovery and the next one.
 //!
-//! Recovery trusts what a later line or header proves to have been on disk. Entries after that are
-//! whole but unproven: the process that wrote them may have been told that they could *not* be put
-//! on disk, and a second sync would then report success all the same. They are not asked about
-//! again but written again, at the beginning of the new segment.
+//! Recovery trusts entries that a later line or header proves to have been on disk. Entries after
+//! those are whole but unproven: the process that wrote them may have been told that they could
+//! *not* be put on disk, and a second sync would then report success all the same. They are not
+//! synced again but written again, at the beginning of the new segment.
 
 use std::sync::Arc;
 
@@ -16,22 +16,22 @@ use crate::{
     segment::{End, FORMAT, Files, SegmentHeader},
 };
 
-/// Copied at once, in bytes.
+/// Number of bytes copied at once.
 const COPY_BYTES: usize = 256 << 10;
 
-/// A segment that is being written, and what came last.
+/// A segment that is being written, and its last entry.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) file: Box<dyn DiskFile>,
     pub(crate) segment: u32,
     /// Length of the file.
     pub(crate) bytes: u64,
-    /// The last entry on disk, and its hash.
+    /// The number of the last entry on disk.
     pub(crate) seq: u64,
     pub(crate) hash: Digest,
 }
 
-/// Opens the first segment of a log in the making.
+/// Opens the first segment of a staged log.
 pub(crate) fn first(files: &Files, holder: &Holder) -> Result<Output, Error> {
     let header = header(files, None, 0, holder);
     let (file, bytes) = files.new_segment(&header)?.finish()?;
@@ -144,12 +144,12 @@ fn header(files: &Files, previous: Option<End>, synced: u64, holder: &Holder) ->
     }
 }
 
-/// Reads all entries of a segment, and returns the place up to which they are proven.
+/// Reads all entries of a segment, and returns the position up to which they are proven.
 fn read_to_end(scan: &mut Scan) -> Result<Position, Error> {
     let mut proven = scan.position();
     let mut synced = scan.segment.header.synced;
-    // Places where batches begin that are not proven yet: at most a few, for a writer syncs every
-    // batch before it forms the one after the next.
+    // Positions of batches that are not proven yet. There are at most a few, because a writer syncs
+    // every batch before it forms the one after the next.
     let mut unproven = std::collections::VecDeque::new();
     loop {
         let before = scan.position();

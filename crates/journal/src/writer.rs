@@ -1,5 +1,5 @@
-//! Writing a log: entries are checked, chained and buffered as they are appended. How they get on
-//! disk is told in `flush`.
+//! Writing a log: entries are checked, chained and buffered as they are appended. `flush` puts them
+//! on disk.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -18,31 +18,32 @@ use crate::{
     take::Output,
 };
 
-/// Payloads of one call of [`Writer::append`], in bytes.
+/// Maximum size of the payloads of one call of [`Writer::append`], in bytes.
 pub(crate) const BATCH_LIMIT: usize = 32 << 20;
 
-/// Counted for each entry beside its payload, in bytes.
+/// Number of bytes counted for each entry beside its payload.
 const HEADER_ALLOWANCE: usize = 256;
 
-/// Appending waits for the disk when more bytes than this are buffered.
+/// Number of buffered bytes above which appending waits for the disk.
 const PENDING_LIMIT: usize = 16 << 20;
 
-/// Putting a blob waits for the disk when so many are not on it yet. Each is an open file.
+/// Number of blobs not yet on disk at which putting another one waits for the disk. Each is an open
+/// file.
 const UNSYNCED_LIMIT: usize = 64;
 
 /// An entry to append.
 #[derive(Debug, Clone)]
 pub struct NewEntry<'a> {
-    /// What happened: `[a-z0-9._-]{1,64}`.
+    /// The kind of event: `[a-z0-9._-]{1,64}`.
     pub kind: &'a str,
-    /// Version of the payload's shape.
+    /// Version of the payload's format.
     pub version: u16,
-    /// JSON, at most 8 MB.
+    /// The payload: JSON of at most 8 MB.
     pub payload: Box<RawValue>,
 }
 
-/// The one writer of a log. Clones are the same writer; the log is released when the last one is
-/// dropped, which first puts on disk what is not yet there.
+/// The only writer of a log. Clones are the same writer. Dropping the last one puts buffered data
+/// on disk and releases the log.
 #[derive(Debug, Clone)]
 pub struct Writer {
     shared: Arc<Shared>,
@@ -105,12 +106,12 @@ impl Writer {
                 Turn::Lead(lead) => flushers::flush(lead),
                 Turn::Follow => {}
             }
-            // The sender lives as long as we do.
+            // The sender lives as long as this writer.
             let _ = done.changed().await;
         }
     }
 
-    /// [`Writer::barrier`] for a thread that may block.
+    /// Waits like [`Writer::barrier`], for a thread that may block.
     pub fn barrier_blocking(&self) -> Result<u64, Error> {
         let target = self.shared.accepting()?.target();
         loop {
@@ -129,13 +130,13 @@ impl Writer {
         }
     }
 
-    /// The number that the next entry gets.
+    /// Returns the number that the next entry gets.
     pub fn next_seq(&self) -> u64 {
         self.shared.state().seq + 1
     }
 
-    /// The number of the last entry on disk, as it grows. Also announces a change without one when
-    /// a flush failed.
+    /// Returns the number of the last entry on disk, as it grows. Also announces a change without a
+    /// new number when a flush failed.
     pub fn durable(&self) -> watch::Receiver<u64> {
         self.shared.durable.subscribe()
     }
@@ -156,30 +157,30 @@ impl Writer {
         Ok(id)
     }
 
-    /// Stores content that no other log shares, that no export contains, and that only this log's
-    /// reader finds. It is on disk when this returns.
+    /// Stores content that is not shared with other logs, is never exported, and can be read only
+    /// by this log's reader. It is on disk when this returns.
     pub fn put_private(&self, bytes: &[u8]) -> Result<BlobId, Error> {
         drop(self.shared.accepting()?);
         blobs::put_private(&self.shared.files, bytes)
     }
 
-    /// The bytes of a blob, checked against its hash.
+    /// Returns the bytes of a blob, checked against its hash.
     pub fn blob(&self, id: &BlobId) -> Result<Vec<u8>, Error> {
         blobs::read(&self.shared.files, id)
     }
 
-    /// Which log.
+    /// Returns the name of the log.
     pub fn name(&self) -> &LogName {
         &self.shared.files.name
     }
 
-    /// Reads what was flushed so far.
+    /// Returns a reader of the entries flushed so far.
     pub fn reader(&self) -> Result<Reader, Error> {
         let files = Arc::clone(&self.shared.files);
         Ok(Reader::new(&self.shared.home, files))
     }
 
-    /// Messages to the holder of this log.
+    /// Returns the messages to the holder of this log.
     pub fn inbox(&self) -> Result<Inbox, Error> {
         Ok(Inbox::new(Arc::clone(&self.shared.files)))
     }
@@ -214,7 +215,7 @@ fn check(batch: &[NewEntry<'_>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The text of a JSON value on one line. A newline in JSON is always white space.
+/// Returns the text of a JSON value on one line. A newline in JSON is always white space.
 fn one_line(json: &str) -> Cow<'_, [u8]> {
     if memchr::memchr2(b'\n', b'\r', json.as_bytes()).is_none() {
         return json.as_bytes().into();

@@ -1,4 +1,4 @@
-//! Who holds a log: between real processes. This test binary starts itself as the holder.
+//! Holding a log, tested between real processes. This test binary starts itself as the holder.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -11,14 +11,14 @@ use std::{
 use gyrus_journal::{Error, LogName, NewEntry, Store, Take};
 use serde_json::value::RawValue;
 
-/// Set in the process that plays the holder: the store's root.
+/// The variable that holds the store's root, set in the process that plays the holder.
 const ROLE: &str = "GYRUS_TEST_HOLD";
 
 fn name() -> LogName {
     LogName::new("runs", "held").unwrap()
 }
 
-/// Not a test of its own: the process that holds the log until its input ends or it is killed.
+/// Holds the log until the process's input ends or it is killed. Not a test of its own.
 #[test]
 fn hold() {
     let Ok(root) = std::env::var(ROLE) else {
@@ -53,7 +53,7 @@ fn holder(root: &Path) -> Child {
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let lines = output.by_ref().lines();
     assert!(lines.map_while(Result::ok).any(|line| line == "holding"));
-    // It goes on printing until it ends.
+    // The process continues to print until it ends.
     child.stdout = Some(output.into_inner());
     child
 }
@@ -99,7 +99,7 @@ fn whoever_is_written_in_a_free_lock_is_never_killed() {
     let record = std::fs::read(store.folder(&name()).join("lock")).unwrap();
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
-    // A bystander stands in the lock of a log that nobody holds.
+    // The lock of a log that nobody holds names an unrelated process.
     let mut bystander = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
     let text = String::from_utf8(record).unwrap();
     let identity = gyrus_process::ProcessIdentity::of(bystander.id());

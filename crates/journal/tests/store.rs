@@ -14,7 +14,7 @@ use gyrus_journal::{Error, LogName, NewEntry, Payload, Store, Tail, Take, Writer
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
-/// Longer than anything here should take; reached only by a test that fails.
+/// Time limit that is longer than anything here should take; reached only by a test that fails.
 const LONG: Duration = Duration::from_secs(30);
 
 fn store() -> (TempDir, Store, LogName) {
@@ -113,7 +113,7 @@ fn any_entry_of_a_long_log_is_found_from_any_end() {
     let (_folder, store, name) = store();
     drop(store.create(&name).unwrap());
     for _ in 0..5 {
-        // Every taking opens a segment, long enough to be searched in.
+        // Every taking opens a segment that is long enough to be searched in.
         let (writer, _) = store.take(&name, Take::IfFree).unwrap();
         let from = writer.next_seq();
         let texts: Vec<String> = (from..from + BATCH)
@@ -176,10 +176,10 @@ fn what_is_refused_changes_nothing() {
     );
 }
 
-/// Makes a tail of the last batch of a log and of all of another log.
+/// Creates a tail from the last batch of a log and from all of another log.
 type MakeTail = fn(&[u8], &[u8]) -> Vec<u8>;
 
-/// What may stand behind the last entry after a crash.
+/// Covers the bytes that may stand behind the last entry after a crash.
 #[test]
 fn tails_are_set_aside_whatever_is_in_them() {
     let (_folder, store, other) = store();
@@ -442,7 +442,7 @@ fn private_content_is_in_no_other_place() {
     let mut export = Vec::new();
     store.export(&name, &|_| true, &mut export).unwrap();
     assert!(memchr::memmem::find(&export, b"hunter22").is_none());
-    // Changed behind our back.
+    // The file is changed by another program.
     fs::write(&file, b"hunter23").unwrap();
     assert!(matches!(
         reader.private(&id),
@@ -569,7 +569,7 @@ async fn entries_that_nobody_waits_for_are_flushed_and_followed() {
     let cut_off = tokio::time::timeout(Duration::from_millis(1), follower.next()).await;
     assert!(cut_off.is_err(), "there is nothing more yet");
     drop(writer);
-    // The follower goes on into the segment of the next holder.
+    // The follower continues into the segment of the next holder.
     let (writer, _) = store.take(&name, Take::IfFree).unwrap();
     writer.append(&[entry("test.number", "4")]).unwrap();
     let next = tokio::time::timeout(LONG, follower.next())

@@ -17,7 +17,7 @@ use gyrus_process::ProcessIdentity;
 
 use crate::{Disk, DiskFile, Holder, LockMode, Metadata, Now, os::watch::Watch};
 
-/// Files synced at the same time.
+/// Maximum number of files synced at the same time.
 const SYNCS_AT_ONCE: usize = 8;
 
 /// The machine's own file system.
@@ -51,8 +51,8 @@ impl Disk for OsDisk {
         )
     }
 
-    /// All at once: the file system then commits its own journal once for many of them, and waits
-    /// for one flush of the device instead of one after the other.
+    /// Syncs the files in parallel: the file system then commits its own journal once for many of
+    /// them, and waits for one flush of the device instead of one after the other.
     fn sync_files(&self, files: &[&dyn DiskFile]) -> io::Result<()> {
         let next = AtomicUsize::new(0);
         let sync = || -> io::Result<()> {
@@ -62,7 +62,7 @@ impl Disk for OsDisk {
             Ok(())
         };
         thread::scope(|scope| {
-            // Without a thread it takes longer and is done all the same.
+            // Without another thread the sync takes longer but is still done.
             let others: Vec<_> = (1..files.len().min(SYNCS_AT_ONCE))
                 .filter_map(|_| thread::Builder::new().spawn_scoped(scope, sync).ok())
                 .collect();
@@ -86,7 +86,7 @@ impl Disk for OsDisk {
     fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(folder)? {
-            // Names that are not text are not ours.
+            // Names that are not text do not belong to a log.
             names.extend(entry?.file_name().into_string().ok());
         }
         Ok(names)

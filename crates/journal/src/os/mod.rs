@@ -1,5 +1,5 @@
-//! The only place that knows the operating system: files and locks, watching, mounts. Linux today;
-//! another system is another set of these files.
+//! The parts that depend on the operating system: files and locks, watching, mounts. Linux today;
+//! another system needs another set of these files.
 
 pub mod disk;
 pub mod mounts;

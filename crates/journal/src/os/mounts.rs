@@ -1,11 +1,11 @@
-//! Which file system a path is on.
+//! Detection of the file system that a path is on.
 
 use std::path::{Path, PathBuf};
 
-/// Where Linux lists this process's mounts.
+/// The file in which Linux lists this process's mounts.
 pub const MOUNTINFO: &str = "/proc/self/mountinfo";
 
-/// File systems that are reached over a network, and cannot be relied on for locks and syncing.
+/// Network file systems, on which locks and syncing are not reliable.
 const NETWORK: [&str; 12] = [
     "nfs",
     "nfs4",
@@ -21,7 +21,7 @@ const NETWORK: [&str; 12] = [
     "coda",
 ];
 
-/// File systems in user space that reach over a network, by what follows `fuse.`.
+/// Network file systems in user space, by the name that follows `fuse.`.
 const NETWORK_FUSE: [&str; 10] = [
     "sshfs",
     "rclone",
@@ -35,9 +35,9 @@ const NETWORK_FUSE: [&str; 10] = [
     "blobfuse",
 ];
 
-/// The kind of network file system that `path` is on, given the text of [`MOUNTINFO`]; `None` if
-/// it is on a local one, or on none that is listed. `path` must be absolute and without symbolic
-/// links.
+/// Returns the kind of network file system that `path` is on, given the text of [`MOUNTINFO`];
+/// `None` if it is on a local one, or on none that is listed. `path` must be absolute and without
+/// symbolic links.
 pub fn network_file_system(mountinfo: &str, path: &Path) -> Option<String> {
     let mut best: Option<(PathBuf, &str)> = None;
     for line in mountinfo.lines() {

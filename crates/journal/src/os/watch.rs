@@ -1,8 +1,8 @@
 //! Watching folders with inotify: one instance and one thread for the whole process, however many
 //! runs are parked in it.
 //!
-//! A watch says that something may have changed, never what: whoever waits looks for himself. So
-//! lost or merged events do no harm as long as one of them arrives.
+//! A watch tells that something may have changed, never what: its user has to look. So lost or
+//! merged events do no harm as long as one of them arrives.
 
 use std::{
     collections::HashMap,
@@ -17,13 +17,13 @@ use std::{
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use tokio::sync::watch;
 
-/// Events read at once, in bytes.
+/// Size of the buffer for events in bytes.
 const EVENT_BYTES: usize = 16 << 10;
 
 /// Tells when something may have changed in a folder.
 pub struct Watch {
     changes: watch::Receiver<u64>,
-    /// Dropped with the watch; ends what feeds it.
+    /// The source of changes, which ends when it is dropped with the watch.
     _feed: Box<dyn Send + Sync>,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Debug for Watch {
 }
 
 impl Watch {
-    /// A watch fed by whoever holds the sender.
+    /// Creates a watch for changes that the holder of the sender announces.
     pub(crate) fn new(changes: watch::Receiver<u64>, feed: impl Send + Sync + 'static) -> Self {
         Self {
             changes,
@@ -46,7 +46,7 @@ impl Watch {
     /// Dropping the future loses nothing.
     pub async fn changed(&mut self) {
         if self.changes.changed().await.is_err() {
-            // The folder is gone: nothing will ever change in it.
+            // The folder no longer exists, so nothing will ever change in it.
             std::future::pending().await
         }
     }
@@ -68,14 +68,14 @@ struct Feed {
 impl Drop for Feed {
     fn drop(&mut self) {
         let mut folders = self.watcher.folders();
-        // What remains are the table's sender and this one.
+        // The remaining ones are the table's sender and this one.
         let last = self.changes.receiver_count() == 0;
         let same = folders
             .get(&self.descriptor)
             .is_some_and(|changes| changes.same_channel(&self.changes));
         if last && same {
             folders.remove(&self.descriptor);
-            // It fails if the folder is gone, and with it the watch.
+            // Fails if the folder no longer exists, and its inotify watch with it.
             let _ = inotify::remove_watch(&self.watcher.inotify, self.descriptor);
         }
     }
@@ -148,7 +148,7 @@ impl Watcher {
             match events.next() {
                 Ok(event) => self.dispatch(event.wd(), event.events()),
                 Err(rustix::io::Errno::INTR) => {}
-                // Nothing is known any more: whoever waits must look.
+                // Nothing is known any more, so every watch must check.
                 Err(_) => return self.dispatch(-1, ReadFlags::QUEUE_OVERFLOW),
             }
         }

@@ -1,5 +1,5 @@
-//! What is looked at after a crash: all of it, before and after recovery, and whether damage to
-//! what was on disk is told.
+//! The checks after a crash: the whole store, before and after recovery, and whether damage to
+//! durable data is reported.
 
 use fastrand::Rng;
 use serde_json::value::RawValue;
@@ -49,7 +49,7 @@ pub(super) fn check(disk: &SimDisk, oracle: &mut Oracle, random: &mut Rng) -> Re
 /// Turns a bit over in what is proven to have been on disk, and expects to be told.
 fn damage(disk: &SimDisk, store: &Store, name: &LogName, random: &mut Rng) -> Result<(), String> {
     let on = |what: &'static str| move |error: Error| format!("{what} for damage: {error}");
-    // Taking the log once more proves everything before.
+    // Taking the log once more proves all entries before.
     drop(store.take(name, Take::IfFree).map_err(on("taking"))?);
     let files = store.files(name);
     let last = files.last_segment().map_err(on("looking"))?;

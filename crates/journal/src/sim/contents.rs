@@ -1,22 +1,22 @@
-//! What is in a simulated file, and what a power cut makes of it.
+//! The contents of a simulated file, and the effect of a power cut on them.
 //!
-//! Files are written at their end only. What was not synced may survive, vanish, be torn at any
-//! byte, survive in blocks out of order, or leave zeros or rubbish in its place. A sync that fails
+//! Files are written at their end only. Bytes that were not synced may survive, vanish, be torn at
+//! any byte, survive in blocks out of order, or be replaced by zeros or garbage. A sync that fails
 //! drops what it should have written, and later ones succeed as if nothing had happened.
 
 use fastrand::Rng;
 
-/// What survives or vanishes as a whole, in bytes.
+/// Size in bytes of the blocks that survive or vanish as a whole.
 const BLOCK: usize = 512;
 
 /// The contents of a file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Contents {
-    /// As they are read now.
+    /// The bytes as they are read now.
     pub(super) bytes: Vec<u8>,
-    /// As many of them need not be synced any more.
+    /// Number of bytes from the start that need no sync any more.
     synced: usize,
-    /// Parts of those that were dropped by a failing sync.
+    /// Ranges of those bytes that were dropped by a failing sync.
     lost: Vec<(usize, usize)>,
     pub(super) links: u64,
 }
@@ -27,7 +27,8 @@ impl Contents {
         self.synced = self.bytes.len();
     }
 
-    /// What a sync that fails leaves: nothing more to be synced, and nothing written.
+    /// Drops the unsynced bytes as a failing sync does: nothing is left to be synced, and nothing
+    /// was written.
     pub(super) fn lose(&mut self) {
         let end = self.bytes.len();
         if self.synced < end {

@@ -1,4 +1,4 @@
-//! A disk in memory, with faults by plan.
+//! A disk in memory with planned faults.
 
 use std::{
     collections::BTreeMap,
@@ -17,17 +17,17 @@ use super::{
 };
 use crate::{Disk, DiskFile, Holder, LockMode, Metadata, Now, Watch};
 
-/// Something that goes wrong with one call.
+/// A fault of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// There is no room: a write is cut in half, a new name is refused.
+    /// The disk is full: a write is cut in half, a new name is refused.
     NoSpace,
     /// The call fails; if it was a sync, what it should have written is dropped, and later syncs
     /// succeed.
     Io,
-    /// A write takes half of what it was given and says so.
+    /// A write accepts half of its bytes and reports that.
     ShortWrite,
-    /// From this call on nothing works any more.
+    /// The power is cut: from this call on nothing works any more.
     PowerCut,
 }
 
@@ -43,11 +43,11 @@ pub(super) struct Machine {
     clock_us: u64,
     calls: u64,
     faults: BTreeMap<u64, Fault>,
-    /// Faults that happened.
+    /// Number of faults that happened.
     fired: u64,
     off: bool,
     boot: u64,
-    /// Who has which file locked.
+    /// The locks: file, handle and mode.
     pub(super) locks: Vec<(u64, u64, LockMode)>,
     handles: u64,
     watches: BTreeMap<u64, watch::Sender<u64>>,
@@ -60,7 +60,7 @@ impl Default for SimDisk {
 }
 
 impl SimDisk {
-    /// An empty disk without faults.
+    /// Creates an empty disk without faults.
     pub fn new() -> Self {
         Self::boot(Tree::new(), 0, 1)
     }
@@ -87,36 +87,36 @@ impl SimDisk {
         self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The disk as a power cut at this moment leaves it. Locks are gone, faults too.
+    /// Returns the disk as a power cut at this moment leaves it. Locks and planned faults are gone.
     pub fn crash(&self, seed: u64) -> SimDisk {
         let machine = self.machine();
         let tree = machine.tree.crash(&mut Rng::with_seed(seed));
         Self::boot(tree, machine.clock_us, machine.boot + 1)
     }
 
-    /// The disk as the end of the process at this moment leaves it: nothing is lost, and what was
-    /// not synced still is not. Locks are gone, faults too.
+    /// Returns the disk as the end of the process at this moment leaves it: nothing is lost, and
+    /// what was not synced still is not. Locks and planned faults are gone.
     pub fn kill(&self) -> SimDisk {
         let machine = self.machine();
         Self::boot(machine.tree.clone(), machine.clock_us, machine.boot + 1)
     }
 
-    /// How many calls there were.
+    /// Returns the number of calls so far.
     pub fn calls(&self) -> u64 {
         self.machine().calls
     }
 
-    /// Lets something go wrong with a call, counted from 1 as [`SimDisk::calls`] does.
+    /// Plans a fault for a call, counted from 1 as [`SimDisk::calls`] does.
     pub fn fail_at(&self, call: u64, fault: Fault) {
         self.machine().faults.insert(call, fault);
     }
 
-    /// How many faults have happened.
+    /// Returns the number of faults that have happened.
     pub fn fired(&self) -> u64 {
         self.machine().fired
     }
 
-    /// Forgets faults that have not happened yet.
+    /// Removes planned faults that have not happened yet.
     pub fn no_more_faults(&self) {
         self.machine().faults.clear();
     }
@@ -126,7 +126,7 @@ impl SimDisk {
         self.machine().off
     }
 
-    /// Turns one bit of a file over, as if the medium had: on disk and in memory.
+    /// Flips one bit of a file, as if the medium had: on disk and in memory.
     pub fn flip(&self, path: &Path, bit: u64) -> io::Result<()> {
         let mut machine = self.machine();
         let id = machine.tree.file(path)?;
@@ -140,7 +140,7 @@ impl SimDisk {
 }
 
 impl Machine {
-    /// Counts a call and says what goes wrong with it. Only what it returns may go on.
+    /// Counts a call and returns its planned fault. Only the calls that get no error may go on.
     pub(super) fn call(&mut self) -> io::Result<Option<Fault>> {
         if self.off {
             return Err(io::Error::other("the power is off"));
@@ -153,7 +153,7 @@ impl Machine {
         Ok(fault)
     }
 
-    /// A call that reads.
+    /// Counts a call that reads.
     pub(super) fn reading(&mut self) -> io::Result<&mut Tree> {
         match self.call()? {
             Some(Fault::Io | Fault::PowerCut) => Err(io_error()),
@@ -161,7 +161,7 @@ impl Machine {
         }
     }
 
-    /// A call that changes names.
+    /// Counts a call that changes names.
     fn naming(&mut self, path: &Path) -> io::Result<&mut Tree> {
         match self.call()? {
             Some(Fault::Io | Fault::PowerCut) => return Err(io_error()),

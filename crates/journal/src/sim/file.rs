@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use super::{Fault, SimDisk, disk::io_error, tree::Node};
 use crate::{DiskFile, LockMode, Metadata};
 
-/// A handle; locks belong to it and go with it.
+/// A handle. Its locks are released with it.
 #[derive(Debug)]
 pub(super) struct SimFile {
     disk: SimDisk,

@@ -1,4 +1,4 @@
-//! Lives a scenario, and compares what it finds after each crash with what must be true.
+//! Runs a scenario, and checks the state after each crash against the oracle.
 
 use std::{
     fmt,
@@ -18,21 +18,21 @@ use super::{
 };
 use crate::{Disk, Error, LogName, NewEntry, Store, Take, Writer, blobs};
 
-/// Small, so that logs have many segments.
+/// Segment size in bytes, small so that logs have many segments.
 const SEGMENT_BYTES: u64 = 1500;
 
-/// Crashes tried after each step, beside the one that the scenario may go on from.
+/// Number of crashes tried after each step, beside the one that the scenario may go on from.
 const BRANCHES: u64 = 4;
 
-/// Calls of a recovery within which a fault is planned.
+/// Number of calls of a recovery within which a fault is planned.
 const RECOVERY_CALLS: u64 = 45;
 
-/// Something that must never happen did.
+/// A violation that the explorer found.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// What to call [`explore`] with to see it again.
+    /// The seed with which [`explore`] reproduces it.
     pub seed: u64,
-    /// What was done, and what went wrong.
+    /// The steps, and the violation.
     pub story: String,
     scenario: Scenario,
 }
@@ -47,12 +47,12 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Lives the life that belongs to a seed. Returns how many crashes it recovered from.
+/// Runs the scenario of a seed. Returns the number of crashes it recovered from.
 pub fn explore(seed: u64) -> Result<u64, Failure> {
     live(seed, &Scenario::new(seed))
 }
 
-/// Leaves steps and faults out of a failed life as long as it still fails.
+/// Removes steps and faults from a failed scenario as long as it still fails.
 pub fn shrink(failure: Failure) -> Failure {
     let mut least = failure;
     let mut number = 0;
@@ -100,11 +100,11 @@ fn live(seed: u64, scenario: &Scenario) -> Result<u64, Failure> {
     })
 }
 
-/// Why a step did not go through.
+/// The reason why a step failed.
 enum Trouble {
     /// An error, which a fault may excuse.
     Error(Error),
-    /// Something that must not be, whatever happened.
+    /// A violation, which no fault excuses.
     Wrong(String),
 }
 
@@ -126,7 +126,7 @@ struct Life {
     writer: Option<Writer>,
     oracle: Oracle,
     states: u64,
-    /// Numbers payloads and messages, so that no two are alike.
+    /// Counter that makes all payloads and messages different.
     count: u64,
 }
 
@@ -134,7 +134,7 @@ pub(super) fn open(disk: &SimDisk) -> Result<Store, Error> {
     Store::open_with(Arc::new(disk.clone()), Path::new("/home"), SEGMENT_BYTES)
 }
 
-/// Whether a fault may have such an error.
+/// Whether a fault may cause such an error.
 fn excusable(error: &Error) -> bool {
     matches!(error, Error::Io { .. } | Error::Failed { .. })
 }
@@ -197,7 +197,7 @@ impl Life {
             Action::Barrier => self.barrier()?,
             Action::Blob { which } => {
                 let writer = self.writer()?;
-                // Each alone, and the last after some that it shares a sync with.
+                // Each blob alone, and the last one after some that it shares a sync with.
                 let first = if which == 3 { 1 } else { which };
                 let mut named = Vec::new();
                 for which in first..=which {
@@ -248,7 +248,7 @@ impl Life {
             return Ok(writer.clone());
         }
         let store = self.store()?;
-        // What an interrupted creation or removal came to shows here.
+        // The result of an interrupted creation or removal shows here.
         let writer = match store.take(&self.oracle.name, Take::IfFree) {
             Ok((writer, _)) => writer,
             Err(Error::NotFound { .. }) if self.oracle.exists != Presence::Yes => {

@@ -1,4 +1,4 @@
-//! A disk in memory that loses, tears and fails as real ones do, and an explorer that lets it.
+//! A disk in memory that loses, tears and fails as real ones do, and an explorer that uses it.
 //!
 //! Everything follows from a seed, down to the byte: the same seed tells the same story in every
 //! process. [`SimDisk`] is of use to any test that wants a store to meet a full disk, a failing

@@ -1,4 +1,4 @@
-//! What must be true of a log, whatever happened to the machine.
+//! The properties that hold for a log after every crash.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use gyrus_contract::BlobId;
 
 use crate::{Entry, Error, LogName, Payload, Store};
 
-/// Whether something is there.
+/// Whether something must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presence {
     No,
-    /// An attempt to change it failed or was cut off.
+    /// Unknown: an attempt to change it failed or was interrupted.
     Either,
     Yes,
 }
@@ -19,7 +19,7 @@ pub(super) enum Presence {
 struct Written {
     payload: String,
     erased: Presence,
-    /// The blobs it names.
+    /// The blobs that the entry names.
     blobs: Vec<(BlobId, Vec<u8>)>,
 }
 
@@ -29,18 +29,19 @@ struct Message {
     waits: Presence,
 }
 
-/// What is known of the log.
+/// The known state of the log.
 #[derive(Debug, Clone)]
 pub(super) struct Oracle {
     pub(super) name: LogName,
     pub(super) exists: Presence,
-    /// Everything appended; what was not acknowledged may be missing from some place on.
+    /// All entries appended; from some position on, entries that were not acknowledged may be
+    /// missing.
     written: Vec<Written>,
     acknowledged: usize,
     messages: BTreeMap<String, Message>,
 }
 
-/// Says what went wrong.
+/// The result of a check; the error describes the violation.
 pub(super) type Verdict = Result<(), String>;
 
 fn on(what: &str) -> impl Fn(Error) -> String {
@@ -70,14 +71,14 @@ impl Oracle {
         });
     }
 
-    /// The last entry names these blobs: wherever it is, they are.
+    /// Records that the last entry names these blobs: they must exist wherever the entry does.
     pub(super) fn names(&mut self, blobs: Vec<(BlobId, Vec<u8>)>) {
         if let Some(last) = self.written.last_mut() {
             last.blobs = blobs;
         }
     }
 
-    /// Everything appended up to this entry was said to be on disk.
+    /// Records that all entries up to this one were reported as on disk.
     pub(super) fn acknowledge(&mut self, seq: u64) -> Verdict {
         let seq = usize::try_from(seq).unwrap_or(usize::MAX);
         ensure(seq <= self.written.len(), || {
@@ -87,7 +88,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// A barrier was passed.
+    /// Records that a barrier was passed.
     pub(super) fn passed(&mut self, seq: u64) -> Verdict {
         ensure(seq == self.last(), || {
             format!("a barrier says {seq}, not {}", self.last())
@@ -95,7 +96,7 @@ impl Oracle {
         self.acknowledge(seq)
     }
 
-    /// The log was recovered and ends here: what is not there is gone for good.
+    /// Records that the log was recovered and ends here: later entries are lost for good.
     pub(super) fn recovered(&mut self, seq: u64) -> Verdict {
         self.acknowledge(seq)?;
         self.written.truncate(self.acknowledged);
@@ -103,7 +104,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// The number of the last entry appended.
+    /// Returns the number of the last entry appended.
     pub(super) fn last(&self) -> u64 {
         self.written.len() as u64
     }
@@ -119,7 +120,7 @@ impl Oracle {
         }
     }
 
-    /// Entries that were acknowledged, chosen by a number.
+    /// Returns acknowledged entries, chosen by a number.
     pub(super) fn choose(&self, choice: u64) -> Vec<u64> {
         (1..=self.acknowledged as u64)
             .filter(|seq| (choice >> (seq % 64)) & 3 == 0)
@@ -137,7 +138,7 @@ impl Oracle {
     }
 
     pub(super) fn consumed(&mut self, id: &str) {
-        // Removing is not synced: a crash may bring it back.
+        // Removing a message is not synced: a crash may bring it back.
         if let Some(message) = self.messages.get_mut(id) {
             message.waits = Presence::Either;
         }
@@ -148,12 +149,12 @@ impl Oracle {
         self.messages.clear();
     }
 
-    /// Forgets what went with the log.
+    /// Forgets everything about a log that was removed.
     fn gone(&mut self) {
         *self = Self::new(self.name.clone());
     }
 
-    /// Compares a store with what must be true of it. Returns the log's last entry, or `None` if
+    /// Compares a store with the oracle. Returns the number of the log's last entry, or `None` if
     /// there is no log.
     pub(super) fn check(&mut self, store: &Store) -> Result<Option<u64>, String> {
         let exists = store.exists(&self.name);
@@ -254,7 +255,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// The payloads of which nothing may be left on the disk.
+    /// Returns the payloads that must no longer occur on the disk.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
         let erased = self
             .written

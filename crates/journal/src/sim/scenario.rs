@@ -1,13 +1,13 @@
-//! A life of a log, as data: what is done, and what goes wrong.
+//! A scenario for a log, as data: actions and faults.
 
 use fastrand::Rng;
 
 use super::Fault;
 
-/// What is done to the log.
+/// An action on the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Appends so many entries.
+    /// Appends this many entries.
     Append { entries: u64, length: usize },
     /// Waits for the disk.
     Barrier,
@@ -17,12 +17,12 @@ pub(super) enum Action {
     Send,
     /// Removes the oldest message.
     Consume,
-    /// Lets go of the log and takes it again.
+    /// Releases the log and takes it again.
     Reopen,
-    /// Lets go of the log and erases entries, chosen by this number.
+    /// Releases the log and erases entries, chosen by this number.
     Erase { choice: u64 },
-    /// Exports the log and imports it elsewhere, whole and damaged at a place chosen by this
-    /// number.
+    /// Exports the log and imports it elsewhere, once whole and once damaged at an offset chosen by
+    /// this number.
     Export { choice: u64 },
     /// Exports the log, removes it, and imports it again.
     Reimport,
@@ -30,7 +30,7 @@ pub(super) enum Action {
     Sweep,
 }
 
-/// What happens to the machine after a step.
+/// The event that happens to the machine after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     Nothing,
@@ -40,31 +40,31 @@ pub(super) enum After {
     Crash,
 }
 
-/// One step of a life.
+/// One step of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) action: Action,
-    /// What goes wrong with which call of this step.
+    /// The number of a call in this step, and its fault.
     pub(super) fault: Option<(u64, Fault)>,
     pub(super) after: After,
-    /// Decides how crashes after this step turn out.
+    /// The seed that decides how crashes after this step turn out.
     pub(super) seed: u64,
 }
 
-/// A life of a log.
+/// A scenario: a sequence of steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scenario {
     pub(super) steps: Vec<Step>,
 }
 
-/// Most steps of a life.
+/// Maximum number of steps.
 const STEPS: u64 = 14;
 
-/// Calls within which a fault is planned; few steps make more.
+/// Number of calls within which a fault is planned; few steps make more.
 const FAULT_CALLS: u64 = 40;
 
 impl Scenario {
-    /// The life that belongs to a seed.
+    /// Creates the scenario of a seed.
     pub fn new(seed: u64) -> Self {
         let mut random = Rng::with_seed(seed);
         let count = 2 + random.u64(..STEPS - 1);

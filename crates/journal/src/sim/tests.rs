@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::{Fault, SimDisk, explore, shrink};
 use crate::{Error, LogName, NewEntry, Store, Take, Writer};
 
-/// Enough to meet every kind of fault at every kind of place many times over.
+/// Number of seeds: enough to meet every kind of fault at every kind of position many times over.
 const LIVES: u64 = 150;
 
 #[test]
@@ -79,7 +79,7 @@ fn a_writer_that_failed_says_the_same_for_good_and_the_truth() {
         let (writer, _) = store.take(&name, Take::IfFree).unwrap();
         let kept = writer.next_seq();
         drop(writer);
-        // What the failed sync dropped was written again: the power may go now.
+        // The retry wrote again what the failed sync dropped, so a power cut does no harm now.
         for seed in 0..20 {
             let store = Store::open_on(Arc::new(disk.crash(seed)), Path::new("/home")).unwrap();
             assert_eq!(
@@ -108,7 +108,7 @@ fn blobs_that_share_a_sync_are_whole_wherever_an_entry_names_them() {
             let (disk, store, name, writer) = written();
             let before = disk.calls();
             disk.fail_at(before + call, fault);
-            // Of the second round, some are stored already.
+            // Some blobs of the second round are stored already.
             let lived = put(&writer, 2).and_then(|()| put(&writer, 5));
             let over = disk.fired() == 0;
             drop((lived, writer, store));
@@ -122,7 +122,7 @@ fn blobs_that_share_a_sync_are_whole_wherever_an_entry_names_them() {
                     let blob = reader.blob(&BlobId::of(&bytes)).unwrap();
                     assert_eq!(blob, bytes, "{fault:?} at call {call}, seed {seed}");
                 }
-                // What was left half done is put again.
+                // The blobs that were left incomplete are put again.
                 let (writer, _) = store.take(&name, Take::IfFree).unwrap();
                 put(&writer, 5).unwrap();
                 for bytes in contents() {

@@ -1,7 +1,9 @@
-//! What is on the simulated disk, what only seems to be, and what a power cut makes of it.
+//! The names on the simulated disk, those that are not synced yet, and the effect of a power cut on
+//! them.
 //!
-//! Names change in operations that are atomic each; those not synced survive or vanish one by one,
-//! but never out of order for the same name. What becomes of a file is told in `contents`.
+//! Each change of names is atomic; changes that were not synced survive or vanish one by one, but
+//! never out of order for the same name. The effect on a file's contents is described in
+//! `contents`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +15,7 @@ use fastrand::Rng;
 
 use super::contents::Contents;
 
-/// The root folder.
+/// The id of the root folder.
 const ROOT: u64 = 0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +26,7 @@ pub(super) enum Node {
 
 type Folders = BTreeMap<u64, BTreeMap<String, Node>>;
 
-/// One name's change.
+/// A change of one name.
 #[derive(Debug, Clone)]
 struct Change {
     folder: u64,
@@ -36,7 +38,7 @@ struct Change {
 pub(super) struct Tree {
     now: Folders,
     disk: Folders,
-    /// Changes of names that are not on disk, oldest first; each is atomic.
+    /// Changes of names that are not on disk, oldest first; each group is atomic.
     pending: Vec<Vec<Change>>,
     files: BTreeMap<u64, Contents>,
     next: u64,
@@ -106,7 +108,7 @@ impl Tree {
         self.files.entry(id).or_default()
     }
 
-    /// The folder that a path's last name is in, and that name.
+    /// Returns the folder that a path's last name is in, and that name.
     fn place(&self, path: &Path) -> io::Result<(u64, String)> {
         let name = path
             .file_name()
@@ -209,7 +211,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Puts the names in a folder on disk, with whatever must come before them.
+    /// Puts the names in a folder on disk, with the changes that must precede them.
     pub(super) fn sync_folder(&mut self, path: &Path) -> io::Result<()> {
         let folder = self.folder(path)?;
         let mut names = BTreeSet::new();
