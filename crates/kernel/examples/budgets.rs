@@ -1,7 +1,7 @@
-//! Lives random schedules of runs that share budgets.
+//! Simulates random schedules of runs that share budgets.
 //!
 //! `budgets [--schedules N] [--seed S]`: N schedules, all of which follow from S. Prints one line;
-//! on a failure the seed and what happened until then, and exits with 1.
+//! on a failure it prints the seed and the events until then, and exits with 1.
 
 #![expect(
     clippy::print_stdout,
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use gyrus_kernel::sim::sweep;
 
-/// How many schedules are lived when nobody says.
+/// Number of schedules that are simulated by default.
 const SCHEDULES: u64 = 100_000;
 
 fn main() -> ExitCode {

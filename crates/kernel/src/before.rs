@@ -1,4 +1,4 @@
-//! The run before another in its session: what the next one remembers of it.
+//! The previous run of a session, and what the next one remembers of it.
 
 use gyrus_contract::{Grant, Item, Message, Origin, Part, Role, RunId, Text};
 use gyrus_journal::Reader;
@@ -10,13 +10,13 @@ use crate::{
     position::{Position, memory_at},
 };
 
-/// What is carried from a run to the next: its goal, its memory, and how it came out.
+/// The data carried from a run to the next: its goal, its memory, and its outcome.
 pub(crate) struct Before {
     reader: Reader,
     items: Vec<Item>,
-    /// It had read untrusted text.
+    /// Whether the run had read untrusted text.
     pub(crate) exposed: bool,
-    /// What the person allowed.
+    /// The grants that the person gave.
     pub(crate) grants: Vec<Grant>,
 }
 
@@ -34,7 +34,7 @@ impl Before {
             Some(last) => memory_at(&reader, last, capacity)?,
             None => (started.memory.first, started.memory_items(&reader)?),
         };
-        // What it remembered from before its own goal stands before the goal.
+        // Items that the run inherited stand before its own goal.
         let inherited = started.memory_next();
         let own = usize::try_from(inherited.saturating_sub(first)).unwrap_or(usize::MAX);
         let mut items = remembered;
@@ -58,7 +58,7 @@ impl Before {
         })
     }
 
-    /// Stores the memory as the first of another run's, with its pictures.
+    /// Stores the memory as the initial memory of another run, with its pictures.
     pub(crate) fn carry_into(&self, log: &Log) -> Result<Appended, Stop> {
         let mut items = Vec::with_capacity(self.items.len());
         for item in &self.items {
@@ -82,7 +82,7 @@ pub(crate) fn carry_parts(parts: &[Part], from: &Reader, to: &Log) -> Result<(),
     Ok(())
 }
 
-/// The goal as it stood at the end, as a message of the conversation.
+/// Returns the final goal as a message of the conversation.
 fn asked(goal: Text, position: &Position) -> Message {
     let mut parts = vec![Part::Text(goal)];
     parts.extend(
@@ -98,8 +98,8 @@ fn asked(goal: Text, position: &Position) -> Message {
     }
 }
 
-/// How the run came out. A conversation that ended with the model's own words would be continued,
-/// not answered; some providers refuse it.
+/// Returns the run's outcome as a message. It follows the model's own words because a conversation
+/// that ended with those would be continued, not answered; some providers refuse it.
 fn outcome(position: &Position) -> Option<Message> {
     let ending = crate::summary(position.ending()?);
     let words = format!(

@@ -1,7 +1,7 @@
-//! What a run may use: reserved before a model is asked, settled when it answered.
+//! The budget of a run: reserved before a model is asked, settled when it answered.
 //!
 //! A child's ledger reserves in its parent's too, so a limit holds for the whole tree. At a limit
-//! nothing is lost: the run parks and says what it did.
+//! nothing is lost: the run parks and reports what it did.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -12,10 +12,10 @@ use gyrus_contract::{Limits, Microdollars, Price, Spent};
 
 use crate::{Charge, Ending, KernelState};
 
-/// A reply shorter than this, in tokens, is not worth its prompt: below it the run stops instead.
+/// Minimum length of a reply in tokens. When less can be afforded, the run stops instead of asking.
 pub const OUTPUT_FLOOR: u64 = 64;
 
-/// A limit is announced when this share of it is used, in percent.
+/// Share of a limit, in percent, at which it is announced.
 pub const WARN_AT_PERCENT: u64 = 80;
 
 #[derive(Debug)]
@@ -28,22 +28,22 @@ pub(crate) struct Ledger {
 #[derive(Debug)]
 struct Inner {
     spent: Spent,
-    /// Child runs that were started, over the whole tree below.
+    /// Number of child runs that were started in the whole tree below.
     children: u32,
     reserved: Charge,
-    /// What this ledger put on its parent's account since its run's last cycle ended.
+    /// The charges that this ledger passed to its parents since its run's last cycle ended.
     passed_up: Tally,
-    /// What this ledger or one below took back and its successor will tell again: it is counted
-    /// already.
+    /// The charges that this ledger or one below gave up and its successor will report again: they
+    /// are counted already.
     expected: Tally,
-    /// A cycle began under this ledger.
+    /// Whether a cycle began under this ledger.
     began: bool,
-    /// When this process took the run up; time before that is in `spent`.
+    /// The time at which this process took the run up; time before that is in `spent`.
     since: Instant,
     warned: Vec<&'static str>,
 }
 
-/// What a run did to the accounts above it.
+/// The charges of a run to its parents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Tally {
     charge: Charge,
@@ -61,7 +61,8 @@ impl Tally {
         self.children = self.children.saturating_sub(other.children);
     }
 
-    /// Takes `told` out of what is expected, and returns what of it was not: that is new.
+    /// Removes `told` from the expected charges, and returns the part that was not expected and is
+    /// therefore new.
     fn absorb(&mut self, told: Self) -> Self {
         let mut new = told;
         new.subtract(*self);
@@ -70,7 +71,7 @@ impl Tally {
     }
 }
 
-/// What a model attempt may use at most.
+/// The most that a model attempt may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reservation {
     pub(crate) charge: Charge,
@@ -100,12 +101,12 @@ impl Ledger {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was used up to now, time included.
+    /// Returns the resources used up to now, time included.
     pub(crate) fn spent(&self) -> Spent {
         self.inner().spent_now()
     }
 
-    /// What is left of each limit, as limits for a child.
+    /// Returns the rest of each limit, as limits for a child.
     pub(crate) fn remaining(&self) -> Limits {
         let inner = self.inner();
         let spent = inner.spent_now();
@@ -125,8 +126,8 @@ impl Ledger {
         }
     }
 
-    /// A cycle may begin if steps and time are left. What the one before it used stands in the
-    /// entry of its end now, and is not told again.
+    /// Checks that a cycle may begin: steps and time are left. The charges of the cycle before are
+    /// now in the entry of its end, and are not reported again.
     pub(crate) fn check_cycle(&self) -> Result<(), Ending> {
         let spent = {
             let mut inner = self.inner();
@@ -204,7 +205,7 @@ impl Ledger {
         })
     }
 
-    /// Replaces a reservation by what was really charged.
+    /// Replaces a reservation by the real charge.
     pub(crate) fn settle(&self, reserved: Charge, charged: Charge, estimated: bool) {
         self.inner().reserved -= reserved;
         self.inner().add(charged, estimated);
@@ -214,8 +215,8 @@ impl Ledger {
         }
     }
 
-    /// Settles what a run that was dropped still had reserved, with all below it: it may have been
-    /// answered and charged.
+    /// Settles the open reservations of a run that was dropped, and of all runs below it: its
+    /// requests may have been answered and charged.
     fn settle_open(&self) {
         let reserved = self.inner().reserved;
         if reserved != Charge::default() {
@@ -223,18 +224,18 @@ impl Ledger {
         }
     }
 
-    /// Settles what a child that was dropped still had reserved, and returns what it used.
+    /// Settles the open reservations of a child that was dropped, and returns what it used.
     pub(crate) fn close(&self) -> Spent {
         self.settle_open();
-        // Nobody will tell it again.
+        // No successor will report these charges again.
         let expected = std::mem::take(&mut self.inner().expected);
         self.each_above(|above| above.expected.subtract(expected));
         self.spent()
     }
 
-    /// Another ledger of the same run takes this one's place, and tells the accounts above again
-    /// what this one told them of the cycle in hand, from its journal. Until then it stays on
-    /// them, so that nobody else spends it.
+    /// Gives up this ledger for another one of the same run, which reports the charges of the cycle
+    /// in progress to its parents again, from its journal. Until then the charges stay with the
+    /// parents, so that no other run spends the same budget.
     pub(crate) fn take_back(&self) {
         self.settle_open();
         let passed_up = std::mem::take(&mut self.inner().passed_up);
@@ -250,8 +251,8 @@ impl Ledger {
         }
     }
 
-    /// Counts what a journal says was charged before this process, here and in every run above:
-    /// none of them has it in an entry of its own before this run ended.
+    /// Counts charges from a journal of before this process, here and in every run above: none of
+    /// them has an entry about them before this run has ended.
     pub(crate) fn charge(&self, charged: Charge, estimated: bool) {
         self.inner().add(charged, estimated);
         let told = Tally {
@@ -271,7 +272,7 @@ impl Ledger {
         self.tell_above(told, false);
     }
 
-    /// Puts on the accounts above what is not on them already.
+    /// Charges the parents with what they were not charged with already.
     fn tell_above(&self, told: Tally, estimated: bool) {
         self.inner().passed_up.add(told);
         let mut above = self.parent.as_ref();
@@ -285,12 +286,12 @@ impl Ledger {
         }
     }
 
-    /// Child runs that were started below this run.
+    /// Returns the number of child runs that were started below this run.
     pub(crate) fn children(&self) -> u32 {
         self.inner().children
     }
 
-    /// Child runs that were started below the run that a person started.
+    /// Returns the number of child runs that were started below the run that a person started.
     pub(crate) fn children_of_tree(&self) -> u32 {
         match &self.parent {
             Some(parent) => parent.children_of_tree(),
@@ -298,14 +299,15 @@ impl Ledger {
         }
     }
 
-    /// What is reserved, and whether it waits to be told again what a run below did.
+    /// Returns the open reservation, and whether charges are expected to be reported again.
     #[cfg(any(test, feature = "sim"))]
     pub(crate) fn open(&self) -> (Charge, bool) {
         let inner = self.inner();
         (inner.reserved, inner.expected != Tally::default())
     }
 
-    /// Limits of which more than [`WARN_AT_PERCENT`] is used and that were not announced yet.
+    /// Returns the limits of which more than [`WARN_AT_PERCENT`] is used and that were not
+    /// announced yet.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let limits = self.limits;
         let mut inner = self.inner();
@@ -353,7 +355,8 @@ impl Inner {
     }
 }
 
-/// How many tokens a reply may have, so that the call, rounded up, costs no more than `left`.
+/// Returns the number of tokens that a reply may have so that the call, rounded up, costs no more
+/// than `left`.
 fn affordable(left: Microdollars, price: Price, input_tokens: u64) -> u64 {
     let dearest = price.input.max(price.cache_write.unwrap_or(0));
     let left = u128::from(left.0) * 1_000_000;
@@ -463,7 +466,7 @@ mod tests {
         let successor = under();
         successor.charge(reserved, true);
         assert_eq!(parent.spent().tokens, 600);
-        // It is told once; what comes after it is new.
+        // The expected charges are reported once; what follows is new.
         successor.charge(reserved, true);
         assert_eq!(parent.spent().tokens, 1_200);
     }

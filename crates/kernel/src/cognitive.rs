@@ -1,4 +1,4 @@
-//! What a cognitive loop is: perceive, think, act, reflect, over a [`Run`].
+//! The interface of a cognitive loop: perceive, think, act, reflect, over a [`Run`].
 
 use std::{future::Future, sync::Arc};
 
@@ -8,27 +8,27 @@ use serde_json::Value;
 
 use crate::{Run, Stop};
 
-/// What becomes of a cycle that a crash or a pause cut off.
+/// The handling of a cycle that a crash or a pause interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unfinished {
-    /// It is run again, with its finished effects answered from the journal.
+    /// The cycle is run again, with its finished effects answered from the journal.
     Continue,
-    /// It is given up; what it did becomes observations of a fresh cycle. For loops whose next
-    /// step depends on a screen that has moved on.
+    /// The cycle is abandoned; its effects become observations of a fresh cycle. For loops whose
+    /// next step depends on a screen that has changed since.
     Abandon,
 }
 
-/// What a fresh cycle is told when it takes over from one that cannot be finished.
+/// The report to a fresh cycle that takes over from one that cannot be finished.
 #[derive(Debug, Clone)]
 pub struct HandOver {
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What was done since the last complete cycle, in order.
+    /// The observations since the last complete cycle, in order.
     pub done: Vec<Observation>,
 }
 
 impl HandOver {
-    /// What a loop may tell its model of it.
+    /// Describes the interruption in words for a loop's model.
     pub fn in_words(&self) -> String {
         let mut lines = vec![format!("The work was interrupted: {}.", self.reason)];
         if self.done.is_empty() {
@@ -44,9 +44,11 @@ impl HandOver {
     }
 }
 
-/// A way to think. Plain `async` code that touches the world only through its [`Run`], and is
-/// therefore deterministic given its journal: no clock, no randomness, no environment, no file,
-/// no network, no task of its own, no order of a hash map.
+/// A cognitive loop. It is plain `async` code that touches the world only through its [`Run`], and
+/// is therefore deterministic given its journal: no clock, no randomness, no environment, no file,
+/// no network, no task of its own, no order of a hash map. Plain `async` code that touches the
+/// world only through its [`Run`], and is therefore deterministic given its journal: no clock, no
+/// randomness, no environment, no file, no network, no task of its own, no order of a hash map.
 ///
 /// One call of [`run_cycle`](Self::run_cycle) is one perceive–think–act turn. The state that
 /// [`state`](Self::state) returns when it ends, and the memory, are all that a later process
@@ -83,26 +85,28 @@ impl HandOver {
 /// }
 /// ```
 pub trait CognitiveLoop: Send {
-    /// What is kept between cycles, beside memory. Small: it is written at every cycle's end.
+    /// The state that is kept between cycles, beside memory. It should be small: it is written at
+    /// every cycle's end.
     type State: Serialize + DeserializeOwned + Send + Sync;
 
-    /// The loop's name, as in `--loop`.
+    /// Returns the loop's name, as in `--loop`.
     fn name(&self) -> &'static str;
 
-    /// The version of [`State`](Self::State); a change of the loop that alters its effects
+    /// Returns the version of [`State`](Self::State); a change of the loop that alters its effects
     /// raises it too.
     fn version(&self) -> u32;
 
-    /// The present state.
+    /// Returns the present state.
     fn state(&self) -> &Self::State;
 
-    /// Goes back to a state.
+    /// Restores a state.
     fn restore(&mut self, state: Self::State);
 
-    /// Turns the state of an older version into today's.
+    /// Converts the state of an older version into the present one.
     ///
     /// # Errors
-    /// When it cannot: the run is then handed over to a fresh cycle.
+    ///
+    /// Returns an error when it cannot: the run is then handed over to a fresh cycle.
     fn migrate(&self, from_version: u32, _state: Value) -> Result<Self::State, String> {
         Err(format!(
             "the loop `{}` has no way from version {from_version} of its state to version {}",
@@ -111,35 +115,35 @@ pub trait CognitiveLoop: Send {
         ))
     }
 
-    /// What becomes of an unfinished cycle.
+    /// Returns the handling of an unfinished cycle.
     fn unfinished(&self) -> Unfinished {
         Unfinished::Continue
     }
 
-    /// What was said and seen.
+    /// Returns the memory of what was said and seen.
     fn memory_buffer(&self) -> &MemoryBuffer;
 
-    /// What was said and seen, to add to.
+    /// Returns the memory, to add to it.
     fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer;
 
-    /// Takes in what there is to know.
+    /// Collects the input of the cycle.
     fn perceive(&mut self, run: &mut Run) -> impl Future<Output = Result<Perception, Stop>> + Send;
 
-    /// Decides what to do.
+    /// Decides on the next steps.
     fn think(
         &mut self,
         run: &mut Run,
         perception: &Perception,
     ) -> impl Future<Output = Result<Plan, Stop>> + Send;
 
-    /// Does it.
+    /// Executes the plan.
     fn act(
         &mut self,
         run: &mut Run,
         plan: &Plan,
     ) -> impl Future<Output = Result<ExecutionResult, Stop>> + Send;
 
-    /// Looks back; the words go into memory and the journal.
+    /// Reviews the cycle; the text goes into memory and the journal.
     fn reflect(
         &mut self,
         _run: &mut Run,
@@ -150,7 +154,7 @@ pub trait CognitiveLoop: Send {
         async { Ok(None) }
     }
 
-    /// One whole turn.
+    /// Runs one complete cycle.
     fn run_cycle(
         &mut self,
         run: &mut Run,
@@ -168,8 +172,8 @@ pub trait CognitiveLoop: Send {
         }
     }
 
-    /// Has the last word of the run: the cycle's result, looked into by whoever stands around this
-    /// loop, ends it. Effects are those of the same cycle.
+    /// Checks the result that ends the run before it does, for loops that wrap another loop. Its
+    /// effects belong to the same cycle.
     fn conclude(
         &mut self,
         _run: &mut Run,
@@ -178,22 +182,22 @@ pub trait CognitiveLoop: Send {
         async { Ok(()) }
     }
 
-    /// Is told why its claim to be done was not accepted; it goes on. The default remembers it as
-    /// an observation.
+    /// Tells the loop why its claim to be done was not accepted; the run goes on. The default
+    /// remembers the reason as an observation.
     fn sent_back(&mut self, why: &str) {
         self.memory_buffer_mut()
             .add_observation("verification", why);
     }
 
-    /// Is told what an unfinished cycle did before this process or this code. The default
-    /// remembers it as one observation.
+    /// Tells the loop what an unfinished cycle did before this process or with other code. The
+    /// default remembers it as one observation.
     fn take_over(&mut self, handed: &HandOver) {
         self.memory_buffer_mut()
             .add_observation("gyrus", handed.in_words());
     }
 }
 
-/// A [`CognitiveLoop`] whose state type is forgotten, as the driver holds it.
+/// A [`CognitiveLoop`] with its state type erased, as the driver holds it.
 pub trait ErasedLoop: Send {
     /// See [`CognitiveLoop::name`].
     fn name(&self) -> &'static str;
@@ -205,9 +209,10 @@ pub trait ErasedLoop: Send {
     fn memory(&self) -> &MemoryBuffer;
     /// See [`CognitiveLoop::memory_buffer_mut`].
     fn memory_mut(&mut self) -> &mut MemoryBuffer;
-    /// The state as JSON.
+    /// Returns the state as JSON.
     fn save(&self) -> Result<Value, Stop>;
-    /// Restores a state, migrating it if it is of another version; says why when it cannot.
+    /// Restores a state, migrating it if it is of another version; returns the reason when it
+    /// cannot.
     fn load(&mut self, version: u32, state: Value) -> Result<(), String>;
     /// See [`CognitiveLoop::run_cycle`].
     fn cycle<'a>(&'a mut self, run: &'a mut Run) -> Boxed<'a, Result<ExecutionResult, Stop>>;
@@ -274,6 +279,6 @@ impl<L: CognitiveLoop> ErasedLoop for L {
     }
 }
 
-/// Makes a loop by name and configuration; the error says which names there are.
+/// Creates a loop by name and configuration; the error lists the valid names.
 pub type LoopFactory =
     Arc<dyn Fn(&str, &Value) -> Result<Box<dyn ErasedLoop>, String> + Send + Sync>;

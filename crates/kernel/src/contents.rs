@@ -1,8 +1,8 @@
-//! The contents of a workspace in a run's journal: all that snapshots and changes of commands store
-//! goes through [`Contents`], which keeps secrets out of the journal's blobs.
+//! The contents of a workspace in a run's journal. Snapshots and changes of commands are stored
+//! through [`Contents`], which keeps secrets out of the journal's blobs.
 //!
-//! What is or holds a secret lies in the log's private folder: no other log shares it, no export
-//! contains it, and it goes with the run.
+//! Content that is or holds a secret is stored in the log's private folder: no other log shares it,
+//! no export contains it, and it is removed with the run.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use gyrus_workspace::{ContentStore, Secrecy};
 
 use crate::{Kernel, Stop, log::Log, redact::Redactor};
 
-/// Where the contents of a workspace go.
+/// Stores the contents of a workspace.
 pub(crate) struct Contents<'a> {
     log: &'a Log,
     judge: Judge<'a>,
@@ -61,7 +61,7 @@ impl ContentStore for Contents<'_> {
     }
 }
 
-/// What [`Contents`] stored, wherever it lies.
+/// Loads content that [`Contents`] stored, from a blob or from the private folder.
 pub(crate) fn load(reader: &Reader, id: &BlobId) -> Result<Vec<u8>, Error> {
     match reader.blob(id) {
         Err(Error::BlobMissing { .. }) => reader.private(id),

@@ -1,4 +1,4 @@
-//! How a run is told to pause or to stop, by whoever holds it.
+//! Controls of a run: pausing and stopping it from the process that holds it.
 
 use std::sync::Arc;
 
@@ -7,21 +7,22 @@ use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard, watch};
 
 use crate::Ending;
 
-/// How urgently a run should end.
+/// The urgency with which a run should end.
 #[derive(Debug, Clone, PartialEq)]
 enum Asked {
     Nothing,
-    /// Finish the effect in hand, then park.
+    /// Finish the effect in progress, then park.
     Pause(Ending),
-    /// Cut off what is in hand, then park.
+    /// Interrupt the effect in progress, then park.
     Now(Ending),
 }
 
-/// Tells one run to pause or stop. Clones speak to the same run.
+/// Pauses or stops one run. Clones control the same run.
 #[derive(Debug, Clone)]
 pub struct Controls {
     asked: Arc<watch::Sender<Asked>>,
-    /// Shared by whatever acts; whoever has it alone is a person. `true`: the run is over.
+    /// A lock on the screen: shared by the run's actions, exclusive for a person. `true` means that
+    /// the run is over.
     hands: Arc<RwLock<bool>>,
 }
 
@@ -35,29 +36,29 @@ impl Default for Controls {
 }
 
 impl Controls {
-    /// The run finishes the effect in hand and parks; the interrupt of a terminal.
+    /// Asks the run to finish the effect in progress and park, as the interrupt of a terminal does.
     pub fn interrupt(&self) {
         self.ask(Asked::Pause(Ending::Interrupted));
     }
 
-    /// The run cuts off what is in hand and parks.
+    /// Asks the run to interrupt the effect in progress and park.
     pub fn interrupt_now(&self) {
         self.ask(Asked::Now(Ending::Interrupted));
     }
 
-    /// As [`interrupt`](Self::interrupt), by a person elsewhere.
+    /// Does the same as [`interrupt`](Self::interrupt), on behalf of a person elsewhere.
     pub fn pause(&self, by: Principal) {
         self.ask(Asked::Pause(Ending::Stopped { by }));
     }
 
-    /// As [`interrupt_now`](Self::interrupt_now), by a person elsewhere.
+    /// Does the same as [`interrupt_now`](Self::interrupt_now), on behalf of a person elsewhere.
     pub fn stop(&self, by: Principal) {
         self.ask(Asked::Now(Ending::Stopped { by }));
     }
 
     fn ask(&self, wish: Asked) {
         self.asked.send_if_modified(|asked| {
-            // The more urgent wish wins; the first of two equally urgent ones.
+            // The more urgent request wins, and the first of two equally urgent ones.
             let replaces = match (&*asked, &wish) {
                 (Asked::Nothing, _) | (Asked::Pause(_), Asked::Now(_)) => true,
                 (Asked::Pause(_) | Asked::Now(_), _) => false,
@@ -69,7 +70,7 @@ impl Controls {
         });
     }
 
-    /// What was asked for, however urgent.
+    /// Returns the ending that was asked for, however urgent.
     pub(crate) fn pausing(&self) -> Option<Ending> {
         match &*self.asked.borrow() {
             Asked::Nothing => None,
@@ -86,7 +87,7 @@ impl Controls {
         .await
     }
 
-    /// Waits until the run should cut off what is in hand.
+    /// Waits until the run should interrupt the effect in progress.
     pub(crate) async fn stopped(&self) -> Ending {
         self.until(|asked| match asked {
             Asked::Nothing | Asked::Pause(_) => None,
@@ -95,7 +96,7 @@ impl Controls {
         .await
     }
 
-    /// Waits until no person has the screen. Nobody gets it while this lives.
+    /// Waits until no person has the screen. No person can take it over while the guard lives.
     pub(crate) async fn acting(&self) -> Result<RwLockReadGuard<'_, bool>, Ending> {
         tokio::select! {
             biased;
@@ -104,14 +105,14 @@ impl Controls {
         }
     }
 
-    /// Waits until nothing is in hand, and lets nothing begin while this lives; `None` when the
-    /// run is over.
+    /// Waits until no action is in progress, and lets none begin while the guard lives; returns
+    /// `None` when the run is over.
     pub(crate) async fn alone(&self) -> Option<OwnedRwLockWriteGuard<bool>> {
         let hands = self.hands.clone().write_owned().await;
         (!*hands).then_some(hands)
     }
 
-    /// Waits until no person has the screen. Nobody gets it any more.
+    /// Waits until no person has the screen. No person can take it over afterwards.
     pub(crate) async fn close(&self) {
         *self.hands.write().await = true;
     }
@@ -122,7 +123,7 @@ impl Controls {
             if let Some(ending) = wanted(&asked.borrow_and_update()) {
                 return ending;
             }
-            // `self` holds the sender, so the channel cannot close while we wait.
+            // `self` holds the sender, so the channel cannot close during the wait.
             if asked.changed().await.is_err() {
                 return Ending::Interrupted;
             }

@@ -1,4 +1,4 @@
-//! What all effects of one run share.
+//! The state shared by all effects of one run.
 
 use std::{
     collections::BTreeMap,
@@ -45,27 +45,28 @@ pub(crate) struct Core {
     pub(crate) inbox: Option<Inbox>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) controls: Controls,
-    /// Today's prompts are not those of the recording: prompts may differ, effects may not.
+    /// Whether prompts may differ from the recorded ones, because today's prompts are others.
+    /// Effects may not differ.
     pub(crate) prompts_may_differ: bool,
     recorded: Mutex<Recorded>,
     shared: Mutex<Shared>,
     links: Mutex<Links>,
     /// Snapshots of the workspace.
     snapshots: Mutex<Snapshots>,
-    /// The calls under way whose changes are judged when they end, each with the snapshot before
+    /// The calls in progress whose changes are judged when they end, each with the snapshot before
     /// it, if the folder is not too large for one.
     judged_calls: Mutex<Vec<(EffectId, Option<BlobId>)>>,
     /// The workspace's repositories, of which commands see private copies.
     repositories: Mutex<Repositories>,
-    /// Sandboxes that stand, for the commands to come.
+    /// Prepared sandboxes for the next commands.
     pub(crate) spares: Spares,
-    /// Where changes of a large workspace go first.
+    /// The layers that receive the changes in a large workspace.
     layers: Mutex<Layers>,
-    /// Held by a call whose changes go there.
+    /// A lock held by a call whose changes go into a layer.
     pub(crate) layer_turn: AsyncMutex<()>,
 }
 
-/// What changes while a cycle goes on, beside the ledger.
+/// The state that changes during a cycle, beside the ledger.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) exposed: bool,
@@ -73,31 +74,31 @@ pub(crate) struct Shared {
     pub(crate) amendments: Vec<Text>,
     pub(crate) consumed: Vec<String>,
     pub(crate) denied: Vec<String>,
-    /// What the person allowed for the rest of the session.
+    /// The grants that the person gave for the rest of the session.
     pub(crate) grants: Vec<Grant>,
-    /// Why what changes in the workspace cannot be undone.
+    /// The reason why changes in the workspace cannot be undone.
     pub(crate) not_undoable: Option<String>,
-    /// How many tokens the model takes that was asked last.
+    /// The context window of the model that was asked last, in tokens.
     pub(crate) window: Option<u64>,
-    /// This process has looked at a screen.
+    /// Whether this process has looked at a screen.
     pub(crate) looked: bool,
-    /// Where passwords are typed, as of the last look.
+    /// The fields in which passwords are typed, as of the last look.
     pub(crate) secret_fields: SecretFields,
-    /// Documents counted on screens so far.
+    /// Number of documents counted on screens so far.
     pub(crate) documents: u32,
     /// Connections that the person allowed once, to commands that had ended by then.
     pub(crate) permits: Vec<Permit>,
-    /// Inputs that a crash cut off.
+    /// Inputs that a crash interrupted.
     pub(crate) unknown: Vec<Unknown>,
-    /// Messages of memory below this number stand in the journal.
+    /// The message number in memory below which messages are in the journal.
     pub(crate) journaled_items: u64,
-    /// A live call of this cycle may have changed the workspace.
+    /// Whether a live call of this cycle may have changed the workspace.
     pub(crate) world_changed: bool,
-    /// Calls that began live and have no outcome yet: what a lost race cuts off.
+    /// Calls that began live and have no outcome yet, which a lost race interrupts.
     pub(crate) open_calls: Vec<EffectId>,
-    /// Child runs that are driven.
+    /// Child runs that are being driven.
     pub(crate) open_children: Vec<OpenChild>,
-    /// Requests that left and have no reply yet, each as what is recorded if it is cut off.
+    /// Requests that were sent and have no reply yet, each as it is recorded if it is interrupted.
     pub(crate) open_asks: Vec<ModelReply>,
 }
 
@@ -106,11 +107,11 @@ pub(crate) struct Shared {
 pub(crate) struct OpenChild {
     pub(crate) effect: EffectId,
     pub(crate) child: RunId,
-    /// Its money, once it is driven.
+    /// Its ledger, once it is driven.
     pub(crate) ledger: LedgerOfChild,
 }
 
-/// Where a delegating run finds the ledger of a child that is driven.
+/// The place in which a delegating run finds the ledger of a child that is driven.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LedgerOfChild(Arc<Mutex<Option<Arc<Ledger>>>>);
 
@@ -127,7 +128,7 @@ impl LedgerOfChild {
     }
 }
 
-/// What a run is made of, before its first effect.
+/// The parts of a run, before its first effect.
 pub(crate) struct CoreParts {
     pub(crate) kernel: Kernel,
     pub(crate) started: Arc<RunStarted>,
@@ -204,7 +205,7 @@ impl Core {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the contents of the workspace go.
+    /// Returns the store for the contents of the workspace.
     pub(crate) fn contents(&self) -> Contents<'_> {
         Contents::new(&self.kernel, &self.log, &self.started.workspace)
     }
@@ -225,7 +226,7 @@ impl Core {
         self.layers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The kernel's part of a cycle's last entry.
+    /// Returns the kernel's part of a cycle's last entry.
     pub(crate) fn kernel_state(&self) -> KernelState {
         let shared = self.shared();
         KernelState {
@@ -245,8 +246,8 @@ impl Core {
         }
     }
 
-    /// What the person typed: the goal and its amendments, and what stands in the run's first
-    /// entry.
+    /// Returns the texts that the person typed: the goal and its amendments, and those in the run's
+    /// first entry.
     pub(crate) fn trusted(&self) -> Vec<String> {
         let amendments = self.shared().amendments.clone();
         iter::once(&self.goal)
@@ -257,7 +258,7 @@ impl Core {
             .collect()
     }
 
-    /// Judges a call as things stand now.
+    /// Judges a call under the present facts.
     pub(crate) fn judge(
         &self,
         call: &ToolCall,
@@ -284,13 +285,13 @@ impl Core {
         }))
     }
 
-    /// Which changes of a command may not stay without a person's yes.
+    /// Returns the changes of a command that may not stay without a person's approval.
     pub(crate) fn withhold(&self, changes: &[ChangedPath]) -> Vec<WithheldChange> {
         let gate = &self.kernel.organs().gate;
         self.under(false, |under| gate.withhold(changes, under))
     }
 
-    /// Where a page may send because of a call that was let through with this risk.
+    /// Returns the origins to which a page may send, because a call with this risk was allowed.
     pub(crate) fn sends_to(&self, resolved: &ResolvedCall, risk: Risk) -> Vec<String> {
         let gate = &self.kernel.organs().gate;
         self.under(false, |under| gate.sends_to(resolved, risk, under))
@@ -309,13 +310,13 @@ impl Core {
         })
     }
 
-    /// The addresses of this machine's loopback that a command finds on its own.
+    /// Returns the addresses of this machine's loopback that a command finds on its own.
     pub(crate) fn forwarded(&self, resolved: &ResolvedCall, spec: &ToolSpec) -> Vec<SocketAddr> {
         let gate = &self.kernel.organs().gate;
         self.under(false, |under| gate.forwarded(resolved, spec, under))
     }
 
-    /// Where its calls are made.
+    /// Returns the run and folder in which its calls are made.
     pub(crate) fn place(&self) -> Place<'_> {
         Place {
             run: self.started.run,
@@ -325,7 +326,7 @@ impl Core {
         }
     }
 
-    /// Asks the gate something under what holds now.
+    /// Calls the gate with the present facts.
     fn under<T>(&self, link_was_seen: bool, ask: impl FnOnce(&Judgement<'_>) -> T) -> T {
         let trusted = self.trusted();
         let trusted: Vec<&str> = trusted.iter().map(String::as_str).collect();
@@ -347,7 +348,7 @@ impl Core {
         })
     }
 
-    /// The person allowed more than one call.
+    /// Adds grants that the person gave.
     pub(crate) fn grant(&self, grants: &[Grant]) {
         let mut shared = self.shared();
         for grant in grants {
@@ -357,25 +358,25 @@ impl Core {
         }
     }
 
-    /// The number of the next question of this purpose, counted from 0.
+    /// Returns the number of the next question of this purpose, counted from 0.
     pub(crate) fn next_question(&self, purpose: Purpose) -> u64 {
         self.shared().questions.get(&purpose).copied().unwrap_or(0)
     }
 
-    /// The question of this purpose with this number was asked.
+    /// Records that the question of this purpose with this number was asked.
     pub(crate) fn count_question(&self, purpose: Purpose, ordinal: u64) {
         let mut shared = self.shared();
         let next = shared.questions.entry(purpose).or_default();
         *next = (*next).max(ordinal.saturating_add(1));
     }
 
-    /// Untrusted text is about to be seen by the loop.
+    /// Records that the loop is about to see untrusted text.
     pub(crate) fn expose(&self) {
         self.shared().exposed = true;
     }
 
-    /// Waiting inbox messages, oldest first. A message that cannot be read is left to the person
-    /// who looks into the folder; it must not stop the run.
+    /// Returns the waiting inbox messages, oldest first. A message that cannot be read stays in the
+    /// folder for a person to look at; it must not stop the run.
     pub(crate) fn messages(&self) -> Result<Vec<SurfaceMessage>, Stop> {
         let Some(inbox) = &self.inbox else {
             return Ok(Vec::new());
@@ -387,13 +388,13 @@ impl Core {
             .filter(|(id, _)| !shared.consumed.contains(id))
             .filter_map(|(id, body)| {
                 let message: SurfaceMessage = serde_json::from_str(&body).ok()?;
-                // The inbox knows a message by the name that it was put under, whatever it says.
+                // The inbox identifies a message by its file name, not by the id in its text.
                 Some(SurfaceMessage { id, ..message })
             })
             .collect())
     }
 
-    /// The message stands in the journal, durably: it may leave the inbox.
+    /// Removes a message from the inbox, which is durable in the journal.
     pub(crate) fn forget_message(&self, id: &str) -> Result<(), Stop> {
         if let Some(inbox) = &self.inbox {
             inbox.remove(id)?;
@@ -402,8 +403,8 @@ impl Core {
         Ok(())
     }
 
-    /// To be called before whatever is done live: all runs may have been stopped meanwhile. The
-    /// run then parks, and can be resumed when a person has lifted that.
+    /// Checks that all runs have not been stopped meanwhile. Must be called before any live action.
+    /// If they have, the run parks, and can be resumed when a person has lifted the stop.
     pub(crate) fn may_act(&self) -> Result<(), Stop> {
         if !self.log.is_live() {
             return Ok(());
@@ -412,7 +413,7 @@ impl Core {
         Ok(self.kernel.check_latch().map_err(stopped)?)
     }
 
-    /// Pause and stop requests act on the driver, whatever effect is in hand.
+    /// Obeys pause and stop requests of the inbox, whatever effect is in progress.
     pub(crate) fn obey_messages(&self) -> Result<(), Stop> {
         use gyrus_contract::MessageBody::{Pause, Stop};
         for message in self.messages()? {
@@ -439,7 +440,7 @@ impl Core {
     }
 }
 
-/// The wall clock in UTC milliseconds: for entries and deadlines, never for a loop.
+/// Returns the wall clock in UTC milliseconds: for entries and deadlines, never for a loop.
 pub(crate) fn now_ms() -> i64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -25,14 +25,14 @@ use crate::{
 
 pub(crate) use take_up::{Unrestored, observations, remember, restore};
 
-/// How a stretch of a run ended.
+/// The result of driving a run until it ended or parked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
     /// The run.
     pub run: RunId,
-    /// How.
+    /// The ending.
     pub ending: Ending,
-    /// What the run used, earlier stretches included.
+    /// The resources that the run used, earlier processes included.
     pub spent: Spent,
 }
 
@@ -41,17 +41,17 @@ pub struct Ready {
     held: Held,
     position: Box<Position>,
     recovery: Option<Recovery>,
-    /// The recorded cycle was begun by other code than today's.
+    /// Whether the recorded cycle was begun by other code than the present one.
     other_code: bool,
 }
 
-/// What a run is driven with, wherever it is.
+/// The parts with which a run is driven, wherever it is.
 struct Held {
     kernel: Kernel,
     writer: Writer,
     controls: Controls,
     parent: Option<Arc<Ledger>>,
-    /// Where a delegating run finds this one's ledger.
+    /// The place in which a delegating run finds this one's ledger.
     ledger: LedgerOfChild,
 }
 
@@ -79,7 +79,7 @@ impl Ready {
         })
     }
 
-    /// Spends from a parent's ledger and obeys its controls.
+    /// Makes the run spend from a parent's ledger and obey its controls.
     pub(crate) fn under(
         mut self,
         parent: Arc<Ledger>,
@@ -92,37 +92,37 @@ impl Ready {
         self
     }
 
-    /// The run.
+    /// Returns the run's id.
     pub fn id(&self) -> RunId {
         self.position.started.run
     }
 
-    /// What the run was started with.
+    /// Returns the entry with which the run was started.
     pub fn started(&self) -> &RunStarted {
         &self.position.started
     }
 
-    /// Whom the run asks in this process, by name.
+    /// Returns the name of the model that the run asks in this process.
     pub fn model(&self) -> &str {
         self.held.kernel.organs().router.name()
     }
 
-    /// What a crash left behind, when the run was taken up again.
+    /// Returns what a crash left behind, if the run was taken up again.
     pub fn recovery(&self) -> Option<&Recovery> {
         self.recovery.as_ref()
     }
 
-    /// What was used before this process.
+    /// Returns the resources used before this process.
     pub fn spent(&self) -> Spent {
         self.position.kernel_state().spent
     }
 
-    /// Pauses and stops the run while it is driven.
+    /// Returns the controls that pause and stop the run while it is driven.
     pub fn controls(&self) -> Controls {
         self.held.controls.clone()
     }
 
-    /// Where a person takes the run's screen over while it is driven.
+    /// Returns the handle by which a person takes the run's screen over while it is driven.
     pub fn takeovers(&self) -> Takeovers {
         Takeovers::new(
             self.held.kernel.clone(),
@@ -134,8 +134,9 @@ impl Ready {
     /// Drives the run until it ends or parks.
     ///
     /// # Errors
-    /// When the journal fails or the loop is not deterministic. Everything that was acknowledged
-    /// is on disk, and the run can be resumed.
+    ///
+    /// Returns an error when the journal fails or the loop is not deterministic. Everything that
+    /// was acknowledged is on disk, and the run can be resumed.
     pub async fn drive(self) -> Result<Finished, KernelError> {
         let Ready {
             held,
@@ -146,17 +147,17 @@ impl Ready {
         let run = position.started.run;
         let mut handed_over = None;
         loop {
-            // Boxed, because a thousand parked runs are a thousand of these futures.
+            // Boxed, because a process may hold thousands of parked runs, each with such a future.
             let driver = Box::new(Driver::new(&held, &position, other_code)?);
             let ledger = driver.core.ledger.clone();
             held.ledger.set(ledger.clone());
             let may_hand_over = other_code && !position.recorded.is_empty();
             match driver.drive(position, handed_over.take()).await {
-                // Today's code cannot continue what other code began: a fresh cycle takes over.
+                // The present code cannot continue what other code began: a fresh cycle takes over.
                 Err(KernelError::Stop(Stop::Divergence(divergence))) if may_hand_over => {
                     other_code = false;
                     ledger.take_back();
-                    // What the attempt settled before it diverged is part of the position.
+                    // Charges that the attempt settled before it diverged are part of the position.
                     held.writer.barrier().await?;
                     position = Box::new(Position::read(run, &held.writer.reader()?)?);
                     handed_over = Some(divergence.to_string());
@@ -167,7 +168,7 @@ impl Ready {
     }
 }
 
-/// The workspace before the first cycle.
+/// Takes the snapshot of the workspace before the first cycle.
 pub(crate) fn first_snapshot(
     kernel: &Kernel,
     log: &Log,
@@ -179,7 +180,7 @@ pub(crate) fn first_snapshot(
     Ok(taken.unwrap_or_else(|| Snapshot::Missing("the folder did not change".to_owned())))
 }
 
-/// `None`: the workspace is as it was at the last snapshot.
+/// Takes a snapshot; returns `None` if the workspace is unchanged since the last one.
 fn take_snapshot(
     contents: &mut Contents<'_>,
     snapshots: &mut Snapshots,
@@ -193,7 +194,7 @@ fn take_snapshot(
             counted(bytes, "byte")
         )))),
         Err(SnapshotError::Store(stop)) => Err(stop),
-        // The run goes on: it is the fork that is impossible then.
+        // The run goes on: only a fork from here is impossible.
         Err(error) => Ok(Some(Snapshot::Missing(error.to_string()))),
     }
 }
@@ -203,7 +204,7 @@ struct Driver {
     cognitive_loop: Box<dyn ErasedLoop>,
     cycle: u32,
     recorded: Option<Recorded>,
-    /// What is recorded since the last complete cycle was done by other code than today's.
+    /// Whether other code recorded the entries since the last complete cycle.
     other_code: bool,
 }
 
@@ -222,7 +223,7 @@ impl Driver {
         };
         let mut snapshots = Snapshots::new(position.started.workspace.clone(), previous);
         if let Snapshot::Blob(first) = &position.started.snapshot {
-            // Where it is gone, nothing can be undone or forked from it anyhow.
+            // Without that snapshot nothing can be undone or forked from it anyhow.
             let _ = snapshots.since(first, |id| log.reader().blob(id));
         }
         let started = position.started.clone();
@@ -267,7 +268,7 @@ impl Driver {
             failed = orders => return Err(failed.into()),
         };
         if self.core.started.parent.is_none() {
-            // Whoever has the screen gives it back before the run is over.
+            // A person who has the screen gives it back before the run is over.
             self.core.controls.close().await;
         }
         let spent = self.core.ledger.spent();
@@ -319,7 +320,7 @@ impl Driver {
         }
     }
 
-    /// One cycle, to its entry. `Some` is how the run ends.
+    /// Runs one cycle, up to its entry. Returns the ending if the run ends with it.
     async fn one_cycle(&mut self) -> Result<Option<Ending>, Stop> {
         let core = self.core.clone();
         let recorded = self.recorded.take().unwrap_or_default();
@@ -381,7 +382,7 @@ impl Driver {
     }
 }
 
-/// Effect 0 of a cycle: what a person said since the last one.
+/// Performs effect 0 of a cycle: taking in the person's messages since the last one.
 pub(crate) fn begin_cycle(core: &Core, prefix: &EffectId) -> Result<(), Stop> {
     let start = prefix.then(0);
     let past = core.recorded().take(&start);
@@ -405,7 +406,7 @@ pub(crate) fn begin_cycle(core: &Core, prefix: &EffectId) -> Result<(), Stop> {
     Ok(())
 }
 
-/// One turn of a loop, with its last word if the run ends with it.
+/// Runs one cycle of a loop, and lets it conclude if the run ends with it.
 pub(crate) async fn turn(
     cognitive_loop: &mut dyn ErasedLoop,
     run: &mut Run,
@@ -417,7 +418,7 @@ pub(crate) async fn turn(
     Ok(result)
 }
 
-/// How the run ends with this cycle, if it does.
+/// Returns the ending of the run, if it ends with this cycle.
 pub(crate) fn ending_of(ended: &CycleEnded) -> Option<Ending> {
     let denied = || ended.kernel.denied.clone();
     if let Some(error) = &ended.error {
@@ -440,7 +441,7 @@ pub(crate) fn ending_of(ended: &CycleEnded) -> Option<Ending> {
     })
 }
 
-/// Obeys orders from the inbox whatever effect is in hand. Returns only when that fails.
+/// Obeys requests from the inbox, whatever effect is in progress. Returns only on an error.
 async fn watch_orders(core: Arc<Core>) -> Stop {
     let watched = async {
         let Some(inbox) = &core.inbox else {
@@ -461,7 +462,8 @@ async fn watch_orders(core: Arc<Core>) -> Stop {
     }
 }
 
-/// Cuts off what is in hand when all runs are stopped and nobody could kill this process.
+/// Interrupts the effect in progress when all runs are stopped and this process could not be
+/// killed.
 async fn obey_latch(core: &Core) -> std::convert::Infallible {
     if let Some(latch) = &core.kernel.organs().latch {
         core.controls.stop(latch.outlived().await.by());

@@ -1,4 +1,4 @@
-//! A new run that shares a prefix with another and goes on live.
+//! Forking: a new run that shares a prefix with another and continues live.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -16,43 +16,43 @@ use crate::{
     position::{Position, memory_at},
 };
 
-/// Where a fork works.
+/// The workspace of a fork.
 #[derive(Debug, Clone)]
 pub enum ForkInto {
-    /// In this new folder, filled with the workspace as it was at the cycle's end.
+    /// A new folder, filled with the workspace as it was at the cycle's end.
     Folder(PathBuf),
-    /// In the workspace as it is now.
+    /// The workspace as it is now.
     InPlace,
 }
 
-/// How the workspace of a fork compares with what it was at the cycle's end.
+/// The comparison of a fork's workspace with the workspace at the cycle's end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ForkedFiles {
-    /// It is new, and as it was.
+    /// The workspace was created from the snapshot.
     LaidOut {
-        /// Files that are not there: they are or held secrets, and their contents, which were kept
-        /// apart, are gone.
+        /// Files that are missing because they are or held secrets, and their contents, which were
+        /// stored separately, are gone.
         left_out: Vec<String>,
     },
-    /// It differs so.
+    /// The workspace has these differences.
     Differ(Vec<Difference>),
-    /// Nobody knows, for this reason.
+    /// The workspaces could not be compared, for this reason.
     Unknown(String),
 }
 
-/// Why the files of a snapshot that an entry names cannot be read.
+/// The reason why the files of a snapshot that an entry names cannot be read.
 const NOT_HERE: &str = "the run was imported without its files, or they were pruned";
 
 /// A fork that can be driven.
 pub struct Forked {
     /// The new run.
     pub ready: Ready,
-    /// What its workspace holds.
+    /// The comparison of its workspace.
     pub files: ForkedFiles,
 }
 
 impl Kernel {
-    /// Forks `run` at the end of `cycle`; 0 is its start. The new run has `settings`; grants,
+    /// Forks `run` at the end of `cycle`; cycle 0 is its start. The new run has `settings`; grants,
     /// answers, messages and keys of the old one are not inherited.
     ///
     /// # Errors
@@ -125,12 +125,12 @@ impl Kernel {
     }
 }
 
-/// The end of the shared prefix, as the new run's own entry.
+/// Returns the end of the shared prefix as the new run's own entry.
 fn inherited(last: CycleEnded, appended: Appended) -> CycleEnded {
     CycleEnded {
         appended,
         kernel: KernelState {
-            // What the prefix used was the other run's.
+            // The other run paid for the prefix.
             spent: Spent::default(),
             denied: Vec::new(),
             grants: Vec::new(),

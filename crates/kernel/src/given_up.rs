@@ -1,8 +1,8 @@
-//! What remains of a part of a run that is not run again: a cycle that was given up, a branch that
-//! lost its race.
+//! The lasting consequences of a part of a run that is not run again: an abandoned cycle, a branch
+//! that lost its race.
 //!
-//! Its effects answer nobody any more, but what they used was used, what was read was read, and
-//! what a person said amends the goal all the same.
+//! Nobody uses its results any more, but its charges, its exposure to untrusted text and a person's
+//! amendments of the goal count all the same.
 
 use crate::{
     ApprovalAnswered, Came, Charge, Entry, Settled, Stop,
@@ -14,9 +14,9 @@ use crate::{
     unknown,
 };
 
-/// Takes in what these entries did to the run as a whole.
+/// Applies the consequences of these entries to the run as a whole.
 pub(crate) fn take_in(core: &Core, entries: &[Entry]) -> Result<(), Stop> {
-    // What has no outcome will never get one: it may have been answered and charged.
+    // Effects without an outcome will never get one: they may have been answered and charged.
     let open = Open::of(entries);
     let asked = open.asked();
     if asked != Charge::default() {
@@ -60,7 +60,8 @@ pub(crate) fn take_in(core: &Core, entries: &[Entry]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A denial because nobody could be asked is named when the run ends.
+/// Counts a denial that happened because nobody could be asked, which is reported when the run
+/// ends.
 fn count_denial(core: &Core, entries: &[Entry], answered: &ApprovalAnswered) {
     let question = entries.iter().find_map(|entry| match entry {
         Entry::ApprovalAsked(asked) if asked.effect == answered.effect => {

@@ -1,4 +1,4 @@
-//! What a run finds in its inbox when it is taken up.
+//! Cleaning up a run's inbox when it is taken up.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,13 @@ use gyrus_journal::{Inbox, Reader};
 
 use crate::{KernelError, Stop, log::parse};
 
-/// Kinds of entries that use up messages.
+/// Kinds of entries that consume messages.
 const USING: [&str; 3] = ["run.steered", "approval.answered", "wait.ended"];
 
-/// Removes what must not be used again: orders to stop, which a person overruled by resuming, and
-/// messages that an entry has used up. Those can be here whenever that was, since their removal
-/// may not have reached the disk; so while a message waits, the whole journal is searched for it.
+/// Removes messages that must not be used again: stop requests, which a person overruled by
+/// resuming, and messages that an entry has consumed. The latter can be there at any time, since
+/// their removal may not have reached the disk; so the whole journal is searched for each waiting
+/// message.
 pub(crate) fn tidy(inbox: &Inbox, reader: &Reader) -> Result<(), KernelError> {
     let mut waiting = BTreeSet::new();
     for (id, body) in inbox.messages()? {
@@ -22,7 +23,7 @@ pub(crate) fn tidy(inbox: &Inbox, reader: &Reader) -> Result<(), KernelError> {
             Some(_) => {
                 waiting.insert(id);
             }
-            // It can never be used; it is left to the person who looks into the folder.
+            // It can never be used, and stays in the folder for a person to look at.
             None => {}
         }
     }

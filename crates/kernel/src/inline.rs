@@ -1,25 +1,25 @@
-//! Small values stand in the entry, large ones in a blob that the entry names.
+//! Small values are stored in the entry, large ones in a blob that the entry names.
 
 use gyrus_contract::BlobId;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{Stop, log::Log};
 
-/// Values whose JSON is longer than this, in bytes, go into a blob.
+/// Size of a value's JSON in bytes above which it is stored in a blob.
 pub const INLINE_LIMIT: usize = 4096;
 
-/// A value, or where it is.
+/// A value, or the id of the blob that holds it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Inline<T> {
-    /// Here.
+    /// The value itself.
     Is(T),
-    /// In this blob, as JSON.
+    /// A blob that holds the value as JSON.
     Blob(BlobId),
 }
 
 impl<T: Serialize + DeserializeOwned + Clone> Inline<T> {
-    /// Stores `value`: in a blob if it is large.
+    /// Stores `value`, in a blob if it is large.
     pub(crate) fn store(value: &T, log: &Log) -> Result<Self, Stop> {
         let json = serde_json::to_vec(value).map_err(|error| Stop::Failed(error.to_string()))?;
         if json.len() <= INLINE_LIMIT {
@@ -28,15 +28,16 @@ impl<T: Serialize + DeserializeOwned + Clone> Inline<T> {
         Ok(Inline::Blob(log.put_blob(&json)?))
     }
 
-    /// The value, wherever it is.
+    /// Returns the value, wherever it is stored.
     pub(crate) fn load(&self, log: &Log) -> Result<T, Stop> {
         self.read(|id| log.blob(id))
     }
 
-    /// The value, with blobs fetched by `fetch`.
+    /// Returns the value, fetching a blob with `fetch`.
     ///
     /// # Errors
-    /// What `fetch` says, or that the blob is not the JSON it should be.
+    ///
+    /// Returns the error of `fetch`, or one if the blob is not valid JSON of the value.
     pub fn read<E: From<BadBlob>>(
         &self,
         fetch: impl FnOnce(&BlobId) -> Result<Vec<u8>, E>,
@@ -58,8 +59,8 @@ impl<T: Serialize + DeserializeOwned + Clone> Inline<T> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("blob {blob} does not hold what its entry promises: {reason}")]
 pub struct BadBlob {
-    /// Which.
+    /// The id of the blob.
     pub blob: BlobId,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! The kernel: a store of runs, and the organs that they think and act with.
+//! The kernel: a store of runs, and the organs that they use.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,50 +27,51 @@ use crate::{
     redact::Redactor,
 };
 
-/// The kind of log that runs are.
+/// The kind of log in which runs are stored.
 pub const RUNS: &str = "runs";
 
-/// What a process brings along for its runs to think and act with.
+/// The organs with which a process equips its runs.
 pub struct Organs {
-    /// Whom runs ask.
+    /// Chooses the models that runs ask.
     pub router: Arc<dyn Router>,
-    /// Whom the run asks for a second look at calls that the gate does not understand whole;
-    /// `None`: nobody.
+    /// Chooses the model for a second look at calls that the gate does not understand whole; `None`
+    /// means that there is no second look.
     pub assessor: Option<Arc<dyn Router>>,
-    /// What runs can do, by name.
+    /// The tools by name.
     pub tools: BTreeMap<String, Arc<dyn Tool>>,
     /// The tools' specifications, in order of name.
     pub specs: Vec<Arc<ToolSpec>>,
-    /// Who lets them.
+    /// Decides which calls may run.
     pub gate: Arc<dyn Gate>,
-    /// What keeps secrets out of journals and prompts.
+    /// Keeps secrets out of journals and prompts.
     pub redactor: Arc<Redactor>,
-    /// How they think.
+    /// Creates the loops.
     pub loops: LoopFactory,
-    /// The program that serves as keeper; `None` is this very executable.
+    /// The program that serves as keeper; `None` means this executable.
     pub keeper_program: Option<PathBuf>,
-    /// Hashes of what the kernel cannot see: this binary, the prompts, the configuration.
+    /// Hashes of inputs that the kernel cannot see: this binary, the prompts, the configuration.
     pub pins: Pins,
-    /// Who hears models while they speak.
+    /// Receives the replies of models while they arrive.
     pub live: Option<Live>,
-    /// Serves the way out of sandboxes.
+    /// Serves the connections of sandboxes.
     pub outlet: Option<Arc<dyn Outlet>>,
-    /// Where commands find the objects of a repository that they have a private copy of. Asked
-    /// before the first command.
+    /// Returns the places in which commands find the objects of a repository that they have a
+    /// private copy of. Called before the first command.
     pub real_objects: Arc<dyn Fn() -> RealObjects + Send + Sync>,
-    /// What runs look at; `None`: they see no screen.
+    /// The screen that runs look at; `None` means that they have none.
     pub screen: Option<Arc<dyn Screen>>,
-    /// What stops all runs while it stands.
+    /// The emergency stop for all runs.
     pub latch: Option<Latch>,
-    /// How long an answer to a question counts; the time that a run is parked is part of it.
+    /// Time for which an answer to a question counts, including the time that a run is parked.
     pub questions_last: Duration,
 }
 
-/// How long an answer to a question counts if nobody says otherwise.
+/// Default time for which an answer to a question counts.
 pub const QUESTIONS_LAST: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Organs {
-    /// Organs with these parts; tools may come in any order. One model is [`Only`](crate::Only).
+    /// Creates organs from these parts; tools may come in any order. For a single model, use
+    /// [`Only`](crate::Only).
     pub fn new(
         router: Arc<dyn Router>,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
@@ -112,7 +113,7 @@ impl Organs {
         }
     }
 
-    /// Stores the specifications of tools that servers have, if there are any.
+    /// Stores the specifications of the tools of servers, if there are any.
     pub(crate) fn pin_served(&self, log: &Log) -> Result<Option<Inline<Vec<Arc<ToolSpec>>>>, Stop> {
         let is_served = |touch: &Touch| matches!(touch, Touch::Serves(_));
         let mut served = self.specs.clone();
@@ -131,10 +132,10 @@ impl Organs {
     }
 }
 
-/// Something that comes with a goal.
+/// Material that comes with a goal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Given {
-    /// Words.
+    /// A text.
     Text(Text),
     /// A picture.
     Picture {
@@ -142,79 +143,79 @@ pub enum Given {
         bytes: Vec<u8>,
         /// `image/png`, `image/webp` or `image/jpeg`.
         media_type: String,
-        /// In pixels.
+        /// The width in pixels.
         width: u32,
-        /// In pixels.
+        /// The height in pixels.
         height: u32,
     },
 }
 
-/// A run to be.
+/// A run to be created.
 #[derive(Debug, Clone)]
 pub struct NewRun {
     /// Its id.
     pub id: RunId,
-    /// What it is to reach.
+    /// The goal.
     pub goal: Text,
-    /// What comes with the goal: files, pictures, standard input.
+    /// The material that comes with the goal: files, pictures, standard input.
     pub context: Vec<Given>,
-    /// The run before it in its session: this one goes on with its memory.
+    /// The previous run in its session, whose memory this one continues with.
     pub continues: Option<RunId>,
-    /// The loop that thinks, by name.
+    /// The name of its loop.
     pub cognitive_loop: String,
     /// The loop's configuration.
     pub loop_config: Value,
-    /// The folder it works in: real and absolute.
+    /// The folder it works in: a real and absolute path.
     pub workspace: PathBuf,
-    /// How much it may do without asking.
+    /// The approval mode.
     pub mode: Mode,
-    /// The person named the workspace as one that may be lost.
+    /// Whether the person named the workspace as one that may be lost.
     pub throwaway: bool,
-    /// What happens when a person must be asked.
+    /// The way to proceed when a person must be asked.
     pub on_ask: OnAsk,
-    /// What it may use.
+    /// The limits.
     pub limits: Limits,
-    /// Hashes of what the kernel cannot know: the binary, its configuration.
+    /// Hashes of inputs that the kernel cannot know: the binary, its configuration.
     pub pins: Pins,
     /// The run that delegates it.
     pub parent: Option<Parent>,
-    /// Whoever starts it has read untrusted text.
+    /// Whether the run that starts it has read untrusted text.
     pub exposed: bool,
-    /// What the person allowed beforehand. What they allowed in the run before it in the session
-    /// is added.
+    /// The grants that the person gave beforehand. Those of the previous run in the session are
+    /// added.
     pub grants: Vec<Grant>,
-    /// How its screen is to be, opaque here.
+    /// The configuration of its screen, opaque here.
     pub screen: Option<Value>,
-    /// What the person typed beside the goal: an address to begin at, and for a child what they
-    /// typed for its parent.
+    /// The texts that the person typed beside the goal: an address to begin at, and for a child
+    /// those typed for its parent.
     pub trusted: Vec<String>,
-    /// Under whose trust it works.
+    /// The name of the agent whose trust the run has.
     pub agent: String,
 }
 
-/// What a person changes when a run is resumed; `None` leaves it.
+/// The changes that a person makes when a run is resumed; `None` keeps the present value.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
-    /// New limits; those that are `None` in here stay as they were.
+    /// The new limits; those that are `None` in here stay as they were.
     pub limits: Limits,
-    /// A new mode.
+    /// The new mode.
     pub mode: Option<Mode>,
-    /// What happens now when a person must be asked.
+    /// The new way to proceed when a person must be asked.
     pub on_ask: Option<OnAsk>,
-    /// Hashes of today's binary and configuration.
+    /// Hashes of the present binary and configuration.
     pub pins: Option<Pins>,
 }
 
-/// Why a run cannot be started, taken up or read.
+/// The reason why a run cannot be started, taken up or read.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
-    /// The journal says no.
+    /// The journal failed.
     #[error(transparent)]
     Journal(#[from] gyrus_journal::Error),
-    /// No such loop, or it cannot be configured like this.
+    /// The loop does not exist, or its configuration is invalid.
     #[error("{0}")]
     Loop(String),
-    /// A cap on money needs prices, or a cap on tokens beside it.
+    /// A limit on cost needs prices, or a limit on tokens beside it.
     #[error(
         "the price of the model `{model}` is unknown, so a limit on cost cannot be kept; set a \
          limit on tokens too"
@@ -223,12 +224,12 @@ pub enum KernelError {
         /// The model.
         model: String,
     },
-    /// The run came to its end; there is nothing to resume.
+    /// The run has ended, so it cannot be resumed.
     #[error("run {run} is over: {what}")]
     Over {
         /// The run.
         run: RunId,
-        /// How it ended.
+        /// The ending.
         what: String,
     },
     /// The log does not hold a run.
@@ -236,13 +237,13 @@ pub enum KernelError {
     NotARun {
         /// The run.
         run: RunId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A person stopped all runs, and nobody has lifted that.
+    /// A person stopped all runs, and nobody has lifted the stop.
     #[error(transparent)]
     Latched(#[from] Latched),
-    /// The run stopped where nothing may stop it.
+    /// The run stopped where it must not.
     #[error(transparent)]
     Stop(#[from] Stop),
 }
@@ -260,13 +261,13 @@ struct Inner {
     loop_config: Last<Value>,
 }
 
-/// What the run had that was started last. A process mostly gives the same to all its runs, and
+/// The value that the latest run had. A process mostly uses the same value for all its runs, and
 /// may have thousands of them.
 #[derive(Default)]
 struct Last<T>(Mutex<Arc<T>>);
 
 impl<T: PartialEq> Last<T> {
-    /// `value`, shared if it is the same again.
+    /// Returns `value`, shared with the latest run if it is equal.
     fn share(&self, value: T) -> Arc<T> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if **last != value {
@@ -277,7 +278,7 @@ impl<T: PartialEq> Last<T> {
 }
 
 impl Kernel {
-    /// A kernel over this store, with these organs.
+    /// Creates a kernel over this store, with these organs.
     pub fn new(store: Store, organs: Organs) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -289,22 +290,22 @@ impl Kernel {
         }
     }
 
-    /// Where runs are kept.
+    /// Returns the store of runs.
     pub fn store(&self) -> &Store {
         &self.inner.store
     }
 
-    /// What runs think and act with.
+    /// Returns the organs.
     pub fn organs(&self) -> &Organs {
         &self.inner.organs
     }
 
-    /// Whether there is such a run.
+    /// Whether the run exists.
     pub fn exists(&self, run: RunId) -> bool {
         self.store().exists(&log_name(run))
     }
 
-    /// Hashes of the parts that decide how a run goes on.
+    /// Returns the hashes of the parts that decide how a run continues.
     pub(crate) fn pins(&self, cognitive_loop: &dyn ErasedLoop, given: &Pins) -> Arc<Pins> {
         let mut pins = given.clone();
         let organs = self.organs();
@@ -326,10 +327,12 @@ impl Kernel {
         (self.organs().loops)(name, config).map_err(KernelError::Loop)
     }
 
-    /// Creates a run. When this returns, its first entry is on disk; nothing has happened yet.
+    /// Creates a run. When this returns, its first entry is on disk; no effect has happened yet.
     ///
     /// # Errors
-    /// When the loop, the limits or the journal say no. Nothing is left behind then.
+    ///
+    /// Returns an error when the loop, the limits or the journal do not allow it. Nothing is left
+    /// behind then.
     pub fn create(&self, new: NewRun) -> Result<Ready, KernelError> {
         self.check_latch()?;
         let mut new = new;
@@ -350,7 +353,7 @@ impl Kernel {
             .map(|given| store_given(given, redactor, &log))
             .collect::<Result<_, _>>()?;
         let served = self.organs().pin_served(&log)?;
-        // What servers say of their tools stands in every prompt.
+        // The descriptions that servers give of their tools are part of every prompt.
         let exposed = new.exposed
             || served.is_some()
             || !goal.origin.is_trusted()
@@ -399,7 +402,7 @@ impl Kernel {
         Ready::new(self.clone(), writer, Position::fresh(started), None, false)
     }
 
-    /// Says whether runs may do anything.
+    /// Checks that runs are not stopped by the latch.
     pub(crate) fn check_latch(&self) -> Result<(), Latched> {
         self.organs().latch.as_ref().map_or(Ok(()), Latch::check)
     }
@@ -420,10 +423,12 @@ impl Kernel {
         }
     }
 
-    /// Takes a run up where it was left: by a crash, a pause, a limit, an open question.
+    /// Takes a run up after a crash, a pause, a limit or an open question.
     ///
     /// # Errors
-    /// When somebody else holds it, when it is over, or when its journal is damaged.
+    ///
+    /// Returns an error when another process holds it, when it has ended, or when its journal is
+    /// damaged.
     pub fn take(&self, run: RunId, how: Take, changes: Changes) -> Result<Ready, KernelError> {
         self.check_latch()?;
         let name = log_name(run);
@@ -454,7 +459,7 @@ impl Kernel {
         Ready::new(self.clone(), writer, position, Some(recovery), other_code)
     }
 
-    /// The settings of a run after a person's changes.
+    /// Returns the settings of a run after a person's changes.
     pub(crate) fn changed(
         &self,
         before: &Settings,
@@ -477,7 +482,7 @@ impl Kernel {
     }
 }
 
-/// What came with a goal, at ingress: without secrets, pictures in the store.
+/// Redacts material that came with a goal as it enters the run, and stores its pictures.
 fn store_given(given: Given, redactor: &Redactor, log: &Log) -> Result<Part, Stop> {
     Ok(match given {
         Given::Text(text) => Part::Text(Text::new(redactor.redact(&text.text), text.origin)),
@@ -495,7 +500,7 @@ fn store_given(given: Given, redactor: &Redactor, log: &Log) -> Result<Part, Sto
     })
 }
 
-/// Whether a part may hold words that nobody vouches for. A picture may show any.
+/// Whether a part may hold untrusted text. A picture may show any.
 fn is_untrusted(part: &Part) -> bool {
     match part {
         Part::Text(text) => !text.origin.is_trusted(),
@@ -503,7 +508,7 @@ fn is_untrusted(part: &Part) -> bool {
     }
 }
 
-/// The log that holds a run.
+/// Returns the name of the log that holds a run.
 pub fn log_name(run: RunId) -> LogName {
     LogName::new(RUNS, &run.to_string()).expect("a run id is a valid name of a log")
 }
@@ -552,7 +557,7 @@ pub fn family(store: &Store, run: RunId) -> Result<Vec<RunId>, gyrus_journal::Er
     Ok(found)
 }
 
-/// An ending in one line.
+/// Describes an ending in one line.
 pub fn summary(ending: &Ending) -> String {
     match ending {
         Ending::Reached { claim, strength } => {
@@ -579,10 +584,11 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// Entries of a run that this gyrus can read, from `from` on.
+/// Returns the entries of a run that this version of gyrus can read, from `from` on.
 ///
 /// # Errors
-/// When the journal is damaged or holds something unreadable.
+///
+/// Returns an error when the journal is damaged or holds an unreadable entry.
 pub fn entries(
     reader: &gyrus_journal::Reader,
     from: u64,

@@ -1,12 +1,12 @@
-//! The emergency stop: while a file named `stopped` stands in the state home, no run does anything.
+//! The emergency stop: while a file named `stopped` exists in the state home, no run does anything.
 //!
-//! The file is the latch. Whoever stops writes it first and then ends what is at work
-//! ([`stop_all`]), so a stopper that is killed in between leaves nothing half done: every run looks
-//! at the latch before each thing that it would do, and a person has to lift it. That anything
-//! stands there is what counts; its content is only for people. So a latch that nobody can read
-//! stops as well as any.
+//! The file is the latch. A stop writes it first and then kills the working processes
+//! ([`stop_all`]), so a stop that is itself killed in between leaves nothing half done: every run
+//! checks the latch before each action, and a person has to lift it. Only the existence of the file
+//! counts; its content is for people. So a latch that cannot be read stops all the same.
 //!
-//! Not here: who may lift it. The folder is hidden from every command and closed to every tool.
+//! Who may lift it is not decided here. The folder is hidden from every command and closed to every
+//! tool.
 
 mod stopper;
 
@@ -29,43 +29,43 @@ pub use stopper::{Left, Stopped, stop_all};
 /// The file's name in the state home.
 const NAME: &str = "stopped";
 
-/// Most bytes of it that are read.
+/// Maximum number of bytes of it that are read.
 const READ_LIMIT: u64 = 64 << 10;
 
-/// How long a run that sees the latch waits to be ended before it stops by itself: it may belong
-/// to a user whom the stopper may not kill.
+/// Time for which a run that sees the latch waits to be killed before it stops by itself: it may
+/// belong to a user whose processes the stop may not kill.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Where the latch of a state home is.
+/// The latch of a state home.
 #[derive(Debug, Clone)]
 pub struct Latch {
     path: PathBuf,
 }
 
-/// What a latch says.
+/// The content of a latch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
-    /// Who stopped everything.
+    /// The person who stopped all runs.
     pub by: Principal,
-    /// When, in milliseconds since 1970, UTC.
+    /// The time, in milliseconds since 1970, UTC.
     pub since_ms: i64,
-    /// Why, in that person's words.
+    /// The reason, in that person's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// All runs are stopped.
+/// The error that all runs are stopped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("all runs are stopped: {} stands there", path.display())]
 pub struct Latched {
     /// The latch.
     pub path: PathBuf,
-    /// Who, when and why; `None` if that cannot be read.
+    /// The content; `None` if it cannot be read.
     pub told: Option<Told>,
 }
 
 impl Latched {
-    /// Who stopped everything, for the journal.
+    /// Returns the person who stopped all runs, for the journal.
     pub(crate) fn by(self) -> Principal {
         self.told.map_or_else(
             || Principal {
@@ -77,34 +77,37 @@ impl Latched {
     }
 }
 
-/// How the latch came to stand.
+/// The result of setting the latch.
 #[derive(Debug)]
 pub enum Tripped {
-    /// Now, with who and why.
+    /// It was set now, with its content.
     Now,
-    /// Now, but the words could not be written: only that everything is stopped is on disk.
+    /// It was set now, but its content could not be written: only the stop itself is on disk.
     WithoutWords(io::Error),
-    /// It stood already and stays as it was.
+    /// It was set already and is unchanged.
     Before(Latched),
 }
 
 impl Latch {
-    /// The latch of the state home `state`.
+    /// Returns the latch of the state home `state`.
     pub fn of(state: &Path) -> Self {
         Self {
             path: state.join(NAME),
         }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Says whether anything may be done: one look at the file system, some microseconds.
+    /// Checks that the latch is not set. This is one access to the file system, which takes some
+    /// microseconds.
     ///
     /// # Errors
-    /// When the latch stands, whatever it says, and when nobody can tell whether it does.
+    ///
+    /// Returns an error when the latch is set, whatever its content, and when that cannot be
+    /// determined.
     pub fn check(&self) -> Result<(), Latched> {
         match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -115,14 +118,14 @@ impl Latch {
         }
     }
 
-    /// Stops everything from here on. When this returns, the latch is on disk; what is at work is
-    /// not ended yet.
+    /// Sets the latch. When this returns, it is on disk; working processes are not killed yet.
     ///
     /// # Errors
-    /// When not even an empty file can be made. Then nothing is latched.
+    ///
+    /// Returns an error when not even an empty file can be created. Then the latch is not set.
     pub fn trip(&self, told: &Told) -> io::Result<Tripped> {
         if let Err(latched) = self.check() {
-            // A stopper may have been killed before it was on disk.
+            // A stop may have been killed before the latch was on disk.
             sync_folder(&self.path)?;
             return Ok(Tripped::Before(latched));
         }
@@ -143,10 +146,11 @@ impl Latch {
         }
     }
 
-    /// Lets runs go on; `false` if they could already. When this returns, that is on disk.
+    /// Lifts the latch, durably; returns `false` if it was not set.
     ///
     /// # Errors
-    /// When the file cannot be removed. Then everything stays stopped.
+    ///
+    /// Returns an error when the file cannot be removed. Then all runs stay stopped.
     pub fn lift(&self) -> io::Result<bool> {
         match fs::remove_file(&self.path) {
             Ok(()) => sync_folder(&self.path).map(|()| true),
@@ -155,10 +159,10 @@ impl Latch {
         }
     }
 
-    /// Returns when the latch has stood for so long that whoever is to be killed is dead.
+    /// Returns when the latch has been set for so long that every process to be killed is dead.
     pub(crate) async fn outlived(&self) -> Latched {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
-        // Where nothing can be watched, the look before each intent has to do.
+        // Where watching is impossible, the check before each intent has to do.
         let Ok(mut changes) = watch::watch(folder) else {
             return std::future::pending().await;
         };
@@ -174,7 +178,7 @@ impl Latch {
     }
 
     fn read(&self) -> io::Result<Told> {
-        // Whatever stands there, reading it must not wait.
+        // Opening must not block, whatever kind of file it is.
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
@@ -184,14 +188,14 @@ impl Latch {
         Ok(serde_json::from_slice(&text)?)
     }
 
-    /// Whole or not at all.
+    /// Writes the file atomically.
     fn write(&self, told: &Told) -> io::Result<()> {
         let beside = self
             .path
             .with_file_name(format!(".{NAME}-{}", std::process::id()));
         let written = write_beside(&beside, told).and_then(|()| fs::rename(&beside, &self.path));
         if written.is_err() {
-            // It is of no use, and nobody looks at it.
+            // It is of no use, and nothing reads it.
             let _ = fs::remove_file(&beside);
         }
         written.and_then(|()| sync_folder(&self.path))
@@ -199,7 +203,7 @@ impl Latch {
 }
 
 impl Told {
-    /// That `by` stops everything now.
+    /// Creates the content for a stop by `by` at the present time.
     pub fn now(by: Principal, reason: Option<String>) -> Self {
         Self {
             by,
@@ -284,7 +288,7 @@ mod tests {
             ));
             assert!(latch.lift().unwrap(), "{case}");
         }
-        // Nobody can tell: a file stands where the folder should be.
+        // The state cannot be determined: a file stands in the place of the folder.
         fs::write(home.path().join("file"), "").unwrap();
         assert!(Latch::of(&home.path().join("file")).check().is_err());
     }
@@ -293,7 +297,7 @@ mod tests {
     fn without_room_for_words_it_stands_all_the_same() {
         let home = tempfile::tempdir().unwrap();
         let latch = Latch::of(home.path());
-        // What would be written beside it cannot be: a folder has its name.
+        // The temporary file cannot be written: a folder has its name.
         let beside = format!(".{NAME}-{}", std::process::id());
         fs::create_dir(home.path().join(beside)).unwrap();
         assert!(matches!(

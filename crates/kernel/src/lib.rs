@@ -1,4 +1,4 @@
-//! What a run is: one attempt at one goal, as an ordered list of journal entries.
+//! Runs: each is one attempt at one goal, as an ordered list of journal entries.
 //!
 //! The one idea: a loop is plain `async` Rust that touches the world only through its [`Run`], and
 //! every touch is an *effect* with an intent before and an outcome after it in the journal. So a

@@ -1,8 +1,8 @@
 //! The links that a run has read, so that it may follow one without asking.
 //!
-//! An address can carry data to whoever serves it, so a run that has read untrusted text may only
-//! follow addresses that others wrote. A page can repeat what it was asked with; therefore only
-//! pages count whose own address was written by others: by the person, or as a link on such a
+//! An address can carry data to its server, so a run that has read untrusted text may only follow
+//! addresses that others wrote. A page can repeat what it was asked with; therefore links count
+//! only on pages whose own address was written by others: by the person, or as a link on such a
 //! page.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,19 +11,19 @@ use gyrus_contract::{EffectId, Part, Touch, View};
 
 use crate::{Entry, Settled, Stop, core::Core, kernel::entries};
 
-/// Links that are remembered; further ones are asked about.
+/// Maximum number of links that are remembered; the run asks about further ones.
 const MAX_LINKS: usize = 100_000;
 
-/// Longer addresses are asked about.
+/// Maximum length of a link in bytes; the run asks about longer ones.
 const MAX_LINK_BYTES: usize = 8 * 1024;
 
-/// What was found so far.
+/// The links found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
-    /// The next entry to look at.
+    /// The number of the next entry to read.
     next: u64,
     seen: BTreeSet<String>,
-    /// Calls that connect somewhere and have no result yet.
+    /// Addresses of calls that connect to one and have no result yet.
     open: BTreeMap<EffectId, String>,
 }
 
@@ -77,8 +77,8 @@ impl Links {
         Ok(())
     }
 
-    /// The links on a page whose own address was written by others. A browser adds the slash to a
-    /// bare host, and where in a page it is says nothing to whoever serves it.
+    /// Collects the links on a page whose own address was written by others. A browser adds the
+    /// slash to a bare host, and does not send the fragment to the server.
     fn look(&mut self, view: &View) {
         let address = view.address.split('#').next().unwrap_or_default();
         let bare = address.strip_suffix('/').unwrap_or(address);
@@ -108,7 +108,7 @@ impl Links {
     }
 }
 
-/// The address that a call connects to.
+/// Returns the address that a call connects to.
 pub(crate) fn connects<'c>(core: &Core, call: &'c gyrus_contract::ToolCall) -> Option<&'c str> {
     let tool = core.kernel.organs().tools.get(&call.tool)?;
     let argument = tool.spec().touches.iter().find_map(|touch| match touch {
@@ -118,8 +118,8 @@ pub(crate) fn connects<'c>(core: &Core, call: &'c gyrus_contract::ToolCall) -> O
     call.arguments[argument].as_str()
 }
 
-/// The links in a text: from their scheme to what no address holds, without the punctuation of
-/// the sentence around.
+/// Returns the links in a text: from their scheme to the first character that an address cannot
+/// hold, without the punctuation of the sentence around.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let starts = ["http://", "https://"]
         .into_iter()
@@ -179,7 +179,7 @@ mod tests {
             links.look(&view(address, link));
             links.seen.contains(link)
         };
-        // The slash is the browser's, and where in a page it is does not matter.
+        // The browser added the slash, and the fragment does not matter.
         assert!(saw("https://shop.example/#top", "https://shop.example/a"));
         assert!(saw("https://shop.example/a", "https://other.example/b"));
         assert!(!saw(

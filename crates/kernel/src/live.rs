@@ -1,6 +1,6 @@
-//! What a model says while it says it, for whoever watches. Never stored, and never shown before
-//! it is redacted: a secret may arrive in pieces, so words are held back until nothing that comes
-//! can change how they are read.
+//! Live output: the reply of a model while it arrives. It is never stored, and never shown before
+//! it is redacted: a secret may arrive in pieces, so text is held back until nothing that follows
+//! can change how it is read.
 
 use std::sync::Arc;
 
@@ -11,55 +11,56 @@ use crate::{
     typed::SecretFields,
 };
 
-/// Hears the models of all runs of a process. Called often and must not block.
+/// Receives the replies of the models of all runs of a process. Called often and must not block.
 pub type Live = Arc<dyn Fn(LiveEvent<'_>) + Send + Sync>;
 
-/// Something that a model is saying.
+/// A piece of a model's reply, with its run and effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveEvent<'a> {
     /// The run that asked.
     pub run: RunId,
-    /// Its effect.
+    /// The effect in that run.
     pub effect: &'a EffectId,
-    /// What for.
+    /// The purpose of the question.
     pub purpose: Purpose,
-    /// What is said.
+    /// The piece.
     pub said: Said,
 }
 
 /// A piece of a reply, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
-    /// The question left; nothing has come yet.
+    /// The question was sent; nothing has been received yet.
     Asked,
     /// Text: whole lines, or sentences of a long one.
     Text(String),
-    /// Thinking, likewise.
+    /// Thinking, in the same units.
     Thinking(String),
-    /// A tool is going to be called.
+    /// A call of a tool begins.
     Tool(String),
-    /// How far a call of a tool is.
+    /// The progress of a tool call.
     Progress(String),
-    /// The reply is over, or was given up.
+    /// The reply has ended, or was abandoned.
     Ended,
 }
 
-/// A line without an end is let go at the end of a sentence, once it is this long, in bytes.
+/// Length in bytes from which an unfinished line is passed on at the end of a sentence.
 const LONG_LINE: usize = 200;
 
 /// Passes a reply on as it arrives.
 pub(crate) struct Speaker<'a> {
     live: Option<&'a Live>,
     redactor: &'a Redactor,
-    /// Where passwords are typed. If there are any, nothing is passed on before the reply is whole.
+    /// The fields in which passwords are typed. If there are any, nothing is passed on before the
+    /// reply is complete.
     fields: SecretFields,
     run: RunId,
     effect: &'a EffectId,
     purpose: Purpose,
     held: String,
-    /// What was said before it.
+    /// The text before the held one.
     before: Before,
-    /// `held` is thinking.
+    /// Whether `held` is thinking.
     thinking: bool,
 }
 
@@ -108,7 +109,8 @@ impl<'a> Speaker<'a> {
             self.before = Before::Nothing;
         }
         self.held.push_str(text);
-        // Nothing ends without a blank, and a long line is not read again for each of its pieces.
+        // A separable part always ends with white space, and a long line is not read again for each
+        // of its pieces.
         let may_end = text.contains(['\n', ' ']);
         if may_end && !self.redactor.needs_whole_text() && self.fields.is_empty() {
             self.let_go(self.redactor.separable(&self.held, LONG_LINE));
@@ -150,7 +152,7 @@ impl<'a> Speaker<'a> {
     }
 }
 
-/// What is shown of a reply whose text arrives in these pieces.
+/// Returns the text that is shown of a reply which arrives in these pieces.
 #[cfg(feature = "sim")]
 pub fn shown(redactor: &Redactor, pieces: &[&str]) -> String {
     let heard = Arc::new(std::sync::Mutex::new(String::new()));
@@ -173,7 +175,7 @@ pub fn shown(redactor: &Redactor, pieces: &[&str]) -> String {
     heard.clone()
 }
 
-/// However the reply ends.
+/// Ends the reply, however that happens.
 impl Drop for Speaker<'_> {
     fn drop(&mut self) {
         self.let_go(self.held.len());

@@ -1,4 +1,4 @@
-//! A run's journal as effects see it: typed entries in, blobs in and out, barriers.
+//! A run's journal as effects use it: typed entries, blobs and barriers.
 
 use std::{collections::BTreeSet, sync::Mutex};
 
@@ -11,7 +11,7 @@ use crate::{Entry, Stop, UnreadableEntry};
 pub(crate) struct Log {
     reader: Reader,
     writer: Option<Writer>,
-    /// Blobs that this log is known to hold, so that a prompt's frame is put once.
+    /// Blobs that this log is known to hold, so that a prompt's frame is stored once.
     held: Mutex<BTreeSet<BlobId>>,
 }
 
@@ -41,7 +41,7 @@ impl Log {
         self.writer.is_some()
     }
 
-    /// The writer; replays have none and end where the record does.
+    /// Returns the writer. A replay has none and ends where the record does.
     fn writer(&self) -> Result<&Writer, Stop> {
         self.writer.as_ref().ok_or(Stop::EndOfRecord)
     }
@@ -83,7 +83,7 @@ impl Log {
         Ok(id)
     }
 
-    /// Stores content that is in no export and that no other log shares.
+    /// Stores content that is never exported and that no other log shares.
     pub(crate) fn put_private(&self, bytes: &[u8]) -> Result<BlobId, Stop> {
         Ok(self.writer()?.put_private(bytes)?)
     }
@@ -99,10 +99,11 @@ impl Log {
     }
 }
 
-/// Reads a journal entry as one of ours.
+/// Converts a journal entry to an entry of the kernel.
 ///
 /// # Errors
-/// When the payload was erased, or is not what its kind promises.
+///
+/// Returns an error when the payload was erased, or is not valid for its kind.
 pub fn parse(entry: &gyrus_journal::Entry) -> Result<Entry, UnreadableEntry> {
     match &entry.payload {
         Payload::Json(payload) => Entry::parse(&entry.kind, entry.version, payload.get()),

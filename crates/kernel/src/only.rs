@@ -1,4 +1,4 @@
-//! The router of whoever has one model.
+//! The router for a single model.
 
 use std::sync::Arc;
 

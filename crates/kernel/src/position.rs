@@ -1,7 +1,7 @@
-//! Where a run is: its last complete cycle, and what was recorded of the one after it.
+//! The position of a run: its last complete cycle, and the recorded entries of the one after it.
 //!
-//! Read backwards from the journal's end, so that a run of a million entries is taken up as fast
-//! as one of ten.
+//! Read backwards from the journal's end, so that a run of a million entries is taken up as fast as
+//! one of ten.
 
 use std::ops::Range;
 
@@ -15,36 +15,36 @@ use crate::{
     Snapshot, Stop, log::parse,
 };
 
-/// Where a run is.
+/// The position of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Position {
     pub(crate) started: Arc<RunStarted>,
-    /// What holds now.
+    /// The present settings.
     pub(crate) settings: Settings,
     /// The last complete cycle.
     pub(crate) last: Option<CycleEnded>,
-    /// The cycle to run next.
+    /// The number of the cycle to run next.
     pub(crate) cycle: u32,
-    /// What is recorded of that cycle.
+    /// The recorded entries of that cycle.
     pub(crate) recorded: Vec<Entry>,
-    /// Cycles after `last` that were given up.
+    /// Cycles after `last` that were abandoned.
     pub(crate) dropped: Vec<Dropped>,
-    /// How the run stopped last, if it said so, and what it had used then.
+    /// The last recorded ending of the run, and the resources used until then.
     ending: Option<(Ending, Spent)>,
-    /// What decided how the run goes on while `recorded` was recorded.
+    /// The hashes of the code with which `recorded` was recorded.
     recorded_under: Vec<Arc<Pins>>,
 }
 
-/// A cycle that was given up.
+/// A cycle that was abandoned.
 #[derive(Debug, Clone)]
 pub(crate) struct Dropped {
     pub(crate) why: String,
-    /// What it did.
+    /// The entries of the cycle.
     pub(crate) entries: Vec<Entry>,
 }
 
 impl Position {
-    /// A run that has just begun.
+    /// Returns the position of a run that has just begun.
     pub(crate) fn fresh(started: RunStarted) -> Self {
         let started = Arc::new(started);
         Self {
@@ -123,23 +123,22 @@ impl Position {
         }
     }
 
-    /// How the run stopped last, if it said so.
+    /// Returns the last recorded ending of the run.
     pub(crate) fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref().map(|(ending, _)| ending)
     }
 
-    /// How the run ended and what it used, if it is over for good.
+    /// Returns the ending and the resources used, if the run has ended for good.
     pub(crate) fn over(&self) -> Option<(Ending, Spent)> {
         self.ending.clone().filter(|(ending, _)| ending.is_final())
     }
 
-    /// Whether other code than that of `pins` had a part in what is recorded since the last
-    /// complete cycle.
+    /// Whether code other than that of `pins` recorded entries since the last complete cycle.
     pub(crate) fn other_code(&self, pins: &Pins) -> bool {
         self.recorded_under.iter().any(|under| **under != *pins)
     }
 
-    /// Child runs that were started below this run.
+    /// Returns the number of child runs that were started below this run.
     pub(crate) fn children(&self) -> u32 {
         let dropped = self.dropped.iter().flat_map(|dropped| &dropped.entries);
         let recorded = dropped.chain(&self.recorded).map(|entry| match entry {
@@ -150,7 +149,7 @@ impl Position {
         self.kernel_state().children + recorded.sum::<u32>()
     }
 
-    /// The kernel's state at the end of the last complete cycle.
+    /// Returns the kernel's state at the end of the last complete cycle.
     pub(crate) fn kernel_state(&self) -> KernelState {
         let last = self.last.as_ref().map(|cycle| cycle.kernel.clone());
         let mut state = last.unwrap_or_else(|| KernelState {
@@ -162,7 +161,7 @@ impl Position {
             },
             ..KernelState::default()
         });
-        // Money and tokens of an unfinished cycle stand in its entries; its time only here.
+        // Money and tokens of an unfinished cycle are in its entries; its time is only here.
         if let Some((_, spent)) = &self.ending {
             state.spent.time_ms = state.spent.time_ms.max(spent.time_ms);
         }
@@ -170,7 +169,8 @@ impl Position {
     }
 }
 
-/// The last `capacity` messages of memory at the end of `last`, with the number of the first.
+/// Returns the last `capacity` messages of memory at the end of `last`, with the number of the
+/// first.
 pub(crate) fn memory_at(
     reader: &Reader,
     last: &CycleEnded,
@@ -182,8 +182,8 @@ pub(crate) fn memory_at(
     items_back(reader, wanted, is_last)
 }
 
-/// The messages of memory with these numbers, as they were when the entry was written that
-/// `begins` knows by its seq and content. Returns the number of the first one found, too.
+/// Returns the messages of memory with these numbers, as they were when the entry was written for
+/// which `begins` returns `true`. Also returns the number of the first one found.
 pub(crate) fn items_back(
     reader: &Reader,
     wanted: Range<u64>,
@@ -206,8 +206,8 @@ pub(crate) fn items_back(
         let seq = entry.seq;
         let entry = parse(&entry)?;
         within |= begins(seq, &entry);
-        // What a cycle that was given up remembered has numbers that were given again, and found,
-        // since: it is passed over.
+        // An abandoned cycle's additions to memory have numbers that were used again since, by
+        // messages already found: the cycle is skipped.
         match entry {
             Entry::CycleEnded(cycle) if within => {
                 prepend(reader, &mut items, &mut first, wanted.start, cycle.appended)?;

@@ -1,6 +1,6 @@
-//! What was really sent to a model, kept so that it can be rebuilt to the byte: the parts that many
-//! prompts share in one blob, the messages of memory in the entries that first held them, and the
-//! rest in the entry of the request.
+//! The prompts that were really sent to a model, stored so that they can be rebuilt byte for byte:
+//! the parts that many prompts share in one blob, the messages of memory in the entries that first
+//! held them, and the rest in the entry of the request.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{BadBlob, Entry, Stop, UnreadableEntry, log::parse, position::items_back};
 
-/// What is the same in many prompts and therefore stored once.
+/// The parts that many prompts share, which are stored once.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Frame<'a> {
     pub(crate) system: Cow<'a, [SystemPart]>,
@@ -22,10 +22,12 @@ pub(crate) struct Frame<'a> {
     pub(crate) screen: Option<Shown>,
 }
 
-/// The prompt that the `model.call` with the number `seq` sent, byte for byte.
+/// Returns the prompt that the `model.call` with the number `seq` sent, byte for byte.
 ///
 /// # Errors
-/// When there is no such entry, or what it names was erased or dropped.
+///
+/// Returns an error when there is no such entry, or when content that it names was erased or
+/// dropped.
 pub fn prompt_of(reader: &Reader, seq: u64) -> Result<Prompt, Stop> {
     let unreadable = |kind: &str, reason: String| UnreadableEntry {
         kind: kind.to_owned(),

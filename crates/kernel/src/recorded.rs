@@ -1,4 +1,4 @@
-//! What the journal already holds of the cycle that is being run again.
+//! The recorded entries of the cycle that is being run again.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use gyrus_contract::EffectId;
 use crate::{Divergence, Entry};
 
 /// The recorded entries of one cycle, by effect. Effects consume theirs as the loop, run again,
-/// comes to them; what is left at the cycle's end was not asked for, and that is a divergence.
+/// reaches them; entries that are left at the cycle's end are a divergence.
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
     effects: BTreeMap<EffectId, Vec<Entry>>,
     /// Branches that are known to have ended.
     ended: Vec<EffectId>,
-    /// The cycle is known to have ended after these: nothing may go beyond them.
+    /// Whether the cycle is known to have ended after these entries: no effect may follow them.
     pub(crate) complete: bool,
 }
 
@@ -32,13 +32,13 @@ impl Recorded {
         }
     }
 
-    /// The entries of `effect`, now consumed. Empty when it never happened.
+    /// Returns the entries of `effect`, which are consumed. Empty when it never happened.
     pub(crate) fn take(&mut self, effect: &EffectId) -> Vec<Entry> {
         self.effects.remove(effect).unwrap_or_default()
     }
 
-    /// Hands out what happened inside `outer` and will not be asked for: in the branches that
-    /// lost a race.
+    /// Returns the entries inside `outer` that no effect will consume, because their branches lost
+    /// a race.
     pub(crate) fn take_within(&mut self, outer: &EffectId) -> Vec<Entry> {
         let all = std::mem::take(&mut self.effects);
         let (within, others): (BTreeMap<_, _>, _) =
@@ -47,14 +47,14 @@ impl Recorded {
         within.into_values().flatten().collect()
     }
 
-    /// `branch` is known to have ended: nothing in it may go beyond what is recorded.
+    /// Records that `branch` is known to have ended: it may not go beyond its recorded entries.
     pub(crate) fn ends(&mut self, branch: EffectId) {
         self.ended.push(branch);
     }
 
-    /// `now` is about to go live in the branch `prefix`, whose next effect is `effect`. That is
-    /// wrong while something is recorded that came after it, or its branch or cycle is known to
-    /// have ended.
+    /// Checks that the effect `now` may go live in the branch `prefix`, whose next effect is
+    /// `effect`. It must not if an entry of a later effect is recorded, or if its branch or cycle
+    /// is known to have ended.
     pub(crate) fn may_go_live(
         &self,
         prefix: &EffectId,
@@ -81,7 +81,7 @@ impl Recorded {
         Ok(())
     }
 
-    /// The cycle is over: nothing may be left.
+    /// Checks that no entry is left at the end of the cycle.
     pub(crate) fn is_used_up(&self) -> Result<(), Divergence> {
         match self.effects.first_key_value() {
             None => Ok(()),
@@ -94,18 +94,18 @@ impl Recorded {
     }
 }
 
-/// Whether `id` can only have begun when `effect` had ended. Numbers of cycles and branches stand
-/// at even places, those of effects, which follow each other, at odd ones.
+/// Whether `id` can only have begun after `effect` had ended. The numbers of cycles and branches
+/// are at even positions, those of effects, which follow each other, at odd ones.
 fn comes_after(id: &EffectId, effect: &EffectId) -> bool {
     let (id, effect) = (id.path(), effect.path());
     let differ = id.iter().zip(effect).position(|(one, other)| one != other);
     differ.is_some_and(|place| place % 2 == 1 && id[place] > effect[place])
 }
 
-/// How many characters of an entry a divergence shows.
+/// Number of characters of an entry that a divergence shows.
 const SHOWN: usize = 240;
 
-/// An entry in few words, for showing two sides of a divergence.
+/// Describes an entry in a few words, for showing two sides of a divergence.
 pub(crate) fn describe(entry: &Entry) -> String {
     let payload = entry
         .payload()

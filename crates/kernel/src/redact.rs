@@ -1,13 +1,16 @@
-//! The one place where secrets leave text, before a loop, a model, a screen or a journal sees it.
+//! The one place where secrets are removed from text, before a loop, a model, a screen or a journal
+//! sees it.
 //!
-//! Three looks, each only at what the ones before left: values that are known by configuration (as
-//! they are, and as URLs, base64 and JSON write them), formats that give themselves away, and
-//! values that stand beside a name for a secret. Each becomes a marker, `⟦secret:NAME⟧`. A long
-//! random string alone is no secret: hashes and ids are what agents work with.
+//! There are three passes, each over what the ones before left: values that are known by
+//! configuration (literally, and as URLs, base64 and JSON write them), formats that are
+//! recognisable as secrets, and values that stand beside a name for a secret. Each becomes a
+//! marker, `⟦secret:NAME⟧`. A long random string alone is not a secret: hashes and ids are what
+//! agents work with.
 //!
-//! [`Redactor::reveal`] puts values back. Whoever writes `⟦secret:NAME⟧` into a web page can make a
-//! model repeat it, so a marker proves nothing: reveal only what has passed the gate, and only
-//! where it goes out. What was found in text (not configured) is remembered by this process alone.
+//! [`Redactor::reveal`] puts values back. A web page that contains `⟦secret:NAME⟧` can make a model
+//! repeat it, so a marker proves nothing: reveal only what has passed the gate, and only where it
+//! leaves gyrus. A value that was found in text (not configured) is remembered by this process
+//! alone.
 
 mod known;
 mod held;
@@ -37,26 +40,27 @@ use regex::Regex;
 pub use self::key::{KeyError, key_in};
 use self::{commands::Commands, context::Context, formats::Formats, known::Known, pairs::Pairs};
 
-/// A configured value shorter than this is not searched for: it would be found in innocent words.
+/// Minimum length of a configured value in bytes: a shorter one would be found in ordinary words.
 pub const MIN_VALUE_BYTES: usize = 6;
-/// Secrets found in text that one process remembers. Further ones are redacted all the same but
-/// cannot be revealed.
+/// Maximum number of secrets found in text that one process remembers. Further ones are redacted
+/// all the same but cannot be revealed.
 pub const MAX_FOUND: usize = 10_000;
-/// How often all looks are taken at one text.
+/// Maximum number of rounds of all passes over one text.
 const MAX_ROUNDS: usize = 8;
-/// Passwords that models typed which one process looks for; the first are forgotten.
+/// Maximum number of passwords typed by models that one process looks for; the oldest are
+/// forgotten.
 const MAX_TYPED: usize = 100;
-/// What names of such passwords begin with.
+/// The prefix of the names of such passwords.
 const TYPED: &str = "typed";
-/// Where a marker begins. It ends with `⟧`; the name between has letters, digits, `_`, `.` and `-`.
+/// The start of a marker. It ends with `⟧`; the name between has letters, digits, `_`, `.` and `-`.
 const MARKER_START: &str = "⟦secret:";
 
 /// A secret that is known by configuration.
 #[derive(Clone)]
 pub struct Secret {
-    /// For the marker; characters other than letters, digits, `_`, `.` and `-` become `_`.
+    /// The name for the marker; characters other than letters, digits, `_`, `.` and `-` become `_`.
     pub name: String,
-    /// What must not be seen. Under 6 bytes it is ignored.
+    /// The value that must not be seen. A value under 6 bytes is ignored.
     pub value: String,
 }
 
@@ -77,9 +81,9 @@ pub struct Redactor {
     pairs: Pairs,
     context: Context,
     commands: Commands,
-    /// Values by the names given to them.
+    /// The found values by the names given to them.
     found: RwLock<HashMap<String, String>>,
-    /// What models typed as passwords: known from then on.
+    /// The passwords typed by models, which are known from then on.
     typed: RwLock<Typed>,
 }
 
@@ -89,14 +93,14 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// What models typed as passwords.
+/// The passwords typed by models.
 #[derive(Default)]
 struct Typed {
     secrets: Vec<Secret>,
     known: Option<Arc<Known>>,
 }
 
-/// What one look found: where, and what a name for it begins with.
+/// A finding of one pass: its range, and its name or kind.
 struct Hit {
     at: Range<usize>,
     name: HitName,
@@ -105,7 +109,7 @@ struct Hit {
 enum HitName {
     /// A name that is complete.
     Known(String),
-    /// A kind; the name becomes the kind and a fingerprint of the value.
+    /// The kind of secret; the name consists of the kind and a fingerprint of the value.
     Found(&'static str),
 }
 
@@ -113,14 +117,14 @@ enum HitName {
 struct Piece<'a> {
     text: &'a str,
     before: Before,
-    /// Nothing comes after it; else a marker.
+    /// Whether it ends the text; otherwise a marker follows.
     ends_text: bool,
 }
 
-/// What stands before a piece.
+/// The text before a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Before {
-    /// Nothing: the text begins.
+    /// The start of the text.
     Nothing,
     /// A line that was redacted by itself.
     LineEnd,
@@ -128,16 +132,16 @@ pub(crate) enum Before {
     Text,
 }
 
-/// A part of the text that is settled: a marker that stood there, or a secret and its marker.
+/// A part of the text that is settled: an existing marker, or a secret and its marker.
 struct Cut {
     at: Range<usize>,
     marker: Option<String>,
 }
 
 impl Redactor {
-    /// For the secrets that are `known`; of two with one name, the later gets a longer name. `key`
-    /// belongs to the home: under the same key, a value that is found gets the same name in every
-    /// process, and without it nobody can test guesses against the name.
+    /// Creates a redactor for the `known` secrets; of two with one name, the later gets a longer
+    /// name. `key` belongs to the state home: under the same key, a found value gets the same name
+    /// in every process, and without it nobody can test guesses against the name.
     pub fn new(key: [u8; 32], known: Vec<Secret>) -> Self {
         Self {
             key,
@@ -152,14 +156,14 @@ impl Redactor {
         }
     }
 
-    /// Whether a known secret goes on beyond the end of a line or of a sentence, so that neither
-    /// can be judged before the text is whole.
+    /// Whether a known secret extends beyond the end of a line or of a sentence, so that neither
+    /// can be judged before the text is complete.
     pub(crate) fn needs_whole_text(&self) -> bool {
         self.known.spans_lines
     }
 
-    /// The marker for a text that is a secret because of where it goes. From now on it is known
-    /// wherever it stands, unless it is so short that it would be found in innocent words.
+    /// Returns the marker for a text that is a secret because of where it goes. From now on it is
+    /// known everywhere, unless it is so short that it would be found in ordinary words.
     pub(crate) fn conceal(&self, text: &str) -> String {
         if text.is_empty() || text.contains(MARKER_START) {
             return text.to_owned();
@@ -186,7 +190,7 @@ impl Redactor {
         names::class_of_label(name) == Some(names::Class::Password)
     }
 
-    /// Whether what stands on a screen under this name must not be seen.
+    /// Whether a value that a screen shows under this name is secret.
     pub fn shows_secret(&self, name: &str, value: Option<&str>) -> bool {
         let is_secret = |text: &str| matches!(self.redact(text), Cow::Owned(_));
         is_secret(name)
@@ -195,9 +199,9 @@ impl Redactor {
             })
     }
 
-    /// How much of a text can be redacted by itself, whatever follows it, in bytes: whole lines,
-    /// without one that says that its secret is on the next. The rest of a long line can go by
-    /// sentences if it names nothing.
+    /// Returns the length in bytes of the part of a text that can be redacted by itself, whatever
+    /// follows it: whole lines, without one whose secret is on the next. The rest of a long line
+    /// can be split at sentences if it names nothing.
     pub(crate) fn separable(&self, text: &str, long_line: usize) -> usize {
         let held = held::from(text, &self.pairs);
         let text = &text[..held.unwrap_or(text.len())];
@@ -210,14 +214,14 @@ impl Redactor {
         lines + line.rfind(". ").map_or(0, |at| at + 2)
     }
 
-    /// The text with markers for secrets; borrowed if there were none. Markers that stand in it
-    /// are left alone, so redacting twice changes nothing; one that carries a value instead of a
-    /// name is none.
+    /// Returns the text with markers for secrets; borrowed if there were none. Existing markers are
+    /// kept, so redacting twice changes nothing; a marker that contains a value instead of a name
+    /// does not count as one.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redact_after(Before::Nothing, text)
     }
 
-    /// As [`Redactor::redact`], of a text that goes on behind something.
+    /// Redacts like [`Redactor::redact`] a text that continues something.
     pub(crate) fn redact_after<'a>(&self, before: Before, text: &'a str) -> Cow<'a, str> {
         let mut cuts = Vec::new();
         if text.contains(MARKER_START) {
@@ -231,7 +235,7 @@ impl Redactor {
                 })
             }));
         }
-        // What one look takes away can change how another reads what is around it.
+        // A replacement of one pass can change how another reads the text around it.
         for _ in 0..MAX_ROUNDS {
             let settled = cuts.len();
             cuts = self.look_at_all((before, text), cuts);
@@ -258,11 +262,13 @@ impl Redactor {
         typed.known.clone()
     }
 
-    /// The text with every marker replaced by its value. For the outside world only, after the
-    /// gate: see the module's words on planted markers.
+    /// Returns the text with every marker replaced by its value. Only for text that leaves gyrus
+    /// after the gate: see the module's documentation on planted markers.
     ///
     /// # Errors
-    /// A marker whose name this process does not know; nothing is half revealed.
+    ///
+    /// Returns an error for a marker whose name this process does not know; nothing is revealed
+    /// then.
     pub fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
         let mut revealed = String::with_capacity(text.len());
         let mut end = 0;
@@ -302,7 +308,7 @@ impl Redactor {
         self.look(text, cuts, |piece| self.commands.find(piece))
     }
 
-    /// One look at every piece between the cuts, which are in order and stay so.
+    /// Applies one pass to every piece between the cuts, which stay in order.
     fn look(
         &self,
         (before, text): (Before, &str),
@@ -344,7 +350,8 @@ impl Redactor {
         format!("{MARKER_START}{name}⟧")
     }
 
-    /// The name of a found value. It grows in the rare case that another value has it already.
+    /// Returns the name of a found value, and remembers it. The name is longer in the rare case
+    /// that another value has it already.
     fn remember(&self, kind: &str, value: &str) -> String {
         let digits = fingerprint(&self.key, value);
         let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
@@ -368,7 +375,7 @@ impl Redactor {
     }
 }
 
-/// Hexadecimal digits that only the holder of the key can compute from the value.
+/// Returns hexadecimal digits that only the holder of the key can compute from the value.
 fn fingerprint(key: &[u8; 32], value: &str) -> String {
     blake3::keyed_hash(key, value.as_bytes()).to_hex()[..48].to_owned()
 }

@@ -1,4 +1,4 @@
-//! Runs everything again with nothing live behind it: a proof that the journal explains the run.
+//! Replaying a run without any live effect: a proof that the journal explains the run.
 
 use std::sync::Arc;
 
@@ -17,29 +17,30 @@ use crate::{
     recorded::Recorded,
 };
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replayed {
     /// The run.
     pub run: RunId,
-    /// Entries read.
+    /// Number of entries read.
     pub entries: u64,
-    /// Cycles that were run again and came to the same end.
+    /// Number of cycles that were run again and ended as recorded.
     pub cycles: u32,
-    /// Cycles that were given up at the time and have no end to compare with.
+    /// Number of cycles that were abandoned at the time and have no end to compare with.
     pub given_up: u32,
-    /// The record ends in the middle of a cycle.
+    /// Whether the record ends in the middle of a cycle.
     pub unfinished: bool,
-    /// What differs under today's code. Empty under the code that made the record.
+    /// The differences under the present code. Empty under the code that made the record.
     pub differences: Vec<String>,
 }
 
 impl Kernel {
-    /// Replays a run. Under the code that made the record any difference is an error; under
-    /// other code differences are reported.
+    /// Replays a run. Under the code that made the record any difference is an error; under other
+    /// code differences are reported.
     ///
     /// # Errors
-    /// When the journal cannot be read, or the loop is not deterministic.
+    ///
+    /// Returns an error when the journal cannot be read, or the loop is not deterministic.
     pub async fn replay(&self, run: RunId) -> Result<Replayed, KernelError> {
         let reader = self.store().reader(&log_name(run))?;
         let mut tape = entries(&reader, 1)?;
@@ -108,7 +109,7 @@ impl Replay {
             prompts_may_differ: other_code,
             state,
             journaled_items: started.memory_next(),
-            // Nothing is live, so nothing is kept.
+            // Nothing is live, so no snapshots are taken.
             snapshots: Snapshots::new(started.workspace.clone(), None),
             started: Arc::new(started),
         });
@@ -129,7 +130,7 @@ impl Replay {
         })
     }
 
-    /// Whether the cycle is the other run's, from which this one was forked.
+    /// Whether the cycle belongs to the run from which this one was forked.
     fn is_inherited(&self, ended: &CycleEnded) -> bool {
         let forked = self.core.started.forked_from.as_ref();
         forked.is_some_and(|from| from.cycle == ended.cycle)
@@ -201,7 +202,7 @@ impl Replay {
         Ok(())
     }
 
-    /// What the cycle added to memory must be what its entries hold.
+    /// Compares the cycle's additions to memory with those in its entries.
     fn compare_memory(&mut self, ended: &CycleEnded) -> Result<(), KernelError> {
         let memory = self.cognitive_loop.memory();
         let mut same = memory.next_number() == ended.memory_next;
@@ -221,7 +222,7 @@ impl Replay {
         })
     }
 
-    /// After a difference: the next cycle begins from what was recorded.
+    /// Continues after a difference: the next cycle begins from the recorded state.
     fn go_on_from(&mut self, ended: &CycleEnded) -> Result<(), KernelError> {
         match restore(&mut *self.cognitive_loop, self.core.log.reader(), ended) {
             Ok(()) => Ok(()),
@@ -233,7 +234,7 @@ impl Replay {
         }
     }
 
-    /// A cycle was given up: the next one was told what it did.
+    /// Replays that a cycle was abandoned and the next one was told what it did.
     fn give_up(&mut self, dropped: CycleDropped, recorded: Vec<Entry>) -> Result<(), KernelError> {
         self.found.given_up += 1;
         self.number = dropped.cycle + 1;
@@ -245,7 +246,7 @@ impl Replay {
     }
 }
 
-/// Everything that held for the run at some time.
+/// Returns all settings that the run ever had.
 fn settings(log: &Log, started: &RunStarted) -> Result<Vec<Settings>, Stop> {
     let mut all = vec![started.settings.clone()];
     for entry in log.reader().entries(1)? {

@@ -20,10 +20,10 @@ use crate::{
 pub type Branch<'a, T> =
     Box<dyn for<'r> FnOnce(&'r mut Run) -> Boxed<'r, Result<T, Stop>> + Send + 'a>;
 
-/// What a model is asked.
+/// A question to a model.
 #[derive(Debug)]
 pub struct Ask<'a> {
-    /// What the reply is for.
+    /// The purpose of the question.
     pub purpose: Purpose,
     /// Instructions, cacheable parts first.
     pub system: Vec<SystemPart>,
@@ -33,44 +33,44 @@ pub struct Ask<'a> {
     pub memory: Option<&'a MemoryBuffer>,
     /// Messages after memory, for this question only.
     pub tail: Vec<Message>,
-    /// Whether the model may ask for the run's tools.
+    /// The tools that the model may call.
     pub tools: Tools,
-    /// The JSON Schema that the reply's text must fit.
+    /// The JSON Schema that the reply's text must match.
     pub output_schema: Option<Value>,
-    /// The most the model may write, in tokens, if the budget affords it.
+    /// Maximum length of the reply in tokens, if the budget affords it.
     pub max_output_tokens: u64,
 }
 
-/// Which tools a model is offered.
+/// The tools that a model is offered.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tools {
     /// None.
     Withheld,
-    /// These: some of the run's, and what the loop makes of calls by itself.
+    /// These tools: some of the run's, and those that the loop itself handles.
     Those(Vec<Arc<ToolSpec>>),
-    /// None of the run's. The prompt's last picture shows its screen, as large as this: a provider
-    /// may offer its models a tool of their own for it.
+    /// None of the run's tools. The prompt's last picture shows its screen in this size: a provider
+    /// may offer its models a built-in tool for it.
     OnScreen(Shown),
 }
 
-/// One run, or one branch of it. Every effect takes `&mut self`, so two at once do not compile
+/// A run, or a branch of it. Every effect takes `&mut self`, so two concurrent ones do not compile
 /// outside the concurrent forms, and an effect's number follows from the order of the program.
 pub struct Run {
     pub(crate) core: Arc<Core>,
     pub(crate) prefix: EffectId,
     next: u32,
-    /// An effect that began and has not ended. Still set when the next one begins, its future
-    /// was dropped.
+    /// An effect that began and has not ended. If it is still set when the next one begins, its
+    /// future was dropped.
     in_hand: Option<EffectId>,
     stopped: Option<Stop>,
 }
 
-/// An effect that has its number.
+/// An effect with its number.
 pub(crate) struct Begun {
     pub(crate) effect: EffectId,
     /// The branch that it is in.
     pub(crate) prefix: EffectId,
-    /// What the journal holds of it. Empty: it goes live.
+    /// Its recorded entries. If there are none, it goes live.
     pub(crate) past: Vec<Entry>,
 }
 
@@ -85,35 +85,34 @@ impl Run {
         }
     }
 
-    /// The run's id.
+    /// Returns the run's id.
     pub fn id(&self) -> RunId {
         self.core.started.run
     }
 
-    /// The goal as it was given, and its amendments, oldest first.
+    /// Returns the goal as it was given, and its amendments, oldest first.
     pub fn goal(&self) -> Vec<Text> {
         let mut goal = vec![self.core.goal.clone()];
         goal.extend(self.core.shared().amendments.iter().cloned());
         goal
     }
 
-    /// The tools that this run has, by name.
+    /// Returns the tools of this run, by name.
     pub fn tools(&self) -> &[Arc<ToolSpec>] {
         &self.core.kernel.organs().specs
     }
 
-    /// How much the run was allowed to do without asking when it was started. What holds now, the
-    /// gate knows.
+    /// Returns the approval mode with which the run was started. The gate knows the present one.
     pub fn mode_at_start(&self) -> Mode {
         self.core.started.settings.mode
     }
 
-    /// How many tokens the model takes that was asked last, if that is known.
+    /// Returns the context window of the model that was asked last in tokens, if that is known.
     pub fn window(&self) -> Option<u64> {
         self.core.shared().window
     }
 
-    /// What every loop perceives first: the goal with what came with it, and the tools.
+    /// Returns the input with which every loop starts: the goal with its material, and the tools.
     pub fn perception(&self) -> Perception {
         Perception {
             goal: self.goal(),
@@ -122,19 +121,21 @@ impl Run {
         }
     }
 
-    /// The cycle in hand, counted from 1.
+    /// Returns the number of the cycle in progress, counted from 1.
     pub fn cycle(&self) -> u32 {
         self.prefix.cycle_number()
     }
 
-    /// Asks a model. Waits, retries and money are the run's business; an error that a retry does
-    /// not mend ends this stretch of the run.
+    /// Asks a model. The run takes care of waits, retries and money; an error that a retry does not
+    /// fix parks the run.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub async fn ask(&mut self, ask: Ask<'_>) -> Result<Reply, Stop> {
         let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
-        // Boxed, so that a run that waits for a person does not hold room for asking a model.
+        // Boxed, so that a run that waits for a person does not take up the memory for asking a
+        // model.
         let done = Box::pin(effects::ask::perform(&self.core, begun, ask)).await;
         let done = done.and_then(|came| {
             came.map_err(|TooLong(error)| Ending::ModelUnreachable { error }.into())
@@ -142,22 +143,24 @@ impl Run {
         self.end(done)
     }
 
-    /// As [`ask`](Self::ask), but a prompt that is too long for every model is the loop's business:
-    /// `None`, and the loop may ask again with less.
+    /// Asks like [`ask`](Self::ask), but returns `None` if the prompt is too long for every model;
+    /// the loop may then ask again with less.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub async fn ask_if_it_fits(&mut self, ask: Ask<'_>) -> Result<Option<Reply>, Stop> {
         let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
         let done = Box::pin(effects::ask::perform(&self.core, begun, ask)).await;
         self.end(done).map(Result::ok)
     }
 
-    /// Asks a model once and without patience: for questions whose answer the run can do without.
-    /// What a person added to the goal waits for the next [`ask`](Self::ask).
+    /// Asks a model once, without retries: for questions whose answer the run can do without. A
+    /// person's messages wait for the next [`ask`](Self::ask).
     ///
     /// # Errors
-    /// [`Stop`], to be passed on. That no model answered is none.
+    ///
+    /// Returns a [`Stop`], to be passed on. A model's failure to answer is in the inner result.
     pub async fn consult(&mut self, ask: Ask<'_>) -> Result<Result<Reply, ModelError>, Stop> {
         let begun = self.begin(|| format!("consulting a model ({:?})", ask.purpose))?;
         let router = self.core.kernel.organs().router.clone();
@@ -166,40 +169,45 @@ impl Run {
         self.end(done)
     }
 
-    /// What the run has seen of its screen so far, this cycle included: the first view, and the
-    /// last `most`, in order. No effect: it is read from the journal.
+    /// Returns the views of the screen so far, this cycle included: the first one, and the last
+    /// `most`, in order. It is not an effect: it reads the journal.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub async fn views(&self, most: usize) -> Result<Vec<View>, Stop> {
         effects::look::seen_so_far(&self.core, self.cycle(), most).await
     }
 
-    /// Looks at the screen, with a picture if `frame`; in words why it could not.
+    /// Looks at the screen, with a picture if `frame`; the inner error is the reason in words why
+    /// it could not.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub async fn look(&mut self, frame: bool) -> Result<Result<View, String>, Stop> {
         let begun = self.begin(|| "looking at the screen".to_owned())?;
         let done = Box::pin(effects::look::perform(&self.core, begun, frame)).await;
         self.end(done)
     }
 
-    /// Calls a tool, if the gate lets it. Failures, refusals and interruptions are observations.
+    /// Calls a tool, if the gate allows it. Failures, denials and interruptions are observations.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub async fn call(&mut self, call: &ToolCall) -> Result<Observation, Stop> {
         let begun = self.begin(|| effects::call::describe(call))?;
         let done = effects::call::perform(&self.core, begun, call).await;
         self.end(done)
     }
 
-    /// What the gate would say of calls if they were made now. Nothing is done, nothing is allowed
-    /// by it: each is judged again when it is made.
+    /// Returns the gate's expected verdicts on calls, under the present facts. It executes and
+    /// allows nothing: each call is judged again when it is made.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub fn foresee(&mut self, calls: &[ToolCall]) -> Result<Vec<Foreseen>, Stop> {
         let begun =
             self.begin(|| format!("asking the gate about {}", counted(calls.len(), "call")))?;
@@ -207,11 +215,12 @@ impl Run {
         self.end(done)
     }
 
-    /// Calls several tools, as many at once as branches are allowed; observations come in the order
-    /// of the calls.
+    /// Calls several tools, as many concurrently as branches are allowed; observations come in the
+    /// order of the calls.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub async fn call_all(&mut self, calls: Vec<ToolCall>) -> Result<Vec<Observation>, Stop> {
         let mut seen = Vec::with_capacity(calls.len());
         for some in calls.chunks(effects::branches::MAX_BRANCHES) {
@@ -225,10 +234,11 @@ impl Run {
         Ok(seen)
     }
 
-    /// Runs branches at once and waits for all of them.
+    /// Runs branches concurrently and waits for all of them.
     ///
     /// # Errors
-    /// [`Stop`] of the first branch that stopped, after all have ended.
+    ///
+    /// Returns the [`Stop`] of the first branch that stopped, after all have ended.
     pub async fn branches<T: Send>(
         &mut self,
         branches: Vec<Branch<'_, T>>,
@@ -238,21 +248,24 @@ impl Run {
         self.end(done)
     }
 
-    /// Runs branches at once until the first ends; the others are cut off. Returns the winner's
-    /// number, counted from 1, and what it returned.
+    /// Runs branches concurrently until the first ends; the others are interrupted. Returns the
+    /// winner's number, counted from 1, and its result.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub async fn race<T: Send>(&mut self, branches: Vec<Branch<'_, T>>) -> Result<(u32, T), Stop> {
         let begun = self.begin(|| format!("racing {}", counted(branches.len(), "branch")))?;
         let done = effects::branches::race(&self.core, begun, branches).await;
         self.end(done)
     }
 
-    /// Runs a branch against the clock; `None` when the clock won and the branch was cut off.
+    /// Runs a branch with a time limit; returns `None` when the time was over and the branch was
+    /// interrupted.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub async fn timeout<T: Send>(
         &mut self,
         limit: Duration,
@@ -263,30 +276,33 @@ impl Run {
         self.end(done)
     }
 
-    /// Asks a person, as `--on-ask` says.
+    /// Asks a person, in the way that `--on-ask` sets.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on: also when the run parks until the answer comes.
+    ///
+    /// Returns a [`Stop`], to be passed on: also when the run parks until the answer comes.
     pub async fn approve(&mut self, card: Card) -> Result<Answer, Stop> {
         let begun = self.begin(|| format!("asking a person: {}", card.sentence))?;
         let done = effects::approval::perform(&self.core, begun, card).await;
         self.end(done)
     }
 
-    /// Gives part of the work to a child run and waits for it.
+    /// Delegates part of the work to a child run and waits for it.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on: also when the child parks.
+    ///
+    /// Returns a [`Stop`], to be passed on: also when the child parks.
     pub async fn delegate(&mut self, work: Delegation) -> Result<Delegated, Stop> {
         let begun = self.begin(|| format!("delegating: {}", work.goal))?;
         let done = effects::delegate::perform(&self.core, begun, work).await;
         self.end(done)
     }
 
-    /// Gives parts of the work to child runs at once; outcomes come in the order of the work.
+    /// Delegates parts of the work to concurrent child runs; results come in the order of the work.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub async fn delegate_all(&mut self, work: Vec<Delegation>) -> Result<Vec<Delegated>, Stop> {
         let branches = work
             .into_iter()
@@ -300,17 +316,20 @@ impl Run {
     /// Waits until a time, in UTC milliseconds. Long waits park the run where that is allowed.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub async fn sleep_until(&mut self, at_ms: i64) -> Result<(), Stop> {
         let begun = self.begin(|| format!("sleeping until {at_ms}"))?;
         let done = effects::wait::perform(&self.core, begun, None, Some(at_ms)).await;
         self.end(done).map(|_| ())
     }
 
-    /// Waits for a named signal, or for the deadline in UTC milliseconds: then `None`.
+    /// Waits for a named signal; returns `None` if the deadline, in UTC milliseconds, passes
+    /// before.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub async fn wait(
         &mut self,
         signal: &str,
@@ -325,7 +344,9 @@ impl Run {
     /// Writes a fact of the loop's own into the journal, under a dotted kind.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on: also when an earlier run of this cycle noted something else.
+    ///
+    /// Returns a [`Stop`], to be passed on: also when an earlier execution of this cycle recorded
+    /// another fact.
     pub fn note<T: Serialize + ?Sized>(
         &mut self,
         kind: &str,
@@ -337,31 +358,34 @@ impl Run {
         self.end(done)
     }
 
-    /// The wall clock, in UTC milliseconds; the same when run again.
+    /// Returns the wall clock, in UTC milliseconds; the same when replayed.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub fn now(&mut self) -> Result<i64, Stop> {
         let begun = self.begin(|| "reading the clock".to_owned())?;
         let done = effects::value::clock(&self.core, begun);
         self.end(done)
     }
 
-    /// A random number; the same when run again.
+    /// Returns a random number; the same when replayed.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub fn random(&mut self) -> Result<u64, Stop> {
         let begun = self.begin(|| "drawing a random number".to_owned())?;
         let done = effects::value::random(&self.core, begun);
         self.end(done)
     }
 
-    /// The run repeats itself: it parks and says what repeats. When a person has resumed it,
-    /// this returns and the loop may go on, differently.
+    /// Parks the run because it repeats itself, and records what repeats. When a person has resumed
+    /// it, this returns and the loop may continue in another way.
     ///
     /// # Errors
-    /// [`Stop`], to be passed on.
+    ///
+    /// Returns a [`Stop`], to be passed on.
     pub fn stuck(&mut self, what: impl Into<String>) -> Result<(), Stop> {
         let what = what.into();
         let begun = self.begin(|| format!("being stuck: {what}"))?;
@@ -407,8 +431,8 @@ impl Run {
         done
     }
 
-    /// Whether the loop came to its end honestly. One that swallowed a stop and went on has a
-    /// result that no other process would come to.
+    /// Checks that the loop ended properly. A loop that ignored a stop and went on has a result
+    /// that no other process would reach.
     pub(crate) fn check_ended(&mut self) -> Result<(), Stop> {
         match &self.stopped {
             Some(stop) => Err(stop.clone()),
@@ -416,7 +440,7 @@ impl Run {
         }
     }
 
-    /// An effect whose future was dropped has no outcome that a later process could find.
+    /// Checks that no effect's future was dropped: its outcome could not be replayed.
     fn check_dropped(&mut self) -> Result<(), Stop> {
         let Some(effect) = self.in_hand.take() else {
             return Ok(());

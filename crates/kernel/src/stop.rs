@@ -1,4 +1,4 @@
-//! What ends a stretch of a run. Loops pass it on with `?` and never catch it.
+//! The reasons why a run stops. Loops pass them on with `?` and never catch them.
 
 use std::fmt;
 
@@ -6,30 +6,30 @@ use gyrus_contract::EffectId;
 
 use crate::{BadBlob, Ending, UnreadableEntry};
 
-/// Why an effect does not return. A failing tool is no stop: that is an observation.
+/// The reason why an effect does not return. A failing tool is not a stop but an observation.
 ///
-/// A loop that swallows one gains nothing: every later effect of the run returns it again.
+/// A loop that ignores one gains nothing: every later effect of the run returns it again.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Stop {
-    /// The run ends here for now and can be resumed.
+    /// The run stops for now and can be resumed.
     #[error("the run parks")]
     Park(Box<Ending>),
     /// The loop cannot go on.
     #[error("{0}")]
     Failed(String),
-    /// The loop does not do what it did before.
+    /// The loop does not do what is recorded.
     #[error(transparent)]
     Divergence(Box<Divergence>),
-    /// A replay came to the end of what is recorded.
+    /// A replay reached the end of the record.
     #[error("the record ends here")]
     EndOfRecord,
     /// The journal cannot be written or read.
     #[error(transparent)]
     Journal(#[from] std::sync::Arc<gyrus_journal::Error>),
-    /// The journal holds something that cannot be read.
+    /// The journal holds an entry that cannot be read.
     #[error(transparent)]
     Unreadable(#[from] UnreadableEntry),
-    /// A blob is not what it should be.
+    /// A blob does not hold what its entry promises.
     #[error(transparent)]
     BadBlob(#[from] BadBlob),
 }
@@ -58,14 +58,14 @@ impl From<Ending> for Stop {
     }
 }
 
-/// A loop, run again, did something else: it is not deterministic, or its code has changed.
+/// A loop, run again, acted differently: it is not deterministic, or its code has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
-    /// Where.
+    /// The effect at which it differs.
     pub effect: EffectId,
-    /// What the journal holds.
+    /// The recorded entry.
     pub recorded: String,
-    /// What the loop did now.
+    /// The loop's action now.
     pub now: String,
 }
 

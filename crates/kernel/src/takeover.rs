@@ -1,5 +1,5 @@
-//! A person takes a run's screen over. The run begins nothing meanwhile, not even a look; the
-//! journal says who had it, for how long and what they told the run, and nothing else of it.
+//! Taking a run's screen over by a person. The run begins nothing meanwhile, not even a look; the
+//! journal records who had it, for how long and what they told the run, and nothing else.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use tokio::sync::OwnedRwLockWriteGuard;
 
 use crate::{Controls, Kernel, Stop, TakeoverEnded, TakeoverStarted, log::Log};
 
-/// Where one run's screen is taken over. Clones speak of the same run.
+/// The handle for taking over one run's screen. Clones control the same run.
 #[derive(Clone)]
 pub struct Takeovers {
     kernel: Kernel,
@@ -26,11 +26,12 @@ impl Takeovers {
         }
     }
 
-    /// Waits until the run has nothing in hand, and lets nothing begin while what is returned
-    /// lives; `None` when the run is over.
+    /// Waits until the run has no effect in progress, and lets none begin while the returned value
+    /// lives; returns `None` when the run has ended.
     ///
     /// # Errors
-    /// When the journal fails.
+    ///
+    /// Returns an error when the journal fails.
     pub async fn begin(&self, by: Principal) -> Result<Option<Takeover>, Stop> {
         let Some(alone) = self.controls.alone().await else {
             return Ok(None);
@@ -48,8 +49,8 @@ impl Takeovers {
     }
 }
 
-/// A screen that a person has. Dropped without [`Takeover::end`], the journal does not say how
-/// long.
+/// A screen that a person has taken over. If it is dropped without [`Takeover::end`], the journal
+/// does not record its duration.
 pub struct Takeover {
     of: Takeovers,
     log: Log,
@@ -59,15 +60,16 @@ pub struct Takeover {
 }
 
 impl Takeover {
-    /// Waits until the run is to pause or stop, which no person at its screen holds up.
+    /// Waits until the run is to pause or stop, which a person at its screen does not delay.
     pub async fn interrupted(&self) {
         self.of.controls.paused().await;
     }
 
-    /// The screen is the run's again.
+    /// Gives the screen back to the run.
     ///
     /// # Errors
-    /// When the journal fails.
+    ///
+    /// Returns an error when the journal fails.
     pub async fn end(self, words: Option<&str>) -> Result<(), Stop> {
         let redactor = &self.of.kernel.organs().redactor;
         self.log.append(TakeoverEnded {

@@ -1,8 +1,8 @@
-//! Passwords that a model types: what goes into a field for a secret is one, whatever it looks
-//! like, and leaves the reply before that is recorded.
+//! Passwords that a model types: a text for a secret's field is a secret, whatever it looks like,
+//! and is removed from the reply before that is recorded.
 //!
-//! The fields are those of the last look. Within one reply the keyboard is followed from action to
-//! action; where it is cannot be told after a key, and then any field for a secret counts.
+//! The fields are those of the last look. Within one reply the keyboard focus is followed from
+//! action to action; after a key press it is unknown, and then any field for a secret counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,18 @@ use serde_json::{Deserializer, Map, Value};
 
 use crate::redact::Redactor;
 
-/// Objects in a text that are read.
+/// Maximum number of objects in a text that are read.
 const MAX_OBJECTS: usize = 64;
 
 /// The fields for secrets of the last look.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SecretFields {
     fields: BTreeMap<ElementId, Option<Bounds>>,
-    /// One of them has the keyboard.
+    /// Whether one of them has the keyboard focus.
     focused: bool,
 }
 
-/// What has the keyboard.
+/// The kind of element with the keyboard focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Focus {
     Secret,
@@ -47,12 +47,12 @@ impl SecretFields {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are no such fields.
     pub(crate) fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// Takes what is typed into such fields out of a reply.
+    /// Removes texts that are typed into such fields from a reply.
     pub(crate) fn conceal(&self, reply: &mut Reply, redactor: &Redactor) {
         if self.is_empty() {
             return;
@@ -73,7 +73,7 @@ impl SecretFields {
         }
     }
 
-    /// A text without what the actions in it type into such fields.
+    /// Returns a text without what the actions in it type into such fields.
     pub(crate) fn concealed(&self, text: &str, redactor: &Redactor) -> String {
         let mut typed = BTreeSet::new();
         let mut rest = text;
@@ -95,7 +95,7 @@ impl SecretFields {
         }
         let mut concealed = text.to_owned();
         for text in typed {
-            // As a string of JSON; as bare words it is known from now on.
+            // The text as a JSON string; as bare words it is known from now on.
             let quoted = Value::String(text.clone()).to_string();
             let marker = redactor.conceal(&text);
             concealed = concealed.replace(&quoted, &Value::String(marker).to_string());
@@ -110,7 +110,7 @@ impl SecretFields {
         }
     }
 
-    /// Actions in the order in which they stand.
+    /// Visits the actions in their order.
     fn walk(&self, value: &mut Value, focus: &mut Focus, found: &mut dyn FnMut(&mut String)) {
         match value {
             Value::Array(values) => {
@@ -236,7 +236,7 @@ mod tests {
             let mut reply = reply(parts);
             let before = serde_json::to_string(&reply).unwrap();
             fields(focused).conceal(&mut reply, &redactor);
-            // As the kernel does it next.
+            // Redacts as the kernel does it next.
             let after = redactor
                 .redact(&serde_json::to_string(&reply).unwrap())
                 .into_owned();

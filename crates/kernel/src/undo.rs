@@ -1,8 +1,8 @@
-//! Taking back what a run changed in its workspace.
+//! Undoing the changes that a run made in its workspace.
 //!
-//! [`plan()`] finds the two snapshots of the run that are compared, the one to go back to and its
-//! last; how that is taken back is [`gyrus_workspace::undo`]. What was undone is recorded in a log
-//! of its own.
+//! [`plan()`] finds the two snapshots of the run that are compared: the one to return to, and the
+//! last; [`gyrus_workspace::undo`] reverts the difference. Each undo is recorded in a log of its
+//! own.
 
 mod plan;
 mod record;
@@ -25,7 +25,7 @@ pub use self::{
     repositories::RepositoryUndo,
 };
 
-/// Why nothing of a run could be taken back.
+/// The reason why a run could not be undone.
 #[derive(Debug, thiserror::Error)]
 pub enum RunUndoError {
     /// The journal cannot be read or written.
@@ -34,22 +34,22 @@ pub enum RunUndoError {
     /// The run cannot be read.
     #[error(transparent)]
     Stop(Box<Stop>),
-    /// There is no such step.
+    /// The step does not exist.
     #[error("run {run} has no complete step {step}; the last one is {last}")]
     NoStep {
         /// The run.
         run: RunId,
-        /// What was asked for.
+        /// The number that was asked for.
         step: u32,
         /// The last complete step.
         last: u32,
     },
-    /// The workspace was not kept at one of the two moments.
+    /// There is no snapshot of the workspace at one of the two moments.
     #[error("nobody knows how the folder looked {when}: {why}")]
     NotKept {
-        /// `before step 1`, `after step 3`.
+        /// The moment: `before step 1`, `after step 3`.
         when: String,
-        /// As the journal says it.
+        /// The reason, from the journal.
         why: String,
     },
     /// The snapshots, the workspace or the trash cannot be used.
@@ -57,11 +57,13 @@ pub enum RunUndoError {
     Workspace(#[from] gyrus_workspace::undo::UndoError<gyrus_journal::Error>),
 }
 
-/// Removes what a run kept of its workspace and of repositories outside of its journal. Nothing that
-/// its calls changed there can be taken back afterwards. Returns how many bytes that were.
+/// Removes the copies of workspace files and repositories that a run stored outside of its journal.
+/// The changes that its calls made there cannot be undone afterwards. Returns the number of bytes
+/// freed.
 ///
 /// # Errors
-/// When a folder cannot be read or removed.
+///
+/// Returns an error when a folder cannot be read or removed.
 pub fn drop_kept(store: &Store, run: RunId) -> io::Result<u64> {
     let folder = store.folder(&log_name(run));
     let mut dropped = 0;
@@ -78,9 +80,9 @@ pub fn drop_kept(store: &Store, run: RunId) -> io::Result<u64> {
     Ok(dropped)
 }
 
-/// Removes a folder, links in it not followed. Returns the bytes of its files.
+/// Removes a folder without following links in it. Returns the size of its files in bytes.
 fn remove(folder: &Path) -> io::Result<u64> {
-    // The operating system leaves folders in layers that nobody may look into.
+    // The operating system leaves folders in layers that deny all access.
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {

@@ -1,27 +1,27 @@
-//! Inputs that a crash cut off, ours or that of the page: nobody knows whether they happened. What
-//! is like one of them and weighs as much is asked about once, whatever was granted before.
+//! Inputs that were interrupted by a crash of gyrus or of the page: it is unknown whether they
+//! happened. A similar input of high risk is asked about once, whatever was granted before.
 
 use gyrus_contract::{ActionVerdict, Aim, Risk};
 use serde::{Deserialize, Serialize};
 
 use crate::{Entry, GateVerdict, Settled, ToolResulted};
 
-/// More than so many are asked about without being remembered one by one: the oldest goes.
+/// Maximum number of inputs that are remembered one by one; the oldest is dropped.
 const MOST: usize = 32;
 
-/// Why a person is asked.
+/// The reason why a person is asked.
 pub(crate) const CUT_OFF_BEFORE: &str = "an input like this was cut off by a crash in this run, and \
                                          nobody knows whether it happened";
 
-/// What an input was about.
+/// The target of an input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unknown {
-    /// Of the document.
+    /// The origin of the document.
     pub origin: String,
     /// Role and name of the element, if it went to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub element: Option<(String, String)>,
-    /// Where the form around it is sent to.
+    /// The address that the form around it is sent to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<String>,
 }
@@ -36,7 +36,8 @@ impl Unknown {
         }
     }
 
-    /// Whether an input is about the same: the control, or another way to send the form.
+    /// Whether an input has the same target: the same control, or another way to send the same
+    /// form.
     pub(crate) fn is_like(&self, aim: &Aim) -> bool {
         let other = Self::of(aim);
         let same = |one: &Option<_>, other: &Option<_>| one.is_some() && one == other;
@@ -47,7 +48,7 @@ impl Unknown {
     }
 }
 
-/// Adds the inputs of high risk that are cut off in these entries.
+/// Adds the inputs of high risk that were interrupted in these entries.
 pub(crate) fn remember(known: &mut Vec<Unknown>, entries: &[Entry]) {
     for entry in entries {
         let Entry::ToolResulted(result) = entry else {
@@ -63,11 +64,11 @@ pub(crate) fn remember(known: &mut Vec<Unknown>, entries: &[Entry]) {
     }
 }
 
-/// Adds an input if it is of high risk and was cut off.
+/// Adds an input if it is of high risk and was interrupted.
 pub(crate) fn add(known: &mut Vec<Unknown>, judged: &GateVerdict, result: &ToolResulted) {
     let cut_off = match result.settled {
         Settled::Interrupted | Settled::Cancelled => true,
-        // What it was done to went away in the middle.
+        // The element that it was done to disappeared in the middle.
         Settled::Done => result.is_error && result.verdict == ActionVerdict::CannotTell,
         Settled::Refused => false,
     };

@@ -1,5 +1,5 @@
-//! Bringing a fresh loop to where the journal is: its last state, and then either the unfinished
-//! cycle again or a fresh one that is told what the unfinished one did.
+//! Restores a fresh loop to the state of the journal: its last state, and then either the
+//! unfinished cycle again or a fresh one that is told what the unfinished one did.
 
 use gyrus_contract::{ActionVerdict, EffectId, MemoryBuffer, Observation, Origin, Text};
 
@@ -19,9 +19,9 @@ use crate::{
 };
 
 impl Driver {
-    /// Brings the loop to where the journal is. `hand_over` says why the unfinished cycle cannot
-    /// be run again, if that is known already. `Some`: the run had come to its end, and only the
-    /// entry that says so is missing.
+    /// Restores the loop to the state of the journal. `hand_over` is the reason why the unfinished
+    /// cycle cannot be run again, if that is known already. Returns the ending if the run had ended
+    /// and only the entry about it is missing.
     pub(super) async fn take_up(
         &mut self,
         position: Position,
@@ -40,7 +40,7 @@ impl Driver {
             match restore(&mut *self.cognitive_loop, self.core.log.reader(), last) {
                 Ok(()) => {}
                 Err(Unrestored::Stop(stop)) => return Err(stop),
-                // This code has begun afresh before, and goes on from there.
+                // The present code has started a fresh cycle before, and continues from there.
                 Err(Unrestored::Loop(_)) if !position.dropped.is_empty() && !self.other_code => {}
                 Err(Unrestored::Loop(reason)) => hand_over = Some(reason),
             }
@@ -53,7 +53,7 @@ impl Driver {
             self.cognitive_loop.hand_over(&HandOver { reason, done });
         }
         let unfinished = !position.recorded.is_empty();
-        // What it looked at went with its process.
+        // The screen that it looked at was closed with its process.
         let looked = |entry: &Entry| matches!(entry, Entry::ScreenViewed(_));
         let abandons = self.cognitive_loop.unfinished() == Unfinished::Abandon;
         if unfinished && (abandons || position.recorded.iter().any(looked)) {
@@ -67,7 +67,7 @@ impl Driver {
         Ok(None)
     }
 
-    /// Gives the unfinished cycle up and tells a fresh one what it did.
+    /// Abandons the unfinished cycle and tells a fresh one what it did.
     async fn hand_over(&mut self, reason: String, mut recorded: Vec<Entry>) -> Result<(), Stop> {
         let mut entries = unsettled(&self.core, &recorded).await?;
         recorded.extend(entries.iter().cloned());
@@ -92,7 +92,7 @@ impl Driver {
     }
 }
 
-/// What recorded calls came to.
+/// Returns the observations of recorded calls.
 pub(crate) fn observations(core: &Core, entries: &[Entry]) -> Result<Vec<Observation>, Stop> {
     let mut seen = Vec::new();
     for entry in entries {
@@ -125,7 +125,7 @@ pub(crate) enum Unrestored {
     Loop(String),
 }
 
-/// Gives a loop the memory of the run before it.
+/// Gives a loop the memory of the previous run.
 pub(crate) fn remember(
     cognitive_loop: &mut dyn ErasedLoop,
     reader: &gyrus_journal::Reader,
@@ -140,7 +140,7 @@ pub(crate) fn remember(
     Ok(())
 }
 
-/// Brings a loop to the end of a cycle.
+/// Restores a loop to the end of a cycle.
 pub(crate) fn restore(
     cognitive_loop: &mut dyn ErasedLoop,
     reader: &gyrus_journal::Reader,
@@ -154,8 +154,8 @@ pub(crate) fn restore(
         .map_err(Unrestored::Loop)
 }
 
-/// The outcomes of what began and has none, once its processes are gone: nobody knows how far a
-/// call came, and a request may have been answered and charged.
+/// Returns the outcomes of effects that began and have none, once their processes have ended: it is
+/// unknown how far a call came, and a request may have been answered and charged.
 async fn unsettled(core: &Core, recorded: &[Entry]) -> Result<Vec<Entry>, Stop> {
     let settled = |effect: &EffectId| {
         recorded

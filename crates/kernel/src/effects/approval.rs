@@ -1,10 +1,10 @@
-//! Asking a person. The question is an entry, so every surface shows the same card, and a crash
-//! brings it back with the same id; the answer is an inbox message, used up exactly once.
+//! Asking a person. The question is an entry, so every surface shows the same card, and after a
+//! crash it returns with the same id; the answer is an inbox message that is consumed exactly once.
 //!
-//! An answer counts for one card, until the card expires. A yes lets one start happen: what was
-//! asked about is asked anew when the yes expired before it, when the call has come to mean
-//! something else, or when a crash cut the call off after its start. Answers that do not count are
-//! noted and taken out of the inbox.
+//! An answer counts for one card, until the card expires. An approval lets one start happen: the
+//! question is asked again when the approval expired before the start, when the call has come to
+//! mean something else, or when a crash interrupted the call after its start. Answers that do not
+//! count are noted and removed from the inbox.
 
 use std::time::Duration;
 
@@ -20,17 +20,17 @@ use crate::{
     run::Begun,
 };
 
-/// The longest that a wait looks at no clock: the wall clock may be set meanwhile.
+/// Maximum time that a wait does not check the clock: the wall clock may be set meanwhile.
 const LOOK_AT_THE_CLOCK: Duration = Duration::from_secs(60);
 
 /// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Yes.
+    /// Whether the person approved.
     pub approved: bool,
-    /// Who; `None` when nobody could be asked, which counts as a no.
+    /// The person; `None` when nobody could be asked, which counts as a denial.
     pub by: Option<Principal>,
-    /// Words to the model.
+    /// A text for the model.
     pub reason: Option<String>,
 }
 
@@ -44,14 +44,14 @@ impl From<ApprovalAnswered> for Answer {
     }
 }
 
-/// A question that a loop asks by itself. Its answer is the effect's outcome and does not expire
-/// once it is recorded.
+/// Asks a question that a loop asks by itself. Its answer is the effect's outcome and does not
+/// expire once it is recorded.
 pub(crate) async fn perform(core: &Core, begun: Begun, card: Card) -> Result<Answer, Stop> {
     let digest = Digest::of_json(&card);
     perform_about(core, begun.effect, begun.past, digest, card).await
 }
 
-/// Asks about `digest`, or takes the recorded answer.
+/// Asks about `digest`, or returns the recorded answer.
 pub(crate) async fn perform_about(
     core: &Core,
     effect: EffectId,
@@ -69,21 +69,21 @@ pub(crate) async fn perform_about(
     }
 }
 
-/// What the journal holds of an effect's questions.
+/// The recorded questions of an effect.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
-    /// How often it has asked, about whatever.
+    /// Number of times that the effect has asked, about anything.
     askings: u32,
-    /// The question that was asked last, unless it is void.
+    /// The latest question, unless it is void.
     asked: Option<ApprovalAsked>,
     /// Its answer.
     answered: Option<ApprovalAnswered>,
-    /// Where a command wants to connect, if that is what is asked about.
+    /// The destination of a command's connection, if the question is about one.
     destination: Option<Destination>,
 }
 
 impl Past {
-    /// Begins a question about a connection, which nobody has asked yet.
+    /// Begins a new question about a connection.
     pub(super) fn about(destination: Destination) -> Self {
         Self {
             destination: Some(destination),
@@ -91,7 +91,7 @@ impl Past {
         }
     }
 
-    /// Takes in a recorded entry of a question that was asked while its command ran.
+    /// Reads a recorded entry of a question that was asked while its command ran.
     pub(super) fn take(&mut self, core: &Core, entry: Entry) {
         match entry {
             Entry::ApprovalAsked(past) => {
@@ -103,7 +103,7 @@ impl Past {
             Entry::ApprovalAnswered(past) if self.is_about(&past.digest) => {
                 self.take_answer(core, past);
             }
-            // Answers that did not count are noted beside them.
+            // Answers that did not count are recorded beside them.
             _ => {}
         }
     }
@@ -129,12 +129,12 @@ impl Past {
         self.asked.is_some() && self.answered.is_none()
     }
 
-    /// The question and what was answered to it.
+    /// Returns the question and its answer.
     pub(super) fn outcome(&self) -> Option<(&ApprovalAsked, &ApprovalAnswered)> {
         self.asked.as_ref().zip(self.answered.as_ref())
     }
 
-    /// Takes in a recorded entry of a question about `what`.
+    /// Reads a recorded entry of a question about `what`.
     pub(crate) fn read(
         &mut self,
         core: &Core,
@@ -164,13 +164,13 @@ impl Past {
         asked.is_some_and(|asked| asked.digest == *digest)
     }
 
-    /// What was asked is about something else: neither the question nor an answer counts.
+    /// Forgets the question and its answer, which were about something else.
     pub(crate) fn forget(&mut self) {
         self.asked = None;
         self.answered = None;
     }
 
-    /// What was allowed has begun. Words that answer a question can be told again.
+    /// Uses up an approval whose call has begun. An answer in words can be used again.
     pub(crate) fn use_up(&mut self) {
         let asks_for_words = |asked: &ApprovalAsked| asked.card.question;
         if !self.asked.as_ref().is_some_and(asks_for_words) {
@@ -178,7 +178,7 @@ impl Past {
         }
     }
 
-    /// The answer, if it still counts: a yes lets nothing begin after its time.
+    /// Returns the answer, if it still counts: no call may begin after an approval has expired.
     pub(crate) fn answer(&self, core: &Core) -> Option<Answer> {
         let (asked, answered) = (self.asked.as_ref()?, self.answered.as_ref()?);
         let leave = answered.approved && !asked.card.question;
@@ -186,7 +186,7 @@ impl Past {
         (!expired).then(|| answered.clone().into())
     }
 
-    /// The question, if it waits for its answer.
+    /// Returns the question, if it waits for its answer.
     fn open(&self, core: &Core) -> Option<ApprovalAsked> {
         let asked = self.asked.as_ref().filter(|_| self.answered.is_none())?;
         let expired = core.log.is_live() && asked.valid.is_over(now_ms());
@@ -194,7 +194,7 @@ impl Past {
     }
 }
 
-/// Asks, or goes on waiting for the answer to what was asked before.
+/// Asks, or continues to wait for the answer to the earlier question.
 pub(crate) async fn ask(
     core: &Core,
     effect: &EffectId,
@@ -247,16 +247,16 @@ pub(crate) async fn ask(
     }
 }
 
-/// What to do now when a person must be asked.
+/// Returns the way to proceed when a person must be asked now.
 pub(super) fn on_ask(core: &Core) -> OnAsk {
     match core.settings.on_ask {
-        // What it looks at would be gone with this process, and the answer be about nothing.
+        // The screen that the question is about would be closed with this process.
         OnAsk::Park if core.shared().looked => OnAsk::Wait,
         on_ask => on_ask,
     }
 }
 
-/// Puts the question. When this returns, it is on disk.
+/// Records the question. It is on disk when this returns.
 pub(super) async fn put(
     core: &Core,
     effect: &EffectId,
@@ -291,8 +291,8 @@ async fn record(core: &Core, answered: ApprovalAnswered, past: &mut Past) -> Res
     Ok(answered.into())
 }
 
-/// The oldest answer to this card. Other answers to the same effect, and all if the time is over,
-/// are refused. Answers to other effects stay: they are meant for cards of other branches.
+/// Returns the oldest answer to this card. Other answers to the same effect are refused, and all of
+/// them if the time is over. Answers to other effects stay: they are for cards of other branches.
 async fn answer_in_inbox(
     core: &Core,
     asked: &ApprovalAsked,
@@ -327,7 +327,7 @@ async fn answer_in_inbox(
     Ok(None)
 }
 
-/// Refuses whatever answers an effect that no answer can let happen any more.
+/// Refuses all answers to an effect that no answer can allow any more.
 pub(crate) async fn refuse_all(core: &Core, effect: &EffectId, why: &str) -> Result<(), Stop> {
     for said in said(core, effect)? {
         refuse(core, effect, said, why).await?;
@@ -344,7 +344,7 @@ struct Said {
     message: SurfaceMessage,
 }
 
-/// The answers to an effect that wait, oldest first.
+/// Returns the waiting answers to an effect, oldest first.
 fn said(core: &Core, asking: &EffectId) -> Result<Vec<Said>, Stop> {
     let answers = core.messages()?.into_iter().filter_map(|message| {
         let (effect, digest, approved, words, scope) = match message.body.clone() {
@@ -372,7 +372,7 @@ fn said(core: &Core, asking: &EffectId) -> Result<Vec<Said>, Stop> {
     Ok(answers.collect())
 }
 
-/// Notes an answer that does not count, and takes it out of the inbox.
+/// Records an answer that does not count, and removes it from the inbox.
 async fn refuse(core: &Core, effect: &EffectId, said: Said, why: &str) -> Result<(), Stop> {
     let refused = ApprovalRefused {
         approved: said.approved,

@@ -1,4 +1,4 @@
-//! Asking a model: reserve, record, send; settle, record. Only here is a request repeated.
+//! Asking a model: reserve, record, send; settle, record. Requests are retried only here.
 
 use std::{
     sync::Arc,
@@ -16,16 +16,16 @@ use crate::{
     Steered, Stop, budget::Reservation, core::Core, entry::is_steering, live::Speaker, run::Begun,
 };
 
-/// A request is sent at most so often before the run parks.
+/// Maximum number of attempts before the run parks.
 pub const MAX_ATTEMPTS: u32 = 4;
 
-/// The first wait before a repetition; each further one is twice as long.
+/// The wait before the second attempt; each further one is twice as long.
 pub(crate) const FIRST_DELAY_MS: u64 = 500;
 
-/// No wait is longer, whatever a provider asks for.
+/// Maximum wait between attempts, whatever a provider asks for.
 pub(crate) const LONGEST_DELAY_MS: u64 = 60_000;
 
-/// What the journal holds of an ask.
+/// The recorded entries of an ask.
 #[derive(Default)]
 struct Past {
     steered: Vec<Steered>,
@@ -75,8 +75,8 @@ pub(crate) async fn perform(
             Again::Failed(error) => last = error,
         }
     }
-    // What a loop did about a prompt that was too long is recorded after it. If nothing is,
-    // another model may take it now.
+    // A loop's reaction to a prompt that was too long is recorded after it. Without one, another
+    // model may accept the prompt now.
     let goes_on = core
         .recorded()
         .may_go_live(&begun.prefix, &attempts.effect, String::new)
@@ -87,8 +87,8 @@ pub(crate) async fn perform(
     }
 }
 
-/// Asks whom `router` chooses, once: without a person's messages, and without patience. What an
-/// earlier process heard counts; what was cut off is asked again.
+/// Asks the model that `router` chooses, once: without a person's messages and without retries. A
+/// reply that an earlier process received counts; an interrupted request is sent again.
 pub(crate) async fn once(
     core: &Core,
     effect: EffectId,
@@ -118,7 +118,8 @@ pub(crate) async fn once(
     Ok(came)
 }
 
-/// What a person said since the last question, as messages of this one. It amends the goal.
+/// Returns the person's messages since the last question as messages of this one. They amend the
+/// goal.
 fn steering(core: &Core, effect: &EffectId, past: &Past) -> Result<Vec<Message>, Stop> {
     let mut steered = past.steered.clone();
     if past.calls.is_empty() && core.log.is_live() {
@@ -128,7 +129,7 @@ fn steering(core: &Core, effect: &EffectId, past: &Past) -> Result<Vec<Message>,
     Ok(texts.into_iter().map(Message::user).collect())
 }
 
-/// Moves waiting steering from the inbox into the journal.
+/// Moves waiting steering messages from the inbox into the journal.
 pub(crate) fn take_steering(core: &Core, effect: &EffectId) -> Result<Option<Steered>, Stop> {
     core.obey_messages()?;
     let mut messages = core.messages()?;
@@ -149,14 +150,14 @@ pub(crate) fn take_steering(core: &Core, effect: &EffectId) -> Result<Option<Ste
     Ok(Some(steered))
 }
 
-/// Adds recorded steering to the goal, and returns its words.
+/// Adds recorded steering to the goal, and returns its texts.
 pub(crate) fn amend<'a>(core: &Core, steered: impl IntoIterator<Item = &'a Steered>) -> Vec<Text> {
     let mut texts = Vec::new();
     let mut shared = core.shared();
     for message in steered.into_iter().flat_map(|steered| &steered.messages) {
         if let MessageBody::Steer { text } = &message.body {
             texts.push(Text::new(text.clone(), Origin::Person));
-            // It leaves the inbox once it is durable, at the latest with the cycle.
+            // It is removed from the inbox once it is durable, at the latest with the cycle.
             shared.consumed.push(message.id.clone());
         }
     }
@@ -164,7 +165,8 @@ pub(crate) fn amend<'a>(core: &Core, steered: impl IntoIterator<Item = &'a Steer
     texts
 }
 
-/// Whether a provider may ask money for an attempt that failed like this: it had begun to answer.
+/// Whether a provider may charge for an attempt that failed with this error, because it had begun
+/// to answer.
 fn may_be_charged(error: &ModelError) -> bool {
     match error {
         ModelError::BadOutput { .. } | ModelError::Refused { .. } => true,
@@ -176,7 +178,7 @@ fn may_be_charged(error: &ModelError) -> bool {
     }
 }
 
-/// What an error means that no further attempt would mend.
+/// Converts an error that no further attempt would fix.
 fn given_up(error: ModelError) -> Result<Result<Reply, TooLong>, Stop> {
     match error {
         ModelError::ContextTooLong { .. } => Ok(Err(TooLong(error))),
@@ -184,10 +186,10 @@ fn given_up(error: ModelError) -> Result<Result<Reply, TooLong>, Stop> {
     }
 }
 
-/// What a recorded attempt came to.
+/// The result of a recorded attempt.
 enum Again {
     Reply(Box<Reply>),
-    /// Another attempt is needed. `None`: it was cut off.
+    /// Another attempt is needed. `None` means that this one was interrupted.
     Failed(Option<ModelError>),
 }
 
@@ -214,7 +216,7 @@ impl<'a> Attempts<'a> {
             Some((call, _)) => call.ordinal,
             None => core.next_question(ask.purpose),
         };
-        // Counted when it is asked, so that two at once have two numbers.
+        // Counted when it is asked, so that two concurrent questions have two numbers.
         core.count_question(ask.purpose, ordinal);
         Ok(Self {
             core,
@@ -226,7 +228,7 @@ impl<'a> Attempts<'a> {
         })
     }
 
-    /// Goes through a recorded attempt.
+    /// Replays a recorded attempt.
     fn again(&mut self, call: ModelCall, reply: Option<ModelReply>) -> Result<Again, Stop> {
         if call.prompt != self.request.digest && !self.core.prompts_may_differ {
             let now = format!("asking with the prompt {}", self.request.digest);
@@ -241,7 +243,8 @@ impl<'a> Attempts<'a> {
         let reply = match reply {
             Some(reply) => reply,
             None => {
-                // A crash cut it off: it may have been charged, so it settles at its reservation.
+                // A crash interrupted the request: it may have been charged, so it is settled at
+                // its reservation.
                 let reply = ModelReply {
                     effect: self.effect.clone(),
                     attempt: call.attempt,
@@ -271,7 +274,7 @@ impl<'a> Attempts<'a> {
             return Err(Stop::EndOfRecord);
         }
         let router = self.core.kernel.organs().router.clone();
-        // Attempts of an earlier process do not use up this one's patience.
+        // Attempts of an earlier process do not count for this one's limit.
         let mut failed: Vec<(String, ModelError)> = Vec::new();
         loop {
             let wanted = self.request.wanted(self.ask.purpose, &failed);
@@ -281,7 +284,7 @@ impl<'a> Attempts<'a> {
             };
             let name = choice.model.name().to_owned();
             let mut before = failed.iter().filter(|(model, _)| *model == name);
-            // Another model than those that failed is asked at once.
+            // A model that has not failed yet is asked at once.
             if let Some((_, error)) = before.next_back() {
                 let tried = u32::try_from(1 + before.count()).unwrap_or(u32::MAX);
                 if !error.is_transient() || tried >= MAX_ATTEMPTS {
@@ -309,7 +312,7 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Reserves for one attempt. Prompt and reply share the model's window.
+    /// Reserves for one attempt. Prompt and reply share the model's context window.
     fn reserve(&self, model: &dyn Model) -> Result<Reservation, Ending> {
         let input = self.request.input_tokens(model);
         let room = model.window().map_or(u64::MAX, |window| {
@@ -319,7 +322,7 @@ impl<'a> Attempts<'a> {
         self.core.ledger.reserve(input, output, model.price())
     }
 
-    /// One attempt with its own reservation, on the record before it leaves.
+    /// Makes one attempt with its own reservation, recorded before it is sent.
     async fn attempt(&mut self, choice: Choice) -> Result<Result<Reply, ModelError>, Stop> {
         let core = self.core;
         core.may_act()?;
@@ -450,7 +453,7 @@ impl<'a> Attempts<'a> {
         Ok(())
     }
 
-    /// An error at ingress: providers quote the key that they refuse.
+    /// Redacts an error as it enters the run: providers quote the key that they refuse.
     fn redacted_error(&self, error: ModelError) -> Result<ModelError, Stop> {
         let unreadable = |error: serde_json::Error| Stop::Failed(error.to_string());
         let mut value = serde_json::to_value(error).map_err(unreadable)?;
@@ -458,7 +461,7 @@ impl<'a> Attempts<'a> {
         serde_json::from_value(value).map_err(unreadable)
     }
 
-    /// A reply at ingress: without secrets, and certainly the model's words.
+    /// Redacts a reply as it enters the run, and sets its origin to the model.
     fn redacted(&self, mut reply: Reply) -> Result<Reply, Stop> {
         let redactor = &self.core.kernel.organs().redactor;
         let fields = self.core.shared().secret_fields.clone();
@@ -470,8 +473,8 @@ impl<'a> Attempts<'a> {
                     text.origin = Origin::Model;
                 }
                 Part::ToolCall(call) => redactor.redact_json(&mut call.arguments),
-                // Signed by the provider: changing a byte would make it refuse the next prompt.
-                // It was written from what we sent, which is redacted.
+                // A thinking block is signed by the provider, which would refuse the next prompt if
+                // a byte changed. It was written from the prompt, which is redacted.
                 Part::Thinking(_) => {}
                 Part::Image(_) | Part::ToolResult(_) => {}
             }
@@ -480,7 +483,8 @@ impl<'a> Attempts<'a> {
     }
 }
 
-/// Messages of memory from number `first` on, ready for an entry; they count as journaled now.
+/// Returns the messages of memory from number `first` on, ready for an entry; they count as
+/// journaled from now on.
 pub(crate) fn append_items(
     core: &Core,
     memory: &MemoryBuffer,

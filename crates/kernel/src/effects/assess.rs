@@ -1,10 +1,9 @@
 //! A second look at a call that the gate allows without understanding it whole: a model is asked,
 //! if one is configured for that.
 //!
-//! It can only make the run ask a person where nobody would have been asked. Whatever is not
-//! plainly its `same` counts as `higher`: an error, silence, words around the answer. The call's
-//! text is shown to it in a box that the text cannot leave, and its own words stand in a box on
-//! the card.
+//! It can only make the run ask a person where nobody would have been asked. Every reply except a
+//! plain `same` counts as `higher`: an error, a timeout, text around the answer. The call is shown
+//! to it in a box that its text cannot leave, and the model's text stands in a box on the card.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -21,19 +20,19 @@ use crate::{Ask, Entry, Stop, Tools, core::Core, given_up::take_in};
 
 const WORDS: &str = include_str!("assess.md");
 
-/// It answers within this time, or a person is asked.
+/// Time limit of the answer, after which a person is asked.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The most it may write, in tokens: some models think before they answer.
+/// Maximum length of the answer in tokens: some models think before they answer.
 const OUTPUT: u64 = 2_000;
 
-/// Of its reason, in characters.
+/// Maximum length of the reason in characters.
 const REASON: usize = 200;
 
-/// Of a call, in bytes. A model that sees only a part of it cannot say what it does.
+/// Maximum size of a call in bytes. A model that sees only a part of it cannot judge its effects.
 const CALL: usize = 16 * 1024;
 
-/// Of the goal with its amendments, in characters; the rest is left out.
+/// Maximum length of the goal with its amendments in characters; the rest is left out.
 const GOAL: usize = 4_000;
 
 /// Second looks at one call: one for each verdict that was recorded of it.
@@ -41,12 +40,12 @@ const GOAL: usize = 4_000;
 pub(super) struct Looks {
     verdicts: u32,
     recorded: Vec<Entry>,
-    /// On what was judged last.
+    /// The opinion on the latest verdict.
     opinion: Option<Opinion>,
 }
 
 impl Looks {
-    /// With what the journal holds of them.
+    /// Creates it with the recorded entries.
     pub(super) fn recorded(recorded: Vec<Entry>) -> Self {
         Self {
             recorded,
@@ -54,14 +53,14 @@ impl Looks {
         }
     }
 
-    /// Another verdict was recorded: what was thought of the one before is about something else.
+    /// Records that there is another verdict: the opinion on the one before no longer applies.
     pub(super) fn judged(&mut self) {
         self.verdicts += 1;
         self.opinion = None;
     }
 
-    /// Makes the verdict stricter where the gate wants a second look and it finds more; returns
-    /// the model's words, for the card.
+    /// Makes the verdict stricter where the gate wants a second look and that finds more risk.
+    /// Returns the model's text for the card.
     pub(super) async fn again(
         &mut self,
         core: &Core,
@@ -94,22 +93,22 @@ impl Looks {
         Ok(says)
     }
 
-    /// Counts what was recorded and is of no use now: it was paid for.
+    /// Counts recorded looks that are not used any more: they were paid for.
     pub(super) fn pay(&mut self, core: &Core) -> Result<(), Stop> {
         take_in(core, &std::mem::take(&mut self.recorded))
     }
 }
 
-/// What came of a second look.
+/// The result of a second look.
 #[derive(Debug)]
 enum Opinion {
-    /// Nothing more was found, or nobody is there to look.
+    /// No more risk was found, or no model is configured to look.
     Same,
     /// A person is asked.
     Doubt {
-        /// Why, in our words.
+        /// The reason, in gyrus's words.
         why: String,
-        /// The model's own words.
+        /// The model's text.
         says: Option<Text>,
     },
 }
@@ -123,7 +122,7 @@ impl Opinion {
     }
 }
 
-/// Looks at a call as the effect `look`. `past` is what the journal holds of that.
+/// Looks at a call as the effect `look`. `past` are the recorded entries of that effect.
 async fn look_again(
     core: &Core,
     look: EffectId,
@@ -131,7 +130,7 @@ async fn look_again(
     call: &ResolvedCall,
 ) -> Result<Opinion, Stop> {
     let Some(router) = &core.kernel.organs().assessor else {
-        // Somebody was asked before, and nobody can be now.
+        // A model was asked before, and none is configured now.
         return Ok(match past.is_empty() {
             true => Opinion::Same,
             false => Opinion::failed("no model is configured for it any more"),
@@ -157,7 +156,7 @@ async fn look_again(
         max_output_tokens: OUTPUT,
     };
     let router: Arc<dyn Router> = Arc::new(Hurried(router.clone()));
-    // Boxed, so that a call that waits for a person does not hold room for asking a model.
+    // Boxed, so that a call that waits for a person does not take up the memory for asking a model.
     let came = Box::pin(ask::once(core, look, past, question, router)).await?;
     Ok(match came {
         Ok(reply) => opinion(&reply),
@@ -200,11 +199,11 @@ fn question(core: &Core, shown: &str, call: &ResolvedCall) -> Message {
     });
     text.push_str("What contains it: ");
     text.push_str(&contained.unwrap_or_else(|| "nothing".to_owned()));
-    // What stands in it came from the run, whoever wrote the frame.
+    // The content comes from the run, although gyrus wrote the frame.
     Message::user(Text::new(text, Origin::Model))
 }
 
-/// The call's arguments, each as it would be passed.
+/// Formats the call's arguments, each as it would be passed.
 fn shown(call: &ResolvedCall) -> String {
     let mut text = format!("tool: {}", call.tool);
     for (name, value) in call.arguments.as_object().into_iter().flatten() {
@@ -216,7 +215,7 @@ fn shown(call: &ResolvedCall) -> String {
     text
 }
 
-/// Every line marked, whatever a line ends with, so that nothing in it can look like our words.
+/// Marks every line, whatever ends it, so that no text in it can look like gyrus's words.
 fn boxed(text: &str) -> String {
     let lines = text
         .split(gyrus_text::ends_line)
@@ -244,7 +243,7 @@ fn contains(containment: &Containment) -> String {
     format!("a sandbox. It {changes}, {network}, and sees no keys and no other processes.\n")
 }
 
-/// What the model is to answer, and nothing else.
+/// The format of the model's answer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Answer {
@@ -265,7 +264,7 @@ fn opinion(reply: &Reply) -> Opinion {
     if reply.stop != StopReason::EndOfTurn || !reply.parts.iter().all(only_words) {
         return bad("did not finish its answer");
     }
-    // Nothing is searched for in it: what stands around an answer may have come from the call.
+    // Only the whole reply is parsed: text around an answer may come from the call.
     match serde_json::from_str::<Answer>(reply.text().trim()) {
         Err(_) => bad("did not answer as it was asked to"),
         Ok(answer) if answer.reason.chars().count() > REASON => bad("said too much"),
@@ -285,7 +284,7 @@ fn opinion(reply: &Reply) -> Opinion {
     }
 }
 
-/// Whoever the router chooses, for a limited time.
+/// A router whose models have a limited time to answer.
 struct Hurried(Arc<dyn Router>);
 
 impl Router for Hurried {
@@ -336,7 +335,7 @@ impl Model for HurriedModel {
     ) -> Boxed<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
             let reply = tokio::time::timeout(PATIENCE, self.0.reply(prompt, deltas)).await;
-            // It may have begun to answer, and charge for that.
+            // The model may have begun to answer, and may charge for that.
             reply.unwrap_or_else(|_| {
                 Err(ModelError::BadOutput {
                     message: format!("no whole answer within {} seconds", PATIENCE.as_secs()),

@@ -1,5 +1,5 @@
 //! The concurrent forms. Each branch numbers its own effects under the form's own number, so
-//! what runs at the same time is recorded in any order and found again all the same.
+//! concurrent effects may be recorded in any order and are still found on replay.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,18 +16,18 @@ use crate::{
     run::Begun,
 };
 
-/// More branches than this at once are refused.
+/// Maximum number of concurrent branches.
 pub(crate) const MAX_BRANCHES: usize = 64;
 
-/// What is known of a form that has started.
+/// The recorded state of a form that has started.
 struct Formed {
     /// The winner, if it is decided.
     won: Option<RaceWon>,
-    /// The deadline, in UTC milliseconds.
+    /// The deadline in UTC milliseconds.
     until_ms: Option<i64>,
 }
 
-/// Reads what is recorded of a form, or records its start.
+/// Reads the recorded state of a form, or records its start.
 fn started(
     core: &Core,
     begun: &Begun,
@@ -105,7 +105,7 @@ pub(crate) async fn all<T: Send>(
         .into_iter()
         .enumerate()
         .map(|(index, branch)| run_branch(core.clone(), branch_id(&begun.effect, index), branch));
-    // Every branch ends, whatever another one meets: nothing is cut off half-way.
+    // Every branch runs to its end, even if another one fails: nothing is interrupted.
     join_all(running).await.into_iter().collect()
 }
 
@@ -152,7 +152,7 @@ pub(crate) async fn race<T: Send>(
                 decide(core, &begun.effect, Some(winner))?;
                 return Ok((winner, value));
             }
-            // A branch that parks has not won: the others finish what they have in hand.
+            // A branch that parks has not won: the others finish the effect in progress.
             Err(stop @ Stop::Park(_)) => {
                 stopped.get_or_insert(stop);
             }
@@ -183,8 +183,8 @@ pub(crate) async fn timeout<T: Send>(
         None => {}
     }
     let branch = run_branch(core.clone(), prefix, branch);
-    // A run that is resumed does not get its time again. What is recorded is polled first, so a
-    // branch that had ended wins all the same.
+    // The time limit does not start again when a run is resumed. Recorded effects are polled first,
+    // so a branch that had ended still wins.
     let left = until_ms.map_or(limit, |until| {
         Duration::from_millis(u64::try_from(until.saturating_sub(now_ms())).unwrap_or(0))
     });
@@ -206,13 +206,13 @@ async fn run_ended<T>(
     run_branch(core.clone(), prefix, branch).await
 }
 
-/// Branches that lost are not run again, but what they used was used.
+/// Counts what the losing branches used; they are not run again.
 fn give_up_within(core: &Core, effect: &EffectId) -> Result<(), Stop> {
     let lost = core.recorded().take_within(effect);
     take_in(core, &lost)
 }
 
-/// Records who won, and that what the others had in hand was cut off.
+/// Records the winner, and that the effects in progress in other branches were interrupted.
 fn decide(core: &Core, effect: &EffectId, winner: Option<u32>) -> Result<(), Stop> {
     let mut entries = cut_off_within(core, effect)?;
     entries.push(Entry::from(RaceWon {
@@ -223,7 +223,8 @@ fn decide(core: &Core, effect: &EffectId, winner: Option<u32>) -> Result<(), Sto
     give_up_within(core, effect)
 }
 
-/// The outcomes of everything inside `effect` that was in hand when its branch was dropped.
+/// Returns the outcomes of all effects inside `effect` that were in progress when its branch was
+/// dropped.
 fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
     let (calls, children, asks) = {
         let mut shared = core.shared();
@@ -263,14 +264,14 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
         entries.push(cut_off_child(core, open)?.into());
     }
     for open in asks {
-        // It may have been answered and charged.
+        // The request may have been answered and charged.
         core.ledger.settle(open.charged, open.charged, true);
         entries.push(open.into());
     }
     Ok(entries)
 }
 
-/// The end of a child whose branch was dropped.
+/// Returns the end of a child whose branch was dropped.
 fn cut_off_child(core: &Core, open: OpenChild) -> Result<ChildEnded, Stop> {
     let OpenChild {
         effect,
@@ -278,7 +279,7 @@ fn cut_off_child(core: &Core, open: OpenChild) -> Result<ChildEnded, Stop> {
         ledger,
     } = open;
     let Some(ledger) = ledger.get() else {
-        // It was not driven by this process; an earlier one may have begun it.
+        // This process did not drive the child, but an earlier one may have begun it.
         let used = used::by_run(&core.kernel, child)?;
         core.ledger.charge(used.charge, used.estimated);
         core.ledger.count_children(used.children);

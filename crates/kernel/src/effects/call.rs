@@ -23,16 +23,16 @@ use crate::{
     unknown::{self, CUT_OFF_BEFORE},
 };
 
-/// How many characters of arguments a description shows.
+/// Number of characters of arguments that a description shows.
 const SHOWN: usize = 200;
 
-/// How many characters of a program's arguments stand in the sentence of a card.
+/// Number of characters of a program's arguments that the sentence of a card shows.
 const SHOWN_WORDS: usize = 300;
 
-/// Why a person is asked about a call that they said yes to before a crash.
+/// The reason why a person is asked about a call that they approved before a crash.
 const BEGUN_BEFORE: &str = "it was begun before, and cut off by a crash";
 
-/// A call in one line, for a person who compares two.
+/// Describes a call in one line, for a person who compares two.
 pub(crate) fn describe(call: &ToolCall) -> String {
     let arguments = call.arguments.to_string();
     format!(
@@ -42,13 +42,13 @@ pub(crate) fn describe(call: &ToolCall) -> String {
     )
 }
 
-/// What the journal holds of a call.
+/// The recorded entries of a call.
 #[derive(Debug)]
 struct Past {
     called: bool,
     judged: Option<GateVerdict>,
     looks: Looks,
-    /// Of the question about what it changed.
+    /// Entries of the question about its changes.
     changes: Vec<Entry>,
     approval: approval::Past,
     connections: Questions,
@@ -78,8 +78,8 @@ impl Past {
                 Entry::ToolCalled(called) if called.call == *call => past.called = true,
                 other if !past.called => return Err(diverges(&effect, &other, describe(call))),
                 Entry::GateVerdict(judged) => {
-                    // It was resolved differently this time: what was asked and answered before
-                    // was about something else.
+                    // The call was resolved differently this time: earlier questions and answers
+                    // were about something else.
                     past.approval.forget();
                     past.judged = Some(judged);
                     past.looks.judged();
@@ -90,7 +90,7 @@ impl Past {
                     past.started = Some(started);
                 }
                 Entry::ToolResulted(resulted) => past.resulted = Some(resulted),
-                // A verdict is judged again by every process; answers to what an earlier one
+                // A verdict is judged again by every process; answers about what an earlier one
                 // resolved differently do not count.
                 Entry::ApprovalAsked(_) | Entry::ApprovalAnswered(_) => {
                     if let Some(judged) = &past.judged {
@@ -140,8 +140,8 @@ pub(crate) async fn perform(
     concluded(core, call, past, resulted).await
 }
 
-/// What the loop sees of a call that has its outcome, once it is decided what becomes of changes
-/// that were withheld.
+/// Returns the loop's observation of a call that has its outcome, once it is decided what happens
+/// to withheld changes.
 async fn concluded(
     core: &Core,
     call: &ToolCall,
@@ -200,9 +200,9 @@ async fn live(
     .await
 }
 
-/// What a call is resolved to, with the words of the person who was asked and its risk, once it is
-/// let through; else why not, for the model. After every answer it is looked up and judged again: a person may
-/// take hours, and neither the world nor the policy waits for them.
+/// Returns the resolved call with the person's answer and its risk, once it is allowed, or else the
+/// reason for the model. After every answer the call is resolved and judged again: a person may
+/// take hours, and the world and the policy may change meanwhile.
 async fn let_through(
     core: &Core,
     effect: &EffectId,
@@ -271,7 +271,7 @@ async fn let_through(
     }
 }
 
-/// Whether an input like this was cut off before.
+/// Whether a similar input was interrupted before.
 fn is_unknown(core: &Core, aim: Option<&Aim>) -> bool {
     let shared = core.shared();
     aim.is_some_and(|aim| shared.unknown.iter().any(|unknown| unknown.is_like(aim)))
@@ -287,7 +287,7 @@ fn no_such_tool(core: &Core, call: &ToolCall) -> String {
     )
 }
 
-/// The outcome of a call that a crash cut off, unless it is to be called again.
+/// Returns the outcome of a call that a crash interrupted, unless it is to be called again.
 async fn settled(
     core: &Core,
     effect: &EffectId,
@@ -306,15 +306,15 @@ async fn settled(
     Box::pin(execute::settle(core, effect, cut_off)).await
 }
 
-/// What is to be judged.
+/// The call to be judged.
 struct Judged<'a> {
     call: &'a ToolCall,
     spec: &'a ToolSpec,
     resolved: &'a ResolvedCall,
 }
 
-/// Judges under today's policy; a recorded verdict on the same only counts if it is stricter. What
-/// was asked about something else is forgotten.
+/// Judges under the present policy; a recorded verdict on the same call only counts if it is
+/// stricter. Questions about something else are forgotten.
 fn judge(
     core: &Core,
     effect: &EffectId,
@@ -424,11 +424,11 @@ fn card(
     }
 }
 
-/// A card that asks for words.
+/// Creates a card that asks for words.
 fn question_card(touch: &Touch, argument: &str, resolved: &ResolvedCall) -> Card {
     let question = resolved.arguments[argument].as_str().unwrap_or_default();
     let mut details = vec![Text::new(question, Origin::Model)];
-    // Whatever else is a list are the answers to choose from.
+    // Any other list holds the answers to choose from.
     let lists = resolved.arguments.as_object().into_iter().flatten();
     for choices in lists.filter_map(|(_, value)| value.as_array()) {
         let texts = choices.iter().filter_map(|choice| choice.as_str());
@@ -452,8 +452,8 @@ fn question_card(touch: &Touch, argument: &str, resolved: &ResolvedCall) -> Card
     }
 }
 
-/// A card about a program that is to run with the person's own rights. Its arguments are the
-/// model's: in the sentence they are a quotation, and below it each stands on a line of its own.
+/// Creates a card about a program that is to run with the person's own rights. Its arguments are
+/// the model's: in the sentence they are quoted, and below it each stands on a line of its own.
 fn as_user_card(
     program: &ResolvedProgram,
     resolved: &ResolvedCall,
@@ -523,7 +523,7 @@ fn denial(answer: &approval::Answer, reasons: &str) -> String {
     }
 }
 
-/// The outcome of a call that was not let through.
+/// Returns the outcome of a call that was not allowed.
 pub(super) fn refused(core: &Core, effect: &EffectId, text: String) -> ToolResulted {
     let text = core.kernel.organs().redactor.redact(&text).into_owned();
     ToolResulted {
@@ -556,7 +556,7 @@ async fn observe(
         let settling = past.connections.settle(core, &resulted.pending);
         text.push_str(&Box::pin(settling).await?);
     }
-    // What gyrus itself says of a call that did not run is no untrusted text.
+    // Gyrus's own explanation of a call that did not run is not untrusted text.
     let organs = core.kernel.organs();
     let asked = organs
         .tools

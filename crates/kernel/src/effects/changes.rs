@@ -1,10 +1,9 @@
-//! What a call changed in the workspace is judged when it ends, before anything else of the run
-//! happens.
+//! Judging the changes of a call in the workspace when it ends, before any other effect of the run.
 //!
-//! A command may write whatever it likes while it runs; nothing outside its sandbox looks at it.
-//! When it has ended, the gate says which of its changes may not stay without a person's yes. Those
-//! are taken back at once, and the call's outcome says which they were. Then a person is asked (see
-//! `withheld.rs`).
+//! A command may write whatever it likes while it runs; nothing outside its sandbox checks that.
+//! When it has ended, the gate decides which of its changes may not stay without a person's
+//! approval. Those are reverted at once, and the call's outcome lists them. Then a person is asked
+//! (see `withheld.rs`).
 
 use gyrus_contract::{BlobId, ChangedPath, EffectId, ResolvedCall, Tool, Touch};
 use gyrus_text::counted;
@@ -24,22 +23,22 @@ use super::{
 };
 use crate::{Stop, contents, core::Core};
 
-/// The most files that a text names.
+/// Maximum number of files that a text names.
 pub(super) const MAX_NAMED: usize = 20;
 
-/// What is to be said of the changes of a call when it has ended.
+/// The judgement of a call's changes when it has ended.
 #[derive(Debug, Default)]
 pub(crate) struct JudgedChanges {
-    /// The blob for the call's outcome, if something was taken back.
+    /// The blob for the call's outcome, if changes were reverted.
     pub(crate) withheld: Option<BlobId>,
-    /// The blob for the call's outcome with what an undo needs beside snapshots, if anything.
+    /// The blob for the call's outcome with the data that an undo needs beside snapshots, if any.
     pub(crate) to_undo: Option<BlobId>,
-    /// For the model, in whole sentences, without secrets.
+    /// Notes for the model, in whole sentences, without secrets.
     notes: Vec<String>,
 }
 
 impl JudgedChanges {
-    /// The notes, to stand below the text of an outcome; empty if there are none.
+    /// Returns the notes as the end of an outcome's text; empty if there are none.
     pub(crate) fn told(&self) -> String {
         match self.notes.is_empty() {
             true => String::new(),
@@ -48,8 +47,8 @@ impl JudgedChanges {
     }
 }
 
-/// Whether the changes of this call are judged when it ends: those of what runs contained in the
-/// workspace. What runs with a person's rights was allowed by that person.
+/// Whether the changes of this call are judged when it ends: those of commands contained in the
+/// workspace. A person allowed the commands that run with that person's rights.
 pub(super) fn are_judged(tool: &dyn Tool, resolved: &ResolvedCall) -> bool {
     let contained = resolved
         .command
@@ -59,18 +58,19 @@ pub(super) fn are_judged(tool: &dyn Tool, resolved: &ResolvedCall) -> bool {
     changes_the_workspace(tool) && (contained || tool.spec().touches.iter().any(serves))
 }
 
-/// Keeps what the workspace holds before a call, and makes the private copies of its repositories
-/// ready. Returns the snapshot, which is to be on disk with the call's start; `None` where the
-/// folder is too large for one, which the verdict knew.
+/// Takes a snapshot of the workspace before a call, and prepares the private copies of its
+/// repositories. Returns the snapshot, which is to be on disk with the call's start; `None` where
+/// the folder is too large for one, which the verdict took into account.
 ///
 /// # Errors
-/// `Ok(Err(…))` if the folder cannot be kept although the verdict relied on that.
+///
+/// Returns `Ok(Err(…))` if there can be no snapshot although the verdict relied on one.
 pub(super) fn begin(
     core: &Core,
     effect: &EffectId,
 ) -> Result<Result<Option<BlobId>, String>, Stop> {
     let mut began = core.judged_calls();
-    // What changes while another call goes on is compared with what was there before both.
+    // Changes during concurrent calls are compared with the workspace before all of them.
     let kept = match began.first() {
         Some((_, before)) => Ok(*before),
         None => match core.repositories().begin(core) {
@@ -85,8 +85,8 @@ pub(super) fn begin(
     Ok(kept)
 }
 
-/// Takes back what may not stay of what changed since [`begin`], once the call's processes are
-/// gone. `copies` are those of files that it named.
+/// Reverts those changes since [`begin`] that may not stay, once the call's processes have ended.
+/// `copies` are those of files that it named.
 pub(super) fn end(
     core: &Core,
     effect: &EffectId,
@@ -100,7 +100,7 @@ pub(super) fn end(
             ..JudgedChanges::default()
         });
     };
-    // A private copy is read when no command has it any more.
+    // A private copy is read when no command uses it any more.
     let carried = match began.len() {
         1 => core.repositories().end(core),
         _ => repositories::Ended::default(),
@@ -113,7 +113,7 @@ pub(super) fn end(
     judge(core, carried, changed)
 }
 
-/// As [`end`], for a call of an earlier process.
+/// Does the same as [`end`], for a call of an earlier process.
 pub(super) fn end_of_the_dead(
     core: &Core,
     effect: &EffectId,
@@ -170,7 +170,7 @@ fn keep(core: &Core) -> Result<Result<Option<BlobId>, String>, Stop> {
     }
 }
 
-/// Goes on from the snapshot that an earlier process took before a call.
+/// Continues from the snapshot that an earlier process took before a call.
 fn go_on_from(core: &Core, before: &BlobId) -> Result<(), Stop> {
     let load = |id: &BlobId| contents::load(core.log.reader(), id);
     core.snapshots()
@@ -178,13 +178,13 @@ fn go_on_from(core: &Core, before: &BlobId) -> Result<(), Stop> {
         .map_err(|error| Stop::Failed(format!("what the folder held before a command: {error}")))
 }
 
-/// What became of the files that a call changed.
+/// The handling of the files that a call changed.
 #[derive(Debug, Default)]
 struct ChangedFiles {
     withheld: Withheld,
-    /// What stood there before, where no snapshot holds it.
+    /// The previous content, where no snapshot holds it.
     kept: Option<KeptFiles>,
-    /// What somebody else changed meanwhile.
+    /// Files that another program changed meanwhile.
     refused: Vec<Refused>,
 }
 
@@ -197,7 +197,7 @@ impl ChangedFiles {
         }
     }
 
-    /// For the model: what was not applied.
+    /// Returns the changes that were not applied, for the model.
     fn notes(&self) -> Option<String> {
         let named = self.refused.iter().take(MAX_NAMED);
         let named: Vec<String> = named
@@ -216,18 +216,18 @@ impl ChangedFiles {
     }
 }
 
-/// What an undo needs beside snapshots. A blob that the call's outcome names.
+/// The data that an undo needs beside snapshots. Stored in a blob that the call's outcome names.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ToUndo {
-    /// What was carried over into repositories.
+    /// The changes that were carried over into repositories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) repositories: Vec<Carried>,
-    /// What stood in the workspace before.
+    /// The previous content of files in the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) files: Option<KeptFiles>,
 }
 
-/// Records what came of a call's changes.
+/// Records the judgement of a call's changes.
 fn judge(
     core: &Core,
     carried: repositories::Ended,
@@ -255,7 +255,8 @@ fn judge(
     })
 }
 
-/// Keeps what an undo needs; with a secret of a repository in it, apart from the journal.
+/// Stores the data that an undo needs; outside the journal's blobs if it holds a secret of a
+/// repository.
 pub(super) fn keep_for_undo(
     core: &Core,
     repositories: Vec<Carried>,
@@ -275,7 +276,7 @@ pub(super) fn keep_for_undo(
     }
 }
 
-/// Moves what a command changed in its layer into the workspace, but for what may not stay.
+/// Moves a command's changes from its layer into the workspace, except those that may not stay.
 fn of_layer(core: &Core, layer: &Layer) -> Result<ChangedFiles, Stop> {
     let mut withheld = Withheld::default();
     let mut listed = layers::list(layer)?;
@@ -309,7 +310,7 @@ fn of_layer(core: &Core, layer: &Layer) -> Result<ChangedFiles, Stop> {
     })
 }
 
-/// Takes back what may not stay of the files that changed since the last snapshot.
+/// Reverts those of the files changed since the last snapshot that may not stay.
 fn take_back(core: &Core, effect: &EffectId) -> Result<ChangedFiles, Stop> {
     let mut changed_files = ChangedFiles::default();
     let withheld = &mut changed_files.withheld;

@@ -1,5 +1,5 @@
 //! Child runs. A child is a run like any other, with its own journal; its parent's journal holds
-//! what it was given and what came of it, and a replay of the parent looks at nothing else.
+//! its task and its result, and a replay of the parent reads nothing else.
 
 use std::sync::Arc;
 
@@ -17,33 +17,33 @@ use crate::{
     run::Begun,
 };
 
-/// Runs may nest this deep below the one that a person started.
+/// Maximum depth of runs below the one that a person started.
 pub const MAX_DEPTH: u32 = 3;
 
-/// A run and its descendants may start so many children in all.
+/// Maximum number of children that a run and its descendants may start in all.
 pub const MAX_CHILDREN: u32 = 64;
 
-/// Part of a run's work, for a child.
+/// A task for a child run.
 #[derive(Debug, Clone)]
 pub struct Delegation {
-    /// What the child is to reach. The child does not take it for a person's word.
+    /// The goal of the child, which does not count as a person's words there.
     pub goal: String,
-    /// The loop that thinks.
+    /// The name of the child's loop.
     pub cognitive_loop: String,
     /// The loop's configuration.
     pub loop_config: Value,
-    /// What it may use; never more than its parent has left.
+    /// The limits of the child; never more than its parent has left.
     pub limits: Limits,
 }
 
-/// What came of it.
+/// The result of a child run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delegated {
     /// The child.
     pub child: RunId,
-    /// How it ended: reached, failed, or at a limit.
+    /// The ending: reached, failed, or at a limit.
     pub ending: Ending,
-    /// Its answer or its reason. Untrusted.
+    /// The answer or the reason. Untrusted.
     pub answer: Text,
 }
 
@@ -110,7 +110,7 @@ pub(crate) async fn perform(
     let (ending, spent, children) = drive(core, new, &open.ledger).await?;
     if !ending.is_final() && !matches!(ending, Ending::Limit { .. }) {
         // The child waits, so its parent does; resuming the parent resumes the child. It stays
-        // open: it may yet lose a race.
+        // open, because it may still lose a race.
         return Err(of_child(child, ending).into());
     }
     core.shared()
@@ -127,7 +127,7 @@ pub(crate) async fn perform(
     Ok(Delegated::new(child, ending))
 }
 
-/// A child's ending as its parent's: an answer is given to the run that asks.
+/// Converts a child's ending into its parent's: an answer goes to the run that asks.
 fn of_child(child: RunId, ending: Ending) -> Ending {
     match ending {
         Ending::Waiting {
@@ -145,7 +145,7 @@ fn of_child(child: RunId, ending: Ending) -> Ending {
     }
 }
 
-/// Counts what a child used before this process: no entry of ours holds it yet.
+/// Counts what a child used before this process, which is in no entry of this run yet.
 fn charge(core: &Core, spent: Spent) {
     let charged = Charge {
         tokens: spent.tokens,
@@ -154,7 +154,7 @@ fn charge(core: &Core, spent: Spent) {
     core.ledger.charge(charged, spent.estimated);
 }
 
-/// Checks the caps and records what the child is given.
+/// Checks the limits and records the child's task.
 fn begin(
     core: &Core,
     effect: &EffectId,
@@ -240,8 +240,8 @@ fn child_run(
     }
 }
 
-/// Creates the child if it is absent, else takes it up, and drives it to its end. Returns how it
-/// ended, what it used, and how many runs were started below it.
+/// Creates the child if it does not exist, or else takes it up, and drives it to its end. Returns
+/// its ending, what it used, and the number of runs that were started below it.
 async fn drive(
     core: &Arc<Core>,
     new: NewRun,
@@ -257,14 +257,14 @@ async fn drive(
     let position = position(kernel, child).map_err(failed)?;
     let ready = match position {
         None => {
-            // What a crash left of its log is empty: nothing is lost with it.
+            // A log without entries, left by a crash, can be removed without loss.
             if kernel.exists(child) {
                 kernel.store().remove(&log_name(child))?;
             }
             kernel.create(new).map_err(failed)?
         }
         Some(position) => {
-            // A crash came between the child's end and our entry of it.
+            // A crash came between the child's end and this run's entry about it.
             if let Some((ending, spent)) = position.over() {
                 charge(core, spent);
                 core.ledger.count_children(position.children());
@@ -288,7 +288,7 @@ async fn drive(
     Ok((finished.ending, finished.spent, children))
 }
 
-/// Where a child is; `None` if it has not begun.
+/// Returns the position of a child; `None` if it has not begun.
 pub(super) fn position(kernel: &Kernel, child: RunId) -> Result<Option<Position>, KernelError> {
     let name = log_name(child);
     if !kernel.exists(child) {

@@ -1,5 +1,5 @@
-//! Connections that a command asks for while it runs in its sandbox: each is judged when it is to
-//! be made, and where the gate says so a person is asked while it is held.
+//! Connections that a command asks for while it runs in its sandbox: each is judged when it is
+//! requested, and where the gate says so a person is asked while it is held.
 //!
 //! A question is an effect within the call, `2.3.0.2` the first of call `2.3`: `2.3.0.1` is about
 //! what it changed, and looks at a call are numbered by its verdicts, from 1 on. It covers every connection of this command to the same
@@ -28,25 +28,25 @@ use crate::{
     core::{Core, now_ms},
 };
 
-/// Destinations that are asked about in one command; further ones are refused.
+/// Maximum number of destinations that are asked about in one command; further ones are refused.
 const MAX_QUESTIONS: usize = 16;
 
-/// Refused destinations that a result names.
+/// Maximum number of refused destinations that a result names.
 const MAX_REFUSED: usize = 10;
 
-/// Permits that wait for their command, at most: the oldest goes.
+/// Maximum number of permits that wait for their command; the oldest is dropped.
 const MAX_PERMITS: usize = 32;
 
-/// Bytes of an argument that a card shows.
+/// Number of bytes of an argument that a card shows.
 const SHOWN: usize = 2_000;
 
 /// The branch of a call in which its questions are numbered.
 const BRANCH: u32 = 0;
 
-/// The number in it of the question about what the call changed.
+/// The number in that branch of the question about the call's changes.
 const CHANGES: u32 = 1;
 
-/// Why a connection is refused that a person is asked about later.
+/// The reason for refusing a connection that a person is asked about later.
 const LATER: &str = "a person is asked about it when the command has ended";
 
 /// A connection that a person allowed once, to a command that had ended by then.
@@ -54,12 +54,13 @@ const LATER: &str = "a person is asked about it when the command has ended";
 pub struct Permit {
     /// The digest of the call: one more start of it may use this.
     pub command: Digest,
-    /// Where it may connect.
+    /// The destination.
     pub destination: Destination,
-    /// What a wider answer would have covered: the yes counts for all of it.
+    /// The grants that a wider answer would have given: the approval counts for everything they
+    /// cover.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wider: Vec<Grant>,
-    /// When it counts.
+    /// The time in which it counts.
     pub valid: Validity,
 }
 
@@ -74,12 +75,12 @@ pub(super) fn use_permits(core: &Core, command: &Digest) -> Vec<Permit> {
     permits.collect()
 }
 
-/// Whether an answer about one destination is one about the other.
+/// Whether an answer about one destination also covers the other.
 fn covers(asked: (&Destination, &[Grant]), wanted: (&Destination, &[Grant])) -> bool {
     asked.0 == wanted.0 || (!asked.1.is_empty() && asked.1 == wanted.1)
 }
 
-/// The questions about connections that a call has asked, by this process or an earlier one.
+/// The questions about connections that a call has asked, in this process or an earlier one.
 #[derive(Debug)]
 pub(super) struct Questions {
     command: Digest,
@@ -94,7 +95,7 @@ struct Question {
 }
 
 impl Questions {
-    /// Takes what the journal holds of them out of `recorded`.
+    /// Takes the entries of these questions out of `recorded`.
     pub(super) fn recorded(
         core: &Core,
         effect: &EffectId,
@@ -127,13 +128,13 @@ impl Questions {
         &self.command
     }
 
-    /// The questions that are still open.
+    /// Returns the questions that are still open.
     pub(super) fn pending(&self) -> Vec<EffectId> {
         let open = self.asked.iter().filter(|one| one.past.is_unanswered());
         open.map(|one| one.effect.clone()).collect()
     }
 
-    /// Refuses answers to what was open when the command ended and is not asked on.
+    /// Refuses answers to questions that were open when the command ended and are not continued.
     pub(super) async fn refuse_answers(
         &self,
         core: &Core,
@@ -159,8 +160,8 @@ impl Questions {
         self.asked.last_mut().expect("it was pushed")
     }
 
-    /// Asks on about what was open when the command ended. Returns what to tell the model of the
-    /// answers. The command's result is on record, so this may park the run.
+    /// Continues the questions that were open when the command ended. Returns the text for the
+    /// model about the answers. The command's result is recorded, so this may park the run.
     pub(super) async fn settle(
         &mut self,
         core: &Core,
@@ -190,8 +191,8 @@ impl Question {
         Ok(())
     }
 
-    /// What the model is told of an answer that came after the command's end. A yes becomes a
-    /// permit, unless a grant says more already.
+    /// Returns the text for the model about an answer that came after the command's end. An
+    /// approval becomes a permit, unless a grant covers more already.
     fn told_late(&self, core: &Core, command: Digest) -> String {
         let Some((asked, answered)) = self.past.outcome() else {
             return String::new();
@@ -234,15 +235,15 @@ fn nobody() -> &'static str {
      was missing"
 }
 
-/// Where a question stands while its command runs.
+/// The state of a question while its command runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stands {
-    /// Not put yet.
+    /// The question was not put yet.
     Waiting,
     Asked,
     Yes,
     No(String),
-    /// What was decided meanwhile makes it needless.
+    /// The question is unnecessary because of a decision made meanwhile.
     Moot,
 }
 
@@ -257,11 +258,11 @@ struct Matter {
 #[derive(Debug, Default)]
 struct Board {
     matters: Vec<Matter>,
-    /// With the reason of each.
+    /// Refused destinations, each with the reason.
     refused: BTreeMap<Destination, String>,
 }
 
-/// Decides where the command of one call may connect, while it runs.
+/// Decides about the connections of one call's command while it runs.
 pub(super) struct Destinations<'a> {
     core: &'a Core,
     effect: &'a EffectId,
@@ -270,13 +271,13 @@ pub(super) struct Destinations<'a> {
     permits: Vec<Permit>,
     questions: AsyncMutex<&'a mut Questions>,
     board: Mutex<Board>,
-    /// There is a question to be put.
+    /// Notified when there is a question to be put.
     queued: Notify,
-    /// A question stands elsewhere than before.
+    /// Announces that the state of a question has changed.
     moved: watch::Sender<()>,
 }
 
-/// What is known of a connection now.
+/// The present decision about a connection.
 enum Now {
     May,
     MayNot(String),
@@ -305,7 +306,7 @@ impl<'a> Destinations<'a> {
         }
     }
 
-    /// Runs a command in its sandbox, and asks meanwhile about where it wants to connect.
+    /// Runs a command in its sandbox, and meanwhile asks about the connections it requests.
     pub(super) async fn run(
         &self,
         keeper: Keeper,
@@ -326,7 +327,7 @@ impl<'a> Destinations<'a> {
         }
     }
 
-    /// What the model is told of connections that were refused; empty if none was.
+    /// Returns the text for the model about refused connections; empty if there are none.
     pub(super) fn told_of_refused(&self) -> String {
         let board = self.board();
         if board.refused.is_empty() {
@@ -354,7 +355,7 @@ impl<'a> Destinations<'a> {
         self.core.judge_destination(to, &self.call, self.spec)
     }
 
-    /// Judges as things stand now; what is to be asked about goes on the board.
+    /// Judges under the present facts, and queues a question if a person must be asked.
     fn now(&self, to: &Destination) -> Now {
         if self.core.may_act().is_err() {
             return Now::MayNot("all runs were stopped".to_owned());
@@ -368,7 +369,7 @@ impl<'a> Destinations<'a> {
         let wanted = (to, &verdict.wider[..]);
         let redactor = &self.core.kernel.organs().redactor;
         if redactor.redact(&to.host) != to.host {
-            // Neither a card nor the journal may show it.
+            // Cards and the journal must not show the name.
             return Now::MayNot("its name holds a secret".to_owned());
         }
         let permitted = |permit: &Permit| {
@@ -435,13 +436,13 @@ impl<'a> Destinations<'a> {
         let what = question.digest(&command);
         let Question { effect, past, .. } = question;
         if approval::on_ask(core) == OnAsk::Park {
-            // If it cannot be put, the journal has failed, which ends the run soon enough.
+            // If the question cannot be put, the journal has failed, which ends the run soon.
             let _ = approval::put(core, effect, what, card, past).await;
             return Stands::No(LATER.to_owned());
         }
         let answer = match approval::ask(core, effect, what, card, past).await {
             Ok(answer) => answer,
-            // The run is to pause, or the question has expired: it is asked on afterwards.
+            // The run is to pause, or the question has expired: it is continued afterwards.
             Err(_) => return Stands::No(LATER.to_owned()),
         };
         match (answer.approved, answer.by, answer.reason) {
@@ -493,7 +494,7 @@ impl ConnectionPolicy for Destinations<'_> {
                     Now::May => return Ok(()),
                     Now::MayNot(reason) => {
                         let refused = &mut self.board().refused;
-                        // Those that are not named are counted, up to a bound.
+                        // Destinations that are not named are counted, up to a limit.
                         if refused.len() < 10 * MAX_REFUSED {
                             refused.insert(to.clone(), reason.clone());
                         }
@@ -509,7 +510,7 @@ impl ConnectionPolicy for Destinations<'_> {
     }
 }
 
-/// The outlet of a program that has none: nothing is let out.
+/// The outlet of a program without one: it allows no connections.
 struct NoOutlet;
 
 impl Outlet for NoOutlet {

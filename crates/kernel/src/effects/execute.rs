@@ -1,4 +1,4 @@
-//! Running a cleared call, and settling one that a crash cut off.
+//! Executing a cleared call, and settling one that a crash interrupted.
 
 use std::{
     fs::{self, Permissions},
@@ -28,26 +28,26 @@ use crate::{
     Ending, Inline, LiveEvent, Said, Settled, Stop, ToolResulted, ToolStarted, core::Core,
 };
 
-/// How long resume waits for the process tree of a dead gyrus to be gone.
+/// Maximum time for which resuming waits until the process tree of a dead gyrus has ended.
 const TREE_GONE_WITHIN: Duration = Duration::from_secs(30);
 
-/// A tool's text beyond this, in bytes, is cut by the kernel if the tool did not do it itself. A
+/// Maximum length of a tool's text in bytes, at which the kernel cuts it if the tool did not. A
 /// diff that a person reviews is never cut: it fits, with markers in the place of secrets.
 const OUTPUT_LIMIT: usize = 2 << 20;
 
-/// What a tool is lent for one call.
+/// The environment that a tool is lent for one call.
 struct CallSite<'a> {
     core: &'a Core,
     effect: EffectId,
     keeper: Mutex<Option<Keeper>>,
     answer: Option<String>,
     command: Option<ResolvedCommand>,
-    /// What its command is confined to.
+    /// The containment of its command.
     containment: Option<Containment>,
     sends_to: Vec<String>,
-    /// Decides where the command may connect.
+    /// Decides about the command's connections.
     destinations: Option<Destinations<'a>>,
-    /// What the model is told of changes that were thrown away.
+    /// A text for the model about changes that were discarded.
     thrown_away: Mutex<String>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> CallSite<'a> {
         }
     }
 
-    /// Tells the model of connections that were refused, and of changes that were thrown away.
+    /// Adds the texts about refused connections and discarded changes to a tool's output.
     fn with_refused(&self, mut output: ToolOutput) -> ToolOutput {
         let thrown_away = self.thrown_away.lock();
         output
@@ -170,8 +170,8 @@ impl Site for CallSite<'_> {
     }
 }
 
-/// Gives a folder the mode back that it had. No snapshot holds that of the workspace itself, and
-/// without it neither the person nor gyrus might get in again.
+/// Restores the mode of a folder. No snapshot holds that of the workspace itself, and without it
+/// neither the person nor gyrus might be able to access it again.
 struct KeptMode<'a> {
     folder: &'a Path,
     before: Option<Permissions>,
@@ -194,7 +194,7 @@ impl Drop for KeptMode<'_> {
             .take()
             .filter(|before| now.as_ref() != Some(before))
         {
-            // Where it cannot be, the comparison of the workspace says so.
+            // If this fails, the comparison of the workspace reports it.
             let _ = fs::set_permissions(self.folder, before);
         }
     }
@@ -209,8 +209,8 @@ fn starts_processes(tool: &dyn Tool) -> bool {
     })
 }
 
-/// What the command of a call is confined to: what the gate says, with the copies and layers that
-/// stand over what it would change, and the addresses that it finds.
+/// Returns the containment of a call's command: the gate's, with the copies and layers that cover
+/// what it would change, and the addresses that it finds.
 fn containment(core: &Core, resolved: &ResolvedCall, spec: &ToolSpec) -> Option<Containment> {
     let mut containment = resolved.command.as_ref()?.containment.clone()?;
     core.repositories().stand_in(&mut containment);
@@ -219,7 +219,8 @@ fn containment(core: &Core, resolved: &ResolvedCall, spec: &ToolSpec) -> Option<
     Some(containment)
 }
 
-/// A keeper for a call that starts processes, where it can be one whose sandbox stands already.
+/// Returns a keeper for a call that starts processes; if possible, one whose sandbox is already
+/// prepared.
 fn keeper_for(
     core: &Core,
     tool: &dyn Tool,
@@ -234,8 +235,8 @@ fn keeper_for(
     }
 }
 
-/// Keeps a sandbox for the next command, unless a layer over the workspace is mounted in it: what
-/// is below one must not be changed.
+/// Keeps a sandbox for the next command, unless a layer over the workspace is mounted in it: the
+/// folder below a layer must not be changed.
 fn keep_standing(core: &Core, keeper: Option<Keeper>, containment: &Containment) {
     let over_workspace = |layer: &Layer| layer.lower == core.started.workspace;
     match keeper {
@@ -245,7 +246,7 @@ fn keep_standing(core: &Core, keeper: Option<Keeper>, containment: &Containment)
     }
 }
 
-/// Whether files in the workspace may be others afterwards.
+/// Whether the call may change files in the workspace.
 pub(super) fn changes_the_workspace(tool: &dyn Tool) -> bool {
     let spec = tool.spec();
     spec.touches.iter().any(|touch| match touch {
@@ -273,17 +274,17 @@ pub(super) fn changes_the_world(tool: &dyn Tool) -> bool {
     })
 }
 
-/// A call that the gate, and where it asked a person, let through.
+/// A call that the gate allowed, and the person where it asked one.
 pub(super) struct Allowed {
     pub(super) resolved: ResolvedCall,
-    /// What the person who was asked said beside yes.
+    /// The person's answer beside the approval.
     pub(super) answer: Option<String>,
     pub(super) attempt: u32,
-    /// Where a page may send because of it.
+    /// The origins to which a page may send because of it.
     pub(super) sends_to: Vec<String>,
 }
 
-/// Executes a call that the gate let through: from its durable start to its outcome.
+/// Executes a call that the gate allowed: from its durable start to its outcome.
 pub(super) async fn start(
     core: &Core,
     effect: &EffectId,
@@ -353,7 +354,7 @@ pub(super) async fn start(
     }
 }
 
-/// The outcome of a call whose command could not be run.
+/// Returns the outcome of a call whose command could not be run.
 fn not_run(
     core: &Core,
     effect: &EffectId,
@@ -365,7 +366,7 @@ fn not_run(
     Ok(super::call::refused(core, effect, text))
 }
 
-/// The outcome of a call that came to its end.
+/// Returns the outcome of a call that ran to its end.
 fn done(
     core: &Core,
     effect: &EffectId,
@@ -383,7 +384,7 @@ fn done(
     })
 }
 
-/// Clears a call and makes it; `Err` if a person cuts it off.
+/// Clears and executes a call; returns `Err` if a person interrupts it.
 async fn call_of(
     core: &Core,
     effect: &EffectId,
@@ -402,7 +403,7 @@ async fn call_of(
     }
 }
 
-/// Records a cut-off call, once everything that it started is gone, and stops.
+/// Records an interrupted call, once everything that it started has ended, and stops.
 async fn cut_off_by_person(
     core: &Core,
     effect: &EffectId,
@@ -434,7 +435,7 @@ pub(super) struct CutOff<'a> {
     pub(super) resolved: ResolvedCall,
 }
 
-/// Waits until everything that a call of a dead process started is gone.
+/// Waits until everything that a call of a dead process started has ended.
 pub(crate) async fn wait_for_tree(started: &ToolStarted) -> Result<(), Stop> {
     let Some(keeper) = &started.keeper else {
         return Ok(());
@@ -450,8 +451,8 @@ pub(crate) async fn wait_for_tree(started: &ToolStarted) -> Result<(), Stop> {
     Err(Ending::Stuck { what }.into())
 }
 
-/// Settles a cut-off call as its tool's repeat policy says, after its processes are gone. `None`:
-/// it is to be called again, if it is still let through.
+/// Settles an interrupted call according to its tool's repeat policy, after its processes have
+/// ended. Returns `None` if it is to be called again, provided that it is still allowed.
 pub(super) async fn settle(
     core: &Core,
     effect: &EffectId,
@@ -501,8 +502,8 @@ pub(super) async fn settle(
     }))
 }
 
-/// Takes back what may not stay of what a call of an earlier process changed, whose processes are
-/// gone.
+/// Reverts those changes of an earlier process's call that may not stay. The call's processes have
+/// ended.
 pub(crate) fn judged_of_the_dead(
     core: &Core,
     started: &ToolStarted,
@@ -510,7 +511,7 @@ pub(crate) fn judged_of_the_dead(
     changes::end_of_the_dead(core, &started.effect, started.before.as_ref())
 }
 
-/// A tool's output at ingress: bounded, and without secrets.
+/// Bounds and redacts a tool's output as it enters the run.
 fn resulted(
     core: &Core,
     effect: &EffectId,

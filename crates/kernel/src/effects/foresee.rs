@@ -1,5 +1,5 @@
-//! What the gate would say of calls that nobody makes yet. It is recorded, because it depends on
-//! the world and on today's policy; it authorises nothing.
+//! The expected verdicts on calls that are not made yet. They are recorded, because they depend on
+//! the world and on the present policy; they authorise nothing.
 
 use gyrus_contract::{Decision, Digest, EffectId, ToolCall, Verdict};
 use gyrus_text::counted;
@@ -11,22 +11,22 @@ use crate::{Entry, Fact, Stop, core::Core, run::Begun};
 /// The kind of the fact.
 const KIND: &str = "gate.foreseen";
 
-/// What the gate would say of a call.
+/// The expected verdict on a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Foreseen {
-    /// Its verdict, as things stand.
+    /// The verdict under the present facts.
     Judged(Verdict),
-    /// It cannot even be judged; the words are for the model.
+    /// The call cannot even be judged; the text is for the model.
     Unresolvable(String),
 }
 
-/// As it is recorded.
+/// The recorded form.
 #[derive(Serialize, Deserialize)]
 struct Recorded {
-    /// Of the calls.
+    /// The digest of the calls.
     digest: Digest,
-    /// For people, in a line.
+    /// A line for people.
     text: String,
     foreseen: Vec<Foreseen>,
 }

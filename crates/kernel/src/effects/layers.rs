@@ -1,9 +1,9 @@
-//! Workspaces that are too large for snapshots: commands change them in a layer, and what other
-//! calls change is copied before.
+//! Layers for workspaces that are too large for snapshots: commands change files in a layer, and
+//! files that other calls change are copied before.
 //!
-//! Each call has a folder of its own below the run's, in which lies what stood in the workspace
-//! before; its outcome names that, so an undo can put it back. Calls of that kind go one after the
-//! other: a layer must not stand on what changes.
+//! Each call has a folder of its own below the run's, which holds the previous content; its outcome
+//! names the folder, so an undo can restore it. Calls of that kind run one after the other: the
+//! folder below a layer must not change.
 
 use std::{
     fs,
@@ -19,20 +19,20 @@ use gyrus_workspace::layer::{Applied, Copies, KeptFiles, Layer, LayerError, List
 
 use crate::{Stop, core::Core, log_name};
 
-/// Where a run keeps what stood in its workspace before each call, below its own folder.
+/// The folder below the run's own that holds the previous content of the workspace for each call.
 pub(crate) const FOLDER: &str = "layers";
 
-/// The layer of the call that is under way.
+/// The layer of the call in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     current: Option<Layer>,
-    /// Why commands cannot have a layer here.
+    /// The reason why commands cannot have a layer here.
     refused: Option<String>,
-    /// Whether it is known that renames lead from the run's folder to the workspace.
+    /// Whether files can be renamed from the run's folder into the workspace, if that is known.
     is_near: Option<bool>,
 }
 
-/// Whether what a call changes is kept, so that it can be judged and taken back.
+/// Whether the changes of a call are kept so that they can be judged and reverted.
 pub(crate) fn is_undoable(core: &Core, resolved: &ResolvedCall, spec: &ToolSpec) -> bool {
     if core.shared().not_undoable.is_none() {
         return true;
@@ -41,7 +41,8 @@ pub(crate) fn is_undoable(core: &Core, resolved: &ResolvedCall, spec: &ToolSpec)
         .command
         .as_ref()
         .is_some_and(|command| command.containment.is_none());
-    // A server changes files at any time, and a program with a person's rights anywhere.
+    // A server changes files at any time, and a program with a person's rights can change files
+    // anywhere.
     let mut elsewhere = spec.touches.iter().filter(|touch| match touch {
         Touch::Serves(service) => service.reach != Reach::Elsewhere,
         Touch::RunsAsUser { .. } => true,
@@ -50,7 +51,7 @@ pub(crate) fn is_undoable(core: &Core, resolved: &ResolvedCall, spec: &ToolSpec)
     !is_bare && elsewhere.next().is_none() && are_used(core)
 }
 
-/// Whether the run's calls are kept apart and not by snapshots.
+/// Whether the run's calls use layers and copies instead of snapshots.
 pub(crate) fn are_used(core: &Core) -> bool {
     if core.shared().not_undoable.is_none() {
         return false;
@@ -64,10 +65,11 @@ pub(crate) fn are_used(core: &Core) -> bool {
     is_near && layers.refused.is_none()
 }
 
-/// Makes the layer of a command.
+/// Creates the layer of a command.
 ///
 /// # Errors
-/// Why there can be none, for the model.
+///
+/// Returns the reason for the model if there can be none.
 pub(super) fn begin(core: &Core, effect: &EffectId) -> Result<(), String> {
     let made = Layer::create(&new_folder(core, effect), &core.started.workspace);
     let mut layers = core.layers();
@@ -87,7 +89,7 @@ pub(super) fn begin(core: &Core, effect: &EffectId) -> Result<(), String> {
     }
 }
 
-/// Puts the layer over the workspace for a command, where it could change it.
+/// Mounts the layer over the workspace for a command, where it could change it.
 pub(super) fn stand_in(core: &Core, containment: &mut Containment) {
     let workspace = &core.started.workspace;
     let layers = core.layers();
@@ -95,7 +97,7 @@ pub(super) fn stand_in(core: &Core, containment: &mut Containment) {
         return;
     };
     if containment.writable.contains(workspace) {
-        // What stands in its own right below would be the real one.
+        // Paths with a rule of their own below the workspace would be the real ones.
         containment
             .writable
             .retain(|folder| !folder.starts_with(workspace));
@@ -108,8 +110,8 @@ pub(super) fn stand_in(core: &Core, containment: &mut Containment) {
     }
 }
 
-/// Lets a command of a run that may only read change the workspace in a layer that is thrown away.
-/// Where there can be none, the workspace is read-only.
+/// Lets a command of a read-only run change the workspace in a layer that is discarded. Without
+/// layers the workspace is read-only.
 pub(super) fn to_throw_away(
     core: &Core,
     effect: &EffectId,
@@ -130,7 +132,7 @@ pub(super) fn to_throw_away(
     Some(layer)
 }
 
-/// Throws a layer away. Returns what the model is told of it; empty if nothing was in it.
+/// Discards a layer. Returns the text for the model about it; empty if the layer was empty.
 pub(super) fn throw_away(layer: Layer) -> String {
     let changed = layer.list().map(|listed| listed.changed.len());
     let told = match changed {
@@ -139,7 +141,7 @@ pub(super) fn throw_away(layer: Layer) -> String {
         Ok(changes) => format!("{} were thrown away", counted(changes, "change")),
         Err(error) => format!("all changes were thrown away ({error})"),
     };
-    // What cannot be removed goes with the run.
+    // What cannot be removed now is removed with the run.
     let _ = layer.remove();
     match told.is_empty() {
         true => told,
@@ -147,7 +149,7 @@ pub(super) fn throw_away(layer: Layer) -> String {
     }
 }
 
-/// Notes that a command could not have its layer.
+/// Records that a command could not have its layer.
 pub(super) fn refuse(core: &Core, why: &str) {
     let mut layers = core.layers();
     if layers.current.is_some() {
@@ -155,22 +157,22 @@ pub(super) fn refuse(core: &Core, why: &str) {
     }
 }
 
-/// The layer of the command that has ended; `None` if it had none.
+/// Takes the layer of the command that has ended; `None` if it had none.
 pub(super) fn take(core: &Core) -> Option<Layer> {
     core.layers().current.take()
 }
 
-/// The layer that a call of an earlier process had.
+/// Returns the layer of an earlier process's call.
 pub(super) fn of_the_dead(core: &Core, effect: &EffectId) -> Option<Layer> {
     Layer::find(&last_folder(core, effect)?, &core.started.workspace)
 }
 
-/// What a layer holds.
+/// Lists the contents of a layer.
 pub(super) fn list(layer: &Layer) -> Result<Listed, Stop> {
     layer.list().map_err(failed)
 }
 
-/// Moves what a layer holds into the workspace, but for paths that were withheld.
+/// Moves the contents of a layer into the workspace, except the paths that were withheld.
 pub(super) fn apply(
     layer: &Layer,
     mut listed: Listed,
@@ -184,7 +186,7 @@ pub(super) fn apply(
     layer.apply(listed, &mut || {}).map_err(failed)
 }
 
-/// Goes on with moving what a kill cut off; `None` if it had not begun.
+/// Continues moving contents that a kill interrupted; returns `None` if that had not begun.
 pub(super) fn recover(layer: &Layer) -> Result<Option<Applied>, Stop> {
     layer.recover(&mut || {}).map_err(failed)
 }
@@ -193,7 +195,7 @@ fn failed(error: LayerError) -> Stop {
     Stop::Failed(format!("changes of a command cannot be applied: {error}"))
 }
 
-/// Copies what a call is about to change that names its files; `None` if that needs no copies.
+/// Copies the files that a call names and is about to change; returns `None` if it needs no copies.
 pub(super) fn copy_before(
     core: &Core,
     effect: &EffectId,
@@ -223,21 +225,21 @@ pub(super) fn copy_before(
     copy(core, effect, &below.collect::<Vec<_>>()).map(Some)
 }
 
-/// Copies what stands at paths below the workspace.
+/// Copies the files at paths below the workspace.
 pub(super) fn copy(core: &Core, effect: &EffectId, paths: &[PathBuf]) -> Result<Copies, Stop> {
     let folder = new_folder(core, effect);
     Copies::make(&folder, &core.started.workspace, paths)
         .map_err(|error| Stop::Failed(format!("a file cannot be kept before it changes: {error}")))
 }
 
-/// What a call changed of the files that were copied before it.
+/// Returns the changes of a call to the files that were copied before it.
 pub(super) fn changed(copies: Copies) -> Result<KeptFiles, Stop> {
     copies
         .changed()
         .map_err(|error| Stop::Failed(format!("a file cannot be looked at: {error}")))
 }
 
-/// The copies that a call of an earlier process made.
+/// Returns the copies that a call of an earlier process made.
 pub(super) fn copies_of_the_dead(core: &Core, effect: &EffectId) -> Option<Copies> {
     Copies::find(&last_folder(core, effect)?)
 }

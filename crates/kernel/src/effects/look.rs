@@ -1,4 +1,4 @@
-//! Looking at the screen: what was seen is recorded, so that it can be seen again.
+//! Looking at the screen. Every view is recorded, so that it can be replayed.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::{
     Entry, Inline, ScreenViewed, Stop, core::Core, kernel::entries, run::Begun, typed::SecretFields,
 };
 
-/// What was seen, or in words why nothing was.
+/// Returns the view, or the reason in words why there is none.
 pub(crate) async fn perform(
     core: &Core,
     begun: Begun,
@@ -45,8 +45,8 @@ fn parse(text: &str) -> Result<View, Stop> {
         .map_err(|error| Stop::Failed(format!("a recorded view cannot be read: {error}")))
 }
 
-/// The first view of the run and its last `most`, up to `cycle`: a later process reads a journal
-/// that has gone on.
+/// Returns the first view of the run and its last `most`, up to `cycle`: a later process reads a
+/// journal that has continued.
 pub(crate) async fn seen_so_far(core: &Core, cycle: u32, most: usize) -> Result<Vec<View>, Stop> {
     if core.log.is_live() {
         core.log.barrier().await?;
@@ -93,10 +93,10 @@ async fn live(core: &Core, effect: EffectId, frame: bool) -> Result<ScreenViewed
     let Some(screen) = core.kernel.organs().screen.clone() else {
         return blind("this run has no screen".to_owned());
     };
-    // Nobody would see the picture.
+    // No model would see the picture.
     let frame = frame && core.kernel.organs().router.sees_pictures();
     let wanted = Look { frame, documents };
-    // What a person sees and types meanwhile is not looked at.
+    // The run does not look while a person sees and types on the screen.
     let _acting = core.controls.acting().await?;
     let seen = tokio::select! {
         seen = screen.look(wanted) => seen,

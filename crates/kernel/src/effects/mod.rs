@@ -1,5 +1,5 @@
-//! One file an effect. Each first consumes what the journal holds of it and goes live only for
-//! what is missing.
+//! The effects, one file each. Each first consumes its recorded entries and goes live only for what
+//! is missing.
 
 pub(crate) mod approval;
 pub(crate) mod ask;
@@ -24,7 +24,7 @@ use gyrus_contract::EffectId;
 
 use crate::{Divergence, Entry, Stop, recorded::describe};
 
-/// The journal holds something else at this effect than what the loop does now.
+/// Creates the error for an effect whose recorded entries differ from what the loop does now.
 fn diverges(effect: &EffectId, recorded: &Entry, now: impl Into<String>) -> Stop {
     Divergence {
         effect: effect.clone(),

@@ -1,9 +1,9 @@
 //! The workspace's repositories, of which commands see private copies only.
 //!
-//! Before a command the copies are brought up to date; while it runs they stand over the real git
-//! directories; when it has ended, what is git's own data is carried over, and what programs obey
-//! waits for a person's yes. Calls that run at once share the copies, so they are brought up to date
-//! before the first of them and carried over after the last.
+//! Before a command the copies are brought up to date; while it runs they are mounted over the real
+//! git directories; when it has ended, git's own data is carried over, and files that control
+//! programs wait for a person's approval. Concurrent calls share the copies, so they are brought up
+//! to date before the first of them and carried over after the last.
 
 use std::{
     cell::OnceCell,
@@ -27,47 +27,47 @@ use gyrus_workspace::repository::{
 
 use crate::{core::Core, log_name};
 
-/// Where a run keeps its private copies, below its own folder.
+/// The folder below the run's own that holds its private copies.
 pub(crate) const FOLDER: &str = "repositories";
 
 /// The list of repositories that was made before the first command.
 const FOUND: &str = "found.json";
 
-/// How long a lock is waited for that another program holds.
+/// Maximum wait for a lock that another program holds.
 const LOCKED_FOR: Duration = Duration::from_secs(2);
 
-/// How often it is looked at meanwhile.
+/// Interval at which such a lock is checked.
 const LOCK_LOOKED_AT: Duration = Duration::from_millis(20);
 
-/// Digits of a path's hash that name the folder of its copy.
+/// Number of digits of a path's hash that name the folder of its copy.
 const NAME_DIGITS: usize = 16;
 
 /// The repositories of one run's workspace.
 #[derive(Debug, Default)]
 pub(crate) struct Repositories {
-    /// `None` until the first command.
+    /// The known repositories; `None` until the first command.
     known: Option<Vec<Known>>,
-    /// What was carried over before a command, to be told when it has ended.
+    /// The result of carrying over before a command, to be reported when it has ended.
     waiting: Ended,
 }
 
 #[derive(Debug)]
 struct Known {
     directory: GitDirectory,
-    /// Device and number of its folder, before the commands that are under way.
+    /// Device and inode number of its folder, before the commands in progress.
     identity: Option<(u64, u64)>,
     copy: Option<PrivateCopy>,
-    /// Why commands may only read the real one.
+    /// The reason why commands may only read the real repository.
     only_readable: Option<String>,
 }
 
-/// What became of the repositories when a command had ended.
+/// The result of carrying over when a command has ended.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
-    /// For the model, in whole sentences.
+    /// Notes for the model, in whole sentences.
     pub(super) notes: Vec<String>,
     pub(super) withheld: Vec<Withheld>,
-    /// What an undo takes back, in its order.
+    /// The changes that an undo reverts, in its order.
     pub(super) carried: Vec<Carried>,
 }
 
@@ -79,19 +79,19 @@ impl Ended {
     }
 }
 
-/// What became of changes that a person allowed.
+/// The result of applying changes that a person allowed.
 #[derive(Debug, Default)]
 pub(super) struct Applied {
-    /// What an undo takes back, in its order.
+    /// The changes that an undo reverts, in its order.
     pub(super) carried: Vec<Carried>,
-    /// Those that could not be, each with the reason.
+    /// Changes that could not be applied, each with the reason.
     pub(super) refused: Vec<(String, String)>,
 }
 
-/// What may not stay of changes of paths that lie in a `.git`.
+/// The changes of paths in a `.git` that may not stay.
 #[derive(Debug, Default)]
 pub(super) struct Examined {
-    /// Git directories, below the workspace, about whose files the gate has nothing to decide.
+    /// Git directories below the workspace about whose files the gate has nothing to decide.
     pub(super) git_directories: Vec<PathBuf>,
     pub(super) withheld: Vec<Withheld>,
 }
@@ -111,7 +111,7 @@ impl Known {
         }
     }
 
-    /// Makes the copy ready for a command, if there can be one.
+    /// Prepares the copy for a command, if there can be one.
     fn take_up(&mut self, run: &Run<'_>, ended: &mut Ended) {
         self.identity = identity(&self.directory.path);
         if self.directory.support != Support::Carried || self.identity.is_none() {
@@ -129,8 +129,8 @@ impl Known {
         }
     }
 
-    /// Makes the copy like the real one. What a lock or a kill kept from being carried over before
-    /// is carried over first.
+    /// Brings the copy up to date with the real repository. Changes that a lock or a kill kept from
+    /// being carried over are carried over first.
     fn prepare(&mut self, run: &Run<'_>, ended: &mut Ended) -> Result<(), CarryError> {
         let folder = run.folder(&self.directory.path);
         make_private(&folder)?;
@@ -159,13 +159,13 @@ impl Known {
         Ok(())
     }
 
-    /// Carries over what commands changed.
+    /// Carries over the changes of commands.
     fn carry(&mut self, run: &Run<'_>) -> Result<Option<Carried>, CarryError> {
         let Some(copy) = &mut self.copy else {
             return Ok(None);
         };
         if identity(&self.directory.path) != self.identity {
-            // The folder around it was moved or replaced. Its copy went with it.
+            // The folder around it was moved or replaced, and the copy with it.
             self.copy = None;
             return Err(CarryError::Moved {
                 what: self.directory.name(),
@@ -194,7 +194,7 @@ impl Known {
         }
     }
 
-    /// What the model is told where nothing was carried over.
+    /// Returns the text for the model where nothing was carried over.
     fn not_carried(&self, error: &CarryError) -> String {
         let name = self.directory.name();
         match error {
@@ -218,13 +218,13 @@ impl Known {
     }
 }
 
-/// What the repositories have to know of the run.
+/// The facts about the run that the repositories need.
 struct Run<'a> {
     workspace: &'a Path,
-    /// Holds the private copies.
+    /// The folder of the private copies.
     folder: PathBuf,
     name: String,
-    /// Searched for when it is needed: most commands have nothing to carry over.
+    /// Found only when it is needed: most commands have nothing to carry over.
     git: OnceCell<Result<PathBuf, String>>,
     real_objects: &'a (dyn Fn() -> RealObjects + Send + Sync),
 }
@@ -243,7 +243,7 @@ impl<'a> Run<'a> {
     fn git(&self) -> Result<&Path, CarryError> {
         let found = self.git.get_or_init(|| {
             let programs = Programs::of_this_process();
-            // A command may have put one there that was not judged yet.
+            // A command may have put a program there that was not judged yet.
             programs.keep_out_of(self.workspace);
             let found = programs.find("git");
             found
@@ -256,7 +256,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// The folder of a repository's private copy.
+    /// Returns the folder of a repository's private copy.
     fn folder(&self, directory: &Path) -> PathBuf {
         self.folder.join(folder_name(directory))
     }
@@ -274,7 +274,7 @@ impl<'a> Run<'a> {
         Ok(applied.and_then(|carried| carried.to_take_back()))
     }
 
-    /// Searches the workspace, and keeps what was found for the processes after this one.
+    /// Searches the workspace, and stores the result for later processes.
     fn search(&self) -> Result<Vec<Known>, String> {
         let found = repository::find(self.workspace).map_err(|error| error.to_string())?;
         self.keep(&found).map_err(|error| error.to_string())?;
@@ -292,7 +292,8 @@ impl<'a> Run<'a> {
         written().map_err(|error| RepositoryError::io(&new, &error))
     }
 
-    /// What an earlier process found; `None` if there was none before the first command.
+    /// Returns the repositories that an earlier process found; `None` if there were none before the
+    /// first command.
     fn found_before(&self) -> Option<Vec<Known>> {
         let found = fs::read(self.folder.join(FOUND)).ok()?;
         let found: Discovery = serde_json::from_slice(&found).ok()?;
@@ -301,10 +302,12 @@ impl<'a> Run<'a> {
 }
 
 impl Repositories {
-    /// Makes the copies like the real repositories, before a command when no other is under way.
+    /// Brings the copies up to date with the real repositories, before a command when no other is
+    /// in progress.
     ///
     /// # Errors
-    /// Why no command can be run.
+    ///
+    /// Returns the reason why no command can be run.
     pub(super) fn begin(&mut self, core: &Core) -> Result<(), String> {
         let run = Run::of(core);
         let top = run.workspace.join(".git");
@@ -329,7 +332,7 @@ impl Repositories {
         Ok(())
     }
 
-    /// Puts the private copies over the real repositories for a command, where it could change
+    /// Mounts the private copies over the real repositories for a command, where it could change
     /// them.
     pub(super) fn stand_in(&self, containment: &mut Containment) {
         for one in self.known.iter().flatten() {
@@ -347,7 +350,7 @@ impl Repositories {
         }
     }
 
-    /// Carries over what commands changed, when the last of them has ended.
+    /// Carries over the changes of commands when the last of them has ended.
     pub(super) fn end(&mut self, core: &Core) -> Ended {
         let run = Run::of(core);
         let mut ended = std::mem::take(&mut self.waiting);
@@ -371,9 +374,9 @@ impl Repositories {
         ended
     }
 
-    /// Judges changes of paths that lie in a `.git`. In a repository that is known, only gyrus and
-    /// the person change anything; of a new one, what programs obey is taken back. The paths lie
-    /// below `folder`: the workspace, or a layer over it.
+    /// Judges changes of paths in a `.git`. In a known repository, only gyrus and the person change
+    /// anything; in a new one, files that control programs are reverted. The paths lie below
+    /// `folder`: the workspace, or a layer over it.
     pub(super) fn examine(
         &mut self,
         core: &Core,
@@ -422,7 +425,7 @@ impl Repositories {
         examined
     }
 
-    /// Takes a new list of repositories, and keeps the copies of those that are still there.
+    /// Takes a new list of repositories, and keeps the copies of those that still exist.
     fn adopt(&mut self, found: Vec<Known>) {
         let mut before = self.known.take().unwrap_or_default();
         let known = found.into_iter().map(|mut one| {
@@ -461,7 +464,7 @@ impl Repositories {
 }
 
 impl Known {
-    /// What the model is told of a repository that commands cannot change.
+    /// Returns the text for the model about a repository that commands cannot change.
     fn why_not_carried(&self) -> Option<String> {
         let Support::NotCarried { reason } = &self.directory.support else {
             return None;
@@ -472,14 +475,14 @@ impl Known {
         ))
     }
 
-    /// Whether what is called `.git` at `place` is this repository, or leads to it.
+    /// Whether the `.git` at `place` is this repository, or leads to it.
     fn leads_from(&self, place: &Path) -> bool {
         let pointers = &self.directory.pointers;
         self.directory.path == place || pointers.iter().any(|pointer| pointer == place)
     }
 }
 
-/// What the model is told of what was carried over.
+/// Returns the text for the model about the changes that were carried over.
 fn told(directory: &GitDirectory, carried: &Carried) -> Vec<String> {
     let name = directory.name();
     let kept = carried.kept.iter().map(|kept| {
@@ -499,26 +502,27 @@ fn told(directory: &GitDirectory, carried: &Carried) -> Vec<String> {
     carried.notes.iter().cloned().chain(kept).collect()
 }
 
-/// The path up to the first `.git` in it.
+/// Returns the path up to the first `.git` in it.
 fn git_part(path: &Path) -> Option<PathBuf> {
     let at = path.iter().position(|part| part == ".git")?;
     Some(path.iter().take(at + 1).collect())
 }
 
-/// What the folder of a repository's private copy is called.
+/// Returns the name of the folder of a repository's private copy.
 fn folder_name(directory: &Path) -> String {
     let hash = blake3::hash(directory.as_os_str().as_bytes()).to_hex();
     hash[..NAME_DIGITS].to_owned()
 }
 
-/// The folder of a repository's private copy below the folder of a run, made if it is not there.
+/// Returns the folder of a repository's private copy below the folder of a run, creating it if it
+/// does not exist.
 pub(crate) fn copy_folder(run: &Path, directory: &Path) -> Result<PathBuf, RepositoryError> {
     let folder = run.join(FOLDER).join(folder_name(directory));
     make_private(&folder)?;
     Ok(folder)
 }
 
-/// Device and number of what stands at a path.
+/// Returns device and inode number of the file or folder at a path.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let data = path.symlink_metadata().ok()?;
     Some((data.dev(), data.ino()))
@@ -529,7 +533,7 @@ fn folder(core: &Core) -> PathBuf {
     run.join(FOLDER)
 }
 
-/// Makes a folder that only this user can look into.
+/// Creates a folder that only this user can access.
 fn make_private(folder: &Path) -> Result<(), RepositoryError> {
     let made = fs::DirBuilder::new()
         .recursive(true)

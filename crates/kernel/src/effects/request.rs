@@ -1,4 +1,4 @@
-//! A question to a model in all its parts, with the digest by which it is known again.
+//! A question to a model in all its parts, with the digest that identifies it.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -10,10 +10,11 @@ use serde_json::Value;
 
 use crate::{Ask, Stop, Tools, prompt::Frame};
 
-/// Rough size of a prompt for the reservation: bytes a token, rounded against us.
+/// Number of bytes counted as one token for a reservation: an estimate that rounds the size of a
+/// prompt up.
 const BYTES_A_TOKEN: u64 = 3;
 
-/// One question in all its parts.
+/// A question in all its parts.
 pub(super) struct Request<'a> {
     pub(super) frame: Vec<u8>,
     system: Vec<SystemPart>,
@@ -26,7 +27,7 @@ pub(super) struct Request<'a> {
     pub(super) to: u64,
     pub(super) tail: Vec<Message>,
     pub(super) digest: Digest,
-    /// Of all that is text.
+    /// Size of all text in bytes.
     bytes: u64,
     images: Vec<Image>,
 }
@@ -89,13 +90,13 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// How large the prompt is for `model`, in tokens, rounded against us.
+    /// Returns the estimated size of the prompt for `model` in tokens, rounded up.
     pub(super) fn input_tokens(&self, model: &dyn Model) -> u64 {
         let images = self.images.iter().map(|image| model.image_tokens(image));
         self.bytes / BYTES_A_TOKEN + 1 + images.sum::<u64>()
     }
 
-    /// What a router must know of it.
+    /// Returns the facts by which a router chooses.
     pub(super) fn wanted<'w>(
         &self,
         purpose: Purpose,
@@ -132,7 +133,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What a prompt weighs.
+/// The size of a prompt.
 struct Size {
     bytes: u64,
     images: Vec<Image>,

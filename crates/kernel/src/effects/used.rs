@@ -1,5 +1,5 @@
-//! What a part of a run used that nobody runs again, read from journals: a branch that lost its
-//! race, a cycle that was given up, a child that nobody waits for any more.
+//! The resources used by parts of a run that are not run again, read from journals: a branch that
+//! lost its race, an abandoned cycle, a child that nobody waits for any more.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{Charge, ChildEnded, Ending, Entry, Kernel, KernelError, Stop, ToolSt
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     pub(crate) charge: Charge,
-    /// Some of it is a reservation that was never settled.
+    /// Whether some of it is a reservation that was never settled.
     pub(crate) estimated: bool,
     pub(crate) children: u32,
 }
@@ -32,7 +32,7 @@ impl Used {
     }
 }
 
-/// What these entries leave open: requests that may have been answered and charged, and children
+/// The open ends of some entries: requests that may have been answered and charged, and children
 /// that were started and have no end.
 pub(crate) struct Open<'a> {
     asks: BTreeMap<(&'a EffectId, u32), Charge>,
@@ -74,7 +74,7 @@ impl<'a> Open<'a> {
         open
     }
 
-    /// What is open of requests.
+    /// Returns the sum of the open requests.
     pub(crate) fn asked(&self) -> Charge {
         let mut sum = Charge::default();
         for reserved in self.asks.values() {
@@ -84,7 +84,8 @@ impl<'a> Open<'a> {
     }
 }
 
-/// What a run used according to its own journal and those of the runs below it.
+/// Returns the resources that a run used according to its own journal and those of the runs below
+/// it.
 pub(crate) fn by_run(kernel: &Kernel, run: RunId) -> Result<Used, Stop> {
     let mut used = Used::default();
     let Some(position) = position(kernel, run)? else {
@@ -117,7 +118,7 @@ pub(crate) fn by_run(kernel: &Kernel, run: RunId) -> Result<Used, Stop> {
     Ok(used)
 }
 
-/// The end of a child that nobody waits for any more, once nothing of it is alive.
+/// Returns the end of a child that nobody waits for any more, after its processes have ended.
 pub(crate) async fn abandoned(
     kernel: &Kernel,
     effect: EffectId,
@@ -127,7 +128,7 @@ pub(crate) async fn abandoned(
     Ok(ended(effect, child, by_run(kernel, child)?))
 }
 
-/// The end of a child that used this and is not driven any more.
+/// Returns the end of a child that used this and is not driven any more.
 pub(crate) fn ended(effect: EffectId, child: RunId, used: Used) -> ChildEnded {
     ChildEnded {
         effect,

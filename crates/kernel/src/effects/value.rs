@@ -1,4 +1,4 @@
-//! Readings and notes: effects without a before and an after.
+//! Readings and notes: effects whose intent and outcome are one entry.
 
 use serde::Serialize;
 
@@ -43,7 +43,8 @@ pub(crate) fn note<T: Serialize + ?Sized>(
     }
 }
 
-/// Notes what repeats and parks; a recorded one means that a person has resumed since.
+/// Records what repeats, and parks the run; a recorded note means that a person has resumed it
+/// since.
 pub(crate) fn stuck(core: &Core, begun: Begun, what: String) -> Result<(), Stop> {
     let told = !begun.past.is_empty();
     note(core, begun, "stuck", 1, &what)?;
@@ -78,7 +79,8 @@ pub(crate) fn random(core: &Core, begun: Begun) -> Result<u64, Stop> {
     }
 }
 
-/// The recorded or a fresh reading, and the divergence that it is if it is of the other sort.
+/// Returns the recorded or a fresh reading, or the divergence if the recorded one is of the other
+/// kind.
 fn taken(
     core: &Core,
     begun: Begun,

@@ -1,4 +1,4 @@
-//! Waiting for a time or a signal. A run may leave memory meanwhile.
+//! Waiting for a time or a signal. The process of a run may end meanwhile.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     run::Begun,
 };
 
-/// A wait longer than this, in milliseconds, parks the run where parking is allowed.
+/// Length of a wait, in milliseconds, above which the run parks where that is allowed.
 pub(crate) const PARK_AFTER_MS: i64 = 60_000;
 
 pub(crate) async fn perform(
@@ -122,7 +122,7 @@ async fn live(
     }
 }
 
-/// The oldest waiting signal of this name, with its secrets redacted.
+/// Returns the oldest waiting signal of this name, with its secrets redacted.
 fn arrived(core: &Core, wanted: &str) -> Result<Option<(String, String)>, Stop> {
     Ok(core
         .messages()?

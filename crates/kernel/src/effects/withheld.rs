@@ -1,5 +1,5 @@
-//! Changes of a call that were taken back: what they were, and asking a person about them, as an
-//! effect of its own within the call. A yes applies them again.
+//! Changes of a call that were reverted, and the question to a person about them, which is an
+//! effect of its own within the call. An approval applies them again.
 
 use std::path::PathBuf;
 
@@ -18,35 +18,36 @@ use super::{
 };
 use crate::{Card, Entry, Fact, Stop, ToolResulted, contents, core::Core, log_name};
 
-/// The kind of the fact that withheld changes were applied, or why they were not.
+/// The kind of the fact that withheld changes were applied, or the reason why they were not.
 const APPLIED: &str = "changes.applied";
 
-/// The kind of the fact that says, by a blob, what an applied change did in a repository.
+/// The kind of the fact that names the blob with the changes that an applied change made in a
+/// repository.
 pub(crate) const CARRIED: &str = "changes.carried";
 
-/// Where a run keeps copies of what its changes replaced, below its own folder.
+/// The folder below the run's own for copies of files that its changes replaced.
 pub(crate) const FOLDER: &str = "withheld";
 
-/// The most characters of a diff on a card.
+/// Maximum number of characters of a diff on a card.
 const MAX_DIFF_CHARS: usize = 16_000;
 
-/// Changes of one call that were taken back until a person says yes. A blob that the call's outcome
-/// names.
+/// Changes of one call that were reverted until a person approves them. Stored in a blob that the
+/// call's outcome names.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Withheld {
-    /// Of files of the workspace.
+    /// The changes of files of the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) changes: Option<ChangeSet>,
     /// The changed files, each with the reason why it may not stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) reasons: Vec<(String, String)>,
-    /// Files that were taken back and cannot be applied again.
+    /// Files that were reverted and cannot be applied again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) not_kept: Vec<PathBuf>,
-    /// Files that could not be taken back, each with the reason.
+    /// Files that could not be reverted, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) left: Vec<(String, String)>,
-    /// Of repositories: these never got there.
+    /// The changes of repositories, which were never carried over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) repositories: Vec<repository::Withheld>,
 }
@@ -56,7 +57,7 @@ impl Withheld {
         self.reasons.is_empty() && self.repositories.is_empty()
     }
 
-    /// Each changed file with the reason why it may not stay.
+    /// Returns each changed file with the reason why it may not stay.
     fn all_reasons(&self, core: &Core) -> Vec<(String, String)> {
         let below = &core.started.workspace;
         let in_repositories = self.repositories.iter();
@@ -80,7 +81,7 @@ impl Withheld {
         names.join(", ")
     }
 
-    /// The changes that a yes can apply.
+    /// Returns the changes that an approval can apply.
     fn offered(&self) -> Offered {
         let files = self.changes.as_ref();
         let files = files.map(|changes| changes.without(&self.not_kept));
@@ -92,7 +93,7 @@ impl Withheld {
         }
     }
 
-    /// A change in a repository that holds a secret is told without its content.
+    /// Removes the content from changes in a repository that hold a secret.
     pub(super) fn leave_out_secrets(&mut self, core: &Core) -> Result<(), Stop> {
         for change in &mut self.repositories {
             let json = serde_json::to_string(change);
@@ -105,16 +106,16 @@ impl Withheld {
     }
 }
 
-/// What became of changes that a person allowed.
+/// The result of applying changes that a person allowed.
 #[derive(Debug, Default)]
 struct AppliedChanges {
     repositories: Vec<Carried>,
     files: Option<KeptFiles>,
-    /// Those that could not be applied, each with the reason.
+    /// Changes that could not be applied, each with the reason.
     refused: Vec<(String, String)>,
 }
 
-/// Withheld changes that a yes applies.
+/// Withheld changes that an approval applies.
 struct Offered {
     files: Option<ChangeSet>,
     repositories: Vec<repository::Withheld>,
@@ -125,7 +126,7 @@ impl Offered {
         self.files.is_none() && self.repositories.is_empty()
     }
 
-    /// As text for a person.
+    /// Returns the changes as text for a person.
     fn diff(&self, core: &Core) -> Result<String, Stop> {
         let load = |id: &BlobId| contents::load(core.log.reader(), id);
         let mut diff = match &self.files {
@@ -140,7 +141,7 @@ impl Offered {
         Ok(diff)
     }
 
-    /// Applies them.
+    /// Applies the changes.
     fn apply(&self, core: &Core, asking: &EffectId) -> Result<AppliedChanges, String> {
         let load = |id: &BlobId| contents::load(core.log.reader(), id);
         let workspace = &core.started.workspace;
@@ -167,20 +168,20 @@ impl Offered {
     }
 }
 
-/// A folder of the run's for copies of what is replaced in the workspace.
+/// Returns the run's folder for copies of files that are replaced in the workspace.
 pub(super) fn trash(core: &Core, effect: &EffectId) -> PathBuf {
     let run = core.kernel.store().folder(&log_name(core.started.run));
     run.join(FOLDER)
         .join(format!("{effect}-{}", crate::core::now_ms()))
 }
 
-/// The effect under which a person is asked about what `effect` changed.
+/// Returns the effect under which a person is asked about the changes of `effect`.
 pub(super) fn asking(effect: &EffectId) -> EffectId {
     effect.then(0).then(1)
 }
 
-/// Asks about the changes that were withheld of a call, and applies them on a yes. Returns what
-/// became of them, for the model. `past` is what the journal holds of that.
+/// Asks about the withheld changes of a call, and applies them on an approval. Returns the result
+/// as text for the model. `past` are the recorded entries of the question.
 pub(super) async fn decide(
     core: &Core,
     effect: &EffectId,
@@ -222,8 +223,8 @@ async fn ask(
             core.settings.mode
         ));
     }
-    // A run that was imported without its files is replayed without them; what cannot be read
-    // cannot be applied either.
+    // A run that was imported without its files is replayed without them; changes that cannot be
+    // read cannot be applied either.
     let diff = offered
         .diff(core)
         .unwrap_or_else(|error| format!("[the changes cannot be shown: {error}]"));
@@ -256,7 +257,7 @@ async fn ask(
     apply(core, asking, &offered)
 }
 
-/// Applies changes that a person allowed, and notes what came of it.
+/// Applies changes that a person allowed, and records the result.
 fn apply(core: &Core, asking: &EffectId, allowed: &Offered) -> Result<String, Stop> {
     core.may_act()?;
     let mut applied = allowed.apply(core, asking);

@@ -1,4 +1,4 @@
-//! Entries about calling a tool: asked for, judged, approved, started, settled.
+//! Entries about calling a tool: requested, judged, approved, started, settled.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,16 +12,16 @@ use serde_json::Value;
 
 use crate::Inline;
 
-/// A tool is to be called. Nothing has happened yet.
+/// A tool is to be called. Nothing has been executed yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCalled {
     /// The effect.
     pub effect: EffectId,
-    /// As the loop asked for it.
+    /// The call as the loop requested it.
     pub call: ToolCall,
 }
 
-/// The gate has judged.
+/// The gate has judged a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GateVerdict {
     /// The effect.
@@ -30,16 +30,17 @@ pub struct GateVerdict {
     /// written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    /// The paths among them, looked up.
+    /// The paths among them, resolved.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub paths: BTreeMap<String, ResolvedPath>,
-    /// What on the screen it would touch.
+    /// The element of the screen that the call would touch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aim: Option<Aim>,
-    /// What its command would run in: a `Containment` as JSON.
+    /// The containment of its command: a `Containment` as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containment: Option<BlobId>,
-    /// Of all that was judged; absent in journals of before there were sandboxes.
+    /// The digest of everything that was judged; absent in journals from before there were
+    /// sandboxes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
     /// The verdict.
@@ -47,7 +48,7 @@ pub struct GateVerdict {
 }
 
 impl GateVerdict {
-    /// The verdict on what `call` was resolved to, with its containment in a blob.
+    /// Creates the entry about the verdict on the resolved `call`, with its containment in a blob.
     pub fn on(
         effect: EffectId,
         call: &ToolCall,
@@ -68,7 +69,7 @@ impl GateVerdict {
         }
     }
 
-    /// What `call` was resolved to, but for its command line.
+    /// Returns the resolved `call`, without its command line.
     pub fn resolved(&self, call: &ToolCall) -> ResolvedCall {
         ResolvedCall {
             tool: call.tool.clone(),
@@ -82,7 +83,7 @@ impl GateVerdict {
         }
     }
 
-    /// The digest of all that was judged.
+    /// Returns the digest of everything that was judged.
     pub fn digest(&self, call: &ToolCall) -> Digest {
         self.digest
             .unwrap_or_else(|| Digest::of_json(&self.resolved(call)))
@@ -94,24 +95,24 @@ impl GateVerdict {
 pub struct ApprovalAsked {
     /// The effect that asks.
     pub effect: EffectId,
-    /// What is shown.
+    /// The card that is shown.
     pub card: Card,
-    /// Of what would be done and, from the second asking on, of which asking it is. An answer to
-    /// another digest does not count.
+    /// The digest of what would be done and, from the second time on, of the number of the asking.
+    /// An answer to another digest does not count.
     pub digest: Digest,
-    /// How often the effect has asked by now: 1 for the first time.
+    /// Number of times that the effect has asked; 1 for the first time.
     #[serde(default = "first", skip_serializing_if = "is_first")]
     pub asking: u32,
-    /// Where a command wants to connect, if that is asked about.
+    /// The destination of a command's connection, if the question is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destination: Option<Destination>,
-    /// When an answer counts. Questions of journals that do not say have expired.
+    /// The time in which an answer counts. Questions of journals without it have expired.
     #[serde(default)]
     pub valid: Validity,
 }
 
 impl ApprovalAsked {
-    /// The digest of the card about `what`, asked for the `asking`th time.
+    /// Returns the digest of the card about `what`, asked for the `asking`th time.
     pub fn digest_of(what: &Digest, asking: u32) -> Digest {
         match asking {
             1 => *what,
@@ -129,17 +130,17 @@ pub(super) fn is_first(asking: &u32) -> bool {
     *asking == first()
 }
 
-/// The time in which an answer counts, on the wall clock: the process may be another by then.
+/// The time in which an answer counts, on the wall clock, because another process may receive it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validity {
-    /// When it was asked, in UTC milliseconds.
+    /// The time of the question, in UTC milliseconds.
     pub from_ms: i64,
-    /// From when on no answer counts, in UTC milliseconds.
+    /// The time from which no answer counts, in UTC milliseconds.
     pub until_ms: i64,
 }
 
 impl Validity {
-    /// From now on, for so long.
+    /// Creates a period that starts now.
     pub(crate) fn starting(now_ms: i64, lasts: Duration) -> Self {
         let lasts_ms = i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX);
         Self {
@@ -148,8 +149,8 @@ impl Validity {
         }
     }
 
-    /// How much of it is left, in milliseconds. A clock that was set back by more than the whole
-    /// leaves nothing, so no clock makes an answer count for ever.
+    /// Returns the rest of it in milliseconds. Setting the clock back by more than the whole leaves
+    /// nothing, so no clock makes an answer count forever.
     pub fn left_ms(self, now_ms: i64) -> u64 {
         let lasts_ms = self.until_ms.saturating_sub(self.from_ms);
         if now_ms < self.from_ms.saturating_sub(lasts_ms) {
@@ -158,7 +159,7 @@ impl Validity {
         u64::try_from(self.until_ms.saturating_sub(now_ms)).unwrap_or(0)
     }
 
-    /// Whether no answer counts any more.
+    /// Whether answers no longer count.
     pub fn is_over(self, now_ms: i64) -> bool {
         self.left_ms(now_ms) == 0
     }
@@ -167,36 +168,37 @@ impl Validity {
 /// The kind of the fact that an answer did not count.
 pub const APPROVAL_REFUSED: &str = "approval.refused";
 
-/// An answer did not count. It stands in the journal as a fact under [`APPROVAL_REFUSED`].
+/// An answer did not count. Stored in the journal as a fact of the kind [`APPROVAL_REFUSED`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalRefused {
-    /// What it said.
+    /// Whether the answer was an approval.
     pub approved: bool,
-    /// Who said it.
+    /// The person who answered.
     pub by: Principal,
-    /// Why it did not count, in a sentence.
+    /// The reason why it did not count, as a sentence.
     pub text: String,
     /// The inbox message.
     pub message: String,
 }
 
-/// What a person sees before deciding.
+/// The card that a person sees before deciding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Card {
-    /// What will happen, in one sentence of our own words.
+    /// The planned action in one sentence written by gyrus.
     pub sentence: String,
-    /// Why it is asked.
+    /// The reasons for asking.
     pub reasons: Vec<String>,
-    /// The call's own words: untrusted, shown in a marked box.
+    /// The call's own text: untrusted, shown in a marked box.
     pub details: Vec<Text>,
-    /// It asks for words, not for leave.
+    /// Whether it asks for words instead of approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub question: bool,
-    /// What a wider yes would allow for the rest of the session; empty if there is none.
+    /// The grants that a wider approval would give for the rest of the session; empty if there are
+    /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wider: Vec<Grant>,
-    /// What is asked about, as a text that a person may change: a yes with words is a yes to
-    /// these words in its place.
+    /// The subject of the question as a text that a person may edit: an approval with words
+    /// approves these words in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edit: Option<String>,
 }
@@ -206,49 +208,49 @@ pub struct Card {
 pub struct ApprovalAnswered {
     /// The effect that asked.
     pub effect: EffectId,
-    /// Of what was answered.
+    /// The digest of the question that was answered.
     pub digest: Digest,
-    /// Yes.
+    /// Whether the person approved.
     pub approved: bool,
-    /// Who; `None` when nobody could be asked.
+    /// The person; `None` when nobody could be asked.
     pub by: Option<Principal>,
-    /// Words for the model: the answer to a question, or why not.
+    /// The text for the model: the answer to a question, or the reason of a denial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What it allows for the rest of the session.
+    /// The grants for the rest of the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
-    /// The inbox message that said so.
+    /// The id of the inbox message with the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// A tool is about to run: from here on it may have happened.
+/// A tool is about to run: from this entry on it may have happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolStarted {
     /// The effect.
     pub effect: EffectId,
-    /// 1 for the first time.
+    /// The number of the attempt, 1 for the first.
     pub attempt: u32,
     /// The keeper of the processes it starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeper: Option<ProcessIdentity>,
-    /// The snapshot of the workspace before it, if what it changes there is judged when it ends.
+    /// The snapshot of the workspace before the call, if its changes there are judged when it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<BlobId>,
 }
 
-/// How a tool call came out.
+/// The way in which a tool call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Settled {
-    /// It ran to its end.
+    /// The call ran to its end.
     Done,
-    /// It was not let through: unknown, unreadable, denied.
+    /// The call was not allowed: unknown, unreadable, denied.
     Refused,
-    /// A crash cut it off; nobody knows how far it came.
+    /// A crash interrupted the call; it is unknown how far it came.
     Interrupted,
-    /// A person, or a race that another branch won, cut it off.
+    /// A person, or a race that another branch won, interrupted the call.
     Cancelled,
 }
 
@@ -257,14 +259,14 @@ pub enum Settled {
 pub struct ToolResulted {
     /// The effect.
     pub effect: EffectId,
-    /// How it came out.
+    /// The way in which it ended.
     pub settled: Settled,
-    /// What the model sees, secrets redacted.
+    /// The text that the model sees, redacted.
     pub text: Inline<String>,
     /// Pictures that the model sees with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// It failed.
+    /// Whether the call failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
     /// Whether the world changed.
@@ -275,17 +277,17 @@ pub struct ToolResulted {
     /// A claim that ends the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
-    /// Changes that were taken back until a person says yes, as a blob.
+    /// The changes that were reverted until a person approves them, as a blob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<BlobId>,
-    /// What an undo needs to take its changes back where no snapshot says it, as a blob: of
-    /// repositories, and of files of a large folder.
+    /// The data that an undo needs to revert its changes where no snapshot holds it, as a blob:
+    /// about repositories, and files of a large folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_undo: Option<BlobId>,
-    /// Questions about connections of its command that were open when it ended, and are asked on.
+    /// Questions about connections of its command that were open when it ended, and are continued.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<EffectId>,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     pub took_ms: u64,
 }
 
@@ -304,7 +306,7 @@ mod tests {
             (day, asked + day_ms - 1, 1),
             (day, asked + day_ms, 0),
             (day, i64::MAX, 0),
-            // Set back a little, and so far that the old time says nothing.
+            // Clocks set back a little, and so far that the old time says nothing.
             (day, asked - 1, 86_400_001),
             (day, asked - day_ms, 172_800_000),
             (day, asked - day_ms - 1, 0),

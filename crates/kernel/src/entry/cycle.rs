@@ -1,5 +1,4 @@
-//! Entries about a cycle: its end, which is what a later process goes on from, or that it was
-//! given up.
+//! Entries about a cycle: its end, from which a later process continues, or that it was abandoned.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +9,30 @@ use serde_json::Value;
 use super::{Settings, Snapshot};
 use crate::{Inline, Permit, Unknown};
 
-/// Messages that memory gained and that no entry held before.
+/// Messages that were added to memory and that no entry held before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Appended {
-    /// The number of the first.
+    /// The number of the first message.
     pub first: u64,
-    /// They themselves, in order.
+    /// The messages, in order.
     pub items: Vec<Inline<Item>>,
 }
 
 /// A cycle is complete: its effects will never run again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CycleEnded {
-    /// Counted from 1.
+    /// The number of the cycle, counted from 1.
     pub cycle: u32,
     /// The version of the loop's state.
     pub state_version: u32,
     /// The loop's state.
     pub state: Value,
-    /// What memory gained since its last entry.
+    /// The messages added to memory since its last entry.
     #[serde(default, skip_serializing_if = "nothing_appended")]
     pub appended: Appended,
-    /// How many messages memory ever held.
+    /// Number of messages that memory ever held.
     pub memory_next: u64,
-    /// Those before this number were put away by the loop, though there was room for them.
+    /// Number before which messages were archived by the loop, although there was room for them.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub memory_first: u64,
     /// The kernel's own state.
@@ -41,10 +40,10 @@ pub struct CycleEnded {
     /// The claim that ends the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
-    /// How well it is supported.
+    /// The strength of the claim's support.
     #[serde(default, skip_serializing_if = "is_claimed")]
     pub strength: Strength,
-    /// Why the run cannot go on.
+    /// The reason why the run cannot go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The workspace, if it changed in this cycle.
@@ -64,45 +63,46 @@ pub(super) fn nothing_appended(appended: &Appended) -> bool {
     appended.items.is_empty()
 }
 
-/// What the kernel must know to go on from a cycle's end, without reading what was before.
+/// The state that the kernel needs to continue from a cycle's end, without reading earlier entries.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelState {
-    /// What was used so far.
+    /// The resources used so far.
     pub spent: Spent,
-    /// Untrusted text was read.
+    /// Whether untrusted text was read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exposed: bool,
-    /// Questions to models so far, by purpose.
+    /// Number of questions to models so far, by purpose.
     #[serde(default, alias = "replies", skip_serializing_if = "BTreeMap::is_empty")]
     pub questions: BTreeMap<Purpose, u64>,
     /// The person's amendments of the goal, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub amendments: Vec<Text>,
-    /// Children started so far, over the whole tree below this run.
+    /// Number of children started so far in the whole tree below this run.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub children: u32,
-    /// Calls denied because nobody could be asked.
+    /// Calls that were denied because nobody could be asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
-    /// What the person allowed for the rest of the session.
+    /// The grants for the rest of the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
-    /// Why what changes in the workspace cannot be undone.
+    /// The reason why changes in the workspace cannot be undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_undoable: Option<String>,
-    /// How many tokens the model takes that was asked last.
+    /// The context window of the model that was asked last, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// Documents counted on screens so far.
+    /// Number of documents counted on screens so far.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub documents: u32,
     /// Connections that the person allowed once, to commands that had ended by then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permits: Vec<Permit>,
-    /// Inputs that a crash cut off.
+    /// Inputs that a crash interrupted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<Unknown>,
-    /// What the run was resumed with, if that is not what it was started with.
+    /// The settings with which the run was resumed, if they differ from those with which it was
+    /// started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,
 }
@@ -123,11 +123,11 @@ fn is_zero_u64(n: &u64) -> bool {
     *n == 0
 }
 
-/// A cycle failed or was given up; its state is never used.
+/// A cycle failed or was abandoned; its state is never used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CycleDropped {
-    /// Which.
+    /// The number of the cycle.
     pub cycle: u32,
-    /// Why.
+    /// The reason.
     pub why: String,
 }

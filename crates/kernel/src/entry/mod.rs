@@ -1,7 +1,7 @@
-//! The entries that a run's fold needs: a closed set, one struct a kind.
+//! The entries that a run's fold needs: a closed set, one struct for each kind.
 //!
-//! Facts that organs note down (`thought`, `reflection`, …) are [`Fact`]s under their own kind and
-//! version; the kernel carries them and never looks inside. Adding a kind here is a change of the
+//! Facts that organs record (`thought`, `reflection`, …) are [`Fact`]s under their own kind and
+//! version; the kernel stores them and never looks inside. Adding a kind here is a change of the
 //! journal's format.
 
 mod run;
@@ -41,7 +41,7 @@ macro_rules! entries {
             Noted {
                 /// The kind, dotted.
                 kind: String,
-                /// The version of the fact's form.
+                /// The version of the fact's format.
                 version: u16,
                 /// The fact.
                 fact: Fact,
@@ -60,7 +60,7 @@ macro_rules! entries {
             /// The kinds that the kernel defines.
             pub const KINDS: &'static [&'static str] = &[$($kind),*];
 
-            /// The entry's kind.
+            /// Returns the entry's kind.
             pub fn kind(&self) -> &str {
                 match self {
                     $(Entry::$variant(_) => $kind,)*
@@ -68,7 +68,7 @@ macro_rules! entries {
                 }
             }
 
-            /// The version of the payload's form.
+            /// Returns the version of the payload's format.
             pub fn version(&self) -> u16 {
                 match self {
                     $(Entry::$variant(_) => KERNEL_VERSION,)*
@@ -76,7 +76,7 @@ macro_rules! entries {
                 }
             }
 
-            /// The payload as JSON text.
+            /// Returns the payload as JSON text.
             pub(crate) fn payload(&self) -> Result<Box<serde_json::value::RawValue>, serde_json::Error> {
                 match self {
                     $(Entry::$variant(body) => serde_json::value::to_raw_value(body),)*
@@ -84,7 +84,7 @@ macro_rules! entries {
                 }
             }
 
-            /// Reads a payload of `kind`.
+            /// Parses a payload of `kind`.
             pub fn parse(kind: &str, version: u16, payload: &str) -> Result<Self, UnreadableEntry> {
                 let unreadable = |error: serde_json::Error| UnreadableEntry {
                     kind: kind.to_owned(),
@@ -110,13 +110,13 @@ macro_rules! entries {
 /// The version of the kernel's own payloads.
 pub(crate) const KERNEL_VERSION: u16 = 1;
 
-/// An entry that this gyrus cannot make sense of.
+/// An entry that this version of gyrus cannot read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an entry of kind `{kind}` cannot be read: {reason}")]
 pub struct UnreadableEntry {
     /// Its kind.
     pub kind: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -151,7 +151,7 @@ entries! {
 }
 
 impl Entry {
-    /// The effect that the entry belongs to, if it belongs to one.
+    /// Returns the effect that the entry belongs to, if it belongs to one.
     pub fn effect(&self) -> Option<&EffectId> {
         match self {
             Entry::Steered(body) => Some(&body.effect),
@@ -185,7 +185,7 @@ impl Entry {
         }
     }
 
-    /// The inbox message that the entry used up.
+    /// Returns the ids of the inbox messages that the entry consumed.
     pub fn consumed_messages(&self) -> Vec<&str> {
         match self {
             Entry::Steered(body) => body.messages.iter().map(|m| m.id.as_str()).collect(),

@@ -1,4 +1,4 @@
-//! Entries about asking a model: the request before it leaves, and what came of it.
+//! Entries about asking a model: the request before it is sent, and its result.
 
 use std::ops;
 
@@ -8,51 +8,51 @@ use serde::{Deserialize, Serialize};
 use super::{Appended, cycle::nothing_appended};
 use crate::Inline;
 
-/// A request to a model is about to leave.
+/// A request to a model is about to be sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelCall {
     /// The effect.
     pub effect: EffectId,
-    /// 1 for the first attempt.
+    /// The number of the attempt, 1 for the first.
     pub attempt: u32,
-    /// What for.
+    /// The purpose of the question.
     pub purpose: Purpose,
-    /// How many questions of this purpose came before.
+    /// Number of earlier questions of this purpose.
     pub ordinal: u64,
-    /// Who is asked.
+    /// The name of the model that is asked.
     pub model: String,
-    /// Why this one; empty when there was no choice.
+    /// The reason for this model; empty when there was no choice.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// How many tokens the model takes, if that is known.
+    /// The model's context window in tokens, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// Of everything that is sent.
+    /// The digest of everything that is sent.
     pub prompt: Digest,
     /// System parts, first messages, tools and schema, stored once.
     pub frame: BlobId,
-    /// The messages of memory that are sent: from this number …
+    /// The number of the first message of memory that is sent.
     pub from: u64,
-    /// … up to before this one.
+    /// The number after that of the last message of memory that is sent.
     pub to: u64,
-    /// Those of them that no entry held before.
+    /// The messages among them that no entry held before.
     #[serde(default, skip_serializing_if = "nothing_appended")]
     pub appended: Appended,
     /// Messages sent after memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tail: Vec<Message>,
-    /// The most it may write.
+    /// Maximum length of the reply in tokens.
     pub max_output_tokens: u64,
-    /// Reserved until the reply is settled.
+    /// The charge that is reserved until the reply is settled.
     pub reserved: Charge,
 }
 
-/// Tokens and money.
+/// A charge in tokens and money.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Charge {
-    /// Input and output together.
+    /// Number of input and output tokens together.
     pub tokens: u64,
-    /// Money.
+    /// The cost.
     pub cost: Microdollars,
 }
 
@@ -70,25 +70,25 @@ impl ops::SubAssign for Charge {
     }
 }
 
-/// What came of a request to a model.
+/// The result of a request to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelReply {
     /// The effect.
     pub effect: EffectId,
-    /// Which attempt.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// What came.
+    /// The result.
     pub came: Came,
-    /// What it is settled at.
+    /// The charge at which it is settled.
     pub charged: Charge,
-    /// No usage was reported: `charged` is the reservation.
+    /// Whether no usage was reported, so that `charged` is the reservation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     pub took_ms: u64,
 }
 
-/// What came of one attempt.
+/// The result of one attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Came {
@@ -102,6 +102,6 @@ pub enum Came {
         /// The error.
         error: ModelError,
     },
-    /// It was cut off by a crash or a person; it may have been answered and charged.
+    /// A crash or a person interrupted the request; it may have been answered and charged.
     CutOff,
 }

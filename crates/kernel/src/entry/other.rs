@@ -1,4 +1,4 @@
-//! Entries about the remaining effects: readings, waits, branches, child runs and noted facts.
+//! Entries about the remaining effects: readings, waits, branches, child runs and recorded facts.
 
 use gyrus_contract::{Digest, EffectId, Image, Limits, Principal, RunId, Spent, Text};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Ending, cycle::is_zero};
 use crate::Inline;
 
-/// A reading that differs at every call, recorded so that it does not on replay.
+/// A reading that differs at every call, recorded so that a replay returns the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ValueTaken {
     /// The effect.
@@ -17,7 +17,7 @@ pub struct ValueTaken {
     pub value: Taken,
 }
 
-/// What was read.
+/// The value of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum Taken {
@@ -26,7 +26,7 @@ pub enum Taken {
         /// The reading.
         at_ms: i64,
     },
-    /// Randomness.
+    /// A random number.
     Random {
         /// The number.
         number: u64,
@@ -38,13 +38,13 @@ pub enum Taken {
 pub struct ScreenViewed {
     /// The effect.
     pub effect: EffectId,
-    /// The session of the screen; empty when there was none to look at.
+    /// The id of the screen's session; empty when there was none to look at.
     pub session: String,
-    /// How many documents were counted by then, over the whole run.
+    /// Number of documents counted until then, over the whole run.
     pub documents: u32,
-    /// What was seen: a [`View`](gyrus_contract::View) as JSON text, or why nothing was.
+    /// The view: a [`View`](gyrus_contract::View) as JSON text, or the reason why there is none.
     pub view: Inline<String>,
-    /// Nothing was seen.
+    /// Whether there is no view.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
     /// The picture, which the view names too.
@@ -57,20 +57,20 @@ pub struct ScreenViewed {
 pub struct WaitStarted {
     /// The effect.
     pub effect: EffectId,
-    /// Until when at the latest, in UTC milliseconds.
+    /// The latest time at which the wait ends, in UTC milliseconds.
     pub until_ms: Option<i64>,
-    /// For which signal.
+    /// The name of the signal.
     pub signal: Option<String>,
 }
 
-/// A wait is over.
+/// A wait has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitEnded {
     /// The effect.
     pub effect: EffectId,
-    /// What came with the signal; `None` when the time was over.
+    /// The data sent with the signal; `None` when the deadline passed.
     pub payload: Option<Text>,
-    /// The inbox message that brought it.
+    /// The id of the inbox message that delivered it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -80,33 +80,33 @@ pub struct WaitEnded {
 pub struct BranchesStarted {
     /// The effect.
     pub effect: EffectId,
-    /// How they end.
+    /// The form of concurrency.
     pub form: Form,
-    /// How many there are.
+    /// Number of branches.
     pub branches: u32,
     /// The deadline of [`Form::Timeout`], in UTC milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<i64>,
 }
 
-/// How branches end.
+/// The form of concurrency, which decides when the branches end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
     /// All run to their end.
     All,
-    /// The first to end wins.
+    /// The first branch to end wins.
     Race,
     /// One branch against a deadline.
     Timeout,
 }
 
-/// A race is decided.
+/// A race has been decided.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RaceWon {
     /// The effect.
     pub effect: EffectId,
-    /// The branch, counted from 1; `None` when the deadline won.
+    /// The number of the branch, counted from 1; `None` when the deadline won.
     pub winner: Option<u32>,
 }
 
@@ -117,56 +117,56 @@ pub struct ChildStarted {
     pub effect: EffectId,
     /// The child.
     pub child: RunId,
-    /// Its goal; not trusted text for the child.
+    /// Its goal, which is not trusted text for the child.
     pub goal: String,
-    /// What it may use, out of this run's own limits.
+    /// The limits of the child, within this run's own.
     pub limits: Limits,
-    /// Of goal, loop and tools.
+    /// The digest of goal, loop and tools.
     pub digest: Digest,
 }
 
-/// A child run came to an end.
+/// A child run has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChildEnded {
     /// The effect.
     pub effect: EffectId,
     /// The child.
     pub child: RunId,
-    /// How.
+    /// The ending.
     #[serde(flatten)]
     pub ending: Ending,
-    /// What it used; now part of this run's own use.
+    /// The resources that it used, which now count as this run's own use.
     pub spent: Spent,
-    /// Runs that were started below it.
+    /// Number of runs that were started below it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub children: u32,
 }
 
 /// A person took the screen over; the run begins nothing meanwhile. What they see and type is not
-/// written down.
+/// recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TakeoverStarted {
-    /// Who.
+    /// The person.
     pub by: Principal,
 }
 
-/// The screen is the run's again.
+/// The person gave the screen back to the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TakeoverEnded {
-    /// Who had it.
+    /// The person.
     pub by: Principal,
-    /// For how long.
+    /// The duration in milliseconds.
     pub took_ms: u64,
-    /// What they tell the run. It gets that as it gets all that a person says.
+    /// The person's message to the run, which it receives like every message of a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
 }
 
-/// An organ's or a loop's own fact.
+/// A fact recorded by an organ or a loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
     /// The effect.
     pub effect: EffectId,
-    /// What was noted.
+    /// The value of the fact.
     pub fact: Value,
 }

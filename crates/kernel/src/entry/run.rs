@@ -1,4 +1,4 @@
-//! Entries about a run as a whole: how it starts, stops, goes on and ends.
+//! Entries about a run as a whole: starting, stopping, continuing and ending.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -18,53 +18,53 @@ use super::{
 };
 use crate::{Inline, Stop};
 
-/// What a run was started with.
+/// The start of a run, with everything it was started with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {
     /// The run.
     pub run: RunId,
-    /// What it is to reach.
+    /// The goal.
     pub goal: Inline<Text>,
-    /// What came with the goal.
+    /// The material that came with the goal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<Inline<Part>>,
-    /// The run before it in its session, whose memory it goes on with.
+    /// The previous run in its session, whose memory it continues with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<RunId>,
-    /// That memory.
+    /// The memory of that run.
     #[serde(default, skip_serializing_if = "nothing_appended")]
     pub memory: Appended,
-    /// Untrusted text is known from the start.
+    /// Whether the run knows untrusted text from the start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exposed: bool,
-    /// What the person allowed earlier in the session, or the delegating run may do.
+    /// The grants that the person gave earlier in the session, or those of the delegating run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
-    /// How its screen is, opaque here.
+    /// The configuration of its screen, opaque here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screen: Option<Value>,
-    /// What the person typed beside the goal, for this run or for its parents.
+    /// The texts that the person typed beside the goal, for this run or for its parents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusted: Vec<String>,
-    /// Under whose trust it works.
+    /// The name of the agent whose trust the run has.
     #[serde(default = "default_agent", skip_serializing_if = "is_default_agent")]
     pub agent: String,
-    /// The loop that thinks.
+    /// The name of its loop.
     #[serde(rename = "loop")]
     pub cognitive_loop: String,
     /// The loop's configuration, opaque here.
     pub loop_config: Arc<Value>,
     /// The folder it works in.
     pub workspace: PathBuf,
-    /// The person named the workspace as one that may be lost.
+    /// Whether the person named the workspace as one that may be lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub throwaway: bool,
-    /// What holds until it is resumed with something else.
+    /// The settings until it is resumed with others.
     #[serde(flatten)]
     pub settings: Settings,
     /// The names of the tools it has.
     pub tools: Vec<String>,
-    /// The tools of servers among them, as the servers described them then.
+    /// The tools of servers among them, as the servers described them at the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served: Option<Inline<Vec<Arc<ToolSpec>>>>,
     /// The model as the person named it.
@@ -72,7 +72,7 @@ pub struct RunStarted {
     /// The run that delegated this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// The cycle of another run that this one goes on from.
+    /// The cycle of another run that this one continues from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,
     /// The workspace at the start.
@@ -88,22 +88,23 @@ fn is_default_agent(agent: &str) -> bool {
 }
 
 impl RunStarted {
-    /// How many messages the run remembers before its first cycle, those that were forgotten
-    /// included.
+    /// Returns the number of messages that the run remembers before its first cycle, including
+    /// dropped ones.
     pub(crate) fn memory_next(&self) -> u64 {
         self.memory.first + self.memory.items.len() as u64
     }
 
-    /// What the run remembers before its first cycle.
+    /// Returns the messages that the run remembers before its first cycle.
     pub(crate) fn memory_items(&self, reader: &Reader) -> Result<Vec<Item>, Stop> {
         let load = |item: &Inline<Item>| item.read(|id| reader.blob(id).map_err(Stop::from));
         self.memory.items.iter().map(load).collect()
     }
 
-    /// The tools of servers that it has, as they were described when it began.
+    /// Returns the tools of servers that it has, as they were described at the start.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    ///
+    /// Returns an error when the journal cannot be read.
     pub fn served_tools(&self, reader: &Reader) -> Result<Vec<Arc<ToolSpec>>, Stop> {
         match &self.served {
             Some(served) => served.read(|id| reader.blob(id).map_err(Stop::from)),
@@ -111,7 +112,7 @@ impl RunStarted {
         }
     }
 
-    /// What came with the goal.
+    /// Returns the material that came with the goal.
     pub(crate) fn context_parts(&self, reader: &Reader) -> Result<Vec<Part>, Stop> {
         let load = |part: &Inline<Part>| part.read(|id| reader.blob(id).map_err(Stop::from));
         self.context.iter().map(load).collect()
@@ -122,27 +123,27 @@ impl RunStarted {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Snapshot {
-    /// In this blob, as the `snapshot` module writes it.
+    /// Stored in this blob, as the `snapshot` module writes it.
     Blob(BlobId),
-    /// Not kept, for this reason: a fork from here is only possible in place.
+    /// Not stored, for this reason: a fork from here is only possible in place.
     Missing(String),
 }
 
 /// Hashes of code and configuration, by name (`gyrus`, `loop`, `prompts`, `tools`, …).
 pub type Pins = BTreeMap<String, String>;
 
-/// Where a child run comes from.
+/// The origin of a child run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Parent {
     /// The delegating run.
     pub run: RunId,
-    /// Its effect.
+    /// The effect in that run.
     pub effect: EffectId,
-    /// 1 for a child of a run that a person started.
+    /// The depth, 1 for a child of a run that a person started.
     pub depth: u32,
 }
 
-/// Where a fork comes from.
+/// The origin of a fork.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ForkedFrom {
     /// The run.
@@ -153,16 +154,16 @@ pub struct ForkedFrom {
     pub head: Digest,
 }
 
-/// What holds for a run until it is resumed with something else.
+/// The settings of a run until it is resumed with others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// What it may use.
+    /// The limits.
     pub limits: Limits,
-    /// How much it may do without asking.
+    /// The approval mode.
     pub mode: Mode,
-    /// What happens when a person must be asked.
+    /// The way to proceed when a person must be asked.
     pub on_ask: OnAsk,
-    /// Hashes of everything that decides how the run goes on. Shared, because a process holds the
+    /// Hashes of everything that decides how the run continues. Shared, because a process holds the
     /// same ones for every run.
     pub pins: Arc<Pins>,
 }
@@ -172,24 +173,24 @@ pub struct Settings {
 pub struct RunResumed {
     /// The process.
     pub process: ProcessIdentity,
-    /// What holds from here on.
+    /// The settings from here on.
     #[serde(flatten)]
     pub settings: Settings,
-    /// Bytes at the journal's end that a crash left unfinished and that were set aside.
+    /// Number of bytes at the journal's end that a crash left unfinished and that were set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_aside_bytes: Option<u64>,
 }
 
-/// The unfinished cycle could not be continued by today's code; a fresh one takes over.
+/// The present code could not continue the unfinished cycle; a fresh one takes over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunHandedOver {
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// The effects that were done and are told to the fresh cycle.
+    /// The finished effects that the fresh cycle is told about.
     pub done: Vec<EffectId>,
 }
 
-/// How a run, or a stretch of it, ended.
+/// The ending of a run, or the reason why it stopped for now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ending", rename_all = "snake_case")]
 pub enum Ending {
@@ -197,13 +198,13 @@ pub enum Ending {
     Reached {
         /// The claim.
         claim: Claim,
-        /// How well it is supported.
+        /// The strength of the claim's support.
         #[serde(default, skip_serializing_if = "is_claimed")]
         strength: Strength,
     },
     /// The goal was not reached, or the loop cannot go on.
     Failed {
-        /// Why, for a person.
+        /// The reason, for a person.
         reason: String,
         /// Calls that were denied because nobody could be asked.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -211,34 +212,34 @@ pub enum Ending {
     },
     /// A limit was reached.
     Limit {
-        /// Which, and how much was used: `steps: 10 of 10`.
+        /// The limit and the amount used: `steps: 10 of 10`.
         what: String,
     },
-    /// It waits for a person's answer.
+    /// The run waits for a person's answer.
     Waiting {
         /// The child run that asks, if it is not this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<RunId>,
         /// The effect that asks.
         effect: EffectId,
-        /// How often it has asked by now.
+        /// Number of times that the effect has asked.
         #[serde(default = "first", skip_serializing_if = "is_first")]
         asking: u32,
         /// The question in one sentence.
         question: String,
     },
-    /// It waits for a time or a signal.
+    /// The run waits for a time or a signal.
     Sleeping {
         /// The effect that waits.
         effect: EffectId,
-        /// Until when, in UTC milliseconds.
+        /// The end of the wait, in UTC milliseconds.
         until_ms: Option<i64>,
-        /// For which signal.
+        /// The name of the signal.
         signal: Option<String>,
     },
-    /// It repeats itself.
+    /// The run repeats itself.
     Stuck {
-        /// What repeats, in plain words.
+        /// A description of what repeats.
         what: String,
     },
     /// The model could not be reached or refused the key.
@@ -246,12 +247,12 @@ pub enum Ending {
         /// The last error.
         error: ModelError,
     },
-    /// A person stopped it from another surface.
+    /// A person stopped the run from another surface.
     Stopped {
-        /// Who.
+        /// The person.
         by: Principal,
     },
-    /// Interrupted at the terminal.
+    /// A person interrupted the run at the terminal.
     Interrupted,
 }
 
@@ -283,31 +284,31 @@ pub struct Steered {
 /// A limit is near.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BudgetWarning {
-    /// Which, and how much was used.
+    /// The limit and the amount used.
     pub what: String,
 }
 
 /// The run stops for now and can be resumed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunParked {
-    /// Why.
+    /// The reason.
     #[serde(flatten)]
     pub ending: Ending,
-    /// What was used so far.
+    /// The resources used so far.
     pub spent: Spent,
 }
 
 /// The run is over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEnded {
-    /// How.
+    /// The ending.
     #[serde(flatten)]
     pub ending: Ending,
-    /// What was used.
+    /// The resources used.
     pub spent: Spent,
 }
 
-/// Whether a message amends the goal; the others act on the driver or answer an effect.
+/// Whether a message amends the goal; other messages act on the driver or answer an effect.
 pub(crate) fn is_steering(body: &MessageBody) -> bool {
     matches!(body, MessageBody::Steer { .. })
 }

@@ -1,9 +1,9 @@
-//! Ending everything that is at work in some stores: every process that holds a run, and every
-//! keeper that a run wrote down and that may still live.
+//! Killing all work in some stores: every process that holds a run, and every keeper that a run
+//! recorded and that may still be alive.
 //!
-//! Processes are killed, not asked, and through their identity, so that a successor of a number is
-//! never hit. The death of a run's process is the death of its commands, by their keepers; those
-//! are killed here too, so that nothing depends on a keeper that was suspended.
+//! Processes are killed, not asked, and through their identity, so that a later process with the
+//! same number is never hit. The death of a run's process ends its commands, by their keepers;
+//! those are killed here too, so that nothing depends on a keeper that was suspended.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -22,38 +22,39 @@ use gyrus_process::{ProcessIdentity, keeper};
 
 use crate::{Entry, RUNS, log};
 
-/// Who is found by then is killed, whether everybody was looked for or not.
+/// Interval after which the processes found so far are killed, even if the search goes on.
 const WAVE: Duration = Duration::from_millis(50);
 
-/// A log whose holder says nothing about itself is waited for; the others must not be.
+/// Number of threads that search. A log whose holder has not written its record is waited for,
+/// which must not delay the others.
 const LOOKERS: usize = 8;
 
-/// What was ended.
+/// The result of stopping everything.
 #[derive(Debug, Default)]
 pub struct Stopped {
-    /// Processes, with the runs that each held.
+    /// The killed processes, with the runs that each held.
     pub processes: Vec<(ProcessIdentity, Vec<RunId>)>,
-    /// Trees of commands that had not ended by themselves yet.
+    /// Number of killed process trees of commands.
     pub commands: usize,
-    /// What could not be ended, or not be found out.
+    /// Processes that could not be killed, and runs whose holder is unknown.
     pub left: Vec<Left>,
 }
 
-/// Something that may still be at work.
+/// Something that may still be working.
 #[derive(Debug)]
 pub enum Left {
     /// A process that holds a run, or keeps its command.
     Process {
         /// The process.
         process: ProcessIdentity,
-        /// Why it is there.
+        /// The reason why it is still there.
         why: String,
     },
-    /// A run of which nobody knows who holds it.
+    /// A run whose holder is unknown.
     Run {
         /// Its log.
         run: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -67,15 +68,15 @@ impl fmt::Display for Left {
     }
 }
 
-/// Kills every process that holds a run of these stores, and the trees of their commands, and
-/// waits until they are gone, at most for `patience`. The latch is to stand before.
+/// Kills every process that holds a run of these stores, and the process trees of their commands,
+/// and waits until they have ended, at most for `patience`. The latch must be set before.
 pub fn stop_all(stores: &[Store], patience: Duration) -> Stopped {
     let deadline = Instant::now() + patience;
     let mut stopped = Stopped::default();
     let mut logs = Vec::new();
     for store in stores {
         match store.names(RUNS) {
-            // Who is at work now is rather among the newest.
+            // Runs with work in progress are likely to be among the newest.
             Ok(names) => logs.extend(names.into_iter().rev().map(|name| (store, name))),
             Err(error) => stopped.left.push(Left::Run {
                 run: format!("in {}", store.root().display()),
@@ -90,7 +91,7 @@ pub fn stop_all(stores: &[Store], patience: Duration) -> Stopped {
     let mut alive = Vec::new();
     for identity in keepers {
         if identity.is_alive().unwrap_or(true) {
-            // One that is not in a namespace ends its tree itself, and only it can.
+            // A keeper that is not in a namespace ends its tree itself, and nothing else can.
             let _ = keeper::kill_init(&identity);
             alive.push(identity);
         }
@@ -118,7 +119,7 @@ impl Left {
     }
 }
 
-/// Finds who holds runs and kills them, in waves. Returns which logs were held.
+/// Finds the holders of runs and kills them, in waves. Returns the logs that were held.
 fn kill_holders(logs: &[(&Store, LogName)], stopped: &mut Stopped) -> HashSet<LogName> {
     let mut held = HashSet::new();
     let mut found: BTreeMap<u32, (ProcessIdentity, Vec<RunId>)> = BTreeMap::new();
@@ -200,12 +201,12 @@ fn kill<'a>(processes: impl Iterator<Item = &'a ProcessIdentity>, stopped: &mut 
     }
 }
 
-/// The keepers of calls that have begun and not ended, as far as the journal says. Those that it
-/// does not tell of die with the process that started them.
+/// Returns the keepers of calls that have begun and not ended, as far as the journal tells. Other
+/// keepers die with the process that started them.
 fn keepers(store: &Store, name: &LogName, was_held: bool) -> Vec<ProcessIdentity> {
     let mut keepers = BTreeMap::new();
     if let Ok(reader) = store.reader(name) {
-        // What cannot be read cannot be told; what was read so far counts.
+        // Entries that cannot be read are skipped; those read so far count.
         let _ = open_calls(&reader, was_held, &mut keepers);
     }
     keepers.into_values().collect()

@@ -1,5 +1,5 @@
-//! Passwords that stand in a command line where no name says so: `mysql -pVALUE`, `curl -u
-//! user:VALUE`, `echo VALUE | sudo -S`.
+//! Passwords in a command line that no name marks: `mysql -pVALUE`, `curl -u user:VALUE`, `echo
+//! VALUE | sudo -S`.
 
 use std::ops::Range;
 
@@ -8,23 +8,23 @@ use regex::Regex;
 
 use super::{Hit, HitName, Piece, context::KIND, plausible::is_placeholder};
 
-/// A shorter word is a number or a letter of an option.
+/// Minimum length of a password in bytes; a shorter word is a number or a letter of an option.
 const MIN_BYTES: usize = 4;
-/// Bytes of a command that are read.
+/// Number of bytes of a command that are read.
 const MAX_COMMAND_BYTES: usize = 4096;
 
-/// How an option carries a password.
+/// The way in which an option carries a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Carries {
-    /// It is the next word.
+    /// As the next word.
     Next,
-    /// It is the rest of the same word.
+    /// As the rest of the same word.
     Attached,
-    /// It is either.
+    /// As either of them.
     Both,
-    /// The next word, or the rest of the same one, holds it behind this sign.
+    /// In the next word, or the rest of the same one, behind this character.
     After(char),
-    /// The next word holds it behind `pass:`.
+    /// In the next word, behind `pass:`.
     AfterPass,
 }
 use Carries::{After, AfterPass, Attached, Both, Next};
@@ -97,7 +97,7 @@ const PROGRAMS: [Program; 16] = [
     ("kubectl", "secret", &[("--from-literal", After('='))]),
 ];
 
-/// What is printed into a program that reads a password.
+/// Matches a text that is piped into a program that reads a password.
 const PIPED: &str = r#"(?x) \b (?:echo|printf) [\ \t]+ (?: -n [\ \t]+ | '%s' [\ \t]+ | "%s" [\ \t]+ )?
     ["']? ([^\s"'|]+) ["']? [\ \t]* \| [\ \t]*
     (?: sudo [\ \t]+ -S | [^|\n]* --password-stdin | passwd [\ \t]+ --stdin
@@ -128,7 +128,8 @@ impl Commands {
 
     pub(super) fn find(&self, piece: &Piece<'_>) -> Vec<Hit> {
         let mut found = Vec::new();
-        // Where the last command of each row ends, so that a line full of names is read once a row.
+        // The end of the last command of each row, so that a line full of names is read once for
+        // each row.
         let mut ends = [0; PROGRAMS.len()];
         for program in self.programs.find_iter(piece.text) {
             let name = program.as_str().trim_end();
@@ -167,7 +168,7 @@ impl Commands {
     }
 }
 
-/// Finds what the options of a command carry; returns where the command ends.
+/// Finds the values that the options of a command carry; returns the end of the command.
 fn in_command(
     piece: &Piece<'_>,
     start: usize,
@@ -192,7 +193,7 @@ fn in_command(
             };
             let rest = rest.trim_start_matches('=');
             let next = words.get(number + 1);
-            // In quotation marks right behind the option.
+            // A quoted word right behind the option.
             let glued = next.is_some_and(|next| {
                 next.start == word.end + 1 && text(&(word.end..next.start)) != " "
             });
@@ -213,15 +214,15 @@ fn in_command(
                 }
                 Next | Attached | AfterPass => None,
             };
-            // An option is no value of another.
+            // An option is not a value of another.
             found.extend(value.filter(|at| !text(at).starts_with('-')));
         }
     }
     end
 }
 
-/// The words of a command, without the quotation marks around them; `-p'…'` is two. One that a
-/// marker cuts off is left out.
+/// Returns the words of a command, without the quotation marks around them; `-p'…'` is two. A word
+/// that a marker cuts off is left out.
 fn words(piece: &Piece<'_>, start: usize) -> Vec<Range<usize>> {
     let rest = &piece.text[start..];
     let rest = first_bytes(rest, MAX_COMMAND_BYTES);

@@ -1,6 +1,8 @@
 //! Values that are secret because of the name beside them: `password = …`, `API_KEY: "…"`,
-//! `Authorization: Bearer …`, `--token …`, in the shapes of shells, `.env`, JSON, YAML, XML, code,
-//! and of sentences that say what a password is.
+//! `Authorization: Bearer …`, `--token …`, in the syntax of shells, `.env`, JSON, YAML, XML, code,
+//! and of sentences that tell a password. `password = …`, `API_KEY: "…"`, `Authorization: Bearer
+//! …`, `--token …`, in the shapes of shells, `.env`, JSON, YAML, XML, code, and of sentences that
+//! say what a password is.
 //!
 //! One regex finds a name with what separates it from its value; the rest is plain code that looks
 //! at either side: the name ([`super::names`]), where the value goes to ([`super::value`]), and
@@ -18,21 +20,21 @@ use super::{
     value::{LineBefore, MAX_BARE_BYTES, Place, scheme_bytes},
 };
 
-/// What names of values found by their context begin with. The same for all of them, so that a
-/// value has one name wherever it stands.
+/// The prefix of the names of values found by their context. It is the same for all of them, so
+/// that a value has one name everywhere.
 pub(super) const KIND: &str = "found";
 
-/// Bytes of a name, before and after the word that gives it away.
+/// Maximum length of a name in bytes, before and after the telltale word.
 const MAX_NAME_BYTES: usize = 64;
-/// A value beside a name of a login is one, however short it is.
+/// Minimum length in bytes of a value beside a name of a login.
 const MIN_LOGIN_BYTES: usize = 4;
 
-/// Words that give a name away. A name has one of them, in any letter case.
+/// Telltale words. A name for a secret has one of them, in any letter case.
 const TELLING_WORDS: &str = "\
     password passwd passwort passphrase passcode pass pwd pswd pw kennwort wachtwoord contrasena \
     contraseña contraseÑa senha пароль Пароль ПАРОЛЬ 密码 密碼 パスワード 비밀번호 mnemonic phrase \
     secret token key auth bearer";
-/// The rest of a name behind its telling word, and what separates it from its value.
+/// Matches the rest of a name behind its telltale word, and the separator before its value.
 const REST_AND_SEPARATOR: &str = r#"(?ix-u) ^
     [a-z0-9_-]{0,32}
     \\? ["'\]]{0,2}
@@ -88,12 +90,12 @@ impl Context {
     }
 }
 
-/// The part of a string under `key` that is secret because of the key.
+/// Returns the part of a string under `key` that is secret because of the key.
 pub(super) fn value_under(key: &str, value: &str) -> Option<Range<usize>> {
     value_of(class_of(key)?, value)
 }
 
-/// The part of a string that is secret because of the class of its name.
+/// Returns the part of a string that is secret because of the class of its name.
 pub(super) fn value_of(class: Class, value: &str) -> Option<Range<usize>> {
     let start = scheme_bytes(value);
     let secret = &value[start..];
@@ -101,23 +103,23 @@ pub(super) fn value_of(class: Class, value: &str) -> Option<Range<usize>> {
     (!marked && plausible(secret, class, Shape::Quoted)).then_some(start..value.len())
 }
 
-/// A name for a secret, with what separates it from its value.
+/// A name for a secret, with the separator before its value.
 struct Name<'a> {
     text: &'a str,
     class: Class,
     at: Range<usize>,
-    /// Without blanks, and without what closes the name.
+    /// The separator, without white space and without what closes the name.
     separator: &'a str,
-    /// An option of a command, whose value is the next word.
+    /// Whether it is an option of a command, whose value is the next word.
     option: bool,
-    /// `pass` alone, which is a result more often than a password.
+    /// Whether it is `pass` alone, which is a result more often than a password.
     only_pass: bool,
-    /// `NAME=`, alone, as shells and `.env` files have it.
+    /// Whether it is `NAME=` alone, as in shells and `.env` files.
     environment: bool,
 }
 
-/// The value beside a name, if both are what they seem. `found` covers the name from its telling
-/// word on, and the separator; before `after` all is settled.
+/// Returns the value beside a name, if both are plausible. `found` covers the name from its
+/// telltale word on, and the separator; everything before `after` is settled.
 fn secret_at(
     piece: &Piece<'_>,
     found: Range<usize>,
@@ -190,7 +192,7 @@ fn name_at<'a>(piece: &Piece<'a>, found: &Range<usize>, after: usize) -> Option<
     };
     let says_nothing = match separator {
         ">" => previous != Some('<'),
-        // `"--password", "…"`: an argument after an option.
+        // Handles `"--password", "…"`: an argument after an option.
         "," => !option,
         "" | "is" => is_closed,
         _ => false,
@@ -211,7 +213,7 @@ fn name_at<'a>(piece: &Piece<'a>, found: &Range<usize>, after: usize) -> Option<
     })
 }
 
-/// The part of a value that is a secret, if it is one.
+/// Returns the part of a value that is a secret, if it is one.
 fn accepted(
     text: &str,
     name: &Name<'_>,
@@ -225,11 +227,11 @@ fn accepted(
     let secret = &text[value.clone()];
     let shape = match shape {
         Shape::Said if name.option => Shape::Bare { ends_line: false },
-        // Words in quotation marks beside a word for passwords.
+        // Quoted words beside a word for passwords.
         Shape::Quoted if matches!(separator, "" | "is") && !name.option => Shape::Said,
         other => other,
     };
-    // In help texts a word in capitals says what to put there: `--token TOKEN`.
+    // In help texts a word in capitals is a placeholder: `--token TOKEN`.
     let stands_for =
         separator.is_empty() && secret.bytes().all(|b| b == b'_' || b.is_ascii_uppercase());
     let basic = scheme > 0 && !separator.is_empty() && secret.len() >= 8 && has_mixed_case(secret);
@@ -242,7 +244,7 @@ fn accepted(
         _ if name.only_pass => letter && secret.contains(|c: char| !c.is_ascii_alphabetic()),
         // A comparison, most likely in a parser.
         "==" => secret.contains(|c: char| c.is_ascii_digit()),
-        // `two-pass compilers2`
+        // Handles `two-pass compilers2`.
         "" if !name.option && name.text.to_ascii_lowercase().ends_with("pass") => false,
         // An expression in code that has types.
         _ if is_typed => matches!(shape, Shape::Quoted | Shape::Environment),

@@ -1,9 +1,9 @@
-//! Where a value ends: at a quotation mark, a bracket, a blank, another setting.
+//! The end of a value: a quotation mark, a bracket, white space, another setting.
 
-/// Bytes of the name of another setting.
+/// Maximum length in bytes of the name of another setting.
 const MAX_NAME_BYTES: usize = 40;
 
-/// Whether what stands behind a name says that its value is in the lines below.
+/// Whether the text behind a name announces a value in the lines below.
 pub(super) fn is_block(value: &str) -> bool {
     let value = value
         .split_once(" #")
@@ -15,13 +15,13 @@ pub(super) fn is_block(value: &str) -> bool {
             .all(|b| b"+-".contains(&b) || b.is_ascii_digit())
 }
 
-/// Whether a line ends with such a beginning.
+/// Whether a line ends with such an announcement.
 pub(super) fn block_header(line: &str) -> bool {
     line.rsplit_once(':')
         .is_some_and(|(_, value)| is_block(value))
 }
 
-/// Bytes up to what ends a bare value.
+/// Returns the length in bytes of a bare value.
 pub(super) fn end_of_word(text: &str, quotes: &[char], environment: bool) -> usize {
     for (at, c) in text.char_indices() {
         let next = &text[at + c.len_utf8()..];
@@ -33,13 +33,14 @@ pub(super) fn end_of_word(text: &str, quotes: &[char], environment: bool) -> usi
                 at > 0 && (next.is_empty() || next.starts_with(closes))
             }
             _ if environment => false,
-            // Part of the value, unless another setting, or nothing, comes behind it.
+            // Part of the value, unless another setting, or nothing, follows it.
             ',' | '&' | '|' => {
                 next.is_empty()
                     || next.starts_with(|c: char| c.is_whitespace() || "\"'`,;&|)]}".contains(c))
                     || begins_setting(&text[at..])
             }
-            // It separates settings, so it is part of one only where the next comes later.
+            // A separator of settings, so it is part of a value only where the next one comes
+            // later.
             ';' => {
                 let later = next_setting(&text[at..]).filter(|later| *later > 0);
                 !later.is_some_and(|later| {
@@ -58,17 +59,18 @@ pub(super) fn end_of_word(text: &str, quotes: &[char], environment: bool) -> usi
     text.len()
 }
 
-/// Where in a line another setting begins: `, user: me`, `;User Id=x`, `&next=1`.
+/// Returns the position in a line at which another setting begins: `, user: me`, `;User Id=x`,
+/// `&next=1`.
 pub(super) fn next_setting(line: &str) -> Option<usize> {
     let separates = |byte: u8| b",;& ".contains(&byte);
     let bytes = line.as_bytes();
-    // Of several in a row the first decides.
+    // The first of several in a row decides.
     (0..bytes.len())
         .filter(|at| separates(bytes[*at]) && (*at == 0 || !separates(bytes[*at - 1])))
         .find(|at| begins_setting(&line[*at..]))
 }
 
-/// Whether behind separators stands a name, with what separates it from its value.
+/// Whether a name and a separator follow behind separators of settings.
 fn begins_setting(text: &str) -> bool {
     let name = text.trim_start_matches([',', ';', '&', ' ', '"', '\'']);
     let part = |c: &char| c.is_ascii_alphanumeric() || "_-.".contains(*c);
@@ -77,7 +79,7 @@ fn begins_setting(text: &str) -> bool {
         .take(MAX_NAME_BYTES + 1)
         .take_while(part)
         .count();
-    // `User Id=` has a blank in its name, which only connection strings do.
+    // A name with a space, as in `User Id=`, occurs only in connection strings.
     let rest = match (&name[length..], text.starts_with(';')) {
         (rest, true) if rest.starts_with(' ') => {
             rest[1..].trim_start_matches(|c: char| c.is_ascii_alphanumeric())
@@ -92,7 +94,7 @@ fn begins_setting(text: &str) -> bool {
     begins && length <= MAX_NAME_BYTES && is_set
 }
 
-/// Where a bracket closes that was not opened before.
+/// Returns the position of a closing bracket that was not opened before.
 pub(super) fn unclosed(text: &str) -> Option<usize> {
     let mut open = Vec::new();
     for (at, c) in text.char_indices() {
@@ -110,8 +112,8 @@ pub(super) fn unclosed(text: &str) -> Option<usize> {
     None
 }
 
-/// Bytes up to the closing quote. Inside a string that is itself quoted, quotes come as `\"`; in
-/// some languages one in a value is doubled.
+/// Returns the number of bytes up to the closing quote. Inside a string that is itself quoted,
+/// quotes are written as `\"`; in some languages a quote in a value is doubled.
 pub(super) fn quoted_bytes(text: &str, quote: char, escaped: bool) -> Option<usize> {
     let mut backslash = false;
     let mut doubled = false;

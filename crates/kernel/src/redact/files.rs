@@ -1,8 +1,9 @@
-//! Whether a file holds a secret. Its content is not changed, and nothing is remembered of it.
+//! Recognition of files that hold a secret. Their content is not changed, and nothing about it is
+//! remembered.
 
 use super::{Before, Formats, Piece, Redactor, known::Known};
 
-/// A shorter run of text within other bytes is not looked at.
+/// Minimum length in bytes of a run of text within other bytes.
 const MIN_RUN_BYTES: usize = 12;
 
 impl Redactor {
@@ -52,7 +53,7 @@ impl Redactor {
     }
 }
 
-/// Text of two bytes a unit; half a unit at its end is left out.
+/// Decodes text of two bytes per unit; half a unit at its end is left out.
 fn decode_wide(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     let units = bytes.chunks_exact(2).map(|two| unit([two[0], two[1]]));
     char::decode_utf16(units)

@@ -1,8 +1,8 @@
-//! Secrets that give themselves away by their format.
+//! Secrets that are recognisable by their format.
 //!
 //! Nearly all begin with fixed letters, so one search for all beginnings skips ordinary text
-//! quickly; the rest of a pattern is tried only where one stands. It takes all characters that a
-//! token could go on with, so that nothing of it is left behind.
+//! quickly; the rest of a pattern is tried only behind one. It takes all characters that a token
+//! could continue with, so that nothing of it is left behind.
 
 use std::ops::Range;
 
@@ -13,17 +13,18 @@ use regex::Regex;
 
 use super::{Hit, HitName, context, plausible::is_placeholder};
 
-/// The table; its head says how it is read.
+/// The table; its head describes the format.
 const FORMATS: &str = include_str!("formats.txt");
 
-/// A format that only its inside gives away. Neither before nor behind it a token goes on.
+/// A format that is recognisable only by a part in its middle. The token must not continue before
+/// or behind it.
 struct Other {
     kind: &'static str,
-    /// What stands in the middle of each.
+    /// The text in the middle of each token.
     inside: &'static str,
-    /// How many bytes stand before that, and which.
+    /// Minimum and maximum number of bytes before that, and the bytes that are allowed there.
     before: (usize, usize, fn(u8) -> bool),
-    /// All of it.
+    /// The pattern of the whole token.
     pattern: &'static str,
 }
 
@@ -66,33 +67,35 @@ const OTHERS: [Other; 6] = [
     },
 ];
 
-/// Names of classes begin with `sk-` as well, but have fewer digits.
+/// Minimum number of digits behind `sk-`: names of CSS classes begin with that as well, but have
+/// fewer.
 const MIN_SK_DIGITS: usize = 2;
-/// A shorter password in an address is not taken for one.
+/// Minimum length in bytes of a password in an address.
 const MIN_ADDRESS_PASSWORD_BYTES: usize = 3;
-/// Bytes of a private key that are looked through for its end.
+/// Maximum number of bytes of a private key that are searched for its end.
 const MAX_KEY_BLOCK_BYTES: usize = 16 << 10;
-/// A block without so much base64 in a row is talk about keys.
+/// Minimum number of base64 characters in a row of a key block; a block with fewer is text about
+/// keys.
 const MIN_KEY_LINE_BYTES: usize = 16;
 
-/// Bytes behind a beginning by which it is decided whether it is a secret.
+/// Number of bytes behind a beginning that decide whether it is a secret.
 const MAX_DECIDING_BYTES: usize = 1024;
 
 struct Format {
     kind: &'static str,
-    /// Only where a word begins.
+    /// Whether it only counts at the beginning of a word.
     alone: bool,
-    /// What it begins with is a place and not a part of the secret.
+    /// Whether its beginning only marks the place and is not a part of the secret.
     after: bool,
-    /// What follows the beginning.
+    /// The pattern that follows the beginning.
     rest: Regex,
 }
 
 pub(super) struct Formats {
     beginnings: AhoCorasick,
-    /// By the pattern's number in `beginnings`.
+    /// The formats by the pattern's number in `beginnings`.
     formats: Vec<Format>,
-    /// As in [`OTHERS`].
+    /// The patterns of [`OTHERS`].
     others: Vec<Regex>,
 }
 
@@ -151,7 +154,7 @@ impl Formats {
         hits
     }
 
-    /// Formats that only their inside gives away.
+    /// Finds formats that are recognisable only by a part in their middle.
     pub(super) fn find_others(&self, text: &str) -> Vec<Hit> {
         let mut hits: Vec<Hit> = Vec::new();
         for (other, pattern) in OTHERS.iter().zip(&self.others) {
@@ -181,8 +184,8 @@ impl Formats {
         hits
     }
 
-    /// Passwords in `scheme://user:password@host`. Named as any other value, so that one password
-    /// has one name wherever it stands.
+    /// Finds passwords in `scheme://user:password@host`. They are named like other values, so that
+    /// a password has one name everywhere.
     pub(super) fn find_in_addresses(text: &str) -> Vec<Hit> {
         let mut begins = memmem::find_iter(text.as_bytes(), "://").peekable();
         let mut hits = Vec::new();
@@ -204,7 +207,7 @@ impl Formats {
 }
 
 impl Format {
-    /// Where a secret of this format lies that begins at `beginning`, if it is one.
+    /// Returns the range of a secret of this format that begins at `beginning`, if it is one.
     fn whole(&self, text: &str, beginning: Range<usize>) -> Option<Range<usize>> {
         if self.alone && !begins_word(text, beginning.start) {
             return None;
@@ -212,7 +215,7 @@ impl Format {
         let rest = &text[beginning.end..];
         let window = first_bytes(rest, MAX_DECIDING_BYTES);
         let found = self.rest.find(window)?;
-        // One that goes on behind the window is taken to its end.
+        // A token that continues behind the window is taken to its end.
         let rest = match found.end() == window.len() {
             true => self.rest.find(rest)?,
             false => found,
@@ -234,7 +237,7 @@ impl Format {
     }
 }
 
-/// Whether a token goes on with this character.
+/// Whether a token can continue with this character.
 fn goes_on(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
@@ -243,8 +246,8 @@ fn is_token_byte(byte: u8) -> bool {
     goes_on(char::from(byte))
 }
 
-/// Whether what begins at `at` is not the rest of a longer word. In JSON within JSON a line begins
-/// with the letter of `\\n`.
+/// Whether `at` is not inside a longer word. In JSON within JSON a line begins with the letter of
+/// `\\n`.
 fn begins_word(text: &str, at: usize) -> bool {
     let before = &text[..at];
     !before.ends_with(goes_on)
@@ -253,19 +256,20 @@ fn begins_word(text: &str, at: usize) -> bool {
             .any(|end| before.ends_with(end))
 }
 
-/// As [`begins_word`]; the number of a bot stands behind `bot` in an address.
+/// Whether a token can begin at `at`: the beginning of a word, or behind `bot` in an address, where
+/// the number of a bot stands.
 fn begins_token(text: &str, at: usize) -> bool {
     begins_word(text, at) || text[..at].ends_with("/bot")
 }
 
-/// A number or a word repeated is no token.
+/// Whether a text has digits and letters: a number or a repeated word is not a token.
 fn is_mixed(token: &str) -> bool {
     let has = |is: fn(&u8) -> bool| token.bytes().any(|byte| is(&byte));
     has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
 }
 
-/// The password in what follows `://`, up to the next `://`. It may hold what should have been
-/// encoded, so it goes up to the last `@` before a host.
+/// Returns the password in the text that follows `://`, up to the next `://`. It may contain
+/// characters that should have been encoded, so it extends to the last `@` before a host.
 fn password_in_address(text: &str) -> Option<Range<usize>> {
     let ends = |c: char| c.is_whitespace() || "\"'`<>".contains(c);
     let user = text.find(|c| ends(c) || "/?#:@[".contains(c))?;
@@ -283,7 +287,7 @@ fn password_in_address(text: &str) -> Option<Range<usize>> {
     if is_port {
         return None;
     }
-    // `user:word@host/path@more`: behind the first `@` comes a host, so it is over there.
+    // In `user:word@host/path@more` the password ends at the first `@`, because a host follows it.
     let first = own.find('@');
     let length = match (first, own.find('/')) {
         (Some(at), Some(slash)) if at < slash && looks_like_host(&own[at + 1..slash]) => at,
@@ -297,8 +301,9 @@ fn looks_like_host(text: &str) -> bool {
     !text.is_empty() && text.chars().all(host)
 }
 
-/// Where a private key ends whose first line ends at `start`: with its last line, or where the text
-/// no longer looks like one (output may have been cut). None if nothing like a key follows.
+/// Returns the end of a private key whose first line ends at `start`: its last line, or the place
+/// where the text no longer looks like a key (output may have been cut). Returns `None` if nothing
+/// like a key follows.
 fn key_block_end(text: &str, start: usize) -> Option<usize> {
     let rest = &text[start..];
     let window = first_bytes(rest, MAX_KEY_BLOCK_BYTES);

@@ -1,14 +1,14 @@
-//! Texts whose lines arrive one by one: what must wait for the lines that follow.
+//! Texts whose lines arrive one by one: the part that must wait for the lines that follow.
 
 use super::{ends::block_header, pairs::Pairs};
 
-/// More bytes than this are not waited for. It is more than any look takes in, but for key blocks,
-/// which are waited for to their end.
+/// Maximum number of bytes that are held back. It is more than any pass reads at once, except for
+/// key blocks, which are held back to their end.
 const MAX_BYTES: usize = 4096;
 
-/// Where something begins that the next lines may belong to: a key block, a tag or a triple quote
-/// that is not closed, a block after a name, a name whose value comes on the next line. Only whole
-/// lines count: what closes it must have come to its end too.
+/// Returns the start of something that the next lines may belong to: a key block, a tag or a triple
+/// quote that is not closed, a block after a name, a name whose value is on the next line. Only
+/// whole lines count: the line that closes it must be complete too.
 pub(super) fn from(text: &str, pairs: &Pairs) -> Option<usize> {
     let text = &text[..line_start(text, text.len())];
     let not_closed = |begin: &str, end: &str| {
@@ -31,7 +31,7 @@ pub(super) fn from(text: &str, pairs: &Pairs) -> Option<usize> {
         .min()
 }
 
-/// A tag that goes on.
+/// Returns the start of a tag that is not closed.
 fn tag(text: &str) -> Option<usize> {
     let at = text.rfind('<')?;
     let rest = &text[at + 1..];
@@ -39,7 +39,7 @@ fn tag(text: &str) -> Option<usize> {
     (is_tag && !rest.contains('>')).then(|| line_start(text, at))
 }
 
-/// A block of YAML at the end of the text, to which the next line may belong.
+/// Returns the start of a YAML block at the end of the text, to which the next line may belong.
 fn block(text: &str) -> Option<usize> {
     let mut end = text.len();
     let mut least = usize::MAX;
@@ -62,7 +62,7 @@ fn block(text: &str) -> Option<usize> {
     None
 }
 
-/// `name: DB_PASSWORD` on the last whole line.
+/// Returns the start of the last whole line if it is like `name: DB_PASSWORD`.
 fn pair(text: &str, pairs: &Pairs) -> Option<usize> {
     let lines = text.trim_end_matches(['\n', '\r']);
     let start = line_start(lines, lines.len());

@@ -1,4 +1,4 @@
-//! Redaction of JSON: of strings, of keys, and of strings because of their keys.
+//! Redaction of JSON: strings, keys, and strings because of their keys.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::{HitName, Redactor, context, pairs};
 
 impl Redactor {
-    /// Redacts every string and key of a value in place. A string whose key names a secret is one,
-    /// unless it is a placeholder or very short.
+    /// Redacts every string and key of a value in place. A string whose key names a secret is
+    /// redacted, unless it is a placeholder or very short.
     pub fn redact_json(&self, value: &mut Value) {
         self.redact_value(value, None);
     }

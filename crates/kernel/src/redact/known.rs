@@ -1,7 +1,7 @@
-//! Values that are known, in the forms in which other programs write them.
+//! Known values, in the forms in which other programs write them.
 //!
-//! Each form has a name of its own (`NAME.base64`), so that revealing gives back what stood there
-//! and not another form of it.
+//! Each form has a name of its own (`NAME.base64`), so that revealing restores exactly the text
+//! that was replaced.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,17 +12,17 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::{Hit, HitName, MIN_VALUE_BYTES, Secret};
 
-/// A piece of base64 shorter than this is not searched for.
+/// Minimum length in bytes of a piece of base64 that is searched for.
 const MIN_BASE64_BYTES: usize = 8;
-/// Bytes of a name in a marker, before what is appended for a form.
+/// Maximum length in bytes of a name in a marker, before the suffix for a form.
 const MAX_NAME_BYTES: usize = 64;
 
 pub(super) struct Known {
     automaton: AhoCorasick,
-    /// By the automaton's pattern number.
+    /// The names by the automaton's pattern number.
     names: Vec<String>,
     values: HashMap<String, String>,
-    /// A value goes on beyond the end of a line or of a sentence.
+    /// Whether a value extends beyond the end of a line or of a sentence.
     pub(super) spans_lines: bool,
 }
 
@@ -75,7 +75,7 @@ impl Known {
             .collect()
     }
 
-    /// Whether one stands in a text or in other bytes.
+    /// Whether a known value occurs in a text or in other bytes.
     pub(super) fn is_in(&self, content: &[u8]) -> bool {
         !self.names.is_empty() && self.automaton.is_match(content)
     }
@@ -101,7 +101,7 @@ fn plain_name(name: &str) -> String {
     }
 }
 
-/// The value itself and how it looks inside URLs, JSON and base64, with what its name gets.
+/// Returns the value and its forms in URLs, JSON and base64, each with the suffix of its name.
 fn forms(value: &str) -> Vec<(String, String)> {
     let mut forms = vec![(String::new(), value.to_owned())];
     let mut add = |suffix: &str, form: String| {
@@ -139,7 +139,7 @@ fn percent_encoded(value: &str) -> String {
     encoded
 }
 
-/// `%2F` as `%2f`.
+/// Converts escapes like `%2F` to lower case: `%2f`.
 fn lower_escapes(encoded: &str) -> String {
     let mut left = 0;
     let lower = |c: char| {
@@ -154,8 +154,9 @@ fn lower_escapes(encoded: &str) -> String {
     encoded.chars().map(lower).collect()
 }
 
-/// The base64 digits that `value` fixes when it stands `shift` bytes (modulo 3) into a longer text,
-/// as a password does in `user:password`. Digits shared with what stands around it are left out.
+/// Returns the base64 digits that `value` determines when it stands `shift` bytes (modulo 3) into a
+/// longer text, as a password does in `user:password`. Digits shared with the text around it are
+/// left out.
 fn base64_inside(value: &[u8], shift: usize) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bit = |at: usize| {

@@ -1,6 +1,6 @@
-//! Which names say that the value beside them is secret.
+//! Names that mark the value beside them as secret.
 
-/// Ends of the last word of a name for something that a person chose.
+/// Endings of the last word of a name for a value that a person chose.
 const PASSWORD_ENDS: [&str; 17] = [
     "password",
     "passwd",
@@ -20,11 +20,11 @@ const PASSWORD_ENDS: [&str; 17] = [
     "パスワード",
     "비밀번호",
 ];
-/// Last words of such a name that are too short to be an end of others.
+/// Last words of such a name that are too short to be endings of other words.
 const PASSWORD_WORDS: [&str; 3] = ["pw", "storepass", "keypass"];
-/// Last words of a name for something that a program made.
+/// Last words of a name for a value that a program generated.
 const TOKEN_WORDS: [&str; 4] = ["token", "secret", "authorization", "bearer"];
-/// Ends of such last words when they are written together.
+/// Endings of such last words when they are written together.
 const TOKEN_ENDS: [&str; 10] = [
     "apikey",
     "accesskey",
@@ -37,7 +37,7 @@ const TOKEN_ENDS: [&str; 10] = [
     "accesstoken",
     "clientsecret",
 ];
-/// Words that make a secret of `key` after them.
+/// Words after which `key` names a secret.
 const KEY_WORDS: [&str; 14] = [
     "api",
     "access",
@@ -54,30 +54,30 @@ const KEY_WORDS: [&str; 14] = [
     "application",
     "service",
 ];
-/// Words that make a secret of `phrase` after them.
+/// Words after which `phrase` names a secret.
 const PHRASE_WORDS: [&str; 4] = ["seed", "recovery", "secret", "backup"];
-/// Words that may follow and change nothing.
+/// Words that may follow without changing the class.
 const TRAILING_WORDS: &str = "\
     prod production dev staging stage test live local ci value main old new default primary \
     secondary base env confirm confirmation repeat again";
-/// Characters of a name that are looked at.
+/// Maximum number of characters of a name that are read.
 const MAX_NAME_CHARS: usize = 128;
 
-/// How much a name says about a bare word beside it.
+/// The class of a name, which decides what a bare word beside it must look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// People choose these: any word will do.
+    /// A value that people choose: any word is possible.
     Password,
-    /// Programs make these: they look random.
+    /// A value that programs generate: it looks random.
     Token,
-    /// A dozen words or more, from which keys are made.
+    /// A phrase of a dozen words or more, from which keys are derived.
     Phrase,
 }
 
-/// What a name says of its value; none if it does not name a secret. Words are told apart by `_`,
+/// Returns the class of a name; `None` if it does not name a secret. Words are separated by `_`,
 /// `-`, `.` and capitals.
 pub(super) fn class_of(name: &str) -> Option<Class> {
-    // The shell's working folders.
+    // Variables of the shell for its working folders.
     if matches!(name, "PWD" | "OLDPWD") {
         return None;
     }
@@ -112,7 +112,7 @@ pub(super) fn class_of(name: &str) -> Option<Class> {
     }
 }
 
-/// What the words that describe a field say of what is in it: `Password textbox`,
+/// Returns the class of a field by the words that describe it: `Password textbox`,
 /// `#login-password-input`, `Your API key`.
 pub(super) fn class_of_label(label: &str) -> Option<Class> {
     let words = words_of(label);

@@ -1,6 +1,6 @@
-//! Values whose name stands in a place of its own: attributes of tags (`<add key="Password"
-//! value="…"/>`, `<input type="password" value="…">`), and pairs (`"name": "DB_PASSWORD", "value":
-//! "…"`), as settings of containers have them.
+//! Values whose name has a place of its own: attributes of tags (`<add key="Password" value="…"/>`,
+//! `<input type="password" value="…">`), and pairs (`"name": "DB_PASSWORD", "value": "…"`), as in
+//! the settings of containers.
 
 use std::ops::Range;
 
@@ -14,22 +14,22 @@ use super::{
     value::{LineBefore, Place},
 };
 
-/// A longer text describes no field.
+/// Maximum length in bytes of a text that describes a field.
 const MAX_LABEL_BYTES: usize = 80;
-/// A tag with a value, or with a name that may be one for a secret. Bounded, as tags of secrets
-/// are short.
+/// Matches a tag with a value, or with a name that may be one for a secret. Bounded, as tags of
+/// secrets are short.
 const TAG: &str = r#"<[A-Za-z][A-Za-z0-9:._-]{0,40}\s[^<>]{1,600}>"#;
 const ATTRIBUTE: &str =
     r#"([A-Za-z_:][A-Za-z0-9_:.-]{0,40})\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"#;
-/// A name, and behind it where its value begins.
+/// Matches a name, and behind it the beginning of its value.
 const PAIR: &str = r#"(?x-u)
     \b (?: [Nn]ame | [Kk]ey | ParameterKey ) \\? ["']? [\ \t]* [:=] [\ \t]* \\? ["']?
     ([A-Za-z0-9_.-]{2,64}) \\? ["']? (?: [\ \t]* ,? (?: \r?\n | \\n )? [\ \t]* ) \\? ["']?
     (?: [Vv]alue | ParameterValue ) \\? ["']? [\ \t]* [:=] [\ \t]*"#;
 
-/// Keys under which the name of a value stands beside it.
+/// Keys of the name of a value that stands beside it.
 const NAMES: [&str; 4] = ["name", "key", "variable", "parameterkey"];
-/// Keys under which words stand that describe a field.
+/// Keys of a text that describes a field.
 const LABELS: [&str; 6] = [
     "label",
     "field",
@@ -38,10 +38,11 @@ const LABELS: [&str; 6] = [
     "placeholder",
     "locator",
 ];
-/// Keys under which the value itself stands.
+/// Keys of the value itself.
 const VALUES: [&str; 5] = ["value", "text", "val", "input", "parametervalue"];
 
-/// What an object's own name, or the words for its field, say of the value in it.
+/// Returns the class of an object's value, by the object's own name or the description of its
+/// field.
 pub(super) fn class_by_sibling(object: &Map<String, Value>) -> Option<Class> {
     object.iter().find_map(|(key, value)| {
         let key = key.to_ascii_lowercase();
@@ -56,7 +57,7 @@ pub(super) fn class_by_sibling(object: &Map<String, Value>) -> Option<Class> {
     })
 }
 
-/// Whether the value that a sibling names stands under this key.
+/// Whether this is the key of a value that a sibling names.
 pub(super) fn is_value(key: &str) -> bool {
     VALUES.iter().any(|value| value.eq_ignore_ascii_case(key))
 }
@@ -101,7 +102,7 @@ impl Pairs {
         found.into_iter().map(hit).collect()
     }
 
-    /// Whether a text ends with a name whose value would stand on the next line.
+    /// Whether a line ends with a name whose value would be on the next line.
     pub(super) fn awaits_value(&self, line: &str) -> bool {
         self.pair
             .captures_iter(&format!("{line}\nvalue: "))
@@ -126,7 +127,7 @@ impl Pairs {
         let class = class?;
         let at = match value {
             Some(at) => at,
-            // What stands between this tag and the next.
+            // The text between this tag and the next.
             None => {
                 let rest = &piece.text[tag.end..];
                 let line = &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())];

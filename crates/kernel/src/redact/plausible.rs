@@ -1,6 +1,6 @@
-//! Which values are secrets, once a name says that they could be.
+//! Decides whether a value is a secret, once a name says that it could be.
 //!
-//! Quoted values and `.env` lines are believed; a bare word must look like a secret, because code
+//! Quoted values and `.env` lines count as secrets; a bare word must look like one, because code
 //! and prose put ordinary words in the same places.
 
 use super::{
@@ -8,18 +8,18 @@ use super::{
     names::{Class, class_of},
 };
 
-/// A value longer than this is no placeholder and no name of a variable.
+/// Maximum length in bytes of a placeholder or a name of a variable.
 const MAX_WORD_BYTES: usize = 64;
-/// A phrase from which keys are made has at least so many words.
+/// Minimum number of words in a phrase from which keys are derived.
 const MIN_PHRASE_WORDS: usize = 12;
-/// What stands where a secret would and is none.
+/// Placeholders that stand where a secret would.
 const PLACEHOLDERS: &str = "\
     string str number integer boolean object optional required option hidden redacted masked \
     invalid incorrect missing expired unknown default undefined changeme changeit placeholder \
     example sample dummy enabled disabled false bearer basic credentials notset nullptr uint64 \
     uint32 int64 float64 varchar username pass removed omitted unset nullable readonly encrypted \
     protected generated todo tbd";
-/// How a value begins that says where the secret is kept.
+/// Prefixes of values that say where the secret is stored.
 const REFERENCES: [&str; 17] = [
     "op://",
     "vault:",
@@ -39,7 +39,7 @@ const REFERENCES: [&str; 17] = [
     "@microsoft.keyvault",
     "process.env",
 ];
-/// Words of sentences. A phrase that somebody chose as a password has none of them, mostly.
+/// Words of sentences. A phrase that was chosen as a password mostly has none of them.
 const SENTENCE: &str = "\
     a an the is are was be been must may can could will would shall should has have had do does \
     did not no and or but if then else when while for from to of in on at by with without as than \
@@ -50,31 +50,31 @@ const SENTENCE: &str = "\
     bitte ihr ihre dein deine das der die den ist und oder nicht mit mindestens eingeben \
     votre vos le la les est et ou pas avec entrez saisissez au moins \
     su tu el los y o con ingrese introduzca sua seu por favor il tuo inserisci";
-/// Between values of code.
+/// Operators between values in code.
 const OPERATORS: [&str; 16] = [
     "|", "||", "+", "-", "=", "==", "!=", "?", ":", "??", "&&", "&", "*", "/", "=>", "->",
 ];
-/// Algorithms are named beside passwords, and have digits.
+/// Names of algorithms, which stand beside passwords and have digits.
 const ALGORITHMS: [&str; 16] = [
     "sha", "md5", "md4", "base64", "base32", "argon2", "bcrypt", "scrypt", "pbkdf", "oauth", "utf",
     "aes", "rsa", "hs256", "rs256", "totp",
 ];
 
-/// How a value stands beside its name.
+/// The syntax in which a value stands beside its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// `NAME=value`, which shells and `.env` files read.
+    /// A line `NAME=value`, which shells and `.env` files read.
     Environment,
-    /// In quotation marks, between tags, in a block of its own.
+    /// In quotation marks, between tags, or in a block of its own.
     Quoted,
     /// The rest of a line that begins with the name: a setting.
     Line,
     /// A word.
     Bare {
-        /// Nothing comes after it.
+        /// Whether nothing follows it on its line.
         ends_line: bool,
     },
-    /// A word behind the name, with nothing but a blank or `is` between.
+    /// A word behind the name, with only white space or `is` between.
     Said,
 }
 
@@ -123,7 +123,8 @@ pub(super) fn plausible(value: &str, class: Class, shape: Shape) -> bool {
     }
 }
 
-/// A label, a message, a comment, an expression: a text with a sentence's words or an operator.
+/// Whether a value is a label, a message, a comment or an expression: a text with a sentence's
+/// words or an operator.
 fn reads_as_prose(value: &str) -> bool {
     let is_word = |word: &str| {
         let word = word
@@ -143,7 +144,7 @@ fn reads_as_prose(value: &str) -> bool {
             .any(|word| is_word(word) || OPERATORS.contains(&word) || is_call(word))
 }
 
-/// A word with digits among its letters, as nobody writes them in a sentence.
+/// Whether a word has digits among its letters, as words of a sentence do not.
 fn is_odd(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -153,7 +154,7 @@ fn is_odd(word: &str) -> bool {
         && !is_about_passwords(word)
 }
 
-/// A name with a bracket behind it.
+/// Whether a word is a name with an opening bracket behind it.
 fn is_call(word: &str) -> bool {
     let name = |c: char| c.is_ascii_alphanumeric() || "_.:$!".contains(c);
     word.find(['(', '[', '{', '<']).is_some_and(|at| {
@@ -161,8 +162,8 @@ fn is_call(word: &str) -> bool {
     })
 }
 
-/// Calls, indexing, generics, paths, members, numbers with a type: code, not a value that someone
-/// chose.
+/// Whether a value is code and not a chosen value: a call, indexing, generics, a path, a member, a
+/// number with a type.
 fn is_code(value: &str) -> bool {
     let member = value.split_once('.').is_some_and(|(first, rest)| {
         let word = |c: char| c.is_ascii_alphabetic() || c == '_';
@@ -186,13 +187,13 @@ fn is_code(value: &str) -> bool {
             .any(|sign| value.contains(sign))
 }
 
-/// `base64_url2`: letters, then a small number.
+/// Whether a value is letters and then a small number, like `base64_url2`.
 fn is_numbered_word(value: &str) -> bool {
     let word = value.trim_end_matches(|c: char| c.is_ascii_digit());
     value.len() - word.len() <= 3 && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
 }
 
-/// What a text says about passwords: algorithms, versions, names of other things.
+/// Whether a value is about passwords: an algorithm, a version, the name of something else.
 fn is_about_passwords(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let version = lower.trim_start_matches('v');
@@ -212,8 +213,8 @@ pub(super) fn has_mixed_case(value: &str) -> bool {
     upper_inside && value.bytes().any(|byte| byte.is_ascii_lowercase())
 }
 
-/// Whether a value only marks the place of a secret: a variable, a template, a word for it, where
-/// it is kept.
+/// Whether a value only marks the place of a secret: a variable, a template, a word for it, a
+/// reference to where it is stored.
 pub(super) fn is_placeholder(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     if REFERENCES.iter().any(|start| lower.starts_with(start)) {
@@ -225,7 +226,7 @@ pub(super) fn is_placeholder(value: &str) -> bool {
     let first = value.chars().next().unwrap_or('x');
     let surrounded = |open: char, close: char| value.starts_with(open) && value.ends_with(close);
     let plain: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
-    // `next_page_token`, `challengePassword`: itself a name for a secret.
+    // A value like `next_page_token` or `challengePassword` is itself a name for a secret.
     let words = value
         .bytes()
         .all(|b| b.is_ascii_alphabetic() || b"_-. ".contains(&b));
@@ -256,13 +257,13 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         || words && class_of(value).is_some()
 }
 
-/// `MAX_TOKEN_0`: the name of a constant.
+/// Whether a value is the name of a constant, like `MAX_TOKEN_0`.
 fn is_constant(value: &str) -> bool {
     let part = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
     value.contains('_') && value.bytes().all(part)
 }
 
-/// `required|min:8`, `true/false`.
+/// Whether a value is a choice, like `required|min:8` or `true/false`.
 fn is_choice(lower: &str) -> bool {
     let is_known = |part: &str| {
         PLACEHOLDERS
@@ -272,7 +273,7 @@ fn is_choice(lower: &str) -> bool {
     lower.contains(['|', '/']) && lower.split(['|', '/']).any(is_known)
 }
 
-/// `#ccddee`, `[^\W\d]\w*`.
+/// Whether a value is a pattern or a colour, like `#ccddee` or `[^\W\d]\w*`.
 fn is_pattern_or_colour(value: &str) -> bool {
     let colour = value
         .strip_prefix('#')
@@ -283,7 +284,7 @@ fn is_pattern_or_colour(value: &str) -> bool {
             .any(|sign| value.contains(sign))
 }
 
-/// `$NAME`, `$env:NAME`, `${…}`, `$(…)`.
+/// Whether a value is a variable: `$NAME`, `$env:NAME`, `${…}`, `$(…)`.
 fn is_variable(value: &str) -> bool {
     let Some(name) = value.strip_prefix('$') else {
         return false;
@@ -293,7 +294,7 @@ fn is_variable(value: &str) -> bool {
     name.starts_with(['{', '(']) || (starts && name.chars().all(plain))
 }
 
-/// `/run/secrets/db`: a file with the secret in it.
+/// Whether a value is the path of a file with the secret in it, like `/run/secrets/db`.
 fn is_path(value: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-./".contains(&b);
     let starts = ["/", "./", "../", "~/"]

@@ -24,13 +24,13 @@ fn redactor() -> Redactor {
     )
 }
 
-/// The text with every `⟦secret:kind-fingerprint⟧` as `⟦kind⟧`, and `⟦secret:NAME⟧` as `⟦NAME⟧`.
+/// Shortens every `⟦secret:kind-fingerprint⟧` to `⟦kind⟧`, and `⟦secret:NAME⟧` to `⟦NAME⟧`.
 fn shorten(text: &str) -> String {
     let pattern = regex::Regex::new("⟦secret:([A-Za-z0-9_.-]+?)(?:-[0-9a-f]{6})?⟧").unwrap();
     pattern.replace_all(text, "⟦$1⟧").into_owned()
 }
 
-/// Redacts, and checks what must hold of any text.
+/// Redacts, and checks the properties that hold for any text.
 fn redact(redactor: &Redactor, text: &str) -> String {
     let redacted = redactor.redact(text).into_owned();
     let again = redactor.redact(&redacted);
@@ -73,7 +73,7 @@ fn known_values_leave_in_every_form() {
         ("?p=p%2fq%20r%2b%22s%22&x", "?p=⟦db_password_.url-lower⟧&x"),
         ("?p=p%2Fq+r%2B%22s%22&x", "?p=⟦db_password_.form⟧&x"),
         ("b3BlbnNlc2FtZS00NzEx", "⟦OPENAI_API_KEY.base64-0⟧"),
-        // `x:opensesame-4711` and `me:opensesame-4711\n`: the digits around belong to both sides.
+        // `x:opensesame-4711` and `me:opensesame-4711\n`: the outer digits belong to both sides.
         ("eDpvcGVuc2VzYW1lLTQ3MTE=", "eDp⟦OPENAI_API_KEY.base64-2⟧E="),
         (
             "bWU6b3BlbnNlc2FtZS00NzExCg==",
@@ -146,7 +146,7 @@ fn secrets_in_known_formats_leave() {
     }
 }
 
-/// Lines of a corpus, as texts.
+/// Returns the lines of a corpus as texts.
 fn corpus(lines: &str) -> impl Iterator<Item = String> {
     lines
         .lines()
@@ -319,7 +319,8 @@ fn what_is_remembered_is_bounded() {
     );
 }
 
-/// A text that arrives in pieces is redacted line by line, with the result that it has as a whole.
+/// Checks that a text which arrives in pieces is redacted line by line, with the same result as the
+/// whole.
 #[test]
 fn a_stream_is_redacted_as_its_text_is() {
     let mut numbers = fastrand::Rng::with_seed(1);
@@ -386,7 +387,8 @@ fn a_file_that_holds_a_secret_is_recognised_and_not_remembered() {
     assert!(redactor.found.read().unwrap().is_empty());
 }
 
-/// However a text repeats what the looks care about, it is read a bounded number of times.
+/// Checks that a text is read a bounded number of times, however often it repeats what the passes
+/// look for.
 #[test]
 fn time_is_proportional_to_the_text() {
     let redactor = Redactor::new(KEY, vec![]);
@@ -411,14 +413,15 @@ fn time_is_proportional_to_the_text() {
         let text = unit.repeat(100_000 / unit.len());
         let start = std::time::Instant::now();
         let redacted = redactor.redact(&text);
-        // A tenth of this without optimisation; quadratic, ten times as much.
+        // This takes a tenth of the limit without optimisation; if it were quadratic, ten times the
+        // limit.
         let took = start.elapsed();
         assert!(took.as_secs() < 10, "{unit}: {took:?}, {}", redacted.len());
     }
 }
 
-/// Random texts from the pieces that the looks care about: whatever they are joined to, redacting
-/// is stable, reversible, and never panics.
+/// Joins random pieces that the passes look for, and checks that redacting is stable, reversible,
+/// and never panics.
 #[test]
 fn any_text_is_redacted_once_and_comes_back() {
     let long = "a1B2c3D4e5".repeat(4);

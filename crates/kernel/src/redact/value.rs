@@ -1,9 +1,9 @@
-//! Where the value behind a name and a separator lies: it goes on to its end, whatever is in it.
+//! The range of the value behind a name and a separator, to its end.
 //!
-//! How it ends depends on how it stands: a quoted value at its closing quote, one between tags at
-//! the next tag, a block at the end of its indentation, a setting at the end of its line, a word
-//! at a blank or at what stands around it. Everything is decided within one line (but for blocks
-//! and triple quotes, which say themselves that they go on), so a text can be redacted line by
+//! The end depends on the syntax: a quoted value ends at its closing quote, one between tags at the
+//! next tag, a block at the end of its indentation, a setting at the end of its line, a word at
+//! white space or at what encloses it. Everything is decided within one line (except for blocks and
+//! triple quotes, which announce themselves that they continue), so a text can be redacted line by
 //! line with the same result.
 
 use std::ops::Range;
@@ -17,28 +17,29 @@ use super::{
     plausible::Shape,
 };
 
-/// Bytes of a quoted value. Like the next, it bounds what a text of nothing but names can cost.
+/// Maximum length of a quoted value in bytes. Like the next, it bounds the cost of a text that
+/// consists of names.
 const MAX_QUOTED_BYTES: usize = 2048;
-/// Bytes of a bare value that are looked at to decide; one that goes on is taken to its end.
+/// Number of bytes of a bare value that decide about it; one that continues is taken to its end.
 pub(super) const MAX_BARE_BYTES: usize = 256;
-/// Bytes that may introduce a setting on its line.
+/// Maximum number of bytes that may introduce a setting on its line.
 const MAX_INTRODUCTION_BYTES: usize = 256;
 /// Quotation marks.
 const QUOTES: [char; 3] = ['"', '\'', '`'];
 
-/// What stands before a place in its line. It is kept up as the places of a text are visited in
+/// The text before a position in its line. It is updated as the positions of a text are visited in
 /// order, so that a text that is one long line is read once.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LineBefore {
     at: usize,
-    /// Which of [`QUOTES`] stand open.
+    /// Whether each of [`QUOTES`] is open.
     open: [bool; 3],
-    /// Whole lines stand before this one.
+    /// Whether this is not the first line.
     is_later_line: bool,
 }
 
 impl LineBefore {
-    /// Goes on to `end`. What stands before `settled` opens no quotation mark.
+    /// Advances to `end`. Text before `settled` opens no quotation mark.
     pub(super) fn advance(&mut self, text: &str, settled: usize, end: usize) {
         let bytes = text.as_bytes();
         if self.at < settled {
@@ -62,28 +63,28 @@ impl LineBefore {
     }
 }
 
-/// What stands before a value.
+/// The position of a value, and the text before it.
 pub(super) struct Place<'a> {
     pub(super) piece: &'a Piece<'a>,
-    /// Where the name begins, and where the separator ends.
+    /// The start of the name.
     pub(super) name: usize,
     pub(super) start: usize,
-    /// Where the last value before ended: nothing before that says how this one is read.
+    /// The end of the previous value: nothing before it affects this one.
     pub(super) settled: usize,
-    /// What stands before `start` in its line, as far as nothing in it is settled.
+    /// The text before `start` in its line, as far as nothing in it is settled.
     pub(super) before: LineBefore,
-    /// The separator without blanks and what closes the name.
+    /// The separator, without white space and without what closes the name.
     pub(super) separator: &'a str,
-    /// `NAME=`, which shells and `.env` files read.
+    /// Whether it is `NAME=`, which shells and `.env` files read.
     pub(super) environment: bool,
 }
 
-/// A value, and how it stands there.
+/// The range of a value, and its syntax.
 pub(super) type Value = (Range<usize>, Shape);
 
 impl<'a> Place<'a> {
-    /// The ways in which the value can be read, the longest first. A value that a marker cuts off
-    /// is none: it was seen to already.
+    /// Returns the possible readings of the value, the longest first. A value that a marker cuts
+    /// off is left out, because it is settled already.
     pub(super) fn values(&self) -> Vec<Value> {
         let rest = self.rest();
         let line = first_bytes(rest, MAX_QUOTED_BYTES);
@@ -105,7 +106,7 @@ impl<'a> Place<'a> {
         values
     }
 
-    /// Where a bare value ends that goes on behind what was looked at.
+    /// Returns the end of a bare value that continues behind the bytes that decided about it.
     pub(super) fn end_of_long(&self, from: usize) -> usize {
         let rest = &self.piece.text[from..];
         let quotes = self.open_quotes();
@@ -126,7 +127,7 @@ impl<'a> Place<'a> {
         self.start + end == self.piece.text.len() && !self.piece.ends_text
     }
 
-    /// Whether the name begins its line, but for what introduces a setting.
+    /// Whether the name begins its line, apart from an introduction of the setting.
     fn begins_line(&self) -> bool {
         let text = self.piece.text;
         let from = text.ceil_char_boundary(self.name.saturating_sub(MAX_INTRODUCTION_BYTES));
@@ -146,7 +147,7 @@ impl<'a> Place<'a> {
         )
     }
 
-    /// Whether the line is one of several: of a file, and not a command that stands alone.
+    /// Whether the line is one of several: part of a file, not a single command.
     fn is_line_of_file(&self, line: &str) -> bool {
         let rest = self.rest();
         self.before.is_later_line
@@ -154,14 +155,15 @@ impl<'a> Place<'a> {
             || self.piece.before == Before::LineEnd
     }
 
-    /// Quotation marks that stand open before the value: they close what is around the value.
+    /// Returns the quotation marks that are open before the value: they close what encloses the
+    /// value.
     fn open_quotes(&self) -> Vec<char> {
         let open = QUOTES.into_iter().zip(self.before.open);
         open.filter_map(|(quote, is_open)| is_open.then_some(quote))
             .collect()
     }
 
-    /// A value in quotation marks; `Some(None)` if there is one that a marker cuts off.
+    /// Returns a value in quotation marks; `Some(None)` if there is one that a marker cuts off.
     fn quoted(&self, line: &str) -> Option<Option<Value>> {
         let prefix = line.len()
             - line
@@ -201,7 +203,7 @@ impl<'a> Place<'a> {
         Some((!is_cut && end > inside).then(|| (self.at(inside..end), shape)))
     }
 
-    /// A block of YAML: `password: |`, and lines that stand further in.
+    /// Returns a YAML block: `password: |`, and indented lines.
     fn block(&self, line: &str) -> Option<Value> {
         if self.separator != ":" || !is_block(line) || !self.begins_line() {
             return None;
@@ -221,7 +223,7 @@ impl<'a> Place<'a> {
                 break;
             }
         }
-        // The line end behind the header belongs to no line of the block.
+        // The line end behind the header belongs to none of the block's lines.
         let newline = rest[line.len()..].find('\n').map_or(0, |at| at + 1);
         let end = (lines + newline).min(rest.len());
         (!self.is_cut(end) && newline > 0).then(|| {
@@ -232,7 +234,7 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// The rest of a line that begins with the name, without what follows a setting.
+    /// Returns the rest of a line that begins with the name, without what follows a setting.
     fn setting(&self, line: &str) -> Option<Value> {
         let in_a_file = !self.environment || self.is_line_of_file(line);
         let separated = matches!(self.separator, ":" | "=" | ":=" | "?=" | "=>");
@@ -262,9 +264,9 @@ impl<'a> Place<'a> {
         Some((self.at(range.start..end), shape))
     }
 
-    /// One word, without what stands around it.
+    /// Returns one word, without what encloses it.
     fn word(&self, line: &str) -> Option<Value> {
-        // `Bearer` and the like may stand between the separator and a bare value.
+        // An authentication scheme like `Bearer` may stand between the separator and a bare value.
         let scheme = scheme_bytes(line);
         let bare = first_bytes(&line[scheme..], MAX_BARE_BYTES);
         let quotes = self.open_quotes();
@@ -287,20 +289,21 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Options, paths, assignments, redirections: what follows variables in a command.
+/// Whether a word is part of a command that follows variables: an option, a path, an assignment, a
+/// redirection.
 fn is_part_of_command(word: &str) -> bool {
     word.starts_with(['-', '>', '<', '|', '&', ';', '$', '('])
         || word.contains(['/', '=', '"', '\''])
 }
 
-/// A range of `text` without blanks at its ends.
+/// Returns a range of `text` without white space at its ends.
 fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     let inside = &text[range.clone()];
     let start = range.start + (inside.len() - inside.trim_start().len());
     start..start + inside.trim().len()
 }
 
-/// Bytes of an authentication scheme and the blank after it.
+/// Returns the length in bytes of an authentication scheme and the space after it.
 pub(super) fn scheme_bytes(value: &str) -> usize {
     [
         "bearer ",

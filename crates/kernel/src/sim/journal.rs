@@ -1,11 +1,11 @@
-//! The entries of a run that money depends on, and what a process finds of them after a kill.
+//! The entries of a run that affect budgets, and what remains of them after a kill.
 
 use gyrus_contract::Spent;
 
 use crate::{Charge, KernelState};
 
-/// An entry, without what the money does not depend on. Calls and runs are known by their number
-/// in the schedule.
+/// An entry, reduced to what affects budgets. Calls and runs are identified by their number in the
+/// schedule.
 #[derive(Debug, Clone)]
 pub(super) enum Record {
     /// `model.call`.
@@ -51,18 +51,18 @@ impl Journal {
         self.synced = self.records.len();
     }
 
-    /// Entries that a kill may take.
+    /// Returns the number of entries that a kill may lose.
     pub(super) fn unsynced(&self) -> usize {
         self.records.len() - self.synced
     }
 
-    /// The process is gone, and with it the last `lost` entries.
+    /// Kills the process and loses the last `lost` entries.
     pub(super) fn kill(&mut self, lost: usize) {
         self.records.truncate(self.records.len() - lost);
         self.barrier();
     }
 
-    /// Where the run is, as `position.rs` reads it: back to the last complete cycle.
+    /// Returns the position of the run as `position.rs` reads it: back to the last complete cycle.
     pub(super) fn position(&self) -> Position {
         let is_cycle = |record: &Record| matches!(record, Record::CycleEnded { .. });
         let since = self.records.iter().rposition(is_cycle);
@@ -86,21 +86,22 @@ impl Journal {
     }
 }
 
-/// Where a run is.
+/// The position of a run.
 #[derive(Debug, Default)]
 pub(super) struct Position {
-    /// At the end of the last complete cycle.
+    /// The state at the end of the last complete cycle.
     pub(super) state: KernelState,
-    /// What is recorded of the cycle after it.
+    /// The recorded entries of the cycle after it.
     pub(super) recorded: Vec<Record>,
-    /// Cycles after it that were given up.
+    /// Cycles after it that were abandoned.
     pub(super) dropped: Vec<Vec<Record>>,
-    /// What the run used, if it is over.
+    /// The resources that the run used, if it has ended.
     pub(super) over: Option<Spent>,
 }
 
 impl Position {
-    /// Runs that were started below this one, as `Position::children` counts them.
+    /// Returns the number of runs that were started below this one, as `Position::children` counts
+    /// them.
     pub(super) fn children(&self) -> u32 {
         let recorded = self.recorded.iter().map(|record| match record {
             Record::ChildStarted { .. } => 1,
@@ -110,7 +111,7 @@ impl Position {
         self.state.children + recorded.sum::<u32>()
     }
 
-    /// Requests without a reply, each with what it reserved.
+    /// Returns the requests without a reply, each with its reservation.
     pub(super) fn open_calls(&self) -> Vec<(usize, Charge)> {
         let mut open = Vec::new();
         for record in &self.recorded {
@@ -123,7 +124,7 @@ impl Position {
         open
     }
 
-    /// Children without an end.
+    /// Returns the children without an end.
     pub(super) fn open_children(&self) -> Vec<usize> {
         let mut open = Vec::new();
         for record in &self.recorded {

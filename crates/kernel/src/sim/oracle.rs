@@ -1,4 +1,4 @@
-//! The truth, kept as plain sums over calls: no ledger is asked for it.
+//! The truth about budgets, kept as plain sums over calls without asking any ledger.
 
 use gyrus_contract::{Limits, Price, Spent};
 
@@ -38,22 +38,22 @@ impl From<Charge> for Amount {
 struct Call {
     run: usize,
     reserved: Amount,
-    /// `None` while it is in flight.
+    /// The charge; `None` while the request is in flight.
     charged: Option<Amount>,
     estimated: bool,
-    /// What it may count for more than was reserved for it, or than it counted for when others
-    /// were let in.
+    /// The amount by which it may count for more than was reserved for it, or than it counted for
+    /// when other requests were allowed.
     beyond: Amount,
 }
 
-/// What is known of a run.
+/// The facts about a run.
 #[derive(Debug)]
 struct Run {
     parent: Option<usize>,
     limits: Limits,
 }
 
-/// What a run and all below it came to.
+/// The sums of a run and all runs below it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     charged: Amount,
@@ -63,18 +63,18 @@ struct Sum {
     runs: u32,
 }
 
-/// What a ledger says.
+/// The state of a ledger.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) spent: Spent,
     pub(super) reserved: Charge,
-    /// `None` if it cannot be sure.
+    /// Number of children; `None` if it cannot be sure.
     pub(super) children: Option<u32>,
-    /// What it waits to be told again, of tokens, money and children.
+    /// Whether it expects charges of tokens, money or children to be reported again.
     pub(super) expected: bool,
 }
 
-/// What is asked of the ledgers for one attempt.
+/// The request to the ledgers for one attempt.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish {
     pub(super) input: u64,
@@ -104,12 +104,12 @@ impl Oracle {
         self.runs.push(Run { parent, limits });
     }
 
-    /// The run is taken up with other limits.
+    /// Records that the run is taken up with other limits.
     pub(super) fn limited(&mut self, run: usize, limits: Limits) {
         self.runs[run].limits = limits;
     }
 
-    /// A request leaves. Returns its number.
+    /// Records that a request is sent. Returns its number.
     pub(super) fn asked(&mut self, run: usize, reserved: Charge) -> usize {
         self.calls.push(Call {
             run,
@@ -121,16 +121,16 @@ impl Oracle {
         self.calls.len() - 1
     }
 
-    /// The request came to this, as far as the run can know.
+    /// Records the charge of a request, as far as the run can know.
     pub(super) fn came(&mut self, call: usize, charged: Charge) {
         let call = &mut self.calls[call];
         call.charged = Some(charged.into());
         call.beyond = Amount::from(charged).above(call.reserved);
     }
 
-    /// The request was cut off, or nobody said what it cost: it may have been charged all that was reserved. If a kill took its
-    /// reply, others were let in with what that had set free; it is counted too high then, never
-    /// too low.
+    /// Records that a request was interrupted, or that its cost is unknown: it may have been
+    /// charged the whole reservation. If a kill lost its reply, other requests were allowed with
+    /// the budget that the reply had released; then it is counted too high, never too low.
     pub(super) fn cut_off(&mut self, call: usize) {
         let call = &mut self.calls[call];
         if let Some(known) = call.charged {
@@ -167,8 +167,8 @@ impl Oracle {
         sums
     }
 
-    /// Checks what the ledgers of the runs that are driven say. `waits`: a run is between giving a
-    /// cycle up and telling again what it did.
+    /// Checks the ledgers of the runs that are driven. `waits`: a run has abandoned a cycle and has
+    /// not reported its charges again yet.
     pub(super) fn check(
         &self,
         ledgers: impl Iterator<Item = (usize, Seen)>,
@@ -216,7 +216,7 @@ impl Oracle {
         }
     }
 
-    /// What is left to a run: the least of what is left to it and to those above it.
+    /// Returns the budget left to a run: the least of its own and its parents' rests.
     fn left(&self, run: usize) -> Amount {
         let sums = self.sums();
         let mut left = self.limit(run);
@@ -232,8 +232,8 @@ impl Oracle {
         left
     }
 
-    /// Checks what a run was granted, before it counts: all that was wanted, or all there is, or
-    /// nothing because the least that is worth a call is not there.
+    /// Checks the grant for a request before it counts: everything that was wanted, or everything
+    /// that is left, or nothing because less than the minimum of a call is left.
     pub(super) fn check_grant(
         &self,
         run: usize,

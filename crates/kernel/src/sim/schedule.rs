@@ -1,4 +1,4 @@
-//! A random schedule: what happens in which order to a tree of runs.
+//! A random schedule: the order of operations on a tree of runs.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use super::{
 };
 use crate::MAX_DEPTH;
 
-/// A run has so many children at once at most.
+/// Maximum number of concurrent children of a run.
 const CHILDREN_AT_ONCE: usize = 6;
 
-/// A schedule that found nothing else to do ends after so many tries.
+/// Number of tries without an operation after which a schedule ends.
 const MAX_TRIES: usize = 400;
 
-/// What happened. Runs and requests are numbered from 0 as they begin.
+/// An operation. Runs and requests are numbered from 0 as they begin.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "each says what it is")]
 pub enum Operation {
@@ -77,14 +77,14 @@ pub enum Operation {
     },
 }
 
-/// A schedule in which something did not hold.
+/// A schedule that violated a property.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub struct Failure {
-    /// The schedule follows from it.
+    /// The seed of the schedule.
     pub seed: u64,
-    /// What does not hold.
+    /// The violation.
     pub why: String,
-    /// What happened until then: one less, and all held.
+    /// The operations until then: before the last one, all properties held.
     pub operations: Vec<Operation>,
 }
 
@@ -98,10 +98,11 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Lives the schedule of a seed and checks every ledger after every operation.
+/// Runs the schedule of a seed and checks every ledger after every operation.
 ///
 /// # Errors
-/// At the first operation after which something does not hold.
+///
+/// Returns the first operation after which a property does not hold.
 pub fn live(seed: u64) -> Result<Vec<Operation>, Failure> {
     let mut random = Rng::with_seed(seed);
     let limits = some_limits(&mut random, 20_000);
@@ -142,7 +143,7 @@ impl Schedule {
         self.world.check_nothing_open()
     }
 
-    /// Everything that is in flight is answered.
+    /// Answers everything that is in flight.
     fn settle_all(&mut self) -> Result<(), String> {
         for run in 0..self.world.runs.len() {
             if self.world.runs[run].phase == Phase::GivesUp {
@@ -187,7 +188,7 @@ impl Schedule {
         }
     }
 
-    /// Writes an operation down and checks what came of it.
+    /// Records an operation and checks the ledgers after it.
     fn done(&mut self, operation: Operation) -> Result<(), String> {
         self.operations.push(operation);
         self.world.check()
@@ -269,8 +270,8 @@ impl Schedule {
             1 => End::Limit,
             _ => End::Reached,
         };
-        // Not modelled: how the children of a cycle are counted that was given up
-        // after the last complete one.
+        // Not modelled: counting the children of a cycle that was abandoned after the last complete
+        // one.
         if end != End::Reached && self.world.has_dropped(child) {
             return Ok(());
         }

@@ -1,27 +1,27 @@
-//! Many schedules, one after the other.
+//! Running many schedules, one after the other.
 
 use std::{fmt, time::Instant};
 
 use super::schedule::{Failure, Operation, live};
 
-/// What a sweep did.
+/// The statistics of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sweep {
-    /// How many schedules.
+    /// Number of schedules.
     pub schedules: u64,
-    /// Operations in all of them.
+    /// Number of operations in all of them.
     pub operations: u64,
-    /// Requests that were refused for want of money or tokens.
+    /// Number of requests that were refused for lack of money or tokens.
     pub refused: u64,
-    /// Processes that were killed.
+    /// Number of processes that were killed.
     pub kills: u64,
-    /// Cycles that were given up in the process that ran them.
+    /// Number of cycles that were abandoned in the process that ran them.
     pub given_up: u64,
-    /// How long it took, in seconds.
+    /// The duration in seconds.
     pub seconds: f64,
 }
 
-/// In one line.
+/// Formats the statistics in one line.
 impl fmt::Display for Sweep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = self.schedules as f64 / self.seconds.max(1e-9);
@@ -33,10 +33,11 @@ impl fmt::Display for Sweep {
     }
 }
 
-/// Lives schedules, the n-th from the seed `seed + n`.
+/// Runs schedules, the n-th from the seed `seed + n`.
 ///
 /// # Errors
-/// The first in which something does not hold.
+///
+/// Returns the first schedule in which a property does not hold.
 pub fn sweep(schedules: u64, seed: u64) -> Result<Sweep, Failure> {
     let start = Instant::now();
     let mut done = Sweep {

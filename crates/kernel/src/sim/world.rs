@@ -1,5 +1,5 @@
-//! A tree of runs in one process, with real ledgers. What the kernel does around a ledger is done
-//! here in the same order; each function says whose part it plays.
+//! A tree of runs in one process, with real ledgers. The kernel's operations on a ledger are
+//! repeated here in the same order; each function names the code that it mirrors.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use super::{
 };
 use crate::{Charge, budget::Ledger};
 
-/// What a run is to this process.
+/// The state of a run in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It is not driven: it is over, or lost a race, or the process that drove it is gone.
+    /// Not driven: it has ended, or lost a race, or its process was killed.
     Absent,
     Driven,
-    /// Its parent waits for it, but in this process it does not go on.
+    /// Its parent waits for it, but it does not continue in this process.
     Parked,
-    /// It gave a cycle up, and the next driver has not told its ledger yet what was done.
+    /// It abandoned a cycle, and the next driver has not reported the charges to its ledger yet.
     GivesUp,
 }
 
@@ -39,16 +39,17 @@ pub(super) struct Run {
     pub(super) depth: u32,
     pub(super) phase: Phase,
     pub(super) calls: Vec<OpenCall>,
-    /// Children that are driven or give a cycle up.
+    /// Children that are driven or abandon a cycle.
     pub(super) children: Vec<usize>,
-    /// Other code than today's began the cycle that was recorded when it was taken up.
+    /// Whether other code than the present one began the cycle that was recorded when it was taken
+    /// up.
     pub(super) may_hand_over: bool,
     pub(super) journal: Journal,
     limits: Limits,
     ledger: Option<Arc<Ledger>>,
 }
 
-/// What a provider says of a request.
+/// The reply of a provider to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Usage { input: u64, output: u64 },
@@ -56,14 +57,14 @@ pub(super) enum Answer {
     FailedFree,
 }
 
-/// How a child ends.
+/// The ending of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// With a cycle.
+    /// It ends with a cycle.
     Reached,
-    /// In the middle of one.
+    /// It ends in the middle of a cycle.
     Failed,
-    /// In the middle of one; for its own journal it is parked.
+    /// It ends in the middle of a cycle; in its own journal it is parked.
     Limit,
 }
 
@@ -71,13 +72,14 @@ pub(super) enum End {
 pub(super) struct World {
     pub(super) runs: Vec<Run>,
     oracle: Oracle,
-    /// A child was started while a run gave a cycle up: above both, a ledger takes it for one that
-    /// it is told again. Money is not mixed up like this, because nobody else tells any then.
+    /// Whether a child was started while a run abandoned a cycle: a ledger above both takes it for
+    /// one that is reported again. Money is not confused like this, because no other run reports
+    /// any then.
     children_unsure: bool,
 }
 
 impl World {
-    /// A run that a person starts. `Kernel::create`, `Driver::new`.
+    /// Creates a run that a person starts. Mirrors `Kernel::create`, `Driver::new`.
     pub(super) fn new(limits: Limits) -> Self {
         let mut world = Self::default();
         world.create(None, limits);
@@ -107,7 +109,8 @@ impl World {
         ledger.expect("only runs that are driven are asked for")
     }
 
-    /// `ask.rs`, `Attempts::attempt` up to where the request leaves. Returns what was granted.
+    /// Mirrors `ask.rs`, `Attempts::attempt` up to the sending of the request. Returns the granted
+    /// output.
     pub(super) fn ask(&mut self, run: usize, wish: Wish) -> Result<Option<u64>, String> {
         let ledger = self.ledger(run);
         let granted = ledger.reserve(wish.input, wish.output, wish.price).ok();
@@ -129,7 +132,7 @@ impl World {
         Ok(Some(max_output))
     }
 
-    /// `ask.rs`, `Attempts::attempt` from the answer on, with `settle`.
+    /// Mirrors `ask.rs`, `Attempts::attempt` from the answer on, with `settle`.
     pub(super) fn answer(&mut self, run: usize, index: usize, answer: Answer) {
         let open = self.runs[run].calls.remove(index);
         let charged = match answer {
@@ -160,7 +163,7 @@ impl World {
         });
     }
 
-    /// `delegate.rs`, `begin` and `drive` of a child that is new.
+    /// Mirrors `delegate.rs`, `begin` and `drive` of a child that is new.
     pub(super) fn start_child(&mut self, run: usize, wanted: Limits) -> usize {
         self.children_unsure |= self.waits();
         let left = self.ledger(run).remaining();
@@ -178,7 +181,7 @@ impl World {
         self.create(Some(run), limits)
     }
 
-    /// `driver.rs`, the end of `Driver::drive`; `delegate.rs`, the end of `perform`.
+    /// Mirrors `driver.rs`, the end of `Driver::drive`; `delegate.rs`, the end of `perform`.
     pub(super) fn end_child(&mut self, child: usize, end: End) {
         if end == End::Reached {
             self.append_cycle(child);
@@ -209,8 +212,8 @@ impl World {
         }
     }
 
-    /// `driver.rs`, the end of `Driver::drive`; `delegate.rs`, where the child waits and so its
-    /// parent does.
+    /// Mirrors `driver.rs`, the end of `Driver::drive`; `delegate.rs`, where the child waits and so
+    /// its parent does.
     pub(super) fn park(&mut self, run: usize) {
         self.runs[run].journal.append(Record::Parked);
         self.runs[run].journal.barrier();
@@ -228,7 +231,7 @@ impl World {
         run.children.clear();
     }
 
-    /// `branches.rs`, `cut_off_within`: some of what a run has in hand lost a race.
+    /// Mirrors `branches.rs`, `cut_off_within`: some effects in progress of a run lost a race.
     pub(super) fn lose(&mut self, run: usize, calls: &[usize], children: &[usize]) {
         for &child in children {
             let ledger = self.ledger(child);
@@ -251,7 +254,7 @@ impl World {
         }
     }
 
-    /// The futures of a run and of all below it are dropped.
+    /// Drops the futures of a run and of all runs below it.
     fn drop_tree(&mut self, run: usize) {
         for open in std::mem::take(&mut self.runs[run].calls) {
             self.oracle.cut_off(open.call);
@@ -262,13 +265,13 @@ impl World {
         self.leave(run, Phase::Absent);
     }
 
-    /// `driver.rs`: a cycle ends, and the next one begins.
+    /// Mirrors `driver.rs`: a cycle ends, and the next one begins.
     pub(super) fn end_cycle(&mut self, run: usize) {
         self.append_cycle(run);
         begin_cycle(&self.ledger(run));
     }
 
-    /// `driver.rs`, `Driver::ended`.
+    /// Mirrors `driver.rs`, `Driver::ended`.
     fn append_cycle(&mut self, run: usize) {
         let ledger = self.ledger(run);
         self.runs[run].journal.append(Record::CycleEnded {
@@ -277,8 +280,8 @@ impl World {
         });
     }
 
-    /// `driver.rs`, `Ready::drive`: today's code diverges from what is recorded. Requests whose
-    /// futures the loop dropped are still in flight.
+    /// Mirrors `driver.rs`, `Ready::drive`: the present code diverges from the record. Requests
+    /// whose futures the loop dropped are still in flight.
     pub(super) fn give_up(&mut self, run: usize) {
         self.ledger(run).take_back();
         for open in std::mem::take(&mut self.runs[run].calls) {
@@ -290,13 +293,13 @@ impl World {
         run.phase = Phase::GivesUp;
     }
 
-    /// `driver.rs`, `Ready::drive`: the next driver takes over.
+    /// Mirrors `driver.rs`, `Ready::drive`: the next driver takes over.
     pub(super) fn hand_over(&mut self, run: usize) {
         self.take_up(run, true);
     }
 
-    /// `driver.rs`, `Driver::new`, and `take_up.rs` without the children. Returns what is to be run
-    /// again.
+    /// Mirrors `driver.rs`, `Driver::new`, and `take_up.rs` without the children. Returns the
+    /// position to run again.
     fn take_up(&mut self, run: usize, hand_over: bool) -> Position {
         let mut position = self.runs[run].journal.position();
         let parent = self.runs[run].parent.map(|parent| self.ledger(parent));
@@ -348,7 +351,7 @@ impl World {
     /// Takes a run up and runs its unfinished cycle again, or has it given up.
     fn resume_run(&mut self, run: usize, random: &mut Rng) {
         let recorded = self.runs[run].journal.position();
-        // Not modelled: a cycle that is given up while a child of it has no end.
+        // Not modelled: a cycle that is abandoned while a child of it has no end.
         let may_give_up = !recorded.recorded.is_empty() && recorded.open_children().is_empty();
         let hand_over = may_give_up && random.u8(..4) == 0;
         self.runs[run].may_hand_over = may_give_up && !hand_over && random.bool();
@@ -356,11 +359,11 @@ impl World {
         let ledger = self.ledger(run);
         for record in &position.recorded {
             match record {
-                // `ask.rs`, `Attempts::again`.
+                // Mirrors `ask.rs`, `Attempts::again`.
                 Record::Reply {
                     charged, estimated, ..
                 } => ledger.charge(*charged, *estimated),
-                // `delegate.rs`, `perform`.
+                // Mirrors `delegate.rs`, `perform`.
                 Record::ChildEnded {
                     spent, children, ..
                 } => {
@@ -410,7 +413,7 @@ impl World {
         self.those(|run| run.phase == phase)
     }
 
-    /// Runs whose loop may diverge from what is recorded, so that the cycle is given up.
+    /// Returns the runs whose loop may diverge from the record, so that the cycle is abandoned.
     pub(super) fn may_give_up(&self) -> Vec<usize> {
         self.those(|run| {
             let may = run.phase == Phase::Driven && run.may_hand_over;
@@ -424,18 +427,18 @@ impl World {
         those.map(|(number, _)| number).collect()
     }
 
-    /// Whether a run has nothing in hand, no child that waits included.
+    /// Whether a run has no effect in progress, including a waiting child.
     pub(super) fn is_idle(&self, run: usize) -> bool {
         let run = &self.runs[run];
         run.calls.is_empty() && run.journal.position().open_children().is_empty()
     }
 
-    /// Whether a run gave up a cycle and has completed none since.
+    /// Whether a run abandoned a cycle and has completed none since.
     pub(super) fn has_dropped(&self, run: usize) -> bool {
         !self.runs[run].journal.position().dropped.is_empty()
     }
 
-    /// When everything is settled, nothing is reserved.
+    /// Checks that nothing is reserved when everything is settled.
     pub(super) fn check_nothing_open(&self) -> Result<(), String> {
         let ledgers = self.runs.iter().filter_map(|run| run.ledger.as_ref());
         for ledger in ledgers {
@@ -467,14 +470,14 @@ impl World {
     }
 }
 
-/// `driver.rs`, the begin of `one_cycle`. Steps have no limit here.
+/// Mirrors `driver.rs`, the beginning of `one_cycle`. Steps have no limit here.
 fn begin_cycle(ledger: &Ledger) {
     if ledger.check_cycle().is_ok() {
         ledger.count_cycle();
     }
 }
 
-/// `given_up.rs`, `take_in`.
+/// Mirrors `given_up.rs`, `take_in`.
 fn take_in(ledger: &Ledger, entries: &[Record]) {
     for entry in entries {
         match entry {
@@ -493,7 +496,7 @@ fn take_in(ledger: &Ledger, entries: &[Record]) {
     }
 }
 
-/// `delegate.rs`, `charge`.
+/// Mirrors `delegate.rs`, `charge`.
 fn charge(ledger: &Ledger, spent: Spent) {
     let charged = Charge {
         tokens: spent.tokens,
@@ -510,7 +513,7 @@ fn cut_off_reply(call: usize, charged: Charge) -> Record {
     }
 }
 
-/// `delegate.rs`, `tighter`.
+/// Mirrors `delegate.rs`, `tighter`.
 fn tighter<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),

@@ -1,4 +1,4 @@
-//! Which two moments of a run are compared.
+//! Planning an undo: the two moments of a run that are compared.
 
 use std::path::PathBuf;
 
@@ -17,31 +17,33 @@ use crate::{
     Entry as Recorded, Snapshot, Stop, contents, effects::withheld::CARRIED, log_name, parse,
 };
 
-/// What an undo of one run comes to, as things stand now.
+/// The plan to undo one run, under the present facts.
 #[derive(Debug)]
 pub struct RunUndo {
     /// The run.
     pub run: RunId,
-    /// The step after which the workspace was as it will be; 0 is before the run.
+    /// The step after which the workspace was as it will be; 0 means before the run.
     pub to: u32,
-    /// What is taken back of the files, and what not.
+    /// The files that are reverted, and those that are not.
     pub plan: Plan,
-    /// What is taken back of repositories.
+    /// The changes of repositories that are reverted.
     pub repositories: Vec<RepositoryUndo>,
-    /// What calls changed of files that no snapshot holds, oldest first.
+    /// The changes that calls made to files that no snapshot holds, oldest first.
     pub(super) files: Vec<KeptFiles>,
-    /// What of that is taken back.
+    /// Those of them that are reverted.
     pub(super) files_back: Vec<Change>,
-    /// The run was cut off in this step; what it changed there is in no snapshot.
+    /// The step in which the run was interrupted; its changes are in no snapshot.
     pub unfinished: Option<u32>,
-    /// The run is over for good, so it cannot be gone on with.
+    /// Whether the run has ended for good, so that it cannot be resumed.
     pub is_over: bool,
 }
 
-/// Plans to take back what `run` changed after its step `to`.
+/// Plans to revert the changes that `run` made after its step `to`.
 ///
 /// # Errors
-/// When the run, its snapshots or its workspace cannot be read, or there is no such step.
+///
+/// Returns an error when the run, its snapshots or its workspace cannot be read, or when the step
+/// does not exist.
 pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError> {
     let reader = store.reader(&log_name(run))?;
     let Moments {
@@ -57,7 +59,7 @@ pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError>
     let load = |id: &BlobId| contents::load(&reader, id);
     let mut plan = match (kept(before), kept(after)) {
         (Ok(before), Ok(after)) => Plan::new(workspace, &before, &after, &places, load)?,
-        // Too large for snapshots: each call kept what it changed.
+        // Too large for snapshots: each call kept the files that it changed.
         (Err(_), Err(_)) if !files.is_empty() => Plan::of_nothing(workspace, &places),
         (Err(error), _) | (_, Err(error)) => return Err(error),
     };
@@ -85,7 +87,7 @@ struct Moments {
     after: (Snapshot, u32),
     unfinished: Option<u32>,
     is_over: bool,
-    /// Blobs with what calls kept to be undone since, in their order.
+    /// Blobs in which later calls stored data for an undo, in their order.
     to_undo: Vec<BlobId>,
 }
 
@@ -93,7 +95,7 @@ impl Moments {
     fn read(run: RunId, reader: &Reader, to: u32) -> Result<Self, RunUndoError> {
         let mut workspace = PathBuf::new();
         let mut before = None;
-        // The last snapshot so far, and the step that it was taken after.
+        // The last snapshot so far, and the step after which it was taken.
         let mut latest = (Snapshot::Missing("the run has no start".to_owned()), 0);
         let (mut last, mut began, mut is_over) = (0, false, false);
         let mut to_undo = Vec::new();

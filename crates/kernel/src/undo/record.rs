@@ -1,8 +1,8 @@
-//! What was undone, as a log of its own beside the run's: a run that is over gets no entries.
+//! The record of undos, as a log of its own beside the run's: a run that has ended gets no entries.
 //!
-//! Kind `undos`, named like the run. Each undo has an entry before the first change and one after
-//! the last; the one before without the other means that it was cut off. Whoever writes it holds
-//! it, so a run is never undone twice at once.
+//! Its kind is `undos`, its id the run's. Each undo has an entry before the first change and one
+//! after the last; the first without the second means that the undo was interrupted. The process
+//! that writes the log holds it, so a run is never undone twice at once.
 
 use std::path::{Path, PathBuf};
 
@@ -22,16 +22,16 @@ const UNDOS: &str = "undos";
 const BEGAN: &str = "undo.began";
 const ENDED: &str = "undo.done";
 
-/// An undo of a run, as it was recorded.
+/// A recorded undo of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undone {
-    /// When it began, in milliseconds since 1970.
+    /// The time at which it began, in milliseconds since 1970.
     pub at_ms: i64,
-    /// The step after which the workspace was as it should become; 0 is before the run.
+    /// The step after which the workspace was as it should become; 0 means before the run.
     pub to: u32,
-    /// Where copies of what went are.
+    /// The folder with copies of the replaced files.
     pub trash: PathBuf,
-    /// How many paths were taken back and left alone; `None` if it was cut off.
+    /// Number of paths that were reverted, and of those left alone; `None` if it was interrupted.
     pub ended: Option<(u64, u64)>,
 }
 
@@ -39,7 +39,7 @@ pub struct Undone {
 struct Began {
     to: u32,
     trash: PathBuf,
-    /// The planned changes: in a blob, because there may be thousands.
+    /// The planned changes, in a blob because there may be thousands.
     changes: BlobId,
 }
 
@@ -47,7 +47,7 @@ struct Began {
 struct Ended {
     undone: u64,
     left_alone: u64,
-    /// What was done and refused.
+    /// The paths that were reverted and those that were refused.
     paths: BlobId,
 }
 
@@ -62,7 +62,7 @@ fn name(run: RunId) -> LogName {
 }
 
 impl RunUndo {
-    /// All that is taken back: files by path, then repositories.
+    /// Returns everything that is reverted: files by path, then repositories.
     #[must_use]
     pub fn changes(&self) -> Vec<Change> {
         let repositories = self.repositories.iter().map(RepositoryUndo::change);
@@ -70,10 +70,12 @@ impl RunUndo {
         files.cloned().chain(repositories).collect()
     }
 
-    /// Takes back what is planned, with copies in a new folder below `trash` and a record of it.
+    /// Carries out the plan, with copies in a new folder below `trash` and a record of it.
     ///
     /// # Errors
-    /// As [`gyrus_workspace::undo::Plan::apply`], or when the record cannot be written or another process undoes this run.
+    ///
+    /// Returns the errors of [`gyrus_workspace::undo::Plan::apply`], or one when the record cannot
+    /// be written or another process undoes this run.
     pub fn carry_out(
         &self,
         store: &Store,
@@ -125,10 +127,11 @@ impl RunUndo {
         Ok((done, trash))
     }
 
-    /// Removes what an undo that was cut off left beside the files.
+    /// Removes the files that an interrupted undo left in the workspace.
     ///
     /// # Errors
-    /// When the workspace cannot be opened.
+    ///
+    /// Returns an error when the workspace cannot be opened.
     pub fn clean(&self) -> Result<(), RunUndoError> {
         Ok(self.plan.clean()?)
     }
@@ -150,10 +153,11 @@ fn append(writer: &Writer, kind: &str, value: &impl Serialize) -> Result<(), Run
     Ok(())
 }
 
-/// The undos of a run, oldest first.
+/// Returns the undos of a run, oldest first.
 ///
 /// # Errors
-/// When the record is damaged.
+///
+/// Returns an error when the record is damaged.
 pub fn undone(store: &Store, run: RunId) -> Result<Vec<Undone>, RunUndoError> {
     let log = name(run);
     let mut found: Vec<Undone> = Vec::new();
@@ -180,11 +184,12 @@ pub fn undone(store: &Store, run: RunId) -> Result<Vec<Undone>, RunUndoError> {
     Ok(found)
 }
 
-/// Removes the record of what was undone of a run. Returns the trash folders that it named, which
-/// stay: what is in them is the person's.
+/// Removes the record of the undos of a run. Returns the trash folders that it named, which stay:
+/// their content belongs to the person.
 ///
 /// # Errors
-/// When the record is damaged, or another process undoes this run.
+///
+/// Returns an error when the record is damaged, or another process undoes this run.
 pub fn forget(store: &Store, run: RunId) -> Result<Vec<PathBuf>, RunUndoError> {
     let trash = undone(store, run)?.into_iter().map(|undone| undone.trash);
     let trash = trash.filter(|trash| trash.exists()).collect();
@@ -195,7 +200,7 @@ pub fn forget(store: &Store, run: RunId) -> Result<Vec<PathBuf>, RunUndoError> {
     Ok(trash)
 }
 
-/// `None` for what a newer version wrote, or what was erased.
+/// Parses a payload; returns `None` for one that a newer version wrote, or that was erased.
 fn payload<T: DeserializeOwned>(entry: &gyrus_journal::Entry) -> Option<T> {
     match &entry.payload {
         gyrus_journal::Payload::Json(json) => serde_json::from_str(json.get()).ok(),

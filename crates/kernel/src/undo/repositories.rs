@@ -1,5 +1,5 @@
-//! Taking back what commands did in repositories: branches, `HEAD`, index and settings become what
-//! they were, where nobody changed the same since. Objects stay.
+//! Undoing the changes of commands in repositories: branches, `HEAD`, index and settings become
+//! what they were, where nobody changed the same since. Objects stay.
 
 use std::path::{Path, PathBuf};
 
@@ -19,17 +19,17 @@ use crate::{
     log_name,
 };
 
-/// What is taken back of one repository.
+/// The plan to undo the changes of one repository.
 #[derive(Debug)]
 pub struct RepositoryUndo {
-    /// The git directory, below the workspace where it lies in it.
+    /// The git directory, relative to the workspace if it lies there.
     pub name: String,
-    /// What commands did there, newest first.
+    /// The changes of commands there, newest first.
     carried: Vec<Carried>,
 }
 
 impl RepositoryUndo {
-    /// As one of the changes that an undo lists.
+    /// Returns it as one of the changes that an undo lists.
     #[must_use]
     pub fn change(&self) -> Change {
         Change {
@@ -41,14 +41,14 @@ impl RepositoryUndo {
     }
 }
 
-/// Reads what calls changed, oldest first: in repositories, and of files that no snapshot holds.
+/// Reads the changes of calls, oldest first: in repositories, and of files that no snapshot holds.
 pub(super) fn read(
     reader: &Reader,
     blobs: &[BlobId],
 ) -> Result<(Vec<Carried>, Vec<KeptFiles>), RunUndoError> {
     let (mut carried, mut files) = (Vec::new(), Vec::new());
     for id in blobs {
-        // Pruning drops it, and an export leaves it out.
+        // Pruning drops the blob, and an export leaves it out.
         let bytes = contents::load(reader, id).map_err(|error| RunUndoError::NotKept {
             when: "before its commands".to_owned(),
             why: error.to_string(),
@@ -61,7 +61,7 @@ pub(super) fn read(
     Ok((carried, files))
 }
 
-/// The git directories that lie in the workspace, below it.
+/// Returns the git directories that lie in the workspace, as relative paths.
 pub(super) fn in_folder(carried: &[Carried], workspace: &Path) -> Vec<PathBuf> {
     let below = carried.iter();
     let below = below.filter_map(|one| one.repository.strip_prefix(workspace).ok());
@@ -71,7 +71,8 @@ pub(super) fn in_folder(carried: &[Carried], workspace: &Path) -> Vec<PathBuf> {
     below
 }
 
-/// Plans what becomes of the repositories. Those that the run made go with their files.
+/// Plans the undo of the repositories. Repositories that the run created are removed with their
+/// files.
 pub(super) fn plan(carried: Vec<Carried>, plan: &mut Plan) -> Vec<RepositoryUndo> {
     let mut groups: Vec<(PathBuf, Vec<Carried>)> = Vec::new();
     for one in carried.into_iter().rev() {
@@ -99,8 +100,8 @@ pub(super) fn plan(carried: Vec<Carried>, plan: &mut Plan) -> Vec<RepositoryUndo
     found
 }
 
-/// Which of them is to be taken back first: those before it were, by an undo that was cut off.
-/// `None` if all of them were.
+/// Returns the index of the first change to revert: an interrupted undo reverted those before it.
+/// Returns `None` if all of them were.
 fn first_to_restore(carried: &[Carried]) -> Result<Option<usize>, String> {
     let look = |one: &Carried| {
         repository::look_at_restoring(one).unwrap_or_else(|error| Restorable::No(error.to_string()))
@@ -123,7 +124,8 @@ fn first_to_restore(carried: &[Carried]) -> Result<Option<usize>, String> {
 }
 
 impl RunUndo {
-    /// Takes back what is planned of the repositories. Returns what was, and what was left alone.
+    /// Reverts the planned changes of the repositories. Returns those that were reverted, and those
+    /// left alone.
     pub(super) fn restore_repositories(
         &self,
         store: &Store,
