@@ -300,7 +300,6 @@ pub trait Router: Send + Sync {
     /// Chooses the model for the next attempt.
     ///
     /// # Errors
-    ///
     /// Returns an error when no model can answer the question: the last error of those that failed,
     /// or the reason why none fits.
     fn choose(&self, wanted: &Wanted<'_>) -> Result<Choice, ModelError>;

@@ -176,7 +176,6 @@ pub trait Site: Send + Sync {
     /// it.
     ///
     /// # Errors
-    ///
     /// Returns the reason in words when the store cannot take it.
     fn keep(&self, bytes: &[u8]) -> Result<BlobId, String>;
 
@@ -265,7 +264,6 @@ pub trait Tool: Send + Sync {
     /// The error is worded for the model.
     ///
     /// # Errors
-    ///
     /// Returns an error when the call cannot succeed with these arguments.
     fn check(&self, _arguments: &Value) -> Result<(), Unresolvable> {
         Ok(())
@@ -275,7 +273,6 @@ pub trait Tool: Send + Sync {
     /// judged, and [`Tool::call`] refuses if it has changed by then.
     ///
     /// # Errors
-    ///
     /// Returns an error, worded for the model, when the call points at nothing.
     fn aim<'a>(&'a self, _call: &'a ToolCall) -> Boxed<'a, Result<Option<Aim>, Unresolvable>> {
         Box::pin(async { Ok(None) })

@@ -216,7 +216,6 @@ impl Store {
     /// `None` if none does.
     ///
     /// # Errors
-    ///
     /// Returns an error when a file cannot be read.
     pub fn blob(&self, kind: &str, id: &BlobId) -> Result<Option<Vec<u8>>, Error> {
         let shared = blobs::shared_path(&self.home.shared_blobs(), id);

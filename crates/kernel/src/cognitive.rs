@@ -46,9 +46,7 @@ impl HandOver {
 
 /// A cognitive loop. It is plain `async` code that touches the world only through its [`Run`], and
 /// is therefore deterministic given its journal: no clock, no randomness, no environment, no file,
-/// no network, no task of its own, no order of a hash map. Plain `async` code that touches the
-/// world only through its [`Run`], and is therefore deterministic given its journal: no clock, no
-/// randomness, no environment, no file, no network, no task of its own, no order of a hash map.
+/// no network, no task of its own, no order of a hash map.
 ///
 /// One call of [`run_cycle`](Self::run_cycle) is one perceive–think–act turn. The state that
 /// [`state`](Self::state) returns when it ends, and the memory, are all that a later process
@@ -105,7 +103,6 @@ pub trait CognitiveLoop: Send {
     /// Converts the state of an older version into the present one.
     ///
     /// # Errors
-    ///
     /// Returns an error when it cannot: the run is then handed over to a fresh cycle.
     fn migrate(&self, from_version: u32, _state: Value) -> Result<Self::State, String> {
         Err(format!(

@@ -134,7 +134,6 @@ impl Ready {
     /// Drives the run until it ends or parks.
     ///
     /// # Errors
-    ///
     /// Returns an error when the journal fails or the loop is not deterministic. Everything that
     /// was acknowledged is on disk, and the run can be resumed.
     pub async fn drive(self) -> Result<Finished, KernelError> {

@@ -36,7 +36,6 @@ impl<T: Serialize + DeserializeOwned + Clone> Inline<T> {
     /// Returns the value, fetching a blob with `fetch`.
     ///
     /// # Errors
-    ///
     /// Returns the error of `fetch`, or one if the blob is not valid JSON of the value.
     pub fn read<E: From<BadBlob>>(
         &self,

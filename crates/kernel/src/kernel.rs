@@ -330,7 +330,6 @@ impl Kernel {
     /// Creates a run. When this returns, its first entry is on disk; no effect has happened yet.
     ///
     /// # Errors
-    ///
     /// Returns an error when the loop, the limits or the journal do not allow it. Nothing is left
     /// behind then.
     pub fn create(&self, new: NewRun) -> Result<Ready, KernelError> {
@@ -426,7 +425,6 @@ impl Kernel {
     /// Takes a run up after a crash, a pause, a limit or an open question.
     ///
     /// # Errors
-    ///
     /// Returns an error when another process holds it, when it has ended, or when its journal is
     /// damaged.
     pub fn take(&self, run: RunId, how: Take, changes: Changes) -> Result<Ready, KernelError> {
@@ -587,7 +585,6 @@ fn first_line(text: &str) -> &str {
 /// Returns the entries of a run that this version of gyrus can read, from `from` on.
 ///
 /// # Errors
-///
 /// Returns an error when the journal is damaged or holds an unreadable entry.
 pub fn entries(
     reader: &gyrus_journal::Reader,

@@ -105,7 +105,6 @@ impl Latch {
     /// microseconds.
     ///
     /// # Errors
-    ///
     /// Returns an error when the latch is set, whatever its content, and when that cannot be
     /// determined.
     pub fn check(&self) -> Result<(), Latched> {
@@ -121,7 +120,6 @@ impl Latch {
     /// Sets the latch. When this returns, it is on disk; working processes are not killed yet.
     ///
     /// # Errors
-    ///
     /// Returns an error when not even an empty file can be created. Then the latch is not set.
     pub fn trip(&self, told: &Told) -> io::Result<Tripped> {
         if let Err(latched) = self.check() {
@@ -149,7 +147,6 @@ impl Latch {
     /// Lifts the latch, durably; returns `false` if it was not set.
     ///
     /// # Errors
-    ///
     /// Returns an error when the file cannot be removed. Then all runs stay stopped.
     pub fn lift(&self) -> io::Result<bool> {
         match fs::remove_file(&self.path) {

@@ -102,7 +102,6 @@ impl Log {
 /// Converts a journal entry to an entry of the kernel.
 ///
 /// # Errors
-///
 /// Returns an error when the payload was erased, or is not valid for its kind.
 pub fn parse(entry: &gyrus_journal::Entry) -> Result<Entry, UnreadableEntry> {
     match &entry.payload {

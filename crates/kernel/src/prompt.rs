@@ -25,7 +25,6 @@ pub(crate) struct Frame<'a> {
 /// Returns the prompt that the `model.call` with the number `seq` sent, byte for byte.
 ///
 /// # Errors
-///
 /// Returns an error when there is no such entry, or when content that it names was erased or
 /// dropped.
 pub fn prompt_of(reader: &Reader, seq: u64) -> Result<Prompt, Stop> {

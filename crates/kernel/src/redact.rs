@@ -266,7 +266,6 @@ impl Redactor {
     /// after the gate: see the module's documentation on planted markers.
     ///
     /// # Errors
-    ///
     /// Returns an error for a marker whose name this process does not know; nothing is revealed
     /// then.
     pub fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {

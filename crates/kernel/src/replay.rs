@@ -39,7 +39,6 @@ impl Kernel {
     /// code differences are reported.
     ///
     /// # Errors
-    ///
     /// Returns an error when the journal cannot be read, or the loop is not deterministic.
     pub async fn replay(&self, run: RunId) -> Result<Replayed, KernelError> {
         let reader = self.store().reader(&log_name(run))?;

@@ -130,7 +130,6 @@ impl Run {
     /// fix parks the run.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub async fn ask(&mut self, ask: Ask<'_>) -> Result<Reply, Stop> {
         let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
@@ -147,7 +146,6 @@ impl Run {
     /// the loop may then ask again with less.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub async fn ask_if_it_fits(&mut self, ask: Ask<'_>) -> Result<Option<Reply>, Stop> {
         let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
@@ -159,7 +157,6 @@ impl Run {
     /// person's messages wait for the next [`ask`](Self::ask).
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on. A model's failure to answer is in the inner result.
     pub async fn consult(&mut self, ask: Ask<'_>) -> Result<Result<Reply, ModelError>, Stop> {
         let begun = self.begin(|| format!("consulting a model ({:?})", ask.purpose))?;
@@ -173,7 +170,6 @@ impl Run {
     /// `most`, in order. It is not an effect: it reads the journal.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub async fn views(&self, most: usize) -> Result<Vec<View>, Stop> {
         effects::look::seen_so_far(&self.core, self.cycle(), most).await
@@ -183,7 +179,6 @@ impl Run {
     /// it could not.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub async fn look(&mut self, frame: bool) -> Result<Result<View, String>, Stop> {
         let begun = self.begin(|| "looking at the screen".to_owned())?;
@@ -194,7 +189,6 @@ impl Run {
     /// Calls a tool, if the gate allows it. Failures, denials and interruptions are observations.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub async fn call(&mut self, call: &ToolCall) -> Result<Observation, Stop> {
         let begun = self.begin(|| effects::call::describe(call))?;
@@ -206,7 +200,6 @@ impl Run {
     /// allows nothing: each call is judged again when it is made.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub fn foresee(&mut self, calls: &[ToolCall]) -> Result<Vec<Foreseen>, Stop> {
         let begun =
@@ -219,7 +212,6 @@ impl Run {
     /// order of the calls.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub async fn call_all(&mut self, calls: Vec<ToolCall>) -> Result<Vec<Observation>, Stop> {
         let mut seen = Vec::with_capacity(calls.len());
@@ -237,7 +229,6 @@ impl Run {
     /// Runs branches concurrently and waits for all of them.
     ///
     /// # Errors
-    ///
     /// Returns the [`Stop`] of the first branch that stopped, after all have ended.
     pub async fn branches<T: Send>(
         &mut self,
@@ -252,7 +243,6 @@ impl Run {
     /// winner's number, counted from 1, and its result.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub async fn race<T: Send>(&mut self, branches: Vec<Branch<'_, T>>) -> Result<(u32, T), Stop> {
         let begun = self.begin(|| format!("racing {}", counted(branches.len(), "branch")))?;
@@ -264,7 +254,6 @@ impl Run {
     /// interrupted.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub async fn timeout<T: Send>(
         &mut self,
@@ -279,7 +268,6 @@ impl Run {
     /// Asks a person, in the way that `--on-ask` sets.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on: also when the run parks until the answer comes.
     pub async fn approve(&mut self, card: Card) -> Result<Answer, Stop> {
         let begun = self.begin(|| format!("asking a person: {}", card.sentence))?;
@@ -290,7 +278,6 @@ impl Run {
     /// Delegates part of the work to a child run and waits for it.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on: also when the child parks.
     pub async fn delegate(&mut self, work: Delegation) -> Result<Delegated, Stop> {
         let begun = self.begin(|| format!("delegating: {}", work.goal))?;
@@ -301,7 +288,6 @@ impl Run {
     /// Delegates parts of the work to concurrent child runs; results come in the order of the work.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub async fn delegate_all(&mut self, work: Vec<Delegation>) -> Result<Vec<Delegated>, Stop> {
         let branches = work
@@ -316,7 +302,6 @@ impl Run {
     /// Waits until a time, in UTC milliseconds. Long waits park the run where that is allowed.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub async fn sleep_until(&mut self, at_ms: i64) -> Result<(), Stop> {
         let begun = self.begin(|| format!("sleeping until {at_ms}"))?;
@@ -328,7 +313,6 @@ impl Run {
     /// before.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub async fn wait(
         &mut self,
@@ -344,7 +328,6 @@ impl Run {
     /// Writes a fact of the loop's own into the journal, under a dotted kind.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on: also when an earlier execution of this cycle recorded
     /// another fact.
     pub fn note<T: Serialize + ?Sized>(
@@ -361,7 +344,6 @@ impl Run {
     /// Returns the wall clock, in UTC milliseconds; the same when replayed.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub fn now(&mut self) -> Result<i64, Stop> {
         let begun = self.begin(|| "reading the clock".to_owned())?;
@@ -372,7 +354,6 @@ impl Run {
     /// Returns a random number; the same when replayed.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub fn random(&mut self) -> Result<u64, Stop> {
         let begun = self.begin(|| "drawing a random number".to_owned())?;
@@ -384,7 +365,6 @@ impl Run {
     /// it, this returns and the loop may continue in another way.
     ///
     /// # Errors
-    ///
     /// Returns a [`Stop`], to be passed on.
     pub fn stuck(&mut self, what: impl Into<String>) -> Result<(), Stop> {
         let what = what.into();

@@ -30,7 +30,6 @@ impl Takeovers {
     /// lives; returns `None` when the run has ended.
     ///
     /// # Errors
-    ///
     /// Returns an error when the journal fails.
     pub async fn begin(&self, by: Principal) -> Result<Option<Takeover>, Stop> {
         let Some(alone) = self.controls.alone().await else {
@@ -68,7 +67,6 @@ impl Takeover {
     /// Gives the screen back to the run.
     ///
     /// # Errors
-    ///
     /// Returns an error when the journal fails.
     pub async fn end(self, words: Option<&str>) -> Result<(), Stop> {
         let redactor = &self.of.kernel.organs().redactor;

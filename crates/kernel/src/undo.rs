@@ -62,7 +62,6 @@ pub enum RunUndoError {
 /// freed.
 ///
 /// # Errors
-///
 /// Returns an error when a folder cannot be read or removed.
 pub fn drop_kept(store: &Store, run: RunId) -> io::Result<u64> {
     let folder = store.folder(&log_name(run));

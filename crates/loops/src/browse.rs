@@ -1,5 +1,6 @@
-//! `browse`: how a loop that sees no screen works on one. It is no tool: the loop turns it into a
-//! child run that thinks reactively, on the same screen, and the child's answer is the result.
+//! `browse`: screen work for a loop that does not see the screen. It is not a tool: the loop turns
+//! it into a child run that thinks reactively, on the same screen, and the child's answer is the
+//! result.
 
 use std::sync::Arc;
 
@@ -11,22 +12,22 @@ use serde_json::{Value, json};
 
 use crate::{CognitiveConfig, reactive};
 
-/// What it is called.
+/// The name of the call.
 pub(crate) const BROWSE: &str = "browse";
 
-/// A child has so many turns, if its parent has.
+/// Maximum number of turns of a child, if its parent has that many left.
 const TURNS: u64 = 60;
 
-/// What searches before a plan; only a loop that has such a phase offers it.
+/// The tools that search before a plan; only a loop that has such a phase offers them.
 pub(crate) const SEARCHES: [&str; 2] = ["search_docs", READ_JOURNAL];
 
-/// How earlier runs in the same folder went.
+/// The tool that reads about earlier runs in the same folder.
 pub(crate) const READ_JOURNAL: &str = "read_journal";
 
-/// What a phase before every change may use beside that.
+/// The other tools that a phase before every change may use.
 const READS: [&str; 4] = ["read", "list", "glob", "search"];
 
-/// The tools of such a phase, and those that are named beside.
+/// Returns the tools of such a phase, and those named in `beside`.
 pub(crate) fn only_reads(run: &Run, beside: &[&str]) -> Vec<Arc<ToolSpec>> {
     let wanted = |spec: &&Arc<ToolSpec>| {
         let name = spec.name.as_str();
@@ -44,13 +45,13 @@ fn has_screen(run: &Run) -> bool {
         .any(|spec| spec.name == reactive::OPENS_A_SCREEN)
 }
 
-/// What a loop without eyes is offered: its tools, and `browse` in place of those that need a
-/// look at the screen before each use.
+/// Returns the tools offered to a loop that does not see the screen: the run's tools, with `browse`
+/// in place of those that need a look at the screen before each use.
 pub(crate) fn tools(run: &Run) -> Tools {
     Tools::Those(specs(run))
 }
 
-/// The same, by name.
+/// Returns the specifications of these tools.
 pub(crate) fn specs(run: &Run) -> Vec<Arc<ToolSpec>> {
     let has_screen = has_screen(run);
     let offered = |spec: &&Arc<ToolSpec>| {
@@ -85,7 +86,7 @@ fn spec() -> ToolSpec {
     }
 }
 
-/// Makes a call for a loop that was offered [`tools`].
+/// Executes a call of a loop that was offered [`tools`].
 pub(crate) async fn call(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
     match call.tool == BROWSE && has_screen(run) {
         true => browse(run, call).await,
@@ -93,7 +94,7 @@ pub(crate) async fn call(run: &mut Run, call: &ToolCall) -> Result<Observation, 
     }
 }
 
-/// Gives the goal to a child and waits for its answer.
+/// Delegates the goal to a child and waits for its answer.
 async fn browse(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
     let text = |name: &str| {
         call.arguments[name]

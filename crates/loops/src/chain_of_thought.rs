@@ -1,4 +1,5 @@
-//! Thinking the goal through in steps before the first act; then as ReAct.
+//! The chain-of-thought loop: reasons about the goal in steps before the first action, then works
+//! as ReAct.
 
 use gyrus_contract::{ExecutionResult, MemoryBuffer, Perception, Plan, Purpose};
 use gyrus_kernel::{CognitiveLoop, Run, Stop};
@@ -7,12 +8,12 @@ use serde_json::json;
 
 use crate::{CognitiveConfig, React, ReactState, prompt};
 
-/// What is kept between cycles.
+/// The state that is kept between cycles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChainState {
-    /// The goal was thought through; the steps are in memory.
+    /// Whether the goal was reasoned about; the steps are in memory.
     pub reasoned: bool,
-    /// Of the acting part.
+    /// The state of the acting part.
     pub acting: ReactState,
 }
 
@@ -24,7 +25,7 @@ pub struct ChainOfThought {
 }
 
 impl ChainOfThought {
-    /// A loop that thinks as `config` says.
+    /// Creates a loop with this configuration.
     pub fn new(config: CognitiveConfig) -> Self {
         Self {
             acting: React::new(config),

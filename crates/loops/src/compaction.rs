@@ -1,56 +1,59 @@
-//! A shorter memory of the same conversation, for runs that outgrow their model.
+//! Compaction: a shorter memory of the same conversation, for runs that outgrow their model's
+//! context window.
 //!
-//! It happens between two steps. First, results that are no longer needed word for word are cut,
-//! pictures first; that asks nobody. Only if this is not enough, the older part is summarised by a
-//! model. What does not become clearly shorter is refused: it would be done again after every
-//! step. The goal, its amendments and what came with it stand before memory and are never touched,
-//! and the journal keeps every word.
+//! It happens between two steps. First, results that are no longer needed literally are cut,
+//! pictures first, without asking a model. Only if this is not enough, a model summarises the older
+//! part. A result that is not clearly shorter is refused: compaction would be repeated after every
+//! step. The goal, its amendments and its material stand before memory and are never changed, and
+//! the journal keeps every word.
 
 use std::sync::Arc;
 
 use gyrus_contract::{MemoryBuffer, Message, Origin, Part, Role, Text, ToolResult};
 
-/// Compaction begins when a prompt fills this share of the model's window, in percent.
+/// Size of a prompt, in percent of the model's window, at which compaction begins.
 pub(crate) const BEGIN_AT_PERCENT: u64 = 70;
 
-/// What it should come down to, in percent of the window.
+/// Intended size after compaction, in percent of the window.
 const AIM_PERCENT: u64 = 40;
 
-/// The newest messages stay as they are, as far as they fit.
+/// Number of newest messages that stay unchanged, as far as they fit.
 const KEPT_MESSAGES: usize = 8;
 
-/// A result this short is not worth cutting, in bytes.
+/// Size in bytes up to which a result is not cut.
 const SHORT_RESULT: usize = 600;
 
-/// Left of a result that is cut, in bytes.
+/// Number of bytes that remain of a result that is cut.
 const LEFT_OF_RESULT: usize = 200;
 
-/// A memory that keeps more than this of its size, in percent, did not become shorter.
+/// Size of the new memory, in percent of the old, from which it does not count as shorter.
 const MUST_SHRINK_BELOW_PERCENT: u64 = 80;
 
-/// How large memory may be, in the rough measure of [`size`].
+/// The intended size of memory, as measured by [`size`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Aim(u64);
 
 impl Aim {
-    /// For a prompt of `tokens` in a window of `window` tokens. `None`: there is room.
+    /// Returns the intended size for a prompt of `tokens` in a window of `window` tokens; `None` if
+    /// no compaction is needed.
     pub(crate) fn within(window: u64, tokens: u64, memory: &MemoryBuffer) -> Option<Self> {
         if u128::from(tokens) * 100 < u128::from(window) * u128::from(BEGIN_AT_PERCENT) {
             return None;
         }
-        // Our measure and the model's differ; their ratio is known from the last prompt.
+        // The measure differs from the model's; their ratio is known from the last prompt.
         let wanted = u128::from(window) * u128::from(AIM_PERCENT) / 100;
         let scaled = u128::from(size(memory)) * wanted / u128::from(tokens.max(1));
         Some(Self(u64::try_from(scaled).unwrap_or(u64::MAX)))
     }
 
-    /// Half of what it is: the model said that it was too long, and nobody knows by how much.
+    /// Returns half of the present size, for a prompt of which the model said that it was too long,
+    /// but not by how much.
     pub(crate) fn half(memory: &MemoryBuffer) -> Self {
         Self(size(memory) / 2)
     }
 }
 
-/// What memory weighs, in bytes of text; a picture counts as much as a long page.
+/// Returns the size of memory in bytes of text; a picture counts as much as a long page.
 pub(crate) fn size(memory: &MemoryBuffer) -> u64 {
     memory
         .recent(usize::MAX)
@@ -76,7 +79,7 @@ fn part_weight(part: &Part) -> u64 {
     }
 }
 
-/// Cuts older results. `None`: that does not make it clearly shorter.
+/// Cuts older results. Returns `None` if that does not make memory clearly shorter.
 pub(crate) fn cut_results(memory: &MemoryBuffer) -> Option<Vec<Arc<Message>>> {
     let messages: Vec<_> = memory.recent(usize::MAX).cloned().collect();
     let kept_from = messages.len().saturating_sub(KEPT_MESSAGES);
@@ -132,13 +135,12 @@ fn is_shorter(before: &[Arc<Message>], after: &[Arc<Message>]) -> bool {
         < u128::from(weigh(before)) * u128::from(MUST_SHRINK_BELOW_PERCENT)
 }
 
-/// Whether memory fits.
+/// Whether memory has the intended size.
 pub(crate) fn fits(memory: &MemoryBuffer, aim: Aim) -> bool {
     size(memory) <= aim.0
 }
 
-/// Memory with `summary` in place of its older part. `None`: that does not make it clearly
-/// shorter.
+/// Returns memory with `summary` in place of its older part; `None` if that is not clearly shorter.
 pub(crate) fn summarised(
     memory: &MemoryBuffer,
     summary: &str,
@@ -149,14 +151,14 @@ pub(crate) fn summarised(
     let words = format!(
         "The conversation up to here was put away to save room. Your own summary of it:\n{summary}"
     );
-    // A model's words, however it is worded: it was written from untrusted text.
+    // The origin is the model, however it is worded: the summary was written from untrusted text.
     let mut after = vec![Arc::new(Message::user(Text::new(words, Origin::Model)))];
     after.extend_from_slice(kept);
     is_shorter(&messages, &after).then_some(after)
 }
 
-/// The newest messages that weigh at most `room`: they begin with the model's own turn, for a
-/// result without its call is refused by providers.
+/// Returns the newest messages whose size is at most `room`. They begin with the model's own turn,
+/// because providers refuse a result without its call.
 fn newest(messages: &[Arc<Message>], room: u64) -> &[Arc<Message>] {
     let mut from = messages.len();
     let mut weighs = 0;
@@ -218,7 +220,7 @@ mod tests {
         memory
     }
 
-    /// Every result has its call before it.
+    /// Asserts that every result has its call before it.
     fn assert_whole(messages: &[Arc<Message>]) {
         let mut called = Vec::new();
         for part in messages.iter().flat_map(|message| &message.parts) {

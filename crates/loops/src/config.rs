@@ -1,4 +1,4 @@
-//! How a loop thinks, chosen by whoever starts a run.
+//! The configuration of a loop.
 
 use std::collections::BTreeSet;
 
@@ -7,54 +7,54 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Check, Judge};
 
-/// The way to think.
+/// The strategy of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
-    /// One question, no tools.
+    /// Answers one question, without tools.
     SingleShot,
-    /// Thinking and acting in turns.
+    /// Thinks and acts in turns.
     React,
-    /// Thinking in steps before the first act, then as [`React`](Strategy::React).
+    /// Reasons in steps before the first action, then works as [`React`](Strategy::React).
     ChainOfThought,
-    /// Looking and acting on a screen, without a conversation.
+    /// Looks and acts on a screen, without a conversation.
     Reactive,
-    /// A whole plan first, which a person may read, then its steps.
+    /// Makes a complete plan first, which a person may review, then executes its steps.
     Plan,
-    /// Searching and planning, then as [`React`](Strategy::React) until a judge accepts.
+    /// Searches and plans, then works as [`React`](Strategy::React) until a judge accepts.
     Engineer,
-    /// Files, then a changeset, which a person may both read; then all of it is applied, or
-    /// nothing.
+    /// Chooses files, then proposes a changeset, both of which a person may review; then applies
+    /// all of it or nothing.
     Changeset,
 }
 
-/// What a person decides about before it counts.
+/// A decision that is left to a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Review {
-    /// Each plan, before its first step.
+    /// Approving each plan, before its first step.
     Plan,
-    /// The files that a changeset is planned with.
+    /// Approving the files with which a changeset is planned.
     Context,
-    /// The changeset.
+    /// Approving the changeset.
     Proposal,
 }
 
-/// How a screen is shown to a model.
+/// The form in which a screen is shown to a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PerceptionMode {
     /// The tree of elements, and the picture where the tree says little.
     #[default]
     Auto,
-    /// The tree alone; no picture is taken.
+    /// Only the tree; no picture is taken.
     Tree,
-    /// The picture, and of the tree what can be used.
+    /// The picture, and the usable elements of the tree.
     Vision,
 }
 
 impl Strategy {
-    /// The loop's name, as `--loop` and the journal have it.
+    /// Returns the loop's name, as in `--loop` and the journal.
     pub fn loop_name(self) -> &'static str {
         match self {
             Strategy::SingleShot => "single-shot",
@@ -68,7 +68,7 @@ impl Strategy {
     }
 }
 
-/// Configuration of a loop, as a builder:
+/// The configuration of a loop, as a builder:
 ///
 /// ```
 /// use gyrus_loops::CognitiveConfig;
@@ -156,22 +156,22 @@ impl CognitiveConfig {
         }
     }
 
-    /// One question, no tools.
+    /// Creates the configuration of a loop that answers one question, without tools.
     pub fn single_shot() -> Self {
         Self::new(Strategy::SingleShot)
     }
 
-    /// Thinking and acting in turns.
+    /// Creates the configuration of a loop that thinks and acts in turns.
     pub fn react() -> Self {
         Self::new(Strategy::React)
     }
 
-    /// Thinking in steps before acting.
+    /// Creates the configuration of a loop that reasons in steps before acting.
     pub fn chain_of_thought() -> Self {
         Self::new(Strategy::ChainOfThought)
     }
 
-    /// Looking and acting on a screen.
+    /// Creates the configuration of a loop that looks and acts on a screen.
     pub fn reactive() -> Self {
         Self {
             max_output_tokens: 2_048,
@@ -179,13 +179,14 @@ impl CognitiveConfig {
         }
     }
 
-    /// A whole plan first, then its steps.
+    /// Creates the configuration of a loop that makes a complete plan first, then executes its
+    /// steps.
     pub fn plan() -> Self {
         Self::new(Strategy::Plan)
     }
 
-    /// Searching and planning, then working until the judge accepts; 100 cycles, if nobody says
-    /// otherwise.
+    /// Creates the configuration of a loop that searches and plans, then works until the judge
+    /// accepts; at most 100 cycles by default.
     pub fn engineer(judge: Judge) -> Self {
         Self {
             judge: Some(judge),
@@ -194,8 +195,8 @@ impl CognitiveConfig {
         }
     }
 
-    /// Files, then a changeset from them, applied all or not at all; 100 cycles and nobody who
-    /// reviews, if nobody says otherwise.
+    /// Creates the configuration of a loop that chooses files, then proposes a changeset, of which
+    /// all or nothing is applied; at most 100 cycles and no reviews by default.
     pub fn changeset() -> Self {
         Self {
             max_iterations: Some(100),
@@ -203,160 +204,162 @@ impl CognitiveConfig {
         }
     }
 
-    /// Instructions of your own, put before the loop's.
+    /// Sets instructions that stand before the loop's own.
     #[must_use]
     pub fn with_system_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.system_prompt = Some(prompt.into());
         self
     }
 
-    /// At most so many cycles. It becomes the run's limit on steps, where a person can raise it
-    /// when resuming.
+    /// Sets the maximum number of cycles. It becomes the run's limit on steps, which a person can
+    /// raise when resuming.
     #[must_use]
     pub fn with_max_iterations(mut self, iterations: u64) -> Self {
         self.max_iterations = Some(iterations);
         self
     }
 
-    /// Looks back after every cycle in which something failed, and before claiming success.
+    /// Enables a review after every cycle in which something failed, and before claiming success.
     #[must_use]
     pub fn with_reflection(mut self) -> Self {
         self.reflection = true;
         self
     }
 
-    /// How many messages are remembered; 100 if not set.
+    /// Sets the number of messages that are remembered, at least 2; 100 by default.
     #[must_use]
     pub fn with_memory_window(mut self, messages: usize) -> Self {
         self.memory_window = messages.max(2);
         self
     }
 
-    /// The most a reply may have, in tokens; 8192 if not set, 2048 on a screen.
+    /// Sets the maximum length of a reply in tokens; 8192 by default, 2048 on a screen.
     #[must_use]
     pub fn with_max_output_tokens(mut self, tokens: u64) -> Self {
         self.max_output_tokens = tokens;
         self
     }
 
-    /// How a screen is shown; `Auto` if not set.
+    /// Sets the form in which a screen is shown; `Auto` by default.
     #[must_use]
     pub fn with_perception(mut self, mode: PerceptionMode) -> Self {
         self.perception = mode;
         self
     }
 
-    /// The address that a screen begins with.
+    /// Sets the address that a screen begins with.
     #[must_use]
     pub fn with_start_url(mut self, url: impl Into<String>) -> Self {
         self.start_url = Some(url.into());
         self
     }
 
-    /// What must hold when the goal is said to be reached.
+    /// Adds checks that must pass when the goal is claimed to be reached.
     #[must_use]
     pub fn with_checks(mut self, checks: impl IntoIterator<Item = Check>) -> Self {
         self.checks.extend(checks);
         self
     }
 
-    /// How well a claim must be supported for the goal to count as reached.
+    /// Sets the strength that a claim needs for the goal to count as reached.
     #[must_use]
     pub fn with_required(mut self, strength: Strength) -> Self {
         self.required = Some(strength);
         self
     }
 
-    /// Has a model that did not do the work look whether the screen agrees.
+    /// Enables an independent look: a model that did not do the work compares the claim with the
+    /// screen.
     #[must_use]
     pub fn with_independent_look(mut self) -> Self {
         self.looks_again = true;
         self
     }
 
-    /// Has a person approve, edit or reject these before they count.
+    /// Adds decisions that are left to a person, who may approve, edit or reject.
     #[must_use]
     pub fn with_reviews(mut self, reviews: impl IntoIterator<Item = Review>) -> Self {
         self.reviews.extend(reviews);
         self
     }
 
-    /// A command that must succeed once a changeset is in place; else all of it is taken back.
+    /// Sets a command that must succeed after a changeset was applied; otherwise all of it is
+    /// reverted.
     #[must_use]
     pub fn with_verify(mut self, command: impl Into<String>) -> Self {
         self.verify = Some(command.into());
         self
     }
 
-    /// Plans the rest anew when a step fails, instead of stopping.
+    /// Enables making a new plan for the rest when a step fails, instead of stopping.
     #[must_use]
     pub fn with_replanning(mut self) -> Self {
         self.replanning = true;
         self
     }
 
-    /// Shows the model the pictures that match this pattern after each judging by a command.
+    /// Sets the pattern of pictures that are shown to the model after each judgement by a command.
     #[must_use]
     pub fn with_judge_images(mut self, pattern: impl Into<String>) -> Self {
         self.judge_images = Some(pattern.into());
         self
     }
 
-    /// The folder whose documents are searched before planning.
+    /// Sets the folder whose documents are searched before planning.
     #[must_use]
     pub fn with_docs(mut self, folder: impl Into<String>) -> Self {
         self.docs = Some(folder.into());
         self
     }
 
-    /// Why this way was chosen, where nobody named one: for people.
+    /// Sets the reason for this strategy, for people, where they did not choose it.
     #[must_use]
     pub fn with_reason(mut self, because: impl Into<String>) -> Self {
         self.because = Some(because.into());
         self
     }
 
-    /// The way to think.
+    /// Returns the strategy.
     pub fn strategy(&self) -> Strategy {
         self.strategy
     }
 
-    /// Own instructions, if there are any.
+    /// Returns the person's own instructions, if there are any.
     pub fn system_prompt(&self) -> Option<&str> {
         self.system_prompt.as_deref()
     }
 
-    /// The limit on cycles, if there is one.
+    /// Returns the maximum number of cycles, if there is one.
     pub fn max_iterations(&self) -> Option<u64> {
         self.max_iterations
     }
 
-    /// Whether it looks back.
+    /// Whether the loop reviews its work.
     pub fn reflects(&self) -> bool {
         self.reflection
     }
 
-    /// How many messages are remembered.
+    /// Returns the number of messages that are remembered.
     pub fn memory_window(&self) -> usize {
         self.memory_window
     }
 
-    /// The most a reply may have, in tokens.
+    /// Returns the maximum length of a reply in tokens.
     pub fn max_output_tokens(&self) -> u64 {
         self.max_output_tokens
     }
 
-    /// How a screen is shown.
+    /// Returns the form in which a screen is shown.
     pub fn perception(&self) -> PerceptionMode {
         self.perception
     }
 
-    /// What must hold in the end.
+    /// Returns the checks that must pass in the end.
     pub fn checks(&self) -> &[Check] {
         &self.checks
     }
 
-    /// How well a claim must be supported, if somebody says so.
+    /// Returns the strength that a claim needs, if it is set.
     pub fn required(&self) -> Option<Strength> {
         self.required
     }
@@ -366,47 +369,47 @@ impl CognitiveConfig {
         self.looks_again
     }
 
-    /// Whether a person decides about this.
+    /// Whether this decision is left to a person.
     pub fn reviews(&self, what: Review) -> bool {
         self.reviews.contains(&what)
     }
 
-    /// The command that must succeed once a changeset is in place, if there is one.
+    /// Returns the command that must succeed after a changeset was applied, if there is one.
     pub fn verify(&self) -> Option<&str> {
         self.verify.as_deref()
     }
 
-    /// Whether the rest is planned anew when a step fails.
+    /// Whether a new plan is made for the rest when a step fails.
     pub fn replans(&self) -> bool {
         self.replanning
     }
 
-    /// Who decides whether the goal is reached, in place of the model.
+    /// Returns the judge that decides in place of the model whether the goal is reached.
     pub fn judge(&self) -> Option<&Judge> {
         self.judge.as_ref()
     }
 
-    /// The pictures that a command makes for its judgement, as a pattern.
+    /// Returns the pattern of the pictures that a command makes for its judgement.
     pub fn judge_images(&self) -> Option<&str> {
         self.judge_images.as_deref()
     }
 
-    /// The folder with documents, if there is one.
+    /// Returns the folder with documents, if there is one.
     pub fn docs(&self) -> Option<&str> {
         self.docs.as_deref()
     }
 
-    /// Why this way was chosen, if somebody chose it for the person.
+    /// Returns the reason for this strategy, if the person did not choose it.
     pub fn because(&self) -> Option<&str> {
         self.because.as_deref()
     }
 
-    /// Whether claims are looked into at all.
+    /// Whether claims are verified.
     pub fn verifies(&self) -> bool {
         self.looks_again || self.required.is_some() || !self.checks.is_empty()
     }
 
-    /// The address that a screen begins with, if there is one.
+    /// Returns the address that a screen begins with, if there is one.
     pub fn start_url(&self) -> Option<&str> {
         self.start_url.as_deref()
     }

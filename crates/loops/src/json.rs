@@ -1,22 +1,23 @@
-//! Finding the one JSON object in what a model wrote, and reading it strictly.
+//! Finding the one JSON object in a model's text, and parsing it strictly.
 //!
-//! Tolerance is for what stands around the object, and for a comma before a closing bracket. Two
-//! objects, one that was cut off, or a name that is given twice are never guessed about.
+//! Text around the object and a comma before a closing bracket are tolerated. Two objects, one that
+//! was cut off, or a name that is given twice are errors, never guesses.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// A longer reply is not looked at, where nothing else is said.
+/// Default maximum length of a reply in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// The one object of `text` that has `field`; why there is none, in words for a model.
+/// Returns the one object of `text` that has `field`, or the reason for the model why there is
+/// none.
 pub(crate) fn the_object(text: &str, field: &str) -> Result<Map<String, Value>, String> {
     the_object_within(LONGEST, text, field)
 }
 
-/// As [`the_object`], with a bound of its own, in bytes.
+/// Works as [`the_object`], with the maximum length `longest` in bytes.
 pub(crate) fn the_object_within(
     longest: usize,
     text: &str,
@@ -46,7 +47,7 @@ pub(crate) fn the_object_within(
     }
     let read = serde_json::from_str(first);
     let read = read.or_else(|error| {
-        // The first error is the one that the model can do something about.
+        // The model can act on the first error.
         serde_json::from_str(&without_trailing_commas(first)).map_err(|_| error)
     });
     match read {
@@ -56,7 +57,7 @@ pub(crate) fn the_object_within(
     }
 }
 
-/// The outermost balanced pairs of braces.
+/// Returns the outermost balanced pairs of braces.
 fn objects(text: &str) -> Result<Vec<&str>, String> {
     let mut found = Vec::new();
     let (mut depth, mut start) = (0_usize, 0);
@@ -94,7 +95,7 @@ fn objects(text: &str) -> Result<Vec<&str>, String> {
     }
 }
 
-/// The text without commas that nothing follows but a closing bracket.
+/// Returns the text without commas before a closing bracket.
 fn without_trailing_commas(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let (mut in_string, mut escaped) = (false, false);
@@ -111,7 +112,7 @@ fn without_trailing_commas(text: &str) -> String {
     kept
 }
 
-/// Any JSON in which no object has a name twice.
+/// A JSON value in which no object has a name twice.
 struct Strict(Value);
 
 impl<'de> Deserialize<'de> for Strict {

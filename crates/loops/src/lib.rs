@@ -1,16 +1,16 @@
-//! Ways to think, each as plain `async` Rust over a [`gyrus_kernel::Run`].
+//! Cognitive loops, each as plain `async` Rust over a [`gyrus_kernel::Run`].
 //!
 //! The one idea: a loop has no privileges. It touches no clock, random source, environment, file,
 //! network or task but through its run, so the journal explains everything it did and any process
-//! can take it up. Which model answers and who judges its calls is none of its business.
+//! can take it up. It does not know which model answers or who judges its calls.
 //!
-//! Start with `react`, the one that most runs use; `chain_of_thought` thinks before it acts,
-//! `single_shot` only answers, `plan` makes a whole plan that a person may read before anything
-//! happens, `engineer` works until an outside judge accepts, `changeset` has a person approve what
-//! it reads and what it changes, and `reactive` works on a screen, to which `browse` sends the
-//! others. `review` is how a person decides about what they may also change.
-//! `repetition` tells work from going round in circles, and `compaction` keeps a long conversation
-//! within its model. `verification` stands around each of them and looks into what they claim.
+//! Start with `react`, the one that most runs use; `chain_of_thought` reasons before it acts,
+//! `single_shot` only answers, `plan` makes a complete plan that a person may review before
+//! anything happens, `engineer` works until an outside judge accepts, `changeset` has a person
+//! approve what it reads and what it changes, and `reactive` works on a screen, to which `browse`
+//! delegates from the others. `review` lets a person decide about something that they may also
+//! edit. `repetition` detects work that repeats itself, and `compaction` keeps a long conversation
+//! within its model's window. `verification` wraps each of them and verifies their claims.
 
 mod config;
 mod react;
@@ -45,8 +45,8 @@ pub use single_shot::SingleShot;
 use verification::Verified;
 pub use verification::{BadCheck, Check};
 
-/// Makes the loops of this crate by the name that `--loop` takes, from a [`CognitiveConfig`]'s
-/// JSON.
+/// Returns a factory that creates the loops of this crate by the name that `--loop` takes, from a
+/// [`CognitiveConfig`]'s JSON.
 pub fn factory() -> LoopFactory {
     Arc::new(|name, config| {
         let config: CognitiveConfig = serde_json::from_value(config.clone())
@@ -71,7 +71,8 @@ pub fn factory() -> LoopFactory {
     })
 }
 
-/// The digest of all prompts of this crate: under other prompts a recorded question may differ.
+/// Returns the digest of all prompts of this crate: under other prompts a recorded question may
+/// differ.
 pub fn prompts() -> Digest {
     Digest::of_json(&[
         prompt::REACT,
@@ -91,7 +92,7 @@ pub fn prompts() -> Digest {
     ])
 }
 
-/// The loops that [`factory`] makes.
+/// The names of the loops that [`factory`] creates.
 pub const NAMES: &[&str] = &[
     "react",
     "chain-of-thought",

@@ -1,4 +1,4 @@
-//! The parts of a prompt that loops share. The words are in `prompts/`.
+//! The parts of a prompt that loops share. The texts are in `prompts/`.
 
 use gyrus_contract::{MemoryBuffer, Message, Origin, Part, Perception, Purpose, SystemPart, Text};
 use gyrus_kernel::{Ask, Run, Stop, Tools};
@@ -21,8 +21,8 @@ pub(crate) const REFLECT: &str = include_str!("prompts/reflect.md");
 pub(crate) const VERIFY: &str = include_str!("prompts/verify.md");
 pub(crate) const SUMMARISE: &str = include_str!("prompts/summarise.md");
 
-/// The system prompt: the person's own instructions, then the loop's. All of it stays the same
-/// during a run, so all of it can be cached.
+/// Returns the system prompt: the person's own instructions, then the loop's. All of it stays the
+/// same during a run, so all of it can be cached.
 pub(crate) fn system(config: &CognitiveConfig, words: &str) -> Vec<SystemPart> {
     let own = config.system_prompt().map(str::to_owned);
     own.into_iter()
@@ -34,7 +34,7 @@ pub(crate) fn system(config: &CognitiveConfig, words: &str) -> Vec<SystemPart> {
         .collect()
 }
 
-/// A question about the goal with the conversation so far, without tools.
+/// Returns a question about the goal with the conversation so far, without tools.
 pub(crate) fn question<'a>(
     config: &CognitiveConfig,
     words: &str,
@@ -54,18 +54,19 @@ pub(crate) fn question<'a>(
     }
 }
 
-/// What a loop asks when its work is over.
+/// The question that a loop asks when its work is over.
 pub(crate) struct LastWords<'a> {
     /// The instructions.
     pub(crate) words: &'a str,
-    /// What is to be written now.
+    /// The text that asks for the answer.
     pub(crate) now: &'a str,
-    /// What the answer must fit.
+    /// The schema that the answer must match.
     pub(crate) schema: Option<Value>,
 }
 
 impl LastWords<'_> {
-    /// The answer. What cannot be asked any more is not worth the result: then it is empty.
+    /// Asks and returns the answer; empty when the prompt is too long for every model, because the
+    /// result of the work must not be lost for it.
     pub(crate) async fn ask(
         self,
         run: &mut Run,
@@ -83,7 +84,8 @@ impl LastWords<'_> {
     }
 }
 
-/// The goal with its amendments, as the first message. What another run wrote is marked as such.
+/// Returns the goal with its amendments as the first messages. Text that another run wrote is
+/// marked as such.
 pub(crate) fn goal(perception: &Perception) -> Vec<Message> {
     let mut lines = Vec::new();
     for (number, text) in perception.goal.iter().enumerate() {
@@ -114,7 +116,7 @@ pub(crate) fn goal(perception: &Perception) -> Vec<Message> {
     vec![message]
 }
 
-/// What stands before a text that came with the goal.
+/// Returns the introduction of a text that came with the goal.
 fn came_with_the_goal(origin: &Origin) -> String {
     match origin {
         Origin::File { path } => format!(
@@ -132,7 +134,7 @@ fn came_with_the_goal(origin: &Origin) -> String {
     }
 }
 
-/// The goal's own words, for naming a plan.
+/// Returns the text of the goal, for naming a plan.
 pub(crate) fn first_goal(perception: &Perception) -> String {
     perception
         .goal
@@ -141,7 +143,7 @@ pub(crate) fn first_goal(perception: &Perception) -> String {
         .unwrap_or_default()
 }
 
-/// The goal and what was added to it, as one text.
+/// Returns the goal and its amendments as one text.
 pub(crate) fn goal_in_words(run: &Run) -> String {
     let goal = run.goal();
     let words: Vec<_> = goal.iter().map(|text| text.text.as_str()).collect();

@@ -1,4 +1,5 @@
-//! Thinking and acting in turns: ask, call what was asked for, remember what came back.
+//! The ReAct loop, thinking and acting in turns: ask a model, execute its calls, remember the
+//! results.
 
 use std::sync::Arc;
 
@@ -17,34 +18,38 @@ use crate::{
     prompt,
 };
 
-/// A model that answers without calling a tool is reminded so often in a row; then the run parks.
+/// Maximum number of consecutive reminders for a model that answers without calling a tool; then
+/// the run parks.
 const MAX_REMINDERS: u32 = 2;
 
-/// What ReAct keeps between cycles beside its memory.
+/// The state that ReAct keeps between cycles beside its memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReactState {
-    /// Recent actions and how they came out.
+    /// Recent actions and their results.
     pub repetition: Repetition,
-    /// Replies without a tool call, in a row.
+    /// Number of consecutive replies without a tool call.
     #[serde(default)]
     pub idle_replies: u32,
-    /// Tokens of the last prompt and its reply, as the provider counted them; 0 if unknown.
+    /// Number of tokens of the last prompt and its reply, as the provider counted them; 0 if
+    /// unknown.
     #[serde(default)]
     pub prompt_tokens: u64,
 }
 
-/// How the turns are taken. A loop around this one sets it before each, from its own state.
+/// The manner in which turns are taken. A loop that wraps this one sets it before each turn, from
+/// its own state.
 #[derive(Debug)]
 pub(crate) struct Manner {
     /// The instructions.
     pub(crate) words: String,
-    /// What the replies are for.
+    /// The purpose of the questions.
     pub(crate) purpose: Purpose,
-    /// What may be called; `None`: all that a loop without eyes is offered.
+    /// The tools that may be called; `None` means all that are offered to a loop that does not see
+    /// the screen.
     pub(crate) tools: Option<Vec<Arc<ToolSpec>>>,
-    /// A plan of the model's own, which every question carries beside the goal.
+    /// The model's plan, which is part of every question beside the goal.
     pub(crate) plan: Option<String>,
-    /// Who decides whether the goal is reached, in place of the model.
+    /// The judge that decides in place of the model whether the goal is reached.
     pub(crate) judge: Option<Judge>,
 }
 
@@ -66,8 +71,8 @@ impl Manner {
         self.judge.as_ref().is_some_and(|judge| judge.hears(call))
     }
 
-    /// A tool that there is, but not in this manner. What there is not at all, the kernel has
-    /// better words for.
+    /// Whether the tool exists but is not offered in this manner. For a tool that does not exist,
+    /// the kernel has a better message.
     fn withholds(&self, run: &Run, call: &ToolCall) -> bool {
         let is = |spec: &Arc<ToolSpec>| spec.name == call.tool;
         let offered = self.tools.as_ref().is_none_or(|specs| specs.iter().any(is));
@@ -82,12 +87,12 @@ pub struct React {
     pub(crate) manner: Manner,
     memory: MemoryBuffer,
     state: ReactState,
-    /// The reply of this cycle reached its length limit.
+    /// Whether the reply of this cycle reached its length limit.
     cut_off: bool,
 }
 
 impl React {
-    /// A loop that thinks as `config` says.
+    /// Creates a loop with this configuration.
     pub fn new(config: CognitiveConfig) -> Self {
         let memory = MemoryBuffer::new(config.memory_window());
         Self {
@@ -99,7 +104,7 @@ impl React {
         }
     }
 
-    /// Asks `words` without tools, for thinking only.
+    /// Asks `words` without tools, for reasoning only.
     pub(crate) async fn reason(
         &self,
         run: &mut Run,
@@ -133,7 +138,7 @@ impl React {
         question
     }
 
-    /// Makes memory shorter, if that can be done; the journal says how.
+    /// Makes memory shorter, if that is possible; the journal records how.
     async fn compact(
         &mut self,
         run: &mut Run,
@@ -167,7 +172,7 @@ impl React {
                 }
             }
         }
-        // The next prompt is measured anew.
+        // The size of the next prompt is not known yet.
         self.state.prompt_tokens = 0;
         run.note(
             "memory.compacted",
@@ -185,7 +190,8 @@ impl React {
             .add(Message::user(Text::new(words, Origin::Kernel)));
     }
 
-    /// A reply without a call moves nothing: the model is reminded, then a person is told.
+    /// Reminds the model after a reply without a call, which has no effect; after several, the run
+    /// parks for a person.
     fn remind(&mut self, run: &mut Run, said: &str) -> Result<(), Stop> {
         self.state.idle_replies += 1;
         self.give_up_if_idle(run, said)?;
@@ -221,13 +227,13 @@ impl React {
                 && !self.manner.withholds(run, call)
                 && !self.manner.submits(call)
         };
-        // Reads do not get in each other's way; everything else happens in the order asked for.
+        // Reads do not interfere with each other; all other calls run in the requested order.
         if plan.tool_calls().nth(1).is_some() && plan.tool_calls().all(harmless) {
             return run.call_all(plan.tool_calls().cloned().collect()).await;
         }
         let mut observations = Vec::new();
-        // What was judged must stay as it was judged until the judge's word is read, and a claim is
-        // about what was done before it.
+        // The work must not change until the judge's verdict was read, and a claim is about the
+        // calls before it.
         let mut closed = None;
         for call in plan.tool_calls() {
             let observation = match &self.manner.judge {
@@ -273,7 +279,7 @@ impl React {
     }
 }
 
-/// What comes of a call that the loop does not make.
+/// Returns the observation of a call that the loop does not execute.
 pub(crate) fn refused(run: &Run, call: &ToolCall, words: impl Into<String>) -> Observation {
     Observation {
         effect: EffectId::cycle(run.cycle()),

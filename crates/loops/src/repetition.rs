@@ -1,34 +1,34 @@
-//! Tells work from going round in circles.
+//! Distinguishes progress from repetition.
 //!
-//! What counts is an action, its arguments and its result together. The same action with a new
-//! result is waiting or watching; the same failing test between different edits is fixing. Only
-//! what is done again and comes out the same, with nothing new tried in between, is repetition.
+//! An action is compared together with its arguments and its result. The same action with a new
+//! result is waiting or watching; the same failing test between different edits is fixing. Only an
+//! action that is repeated with the same result, with nothing new tried in between, is repetition.
 
 use gyrus_contract::{ActionVerdict, Digest, Observation, ToolCall};
 use serde::{Deserialize, Serialize};
 
-/// So many equal outcomes, and the model is told.
+/// Number of equal results at which the model is told.
 pub const NUDGE_AT: u32 = 3;
-/// So many, and it must take another approach.
+/// Number of equal results at which the model must take another approach.
 pub const DEMAND_AT: u32 = 5;
-/// So many, and the run parks.
+/// Number of equal results at which the run parks.
 pub const PARK_AT: u32 = 8;
 
-/// How many different actions are remembered. A circle of more is no circle that matters.
+/// Number of different actions that are remembered. Longer cycles are not detected.
 const RING: usize = 8;
 
-/// What to do about repetition.
+/// The reaction to repetition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Advice {
     /// Nothing repeats.
     GoOn,
-    /// Say so to the model.
+    /// Tell the model this.
     Tell(String),
-    /// Park, saying this to the person.
+    /// Park, and tell the person this.
     Park(String),
 }
 
-/// Recent actions, each with its last result and how often that came in a row.
+/// Recent actions, each with its last result and the number of times that it came in a row.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Repetition {
@@ -37,7 +37,7 @@ pub struct Repetition {
 }
 
 impl Repetition {
-    /// Takes in what a call came to.
+    /// Records the result of a call, and returns the reaction.
     pub fn observe(&mut self, call: &ToolCall, observation: &Observation) -> Advice {
         let action = short(Digest::of_json(&(&call.tool, &call.arguments)));
         let result = short(Digest::of_json(&(
@@ -55,8 +55,8 @@ impl Repetition {
                 }
             }
             None => {
-                // Something new was tried: what repeated before may come out differently now. It
-                // stays known, so that going back and forth between the two is not new again.
+                // Something new was tried: an earlier action may have another result now. It stays
+                // remembered, so that alternating between the two is not new again.
                 if may_have_changed(observation.verdict) {
                     for (_, _, count) in &mut self.seen {
                         *count = 0;
@@ -72,7 +72,7 @@ impl Repetition {
         advise(&call.tool, count)
     }
 
-    /// Forgets everything: a person has looked at it.
+    /// Forgets everything, after a person has looked at it.
     pub fn reset(&mut self) {
         self.seen.clear();
     }
@@ -105,7 +105,7 @@ fn advise(tool: &str, count: u32) -> Advice {
     }
 }
 
-/// Enough of a digest to tell a handful of actions apart, and short in the journal.
+/// Returns a part of a digest that distinguishes a few actions and is short in the journal.
 fn short(digest: Digest) -> u32 {
     let [a, b, c, d, ..] = *digest.as_bytes();
     u32::from_le_bytes([a, b, c, d])
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// Plays `steps` of (command, result, verdict) and counts what was said.
+    /// Observes `steps` of (command, result, verdict) and counts the reactions.
     fn play(steps: impl IntoIterator<Item = (String, String, ActionVerdict)>) -> (usize, bool) {
         let mut guard = Repetition::default();
         let (mut told, mut parked) = (0, false);

@@ -1,22 +1,22 @@
-//! Showing something to a person, as often as they change it into something that cannot be.
+//! Reviews by a person, repeated as long as the person's edit is invalid.
 
 use std::future::Future;
 
 use gyrus_kernel::{Card, Run, Stop};
 
-/// Something that a person decides about, and may change.
+/// A subject that a person decides about, and may edit.
 pub(crate) trait Matter: Sync {
-    /// What comes of a text that the person changed.
+    /// The parsed form of a text that the person edited.
     type Edited: Send;
 
-    /// What it is, after an article.
+    /// Returns the name of the subject, which follows an article.
     fn what(&self) -> &'static str;
 
-    /// What the person is shown, with the text that they may change. `wrong` is what was wrong with
-    /// the change that they made.
+    /// Returns the card for the person, with the text that they may edit. `wrong` are the mistakes
+    /// in their last edit.
     fn card(&self, wrong: &[String]) -> Card;
 
-    /// Reads what they changed; else all that is wrong with it.
+    /// Parses the person's edit; returns all mistakes if there are any.
     fn read(
         &self,
         run: &mut Run,
@@ -24,20 +24,20 @@ pub(crate) trait Matter: Sync {
     ) -> impl Future<Output = Result<Result<Self::Edited, Vec<String>>, Stop>> + Send;
 }
 
-/// What became of it. A person who said something is named.
+/// The result of a review. A person who answered is named.
 pub(crate) enum Reviewed<T> {
-    /// Yes, as it was shown.
+    /// Approved as it was shown.
     AsShown { by: String },
-    /// Yes, as they changed it.
+    /// Approved as the person edited it.
     Edited { edited: T, by: String },
-    /// No. The words go back to the model.
+    /// Rejected. The words go back to the model.
     Rejected { words: String, by: String },
-    /// No, and without words there is nothing to do better; `by` nobody, where nobody could be
-    /// asked.
+    /// Rejected without words, so that nothing can be done better; `by` is `None` where nobody
+    /// could be asked.
     Ended { why: String, by: Option<String> },
 }
 
-/// Has a person decide.
+/// Lets a person decide.
 pub(crate) async fn review<M: Matter>(
     run: &mut Run,
     matter: &M,
@@ -69,7 +69,7 @@ pub(crate) async fn review<M: Matter>(
     }
 }
 
-/// What was wrong with a person's change, as reasons of the next card.
+/// Returns the mistakes in a person's edit as reasons of the next card.
 pub(crate) fn not_taken(wrong: &[String]) -> impl Iterator<Item = String> {
     wrong
         .iter()

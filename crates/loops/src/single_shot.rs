@@ -1,4 +1,4 @@
-//! One question, one answer, no tools.
+//! The single-shot loop: one question, one answer, no tools.
 
 use gyrus_contract::{Claim, ExecutionResult, MemoryBuffer, Perception, Plan, Purpose, StopReason};
 use gyrus_kernel::{CognitiveLoop, Run, Stop};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{CognitiveConfig, prompt};
 
-/// Answers and is done.
+/// Answers one question and ends.
 #[derive(Debug)]
 pub struct SingleShot {
     config: CognitiveConfig,
@@ -14,7 +14,7 @@ pub struct SingleShot {
 }
 
 impl SingleShot {
-    /// A loop that thinks as `config` says.
+    /// Creates a loop with this configuration.
     pub fn new(config: CognitiveConfig) -> Self {
         let memory = MemoryBuffer::new(config.memory_window());
         Self { config, memory }

@@ -63,7 +63,6 @@ pub(super) fn are_judged(tool: &dyn Tool, resolved: &ResolvedCall) -> bool {
 /// the folder is too large for one, which the verdict took into account.
 ///
 /// # Errors
-///
 /// Returns `Ok(Err(…))` if there can be no snapshot although the verdict relied on one.
 pub(super) fn begin(
     core: &Core,

@@ -2,10 +2,11 @@
 //! requested, and where the gate says so a person is asked while it is held.
 //!
 //! A question is an effect within the call, `2.3.0.2` the first of call `2.3`: `2.3.0.1` is about
-//! what it changed, and looks at a call are numbered by its verdicts, from 1 on. It covers every connection of this command to the same
-//! host and port, or to what one wider answer would cover. Where the run would have to park for
-//! the answer, the connection is refused; the question is put all the same, and asked on when the
-//! command's result stands in the journal. A yes then counts for one more start of this command.
+//! the call's changes, and second looks at a call are numbered by its verdicts, from 1 on. A
+//! question covers every connection of this command to the same host and port, or to what one wider
+//! answer would cover. Where the run would have to park for the answer, the connection is refused;
+//! the question is put all the same, and continued when the command's result is in the journal. An
+//! approval then counts for one more start of this command.
 
 use std::{
     collections::BTreeMap,

@@ -68,7 +68,6 @@ pub(crate) fn are_used(core: &Core) -> bool {
 /// Creates the layer of a command.
 ///
 /// # Errors
-///
 /// Returns the reason for the model if there can be none.
 pub(super) fn begin(core: &Core, effect: &EffectId) -> Result<(), String> {
     let made = Layer::create(&new_folder(core, effect), &core.started.workspace);

@@ -306,7 +306,6 @@ impl Repositories {
     /// in progress.
     ///
     /// # Errors
-    ///
     /// Returns the reason why no command can be run.
     pub(super) fn begin(&mut self, core: &Core) -> Result<(), String> {
         let run = Run::of(core);

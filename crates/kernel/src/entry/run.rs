@@ -103,7 +103,6 @@ impl RunStarted {
     /// Returns the tools of servers that it has, as they were described at the start.
     ///
     /// # Errors
-    ///
     /// Returns an error when the journal cannot be read.
     pub fn served_tools(&self, reader: &Reader) -> Result<Vec<Arc<ToolSpec>>, Stop> {
         match &self.served {

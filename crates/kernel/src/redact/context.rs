@@ -1,8 +1,6 @@
 //! Values that are secret because of the name beside them: `password = …`, `API_KEY: "…"`,
 //! `Authorization: Bearer …`, `--token …`, in the syntax of shells, `.env`, JSON, YAML, XML, code,
-//! and of sentences that tell a password. `password = …`, `API_KEY: "…"`, `Authorization: Bearer
-//! …`, `--token …`, in the shapes of shells, `.env`, JSON, YAML, XML, code, and of sentences that
-//! say what a password is.
+//! and of sentences that tell a password.
 //!
 //! One regex finds a name with what separates it from its value; the rest is plain code that looks
 //! at either side: the name ([`super::names`]), where the value goes to ([`super::value`]), and

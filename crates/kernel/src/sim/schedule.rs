@@ -101,7 +101,6 @@ impl fmt::Display for Failure {
 /// Runs the schedule of a seed and checks every ledger after every operation.
 ///
 /// # Errors
-///
 /// Returns the first operation after which a property does not hold.
 pub fn live(seed: u64) -> Result<Vec<Operation>, Failure> {
     let mut random = Rng::with_seed(seed);

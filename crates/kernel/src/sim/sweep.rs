@@ -36,7 +36,6 @@ impl fmt::Display for Sweep {
 /// Runs schedules, the n-th from the seed `seed + n`.
 ///
 /// # Errors
-///
 /// Returns the first schedule in which a property does not hold.
 pub fn sweep(schedules: u64, seed: u64) -> Result<Sweep, Failure> {
     let start = Instant::now();

@@ -41,7 +41,6 @@ pub struct RunUndo {
 /// Plans to revert the changes that `run` made after its step `to`.
 ///
 /// # Errors
-///
 /// Returns an error when the run, its snapshots or its workspace cannot be read, or when the step
 /// does not exist.
 pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError> {

@@ -73,7 +73,6 @@ impl RunUndo {
     /// Carries out the plan, with copies in a new folder below `trash` and a record of it.
     ///
     /// # Errors
-    ///
     /// Returns the errors of [`gyrus_workspace::undo::Plan::apply`], or one when the record cannot
     /// be written or another process undoes this run.
     pub fn carry_out(
@@ -130,7 +129,6 @@ impl RunUndo {
     /// Removes the files that an interrupted undo left in the workspace.
     ///
     /// # Errors
-    ///
     /// Returns an error when the workspace cannot be opened.
     pub fn clean(&self) -> Result<(), RunUndoError> {
         Ok(self.plan.clean()?)
@@ -156,7 +154,6 @@ fn append(writer: &Writer, kind: &str, value: &impl Serialize) -> Result<(), Run
 /// Returns the undos of a run, oldest first.
 ///
 /// # Errors
-///
 /// Returns an error when the record is damaged.
 pub fn undone(store: &Store, run: RunId) -> Result<Vec<Undone>, RunUndoError> {
     let log = name(run);
@@ -188,7 +185,6 @@ pub fn undone(store: &Store, run: RunId) -> Result<Vec<Undone>, RunUndoError> {
 /// their content belongs to the person.
 ///
 /// # Errors
-///
 /// Returns an error when the record is damaged, or another process undoes this run.
 pub fn forget(store: &Store, run: RunId) -> Result<Vec<PathBuf>, RunUndoError> {
     let trash = undone(store, run)?.into_iter().map(|undone| undone.trash);

@@ -1,4 +1,5 @@
-//! A changeset as a person reads and changes it: a unified diff with the reasons above the hunks.
+//! A changeset in the form in which a person reads and edits it: a unified diff with the reasons
+//! above the hunks.
 //!
 //! ```text
 //! # why as a whole
@@ -17,41 +18,41 @@
 use gyrus_contract::{Digest, ToolCall};
 use serde_json::{Value, json};
 
-/// Wrong lines that are named.
+/// Maximum number of wrong lines that are reported.
 const MAX_WRONG: usize = 20;
 
 /// A changeset.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Proposal {
-    /// Why, as a whole.
+    /// The reason for the whole changeset.
     pub(super) summary: String,
-    /// One for each file.
+    /// The changes, one for each file.
     pub(super) changes: Vec<Change>,
 }
 
-/// What becomes of one file.
+/// The change of one file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Change {
     pub(super) path: String,
-    /// Of the file as it was; `None` if there was none.
+    /// The digest of the file before; `None` if it did not exist.
     pub(super) before: Option<Digest>,
     pub(super) reason: String,
     executable: Option<bool>,
     pub(super) deleted: bool,
     /// The hunks, from the first `@@` on.
     hunks: String,
-    /// All of it, as it was read.
+    /// The whole text, as it was read.
     pub(super) text: String,
 }
 
 impl Change {
-    /// A file that was there, and of which nothing is left to change.
+    /// Whether the file existed and nothing is left to change in it.
     fn is_nothing(&self) -> bool {
         let is_kept = self.before.is_some() && !self.deleted;
         is_kept && self.executable.is_none() && self.hunks.is_empty()
     }
 
-    /// What both tools are told of it, beside `what`.
+    /// Adds the arguments for both tools to `what`.
     fn arguments(&self, mut what: Value) -> Value {
         what["path"] = json!(self.path);
         if let Some(before) = self.before {
@@ -71,7 +72,7 @@ impl Change {
 }
 
 impl Proposal {
-    /// The call that has it checked.
+    /// Returns the call that checks it.
     pub(super) fn check(&self, tool: &str) -> ToolCall {
         let changes = self.changes.iter().map(|change| {
             let mut what = json!({ "reason": change.reason });
@@ -84,7 +85,7 @@ impl Proposal {
         ToolCall::new(tool, json!({"summary": self.summary, "changes": changes}))
     }
 
-    /// The call that applies it.
+    /// Returns the call that applies it.
     pub(super) fn apply(&self, tool: &str, verify: Option<&str>) -> ToolCall {
         let changes = self
             .changes
@@ -97,7 +98,7 @@ impl Proposal {
         ToolCall::new(tool, arguments)
     }
 
-    /// How many files, in words.
+    /// Describes the number of files.
     pub(super) fn counted(&self) -> String {
         let count = |wanted: fn(&Change) -> bool| {
             self.changes.iter().filter(|change| wanted(change)).count()
@@ -116,8 +117,7 @@ impl Proposal {
     }
 }
 
-/// The changeset in a text; else all that is wrong with it. Files of which nothing is left are
-/// left out.
+/// Parses a changeset; returns all mistakes if there are any. Files without changes are left out.
 pub(super) fn read(text: &str) -> Result<Proposal, Vec<String>> {
     let mut reader = Reader::default();
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
@@ -155,7 +155,7 @@ struct Reader {
     proposal: Proposal,
     wrong: Vec<String>,
     in_hunk: bool,
-    /// Lines of the old file that the hunk in hand still has, as its head says.
+    /// Number of lines of the old file that are still to come in the present hunk, by its head.
     old_left: usize,
 }
 
@@ -181,7 +181,7 @@ impl Reader {
             self.keep(line);
         } else if self.in_hunk {
             let line = match line.chars().next() {
-                // Editors take the blank from a line that has nothing else.
+                // Editors remove the space from a line that has nothing else.
                 None if self.old_left > 0 => " ",
                 None => return Ok(()),
                 Some(' ' | '-' | '+' | '\\') => line,
@@ -202,7 +202,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The line belongs to the file in hand.
+    /// Adds the line to the present file.
     fn keep(&mut self, line: &str) {
         if let Some(change) = self.proposal.changes.last_mut() {
             let in_hunk = self.in_hunk && !change.deleted;
@@ -215,7 +215,7 @@ impl Reader {
     }
 }
 
-/// A file by its head: the path, and the digest or `new`.
+/// Parses the head of a file: the path, and the digest or `new`.
 fn begin(head: &str) -> Result<Change, &'static str> {
     let wrong = "names no file with its digest, or `new`";
     let (path, before) = head.trim_end().rsplit_once(' ').ok_or(wrong)?;
@@ -237,7 +237,7 @@ fn begin(head: &str) -> Result<Change, &'static str> {
     })
 }
 
-/// What stands between a file's head and its hunks.
+/// Parses a line between a file's head and its hunks.
 fn above_hunks(change: &mut Change, line: &str) -> Result<(), &'static str> {
     match (line, line.strip_prefix('#')) {
         (_, Some(words)) => say(&mut change.reason, words),
@@ -257,7 +257,7 @@ fn say(words: &mut String, line: &str) {
     words.push_str(line.strip_prefix(' ').unwrap_or(line));
 }
 
-/// How many lines of the old file a hunk has: `-3,7`, or `-3` for one.
+/// Returns the number of lines of the old file in a hunk: `-3,7`, or `-3` for one.
 fn old_lines(head: &str) -> Option<usize> {
     let old = head.strip_prefix("@@ -")?.split(' ').next()?;
     match old.split_once(',') {
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(paths(&text), ["new.rs", "gone.rs"]);
         let (kept, _) = text.split_once("diff gone.rs").unwrap();
         assert_eq!(paths(kept), ["new.rs"]);
-        // A new file whose lines are all gone is an empty one.
+        // A new file without lines is an empty one.
         let empty = read("diff new.rs new\n").unwrap();
         assert_eq!(
             empty.apply("apply", None).arguments,

@@ -1,14 +1,13 @@
-//! Many files at once, under a person's eyes.
+//! The changeset loop: changes of many files at once, reviewed by a person.
 //!
-//! The files that the goal is about are looked for, and a person takes, drops and adds some. The
-//! model reads on and proposes one changeset, with nothing in its hands that changes anything. A
-//! person takes it, changes it or sends it back. Then all of it is applied, or nothing, and what
-//! was learned is written down for later runs. `state` is the table that all of it goes by; see
-//! `docs/changeset.md`.
+//! It looks for files that are relevant to the goal, and a person accepts, drops and adds some. The
+//! model reads on and proposes one changeset, without any tool that changes files. A person
+//! approves, edits or rejects it. Then all of it is applied, or nothing, and a reflection is
+//! recorded for later runs. `state` is the table of all transitions; see `docs/changeset.md`.
 //!
-//! One cycle finds the files, with the person's word on them. Planning is [`React`] in another
-//! manner, a turn a cycle. The turn that proposes goes on to the person's word and to the end of
-//! applying, so between two cycles the work stands in `IDLE` or `PLANNING_WITH_CONTEXT`.
+//! One cycle finds the files, including the person's decision. Planning is [`React`] with another
+//! [`Manner`], one turn per cycle. The turn that proposes continues with the person's decision and
+//! applying, so between two cycles the state is `IDLE` or `PLANNING_WITH_CONTEXT`.
 
 mod state;
 mod context;
@@ -37,41 +36,41 @@ use crate::{
     review::{Reviewed, review},
 };
 
-/// The fact that holds what was learned of a changeset.
+/// The kind of the fact with the reflection on a changeset.
 pub const REFLECTION: &str = "changeset.reflection";
 
-/// The tool with which planning ends.
+/// The tool that ends planning with a proposal.
 const PROPOSE: &str = "propose_changeset";
 
-/// The tool that says that there is nothing to propose.
+/// The tool that ends planning without a proposal.
 const FINISH: &str = "finish";
 
-/// Of goals and of words that files are looked for by, in characters.
+/// Maximum number of characters of goals and queries.
 const QUERY_CHARACTERS: usize = 4_000;
 
-/// Who says yes where nobody is asked.
+/// The name of the approver where nobody is asked.
 const CONFIGURATION: &str = "configuration";
 
-/// What is kept between cycles.
+/// The state that is kept between cycles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChangesetState {
     state: State,
     /// The files that were approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     context: Option<Vec<File>>,
-    /// What became of the last proposal, if there was one.
+    /// The outcome of the last proposal, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outcome: Option<Outcome>,
-    /// Proposals that could not be applied.
+    /// Number of proposals that could not be applied.
     failures: u32,
-    /// Why the last of them could not.
+    /// The reason why the last of them could not be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
-    /// Of the planning part.
+    /// The state of the planning part.
     acting: ReactState,
 }
 
-/// What became of a proposal.
+/// The outcome of a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Outcome {
@@ -80,7 +79,7 @@ enum Outcome {
     Rejected,
 }
 
-/// Why there is no going on, and who says so if somebody does.
+/// The reason for ending without changes, and the person who decided it, if one did.
 struct Abort {
     why: String,
     by: Option<String>,
@@ -95,7 +94,7 @@ pub struct Changeset {
 }
 
 impl Changeset {
-    /// A loop that thinks as `config` says.
+    /// Creates a loop with this configuration.
     pub fn new(config: CognitiveConfig) -> Self {
         Self {
             acting: React::new(config.clone()),
@@ -104,7 +103,7 @@ impl Changeset {
         }
     }
 
-    /// Takes a step of the table, and notes it, with who decided it if somebody did.
+    /// Takes a transition of the table and records it, with the person who decided it, if one did.
     fn step(
         &mut self,
         run: &mut Run,
@@ -127,7 +126,7 @@ impl Changeset {
         run.note("changeset.state", 1, &fact)
     }
 
-    /// Ends it with nothing changed.
+    /// Ends the work without changes.
     fn abort(&mut self, run: &mut Run, abort: Abort) -> Result<ExecutionResult, Stop> {
         self.step(run, Event::Abort, &abort.why, abort.by.as_deref())?;
         Ok(ExecutionResult {
@@ -136,8 +135,8 @@ impl Changeset {
         })
     }
 
-    /// From `IDLE` to planning: the files are found, approved and read. Those that were approved
-    /// before are only read anew.
+    /// Finds, has approved and reads the files: from `IDLE` to planning. Files that were approved
+    /// before are only read again.
     async fn curate(&mut self, run: &mut Run) -> Result<ExecutionResult, Stop> {
         let known = self.state.context.clone();
         let text = match known {
@@ -166,7 +165,7 @@ impl Changeset {
         Ok(ExecutionResult::default())
     }
 
-    /// The files, with a person's word on them if it is wanted; else why there is no going on.
+    /// Returns the files, with a person's approval if that is required, or the reason for ending.
     async fn choose(&mut self, run: &mut Run) -> Result<Result<Vec<File>, Abort>, Stop> {
         let mut words = prompt::goal_in_words(run);
         loop {
@@ -196,7 +195,7 @@ impl Changeset {
                     self.acting.tell(format!(
                         "The person did not want the files that were found first, and says: {said}"
                     ));
-                    // The newest words are not the ones that are cut off.
+                    // The newest words come first, so that they are not cut off.
                     words = format!("{said}\n{words}");
                 }
                 Reviewed::Ended { why, by } => return Ok(Err(Abort { why, by })),
@@ -204,7 +203,7 @@ impl Changeset {
         }
     }
 
-    /// Reads approved files into memory, in place of what was read of them before.
+    /// Reads approved files into memory, replacing earlier readings.
     async fn read(&mut self, run: &mut Run, mut files: Vec<File>) -> Result<Vec<File>, Stop> {
         let vouched = match self.config.reviews(Review::Context) {
             true => ", which the person approved",
@@ -224,7 +223,7 @@ impl Changeset {
         Ok(files)
     }
 
-    /// What earlier runs in this folder say of such a goal.
+    /// Recalls what earlier runs in this folder recorded about similar goals.
     async fn recall(&mut self, run: &mut Run) -> Result<(), Stop> {
         let is_there = run.tools().iter().any(|spec| spec.name == READ_JOURNAL);
         if !is_there {
@@ -261,13 +260,13 @@ impl Changeset {
         }
     }
 
-    /// A turn of planning, and all that follows from a proposal if there is one.
+    /// Runs a turn of planning, and everything that follows from a proposal if there is one.
     async fn plan(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
         let result = self.acting.act(run, plan).await?;
         let proposes =
             |action: &&Action| action.call.tool == PROPOSE && !action.observation.is_error;
         let gives_up = result.claim.as_ref().is_some_and(|claim| !claim.reached);
-        // Of two proposals in one turn the later is meant, and a claim beside one is about it.
+        // Of two proposals in one turn the later counts, and a claim beside one is about it.
         match result.actions.iter().rfind(proposes) {
             Some(action) if !gives_up => {
                 let text = action.observation.text.text.clone();
@@ -352,7 +351,7 @@ impl CognitiveLoop for Changeset {
         self.acting.reflect(run, perception, plan, result).await
     }
 
-    /// What was learned, for later runs.
+    /// Records the reflection for later runs.
     async fn conclude(&mut self, run: &mut Run, result: &ExecutionResult) -> Result<(), Stop> {
         let Some(outcome) = self.state.outcome else {
             return Ok(());
@@ -391,7 +390,7 @@ impl CognitiveLoop for Changeset {
     }
 }
 
-/// What worked and what did not, also where a model says it in words alone.
+/// Returns what worked and what did not, even if the model did not answer in JSON.
 fn lessons(said: &str, outcome: Outcome) -> [String; 2] {
     match the_object(said, "worked") {
         Ok(object) => ["worked", "did_not"].map(|name| {

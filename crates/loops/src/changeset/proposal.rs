@@ -1,4 +1,4 @@
-//! A proposal: a person's word on it, and what becomes of it in the files.
+//! Proposals: a person's decision, and applying them to the files.
 
 use gyrus_contract::{
     Action, ActionVerdict, Claim, Decision, Evidence, ExecutionResult, Observation, Origin,
@@ -20,19 +20,20 @@ use crate::{
 /// The tool that changes files.
 const APPLY: &str = "apply_changeset";
 
-/// After a proposal that could not be applied, another is made so often.
+/// Maximum number of further proposals after one that could not be applied.
 const MAX_RETRIES: u32 = 3;
 
-/// Of what applying said, that is kept in state and in reasons, in characters. Memory has all.
+/// Maximum number of characters of a report by the applying tool that is kept in state and in
+/// reasons. Memory has the whole report.
 const REPORT_CHARACTERS: usize = 4_000;
 
-/// A proposal as a person is shown it.
+/// A proposal in the form in which a person sees it.
 struct Shown<'a> {
     proposal: &'a Proposal,
-    /// All of it, as it may be changed.
+    /// The whole text, which may be edited.
     text: &'a str,
     verify: Option<&'a str>,
-    /// Why the gate will ask about applying it, if it will.
+    /// The reasons for which the gate will ask about applying it, if it will.
     asks: Vec<String>,
 }
 
@@ -58,7 +59,7 @@ impl Matter for Shown<'_> {
             let why = self.asks.join("; ");
             reasons.push(format!("you are asked again before it is applied: {why}"));
         }
-        // Each line marked, so that none can pose as one of the diff.
+        // Each line is marked, so that none can look like a line of the diff.
         let lines: Vec<_> = summary.lines().map(|line| format!("# {line}")).collect();
         let whole = Text::new(lines.join("\n"), Origin::Model);
         let files = changes.iter().map(|change| {
@@ -75,8 +76,8 @@ impl Matter for Shown<'_> {
         }
     }
 
-    /// What a person leaves of it, or writes into it, is checked as what the model proposed. It is
-    /// applied as they wrote it, to the files that they saw.
+    /// Checks a person's edit like a proposal of the model. It is applied as the person wrote it,
+    /// to the files that they saw.
     async fn read(
         &self,
         run: &mut Run,
@@ -95,7 +96,7 @@ impl Matter for Shown<'_> {
 }
 
 impl Changeset {
-    /// The model proposed this.
+    /// Handles a proposal of the model.
     pub(super) async fn proposed(
         &mut self,
         run: &mut Run,
@@ -113,7 +114,7 @@ impl Changeset {
                 return Ok(result);
             }
         };
-        // A person is not shown what could not be applied anyway.
+        // A person is not shown a proposal that cannot be applied.
         let asks = match self.config.reviews(Review::Proposal) {
             true => self.foreseen(run, &proposal)?,
             false => Ok(Vec::new()),
@@ -137,7 +138,8 @@ impl Changeset {
         Ok(result)
     }
 
-    /// Why the gate would ask about applying it, as things stand; else why it would not allow it.
+    /// Returns the reasons for which the gate would ask about applying it, under the present facts,
+    /// or the reason why it would deny it.
     fn foreseen(
         &self,
         run: &mut Run,
@@ -155,7 +157,7 @@ impl Changeset {
         })
     }
 
-    /// The gate would not allow a proposal. Why the run is over, if it is.
+    /// Handles a proposal that the gate would deny. Returns the reason if the run ends.
     fn refused(&mut self, run: &mut Run, why: &str) -> Result<Option<String>, Stop> {
         self.state.failures += 1;
         if self.state.failures > MAX_RETRIES {
@@ -169,7 +171,7 @@ impl Changeset {
         Ok(None)
     }
 
-    /// The proposal as it was approved, if it was; `result` says how it ends otherwise.
+    /// Returns the proposal as it was approved; otherwise `result` says how the cycle ends.
     async fn decide(
         &mut self,
         run: &mut Run,
@@ -231,8 +233,8 @@ impl Changeset {
     ) -> Result<(), Stop> {
         let call = approved.apply(APPLY, self.config.verify());
         let mut observation = run.call(&call).await?;
-        // It failed, and the files are neither as before nor as approved: nothing goes on before
-        // they are. Calling it again begins with taking back what is there.
+        // It failed, and the files are neither as before nor as approved: the run must not continue
+        // before they are. Another call begins with restoring them.
         while observation.is_error && observation.verdict == ActionVerdict::Changed {
             run.stuck(format!(
                 "the files are left half changed: {}",
@@ -260,7 +262,8 @@ impl Changeset {
         Ok(())
     }
 
-    /// It was not applied, for this reason. Why the run is over, if it is.
+    /// Handles a proposal that was not applied, for this reason. Returns the reason if the run
+    /// ends.
     fn could_not(&mut self, run: &mut Run, report: &str) -> Result<Option<String>, Stop> {
         self.state.outcome = Some(Outcome::Failed);
         self.state.failures += 1;

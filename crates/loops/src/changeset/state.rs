@@ -1,64 +1,64 @@
-//! The states of a changeset, and the one table that says how they follow each other.
+//! The states of a changeset, and the table of all transitions.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Where the work is.
+/// The state of the work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(super) enum State {
-    /// Nothing is under way, and the files are whole.
+    /// No changeset is in progress, and the files are consistent.
     #[default]
     Idle,
-    /// The files are looked for that the goal is about.
+    /// Files that are relevant to the goal are searched for.
     CuratingContext,
-    /// A person decides about them.
+    /// A person decides about the files.
     AwaitingContextApproval,
-    /// The model reads, and proposes.
+    /// The model reads and plans.
     PlanningWithContext,
     /// A person decides about the proposal.
     AwaitingProposalApproval,
-    /// The files change, all or none.
+    /// The files are changed, all or none.
     ApplyingChangeset,
 }
 
-/// What happens to it.
+/// An event that causes a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Event {
     /// The work begins, or begins again.
     #[serde(rename = "start")]
     Start,
-    /// The files are found.
+    /// The files were found.
     #[serde(rename = "context:ready")]
     ContextReady,
-    /// A person takes the files, or nobody is asked.
+    /// A person approved the files, or nobody is asked.
     #[serde(rename = "user:approve:context")]
     ApproveContext,
-    /// A person wants other files, and says which.
+    /// A person asked for other files.
     #[serde(rename = "user:reject:context")]
     RejectContext,
     /// The model has proposed a changeset.
     #[serde(rename = "proposal:ready")]
     ProposalReady,
-    /// A person takes the changeset, or nobody is asked.
+    /// A person approved the changeset, or nobody is asked.
     #[serde(rename = "user:approve:proposal")]
     ApproveProposal,
-    /// A person wants another changeset, and says what is wrong with this one.
+    /// A person asked for another changeset.
     #[serde(rename = "user:reject:proposal")]
     RejectProposal,
     /// Every file is as it was approved.
     #[serde(rename = "applied")]
     Applied,
-    /// No file was changed, or all were put back.
+    /// No file was changed, or all were restored.
     #[serde(rename = "failed")]
     Failed,
-    /// It ends here: nothing was changed.
+    /// The work ends without changes.
     #[serde(rename = "abort")]
     Abort,
 }
 
-/// Every step that there is. While files change there is no abort: it ends with the tree whole.
+/// All transitions. There is no abort while files change: applying ends with consistent files.
 pub(super) const TABLE: [(State, Event, State); 13] = {
     use {Event::*, State::*};
     [
@@ -82,7 +82,7 @@ pub(super) const TABLE: [(State, Event, State); 13] = {
     ]
 };
 
-/// A step that there is not.
+/// The error for a transition that the table does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a changeset cannot take `{event}` in the state {state}; this is a mistake in gyrus")]
 pub(super) struct Illegal {
@@ -91,10 +91,10 @@ pub(super) struct Illegal {
 }
 
 impl State {
-    /// The state after `event`.
+    /// Returns the state after `event`.
     ///
     /// # Errors
-    /// If the table has no such step.
+    /// Returns an error if the table has no such transition.
     pub(super) fn on(self, event: Event) -> Result<State, Illegal> {
         let step = TABLE
             .iter()

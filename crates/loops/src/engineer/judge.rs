@@ -1,5 +1,6 @@
-//! Whoever decides, outside of the run, whether the work is good: a command, an HTTP endpoint or a
-//! tool of a server. The model submits; what it says of its work counts for nothing.
+//! The judge, which decides outside of the run whether the work is good: a command, an HTTP
+//! endpoint or a tool of a server. The model submits its work; its own opinion about it does not
+//! count.
 
 use std::{fmt, str::FromStr};
 
@@ -10,32 +11,32 @@ use serde_json::{Value, json};
 
 use crate::{json::the_object, prompt, react::refused};
 
-/// What a model calls to submit, unless the judge is itself a tool.
+/// The tool that a model calls to submit, unless the judge is itself a tool.
 const SUBMIT: &str = "submit";
 
 /// The tool that makes claims in other loops.
 const FINISH: &str = "finish";
 
-/// For a judging command, in seconds: tests may have to be built first.
+/// Time limit of a judging command in seconds: tests may have to be built first.
 const SECONDS: u32 = 600;
 
-/// Pictures of one judgement that are shown.
+/// Maximum number of pictures of one judgement that are shown.
 const MAX_IMAGES: usize = 4;
 
-/// Who judges. Written as `mcp:SERVER__TOOL`, `http://…`, `https://…`; everything else is a
-/// command line.
+/// A judge. Written as `mcp:SERVER__TOOL`, `http://…`, `https://…`; everything else is a command
+/// line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Judge {
-    /// Exit code 0 accepts. It runs in the workspace, behind the gate.
+    /// A command that runs in the workspace, behind the gate. Exit code 0 accepts.
     Command(String),
     /// An address that takes a submission and answers with a verdict.
     Http(String),
-    /// A tool of a server, by the name that the run knows it by.
+    /// A tool of a server, by its name in the run.
     Tool(String),
 }
 
-/// Why something is no judge.
+/// The error for a text that names no judge.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is no judge; a judge is a command, http://ADDRESS or mcp:SERVER__TOOL")]
 pub struct BadJudge {
@@ -86,17 +87,17 @@ impl fmt::Display for Judge {
     }
 }
 
-/// What came of a submission.
+/// The result of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Accepted,
     Rejected,
-    /// The judge was not asked, its word was lost, or it said neither yes nor no.
+    /// The judge was not asked, its answer was lost, or it was neither yes nor no.
     Unheard,
 }
 
 impl Judge {
-    /// The address that the person typed, for whoever judges calls.
+    /// Returns the address that the person typed, for the gate.
     pub fn address(&self) -> Option<&str> {
         match self {
             Judge::Http(address) => Some(address),
@@ -104,7 +105,7 @@ impl Judge {
         }
     }
 
-    /// What the model is told of it.
+    /// Describes the judge to the model.
     pub(super) fn in_words(&self) -> String {
         match self {
             Judge::Command(line) => format!(
@@ -120,7 +121,7 @@ impl Judge {
         }
     }
 
-    /// The tool that submits, where the judge is none itself.
+    /// Returns the tool that submits, unless the judge is itself a tool.
     pub(super) fn spec(&self) -> Option<ToolSpec> {
         let (description, properties, required) = match self {
             Judge::Tool(_) => return None,
@@ -157,7 +158,7 @@ impl Judge {
         })
     }
 
-    /// Why nobody can judge in this run, if that is so.
+    /// Returns the reason why the judge is not available in this run, if that is so.
     pub(super) fn missing(&self, run: &Run) -> Option<String> {
         match self {
             Judge::Tool(name) if !run.tools().iter().any(|spec| spec.name == *name) => {
@@ -170,7 +171,7 @@ impl Judge {
         }
     }
 
-    /// What the model calls.
+    /// Returns the name of the tool that the model calls.
     pub(super) fn name(&self) -> &str {
         match self {
             Judge::Command(_) | Judge::Http(_) => SUBMIT,
@@ -178,12 +179,13 @@ impl Judge {
         }
     }
 
-    /// Whether the call is this judge's business: a submission, or a claim that only it can make.
+    /// Whether the judge decides about the call: a submission, or a claim that only the judge can
+    /// make.
     pub(crate) fn hears(&self, call: &ToolCall) -> bool {
         call.tool == self.name() || (call.tool == FINISH && claims(&call.arguments))
     }
 
-    /// Has the work judged; `images` is the pattern of the pictures that a command makes.
+    /// Submits the work to the judge; `images` is the pattern of the pictures that a command makes.
     pub(crate) async fn hear(
         &self,
         run: &mut Run,
@@ -231,11 +233,11 @@ impl Judge {
         })
     }
 
-    /// What was said.
+    /// Returns the judge's verdict.
     pub(super) fn verdict(&self, seen: &Observation) -> Verdict {
         let said = &seen.text.text;
         let accepted = match (self, &seen.text.origin) {
-            // The kernel speaks where a call was refused, denied or cut off.
+            // The kernel answers where a call was refused, denied or interrupted.
             (_, Origin::Kernel) => None,
             (Judge::Command(_), _) => Some(!seen.is_error),
             // The tool begins with the service's verdict, if it gave one.
@@ -254,8 +256,8 @@ impl Judge {
     }
 }
 
-/// Whether a call of `finish` says that the goal is reached. Some models send the arguments as the
-/// text of an object, and some the truth as a text.
+/// Whether a call of `finish` claims that the goal is reached. Some models send the arguments as
+/// the text of an object, and some the boolean as a text.
 fn claims(arguments: &Value) -> bool {
     let parsed = arguments.as_str().map(serde_json::from_str::<Value>);
     let arguments = match &parsed {
@@ -265,13 +267,13 @@ fn claims(arguments: &Value) -> bool {
     arguments["reached"] != json!(false) && arguments["reached"] != json!("false")
 }
 
-/// The verdict in a tool's answer: `accepted` of the one object that has it.
+/// Returns the verdict in a tool's answer: `accepted` of the one object that has it.
 fn accepts(said: &str) -> Option<bool> {
     let object = the_object(said, "accepted").ok()?;
     object["accepted"].as_bool()
 }
 
-/// Adds the newest pictures that match the pattern to what a judging command said.
+/// Adds the newest pictures that match the pattern to the output of a judging command.
 async fn add_images(run: &mut Run, pattern: &str, seen: &mut Observation) -> Result<(), Stop> {
     let arguments = json!({"pattern": pattern, "path": ".", "hidden": true});
     let found = run.call(&ToolCall::new("glob", arguments)).await?;

@@ -1,12 +1,12 @@
-//! Work that somebody else accepts or rejects.
+//! The engineer loop: work that an outside judge accepts or rejects.
 //!
 //! Phase 0 searches documents and the journal of past runs, and writes one plan. Phase 1 is ReAct
-//! with that plan before it. Phase 2 submits to a [`Judge`]: a rejection goes back as an
-//! observation and phase 1 goes on, a few times; after an acceptance the model says what went
+//! with that plan before it. Phase 2 submits to a [`Judge`]: a rejection is returned as an
+//! observation and phase 1 continues, a few times; after an acceptance the model says what went
 //! right, for the journal of later runs. See `docs/engineer.md`.
 //!
-//! A submission is part of the cycle in which the model asks for it, so that a cycle's end always
-//! stands between two whole turns.
+//! A submission is part of the cycle in which the model asks for it, so that a cycle always ends
+//! between two whole turns.
 
 mod judge;
 
@@ -28,57 +28,58 @@ use crate::{
     react::Manner,
 };
 
-/// The fact that holds what went right.
+/// The kind of the fact about what went right.
 pub const WENT_RIGHT: &str = "engineer.went_right";
 
-/// A rejected submission may be mended so often.
+/// Maximum number of rejected submissions after which the work continues.
 const MAX_RETRIES: u32 = 3;
 
-/// Submissions that came to nobody's ears, in a row, before the run gives up.
+/// Maximum number of consecutive submissions that no judge ruled on before the run gives up.
 const MAX_UNHEARD: u32 = 3;
 
-/// Turns of searching before the plan is asked for.
+/// Number of turns of searching before the plan is asked for.
 const MAX_SEARCHES: u32 = 10;
 
-/// And after that, before it is clear that none will come.
+/// Number of further turns before the loop concludes that there will be no plan.
 const MAX_REMINDERS: u32 = 2;
 
-/// Of a plan, in characters: every question carries it.
+/// Maximum number of characters of a plan, which is part of every question.
 const PLAN_CHARACTERS: usize = 12_000;
 
-/// Of the last report that is kept in state and in reasons, in characters. Memory has all of it.
+/// Maximum number of characters of the last report that is kept in state and in reasons. Memory has
+/// all of it.
 const REPORT_CHARACTERS: usize = 4_000;
 
-/// What is kept between cycles.
+/// The state that is kept between cycles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineerState {
     phase: Phase,
-    /// Turns taken, of all phases.
+    /// Number of turns of all phases.
     steps: u32,
-    /// Empty while there is none.
+    /// The plan; empty while there is none.
     plan: String,
-    /// The last report of a judge that rejected, or why none was heard.
+    /// The last report of a judge that rejected, or the reason why there was no ruling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
-    /// Rejections that were followed by more work.
+    /// Number of rejections that were followed by more work.
     retries: u32,
-    /// Submissions that nobody heard, in a row.
+    /// Number of consecutive submissions that no judge ruled on.
     #[serde(default)]
     unheard: u32,
-    /// Of the acting part.
+    /// The state of the acting part.
     acting: ReactState,
 }
 
-/// Where the work is.
+/// The phase of the work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Phase {
     /// Searching, then one plan.
     #[default]
     Planning,
-    /// Acting, until something is submitted.
+    /// Acting, until the model submits.
     Executing,
-    /// Submitted: the judge speaks, or has accepted.
+    /// Submitted: the judge decides, or has accepted.
     Validating,
 }
 
@@ -102,10 +103,10 @@ pub struct Engineer {
 }
 
 impl Engineer {
-    /// A loop that thinks as `config` says.
+    /// Creates a loop with this configuration.
     ///
     /// # Errors
-    /// In words, if the configuration names no judge.
+    /// Returns the reason in words if the configuration names no judge.
     pub fn new(config: CognitiveConfig) -> Result<Self, String> {
         let judge = config.judge().cloned();
         let judge = judge.ok_or("the loop `engineer` needs a judge, and none is configured")?;
@@ -117,7 +118,8 @@ impl Engineer {
         })
     }
 
-    /// How the acting part takes this turn; it follows from state and configuration alone.
+    /// Returns the manner of the acting part in this turn, which follows from state and
+    /// configuration alone.
     fn manner(&self, run: &Run) -> Manner {
         match self.state.phase {
             Phase::Planning => {
@@ -157,7 +159,7 @@ impl Engineer {
         run.note("phase", 1, &fact)
     }
 
-    /// A turn of phase 0: searches, or the plan.
+    /// Runs a turn of phase 0: searches, or the plan.
     async fn prepare(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
         if let Some(why) = self.judge.missing(run) {
             return Ok(ExecutionResult {
@@ -189,7 +191,7 @@ impl Engineer {
         Ok(result)
     }
 
-    /// A turn of phase 1, and phase 2 if the model submits in it.
+    /// Runs a turn of phase 1, and phase 2 if the model submits in it.
     async fn work(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
         let submits = plan.tool_calls().any(|call| self.judge.hears(call));
         if submits {
@@ -264,7 +266,8 @@ impl Engineer {
         }
     }
 
-    /// What follows a submission that was not accepted; why the run is over, if it is.
+    /// Decides how to continue after a submission that was not accepted; returns the reason if the
+    /// run ends.
     fn goes_on(&mut self, verdict: Verdict, submission: &Action) -> Option<String> {
         let report = shorten(&submission.observation.text.text, REPORT_CHARACTERS).into_owned();
         self.state.last_error = Some(report.clone());
@@ -331,7 +334,7 @@ impl CognitiveLoop for Engineer {
     }
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
-        // Nobody is asked for work that nobody could judge.
+        // The model is not asked for work that cannot be judged.
         if self.judge.missing(run).is_some() {
             return Ok(Plan::with_goal(prompt::first_goal(perception)));
         }
@@ -357,7 +360,7 @@ impl CognitiveLoop for Engineer {
         self.acting.reflect(run, perception, plan, result).await
     }
 
-    /// What went right, for later runs.
+    /// Records what went right, for later runs.
     async fn conclude(&mut self, run: &mut Run, result: &ExecutionResult) -> Result<(), Stop> {
         let reached = result.claim.as_ref().is_some_and(|claim| claim.reached);
         if !reached || result.error.is_some() {

@@ -1,4 +1,4 @@
-//! Whether a plan may be carried out: everything that is wrong with it, at once.
+//! Checks that a plan can be carried out, and reports all mistakes at once.
 
 use std::sync::Arc;
 
@@ -13,32 +13,32 @@ use super::{
 };
 use crate::prompt;
 
-/// A goal of more letters than this may be shortened at its end.
+/// Number of letters above which a goal may be shortened at its end.
 const LONG_GOAL: usize = 300;
 
-/// No plan begins like this: the word for the end of other loops.
+/// The tool that ends other loops, which no step of a plan may call.
 pub(super) const FINISH: &str = "finish";
 
-/// What stands in a path that is meant for a shell.
+/// Texts in a path that are meant for a shell.
 const COMMANDS_IN_PATHS: [&str; 7] = ["\n", "`", "$(", "&&", "||", "; ", " | "];
 
-/// A plan that may be carried out.
+/// A plan that can be carried out.
 #[derive(Debug, Clone)]
 pub(super) struct Checked {
     pub(super) draft: Draft,
-    /// What the gate would say of each step now; `None` where that depends on an earlier one.
+    /// The gate's expected verdict on each step; `None` where it depends on an earlier one.
     pub(super) verdicts: Vec<Option<Verdict>>,
 }
 
-/// What a plan is checked against.
+/// The facts that a plan is checked against.
 pub(super) struct Against<'a> {
     pub(super) perception: &'a Perception,
     pub(super) tools: &'a [Arc<ToolSpec>],
-    /// The ids of steps that ran before, and whether they worked.
+    /// The ids of steps that ran before, and whether they succeeded.
     pub(super) before: Vec<(&'a str, bool)>,
 }
 
-/// Checks a plan; the gate is asked only about one that is otherwise right.
+/// Checks a plan. The gate is only asked about one without other mistakes.
 pub(super) fn check(
     run: &mut Run,
     draft: Draft,
@@ -75,7 +75,7 @@ pub(super) fn check(
     })
 }
 
-/// Whether a plan's goal is the person's: the same words, or their beginning if they are many.
+/// Whether a plan's goal is the person's: the same words, or their beginning if there are many.
 fn is_the_goal(plan: &str, person: &str) -> bool {
     let plain = |text: &str| {
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
@@ -86,7 +86,7 @@ fn is_the_goal(plan: &str, person: &str) -> bool {
     plan == person || (plan.chars().count() >= LONG_GOAL && person.starts_with(&plan))
 }
 
-/// What is wrong with a step by itself.
+/// Returns the mistakes in a single step.
 fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
     let Step { id, tool, .. } = step;
     let Some(spec) = against.tools.iter().find(|spec| spec.name == *tool) else {
@@ -134,7 +134,7 @@ fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
     wrong
 }
 
-/// Why a path of a call is none: what stands there is meant for a shell.
+/// Returns the reason why a path of a call is invalid: it contains text that is meant for a shell.
 pub(super) fn commands_in_paths(spec: &ToolSpec, arguments: &Value) -> Option<String> {
     spec.touches.iter().find_map(|touch| {
         let (Touch::Reads(argument) | Touch::Writes(argument)) = touch else {
@@ -159,14 +159,15 @@ fn has_reference(step: &Step, argument: &str) -> bool {
     !alone.references().is_empty()
 }
 
-/// What the gate would say; what it would deny in any case is wrong.
+/// Returns the gate's expected verdicts. A step that it would deny in any case is a mistake.
 fn foreseen(
     run: &mut Run,
     draft: &Draft,
     wrong: &mut Vec<String>,
 ) -> Result<Vec<Option<Verdict>>, Stop> {
     let own = |step: &Step| run.tools().iter().any(|spec| spec.name == step.tool);
-    // What an earlier step fills in is not known, and what the loop does itself judges inside.
+    // Values that an earlier step fills in are not known, and steps that the loop performs itself
+    // are judged inside.
     let known: Vec<bool> = draft
         .steps
         .iter()

@@ -1,4 +1,4 @@
-//! A plan as a model, or a person, writes it: read tolerantly, completely or not at all.
+//! A plan as a model, or a person, writes it: parsed tolerantly, completely or not at all.
 
 use std::collections::BTreeMap;
 
@@ -8,41 +8,41 @@ use serde_json::{Map, Value, json};
 
 use crate::json::the_object_within;
 
-/// A plan has at most so many steps: a person must be able to read it.
+/// Maximum number of steps in a plan: a person must be able to read it.
 pub(super) const MAX_STEPS: usize = 50;
 
-/// A longer text is not looked at, in bytes: files may stand in it.
+/// Maximum length of a plan's text in bytes; it may contain files.
 const LONGEST: usize = 256 * 1024;
 
-/// Letters of a step's id.
+/// Maximum number of letters in a step's id.
 const LONGEST_ID: usize = 24;
 
 /// One step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Step {
-    /// Unique over all plans of a run.
+    /// The id, unique over all plans of a run.
     pub(super) id: String,
     /// The tool that it calls.
     pub(super) tool: String,
-    /// With what; always an object.
+    /// The arguments; always an object.
     pub(super) input: Value,
-    /// Why.
+    /// The reason.
     pub(super) reason: String,
-    /// It should be known to a person. The gate decides who is asked; this is shown.
+    /// Whether a person should know of it. This is only shown; the gate decides who is asked.
     pub(super) requires_permission: bool,
-    /// What is there when it has worked.
+    /// The expected result.
     pub(super) expected: String,
-    /// The steps that must have worked before.
+    /// The ids of steps that must have succeeded before.
     pub(super) depends_on: Vec<String>,
 }
 
 impl Step {
-    /// The call that it makes, with its references filled in from `outputs`.
+    /// Returns the call of the step, with its references filled in from `outputs`.
     pub(super) fn call(&self, outputs: &BTreeMap<String, String>) -> ToolCall {
         ToolCall::new(self.tool.clone(), filled(&self.input, outputs))
     }
 
-    /// The steps that it refers to.
+    /// Returns the ids of the steps that it refers to.
     pub(super) fn references(&self) -> Vec<String> {
         let mut found = Vec::new();
         each_text(&self.input, &mut |text| {
@@ -58,21 +58,21 @@ impl Step {
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Draft {
-    /// What it is for, in the person's words.
+    /// The goal, in the person's words.
     pub(super) goal: String,
-    /// What is done.
+    /// The steps.
     pub(super) steps: Vec<Step>,
 }
 
 impl Draft {
-    /// As a text that a person may change.
+    /// Returns the plan as a text that a person may edit.
     pub(super) fn to_edit(&self) -> String {
-        // Strings, booleans and JSON itself are always JSON.
+        // Strings, booleans and JSON values can always be serialized.
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 }
 
-/// The plan in a reply; else everything that is wrong with its form.
+/// Parses the plan in a reply; returns all mistakes in its form if there are any.
 pub(super) fn read(text: &str) -> Result<Draft, Vec<String>> {
     let mut object = the_object_within(LONGEST, text, "steps").map_err(|why| vec![why])?;
     let Some(Value::Array(steps)) = object.remove("steps") else {
@@ -117,7 +117,7 @@ fn step(number: usize, value: Value, wrong: &mut Vec<String>) -> Option<Step> {
     };
     let mut text = |name: &str| match fields.remove(name) {
         Some(Value::String(text)) if !text.trim().is_empty() => text,
-        // Models count steps.
+        // Models number the steps.
         Some(Value::Number(count)) if name == "id" => count.to_string(),
         _ => {
             missing(name, "is missing; it must be a text");
@@ -153,7 +153,7 @@ fn step(number: usize, value: Value, wrong: &mut Vec<String>) -> Option<Step> {
     })
 }
 
-/// The arguments: an object, or the text of one.
+/// Returns the arguments: an object, or the text of one.
 fn input(value: Option<Value>) -> Option<Value> {
     match value? {
         Value::String(text) => match serde_json::from_str(&text) {
@@ -177,8 +177,8 @@ fn ids(value: Value) -> Option<Vec<String>> {
     items.into_iter().map(one).collect()
 }
 
-/// What a provider may enforce. `input` is a text there: its form differs from tool to tool, and a
-/// choice between all of them would be more than providers take.
+/// Returns the schema that a provider may enforce. `input` is a text in it: its form differs from
+/// tool to tool, and a choice between all of them would be more than providers accept.
 pub(super) fn schema() -> Value {
     let text = || json!({"type": "string"});
     let step = json!({
@@ -211,11 +211,11 @@ pub(super) fn schema() -> Value {
 /// A part of a text in an input.
 enum Piece<'a> {
     Words(&'a str),
-    /// `{{ID.output}}`.
+    /// A reference `{{ID.output}}`.
     Output(&'a str),
 }
 
-/// A text, taken apart. Braces that are no reference are words.
+/// Splits a text into its parts. Braces that are not a reference are words.
 fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -237,7 +237,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// The id of the reference that `text` begins with, and what follows it.
+/// Returns the id of the reference that `text` begins with, and the text behind it.
 fn reference(text: &str) -> Option<(&str, &str)> {
     let (inside, after) = text.strip_prefix("{{")?.split_once("}}")?;
     let id = inside.trim().strip_suffix(".output")?;
@@ -245,7 +245,8 @@ fn reference(text: &str) -> Option<(&str, &str)> {
     (!id.is_empty() && id.chars().all(plain)).then_some((id, after))
 }
 
-/// The value with its references filled in. What is filled in is not looked at again.
+/// Returns the value with its references filled in. References in the filled-in text are not
+/// replaced again.
 fn filled(value: &Value, outputs: &BTreeMap<String, String>) -> Value {
     let fill = |text: &str| {
         let parts = pieces(text).map(|piece| match piece {
@@ -266,7 +267,7 @@ fn filled(value: &Value, outputs: &BTreeMap<String, String>) -> Value {
     }
 }
 
-/// Shows `see` every text in a value.
+/// Calls `see` for every text in a value.
 pub(super) fn each_text(value: &Value, see: &mut dyn FnMut(&str)) {
     match value {
         Value::String(text) => see(text),

@@ -1,10 +1,10 @@
-//! A whole plan first, which a person may read and change; then its steps, each judged again when
-//! its turn comes; then a summary.
+//! The plan loop: a complete plan first, which a person may review and edit; then its steps, each
+//! judged again when its turn comes; then a summary.
 //!
-//! One cycle plans (with repairs, and the person's decision), one runs every step that waits for
-//! nothing, and the last sums up. Nothing is done while planning. A step that fails stops the
-//! plan, or has the rest planned anew. `task.request`, `task.plan`, `task.step` and, always as the
-//! last and only once, `task.result` or `task.error` tell what happens; see `docs/plan.md`.
+//! One cycle plans (with repairs, and the person's decision), one runs all steps that can begin,
+//! and the last summarises. Nothing is changed while planning. A step that fails stops the plan, or
+//! leads to a new plan for the rest. The facts `task.request`, `task.plan`, `task.step` and, always
+//! last and only once, `task.result` or `task.error` report the events; see `docs/plan.md`.
 
 mod draft;
 mod order;
@@ -26,28 +26,28 @@ use serde_json::json;
 use self::{check::Checked, draft::Step};
 use crate::{CognitiveConfig, browse, prompt};
 
-/// What is kept between cycles.
+/// The state that is kept between cycles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanState {
     stage: Stage,
-    /// `task.request` was noted.
+    /// Whether `task.request` was recorded.
     requested: bool,
-    /// Plans that were in force.
+    /// Number of plans that were in force.
     revision: u32,
     replans: u32,
-    /// Parts of the goal that the plan knows of: it and its amendments.
+    /// Number of parts of the goal that the plan covers: the goal itself and its amendments.
     heard: usize,
-    /// Steps of the plan in force that have not begun.
+    /// Steps of the present plan that have not begun.
     steps: Vec<Step>,
     /// Steps that ran, of all plans.
     past: Vec<PastStep>,
     /// Outputs that steps still refer to.
     outputs: BTreeMap<String, String>,
-    /// Files that steps left behind, each once.
+    /// Files that steps created, each once.
     files: Vec<String>,
 }
 
-/// What comes next.
+/// The next stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Stage {
@@ -66,18 +66,18 @@ struct PastStep {
     worked: bool,
 }
 
-/// What a cycle thought of, for its act.
+/// The thought of a cycle, for its act.
 #[derive(Debug, Default)]
 enum Turn {
     #[default]
     Nothing,
-    /// A plan that may be carried out.
+    /// A plan that can be carried out.
     Proposed(Checked),
-    /// No plan came of it.
+    /// No plan could be made, for this reason.
     Hopeless(String),
     /// These of the remaining steps run now.
     Steps(Vec<usize>),
-    /// It is over.
+    /// The work is over.
     Over(Claim),
 }
 
@@ -91,7 +91,7 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A loop that thinks as `config` says.
+    /// Creates a loop with this configuration.
     pub fn new(config: CognitiveConfig) -> Self {
         let memory = MemoryBuffer::new(config.memory_window());
         Self {
@@ -107,7 +107,7 @@ impl Planner {
         self.memory.add(Message::user(text));
     }
 
-    /// The rest is planned anew, because of this.
+    /// Returns to planning for the rest, for this reason.
     fn plan_anew(&mut self, why: &str) {
         self.state.stage = Stage::Planning;
         self.state.steps.clear();
@@ -139,7 +139,8 @@ impl Planner {
     }
 }
 
-/// The tools that steps may call: those of the run, but for what needs eyes or ends other loops.
+/// Returns the tools that steps may call: those of the run, except tools that need to see the
+/// screen or end other loops.
 fn tools(run: &Run) -> Vec<Arc<ToolSpec>> {
     let mut specs = browse::specs(run);
     specs.retain(|spec| spec.name != check::FINISH);
@@ -255,8 +256,8 @@ impl CognitiveLoop for Planner {
 mod tests {
     use super::*;
 
-    /// What an interrupted cycle did is known as observations only: nothing of the old plan may
-    /// run as if it had not been done.
+    /// Checks that the effects of an interrupted cycle are only known as observations: no step of
+    /// the old plan may run as if they had not happened.
     #[test]
     fn a_fresh_cycle_plans_the_rest_anew() {
         let mut planner = Planner::new(CognitiveConfig::plan());

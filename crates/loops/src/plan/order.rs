@@ -1,7 +1,7 @@
-//! Which step waits for which.
+//! The dependencies between steps.
 //!
 //! A step waits for those that it names, for those whose output it uses, and for every earlier one
-//! that it shares a file with if one of the two changes it: models forget to say so.
+//! with which it shares a file if one of the two changes it: models forget to say so.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use gyrus_contract::{ToolSpec, Touch};
 use super::draft::{Step, each_text};
 use crate::browse::BROWSE;
 
-/// Steps that run at the same time.
+/// Maximum number of concurrent steps.
 pub(super) const AT_ONCE: usize = 8;
 
-/// For each step, the numbers of those in `steps` that it waits for.
+/// Returns for each step the indices in `steps` of those that it waits for.
 pub(super) fn waits(steps: &[Step], tools: &[Arc<ToolSpec>]) -> Vec<Vec<usize>> {
     let number = |id: &String| steps.iter().position(|step| step.id == *id);
     let one = |(index, step): (usize, &Step)| {
@@ -29,7 +29,7 @@ pub(super) fn waits(steps: &[Step], tools: &[Arc<ToolSpec>]) -> Vec<Vec<usize>> 
     steps.iter().enumerate().map(one).collect()
 }
 
-/// The ids along one circle of waiting, if there is one.
+/// Returns the ids along one cycle of dependencies, if there is one.
 pub(super) fn circle(steps: &[Step], waits: &[Vec<usize>]) -> Option<Vec<String>> {
     let mut left: Vec<usize> = (0..steps.len()).collect();
     loop {
@@ -44,7 +44,8 @@ pub(super) fn circle(steps: &[Step], waits: &[Vec<usize>]) -> Option<Vec<String>
         }
         left = next;
     }
-    // Whoever is left waits for somebody who is left: following that comes around.
+    // Each remaining step waits for a remaining one, so following the dependencies leads into a
+    // cycle.
     let mut way = vec![*left.first()?];
     loop {
         let here = way.last()?;
@@ -57,14 +58,14 @@ pub(super) fn circle(steps: &[Step], waits: &[Vec<usize>]) -> Option<Vec<String>
     }
 }
 
-/// The steps that can begin now, in the order of the plan.
+/// Returns the indices of the steps that can begin now, in the order of the plan.
 pub(super) fn ready(steps: &[Step], tools: &[Arc<ToolSpec>]) -> Vec<usize> {
     let free = waits(steps, tools).into_iter().enumerate();
     let free = free.filter(|(_, waits)| waits.is_empty());
     free.map(|(index, _)| index).take(AT_ONCE).collect()
 }
 
-/// Whether two steps may get in each other's way.
+/// Whether two steps may interfere with each other.
 fn share(one: &Step, other: &Step, tools: &[Arc<ToolSpec>]) -> bool {
     // There is one screen.
     (one.tool == BROWSE && other.tool == BROWSE)
@@ -72,7 +73,7 @@ fn share(one: &Step, other: &Step, tools: &[Arc<ToolSpec>]) -> bool {
         || written(other, tools).is_some_and(|path| names(one, path))
 }
 
-/// The file that a step says it changes.
+/// Returns the file that a step declares to change.
 fn written<'a>(step: &'a Step, tools: &[Arc<ToolSpec>]) -> Option<&'a str> {
     let spec = tools.iter().find(|spec| spec.name == step.tool)?;
     spec.touches.iter().find_map(|touch| match touch {
@@ -93,7 +94,7 @@ fn names(step: &Step, path: &str) -> bool {
     found
 }
 
-/// A path without what means nothing in it.
+/// Returns a path without parts that have no meaning.
 fn plain(path: &str) -> &str {
     path.trim().trim_start_matches("./").trim_end_matches('/')
 }

@@ -1,4 +1,5 @@
-//! From a goal to a plan in force: asked for, checked, repaired, decided about by a person.
+//! From a goal to a plan in force: asking for a plan, checking and repairing it, and a person's
+//! decision.
 
 use std::sync::Arc;
 
@@ -17,10 +18,10 @@ use crate::{
     review::{Matter, Reviewed, review},
 };
 
-/// A model may repair a plan so often.
+/// Maximum number of repairs of a plan by the model.
 const MAX_REPAIRS: u32 = 3;
 
-/// A plan as a person is shown it.
+/// A plan in the form in which a person sees it.
 struct Shown<'a> {
     planner: &'a Planner,
     proposed: &'a Checked,
@@ -51,7 +52,7 @@ impl Matter for Shown<'_> {
 }
 
 impl Planner {
-    /// A plan that may be carried out, or why there is none.
+    /// Returns a plan that can be carried out, or the reason why there is none.
     pub(super) async fn propose(&mut self, run: &mut Run) -> Result<Turn, Stop> {
         let tools = tools(run);
         let mut talk = vec![kernel_says("Make the plan now.")];
@@ -121,7 +122,7 @@ impl Planner {
         check::check(run, draft, &against)
     }
 
-    /// From here on the plan is in force.
+    /// Puts the plan in force.
     fn adopt(&mut self, run: &mut Run, checked: Checked) -> Result<(), Stop> {
         self.state.revision += 1;
         let listed = words::listed(&checked.draft);
@@ -145,7 +146,7 @@ impl Planner {
         self.memory.add(Message::user(text));
     }
 
-    /// Has a person decide, if one is to; why the run is over, if it is.
+    /// Lets a person decide, if that is required; returns the reason if the run ends.
     pub(super) async fn decide(
         &mut self,
         run: &mut Run,

@@ -1,4 +1,4 @@
-//! What a plan is in words: for the model, for the card that a person approves, and at the end.
+//! Descriptions of a plan: for the model, for the card that a person approves, and at the end.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -14,19 +14,19 @@ use super::{
 };
 use crate::review::not_taken;
 
-/// Lines of one argument on a card; a command line is shown whole.
+/// Maximum number of lines of one argument on a card; a command line is shown whole.
 const ARGUMENT_LINES: usize = 12;
 
-/// Reasons against a plan that go back at once.
+/// Maximum number of mistakes in a plan that are returned at once.
 const MOST_REASONS: usize = 30;
 
-/// Letters of a step's outcome that the model is shown later.
+/// Maximum number of letters of a step's result that the model is shown later.
 const OUTCOME: usize = 4_000;
 
-/// Letters of a failure in the run's last word.
+/// Maximum number of letters of a failure in the run's last message.
 const FAILURE: usize = 400;
 
-/// What the planner knows beside the goal: the trust level and the tools.
+/// Describes the planner's means beside the goal: the approval mode and the tools.
 pub(super) fn surroundings(mode: Mode, tools: &[Arc<ToolSpec>]) -> String {
     let means = match mode {
         Mode::ReadOnly => "only steps that change nothing are allowed",
@@ -48,7 +48,7 @@ pub(super) fn surroundings(mode: Mode, tools: &[Arc<ToolSpec>]) -> String {
     text
 }
 
-/// Why a plan cannot be taken.
+/// Returns the reasons why a plan cannot be carried out.
 pub(super) fn refused(wrong: &[String]) -> String {
     let mut text =
         "The plan cannot be carried out, and nothing has happened. What is wrong:".to_owned();
@@ -63,7 +63,7 @@ pub(super) fn refused(wrong: &[String]) -> String {
     text
 }
 
-/// A plan in a few lines.
+/// Lists a plan in a few lines.
 pub(super) fn listed(draft: &Draft) -> String {
     let count = draft.steps.len();
     let mut text = format!("a plan of {}", counted(count, "step"));
@@ -73,7 +73,8 @@ pub(super) fn listed(draft: &Draft) -> String {
     text
 }
 
-/// The card on which a person decides about a plan. `wrong` is what was wrong with their edit.
+/// Returns the card on which a person decides about a plan. `wrong` are the mistakes in their last
+/// edit.
 pub(super) fn card(checked: &Checked, tools: &[Arc<ToolSpec>], wrong: &[String]) -> Card {
     let Checked { draft, verdicts } = checked;
     let asks = |verdict: &&Verdict| verdict.decision == Decision::Ask;
@@ -165,7 +166,7 @@ fn detail(step: &Step, tools: &[Arc<ToolSpec>]) -> Text {
     Text::new(text, Origin::Model)
 }
 
-/// What a step came to, for the model.
+/// Describes the result of a step for the model.
 pub(super) fn outcome(step: &Step, said: &str, failed: bool) -> String {
     let word = if failed { "failed" } else { "worked" };
     format!(
@@ -176,14 +177,14 @@ pub(super) fn outcome(step: &Step, said: &str, failed: bool) -> String {
     )
 }
 
-/// Why the plan stops at `step`.
+/// Returns the reason why the plan stops at `step`.
 pub(super) fn failure(step: &Step, said: &str) -> String {
     let said: Vec<&str> = said.split_whitespace().collect();
     let said = shortened(&said.join(" "), FAILURE);
     format!("step {} (`{}`) failed: {said}", step.id, step.tool)
 }
 
-/// What the run did before it stopped.
+/// Describes what the run did before it stopped.
 pub(super) fn so_far(state: &PlanState) -> String {
     let named = |worked: bool| {
         let steps = state.past.iter().filter(|step| step.worked == worked);
@@ -207,7 +208,7 @@ pub(super) fn so_far(state: &PlanState) -> String {
     parts.join("; ")
 }
 
-/// Beginning and end of a text that is too long.
+/// Returns the beginning and the end of a text that is too long.
 fn shortened(text: &str, most: usize) -> String {
     let text = text.trim_end();
     match head_and_tail(text, most / 2, most / 2) {
@@ -219,7 +220,7 @@ fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// The fact of `task.plan`: the plan, and what the gate foresees.
+/// Returns the fact `task.plan`: the plan, and the gate's expected verdicts.
 pub(super) fn fact(checked: &Checked) -> Value {
     let steps = checked.draft.steps.iter().zip(&checked.verdicts);
     let steps = steps.map(|(step, verdict)| {

@@ -1,4 +1,4 @@
-//! The steps of a plan in force, and what they came to.
+//! Executing the steps of a plan in force, and their results.
 
 use gyrus_contract::{
     Action, Claim, Evidence, ExecutionResult, Message, Observation, Part, Perception, Purpose,
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use super::{PastStep, Planner, Stage, Turn, check, draft::Step, kernel_says, words};
 use crate::{browse, json::the_object, prompt, react::refused};
 
-/// The rest is planned anew so often because a step failed.
+/// Maximum number of new plans because a step failed.
 const MAX_REPLANS: u32 = 3;
 
 impl Planner {
-    /// Runs steps that do not wait for each other, and takes in what they came to.
+    /// Runs steps that do not wait for each other, and processes their results.
     pub(super) async fn run_steps(
         &mut self,
         run: &mut Run,
@@ -61,7 +61,7 @@ impl Planner {
         })
     }
 
-    /// Remembers what a step came to, and announces it.
+    /// Remembers the result of a step, and records it as a fact.
     fn take_in(&mut self, run: &mut Run, step: &Step, seen: &Observation) -> Result<(), Stop> {
         let files: Vec<_> = seen
             .artifacts
@@ -107,7 +107,7 @@ impl Planner {
         Ok(())
     }
 
-    /// What comes after some steps; why the run is over, if it is.
+    /// Decides how to continue after some steps; returns the reason if the run ends.
     fn goes_on(&mut self, failures: &[(&Step, String)]) -> Option<String> {
         if failures.is_empty() {
             if self.state.steps.is_empty() {
@@ -118,7 +118,7 @@ impl Planner {
         if self.config.replans() && self.state.replans < MAX_REPLANS {
             self.state.replans += 1;
             let ids: Vec<_> = failures.iter().map(|(step, _)| step.id.as_str()).collect();
-            // What the steps said is in memory already, as what it is: data.
+            // The outputs of the steps are in memory already, as data.
             self.plan_anew(&format!(
                 "The plan stopped: step {} failed.",
                 ids.join(", ")
@@ -134,7 +134,7 @@ impl Planner {
         Some(format!("{what}{tried}; {}", words::so_far(&self.state)))
     }
 
-    /// Asks what the steps came to; a second time, if the first answer does not say it.
+    /// Asks for a summary of the results; a second time, if the first answer cannot be used.
     pub(super) async fn sum_up(
         &mut self,
         run: &mut Run,
@@ -167,7 +167,7 @@ impl Planner {
                 break;
             }
         }
-        // A model that cannot say so has not said that the goal is reached.
+        // Without a usable answer the goal does not count as reached.
         let (reached, mut answer) = came.unwrap_or_else(|| {
             let said = said.trim();
             let words = "every step of the plan worked, but the model did not say whether the goal \
@@ -200,7 +200,7 @@ fn summary_schema() -> Value {
     })
 }
 
-/// Whether the goal is reached, and the words for the person.
+/// Returns whether the goal is reached, and the text for the person.
 fn summary(said: &str) -> Option<(bool, String)> {
     let object = the_object(said, "summary").ok()?;
     let summary = object["summary"].as_str()?.trim();
@@ -208,7 +208,7 @@ fn summary(said: &str) -> Option<(bool, String)> {
     (!summary.is_empty()).then(|| (reached, summary.to_owned()))
 }
 
-/// Makes a filled-in call, unless what was filled in makes a path of it that is none.
+/// Executes a filled-in call, unless filling it in made one of its paths invalid.
 async fn call(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
     let spec = run.tools().iter().find(|spec| spec.name == call.tool);
     let trap = spec.and_then(|spec| check::commands_in_paths(spec, &call.arguments));

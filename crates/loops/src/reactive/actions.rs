@@ -1,11 +1,11 @@
-//! What a model may do on a screen: names, arguments, and how each is written in a reply.
+//! The actions of a model on a screen: names, arguments, and their syntax in a reply.
 //!
-//! One table says it for the prompt, for the schema and for reading a reply. The tools themselves
-//! are whoever's; what the run does not have is not offered.
+//! One table serves the prompt, the schema and the parser of replies. The tools themselves are
+//! defined elsewhere; actions whose tool the run does not have are not offered.
 
 use serde_json::{Value, json};
 
-/// What an argument is.
+/// The type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// An element's id.
@@ -14,21 +14,21 @@ pub(super) enum Kind {
     Point,
     /// An element's id or pixels of the frame.
     Place,
-    /// Words.
+    /// A text.
     Text,
     /// Yes or no.
     Flag,
-    /// Points that something goes through.
+    /// A list of points on a path.
     Points,
-    /// More than nothing, at most twenty.
+    /// A number above 0, at most twenty.
     Amount,
-    /// More than nothing, at most ten.
+    /// A number above 0, at most ten.
     Seconds,
-    /// Counted from 1.
+    /// An integer, counted from 1.
     Number,
-    /// One of these.
+    /// One of these words.
     OneOf(&'static [&'static str]),
-    /// Some of these.
+    /// Some of these words.
     SomeOf(&'static [&'static str]),
 }
 
@@ -56,17 +56,17 @@ const fn takes(name: &'static str, kind: Kind) -> Argument {
     }
 }
 
-/// One thing that can be done.
+/// An action.
 #[derive(Debug)]
 pub(super) struct Action {
-    /// Of the tool.
+    /// The name of the tool.
     pub(super) name: &'static str,
-    /// How it is written, and what it does where the name does not say it.
+    /// The syntax, and the effect where the name does not tell it.
     pub(super) usage: &'static str,
     pub(super) arguments: &'static [Argument],
-    /// `on` or `at` must be there.
+    /// Whether `on` or `at` is required.
     pub(super) is_pointed: bool,
-    /// It only looks: that nothing changed says nothing.
+    /// Whether it only looks, so that the absence of a change means nothing.
     pub(super) only_looks: bool,
 }
 
@@ -103,7 +103,7 @@ pub(super) const GO_BACK: &str = "go_back";
 pub(super) const RELOAD: &str = "reload";
 pub(super) const SCROLL: &str = "scroll";
 pub(super) const WAIT: &str = "wait";
-/// Of a wait that does not end earlier.
+/// The argument that limits a wait.
 pub(super) const SECONDS: &str = "seconds";
 pub(super) const DRAG: &str = "drag";
 pub(super) const TAKE_SCREENSHOT: &str = "take_screenshot";
@@ -111,7 +111,7 @@ pub(super) const EXTRACT: &str = "extract";
 pub(super) const FIND: &str = "find";
 pub(super) const FINISH: &str = "finish";
 
-/// Everything, in the order of the prompt.
+/// All actions, in the order of the prompt.
 pub(super) const ACTIONS: [Action; 23] = [
     pointed(action(
         "click",
@@ -224,13 +224,13 @@ pub(super) const ACTIONS: [Action; 23] = [
     ),
 ];
 
-/// The action of this name.
+/// Returns the action of this name.
 pub(super) fn named(name: &str) -> Option<&'static Action> {
     ACTIONS.iter().find(|action| action.name == name)
 }
 
-/// The schema of a reply in which these actions may stand. Every action has the same shape: a
-/// choice between twenty would be more than providers take.
+/// Returns the schema of a reply with these actions. Every action has the same schema: a choice
+/// between twenty would be more than providers accept.
 pub(super) fn schema(actions: &[&Action]) -> Value {
     let names: Vec<_> = actions.iter().map(|action| action.name).collect();
     let mut properties = serde_json::Map::new();

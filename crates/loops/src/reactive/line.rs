@@ -1,23 +1,23 @@
-//! One element as one line of a prompt.
+//! The format of one element as one line of a prompt.
 
 use gyrus_contract::{Element, ElementState, View};
 
 use super::{render::Budget, words::quoted};
 
-/// Characters of the name of something that can be used.
+/// Maximum number of characters of a usable element's name.
 pub(super) const OPERABLE: usize = 80;
 
-/// The same beside a picture.
+/// The same limit beside a picture.
 pub(super) const BESIDE_PICTURE: usize = 24;
 
-/// What a picture shows, or what is found out by trying.
+/// States that a picture shows, or that are found out by trying.
 const SEEN: [ElementState; 3] = [
     ElementState::Required,
     ElementState::Opens,
     ElementState::Collapsed,
 ];
 
-/// A line for something that can be used. It begins with its id.
+/// Returns the line of a usable element. It begins with its id.
 pub(super) fn operable(view: &View, index: usize, budget: Budget<'_>) -> String {
     let element = &view.elements[index];
     let most = match budget.with_picture {
@@ -47,7 +47,8 @@ pub(super) fn operable(view: &View, index: usize, budget: Budget<'_>) -> String 
     line
 }
 
-/// A role of the page's own making cannot say more than a role.
+/// Returns an element's role, or a generic word for a role that a page made up and could use for a
+/// message.
 pub(super) fn role(element: &Element) -> String {
     let known = element
         .role
@@ -59,7 +60,7 @@ pub(super) fn role(element: &Element) -> String {
     }
 }
 
-/// What a closed list offers.
+/// Returns the options of a closed list.
 fn choices(view: &View, index: usize) -> String {
     let list = &view.elements[index];
     let inner = view.elements[index + 1..]
@@ -101,7 +102,7 @@ pub(super) fn said(element: &Element, most: usize) -> String {
     line
 }
 
-/// A state in a word, where a model can use it.
+/// Returns the word for a state that matters to a model.
 fn word(state: ElementState) -> Option<&'static str> {
     Some(match state {
         ElementState::Focused => "focused",

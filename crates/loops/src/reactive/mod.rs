@@ -1,12 +1,13 @@
-//! Reaching a goal on a screen: look, decide, act, and begin again from what is seen.
+//! The reactive loop reaches a goal on a screen: look, decide, act, and begin again from the new
+//! view.
 //!
-//! The one idea: there is no conversation. Each turn's prompt holds the goal, a memo that the
-//! model writes itself, the last ten actions with what they did, and the screen as it is now; so
-//! a turn costs the same after a hundred as after one, and an interrupted one is simply given up.
-//! The layout of the prompt and all rules are in `docs/reactive.md`.
+//! The one idea: there is no conversation. Each turn's prompt holds the goal, a memo that the model
+//! writes itself, the last ten actions with their effects, and the screen as it is now; so a turn
+//! costs the same after a hundred as after one, and an interrupted one is simply abandoned. The
+//! layout of the prompt and all rules are in `docs/reactive.md`.
 //!
-//! `actions` says what can be done, `reply` reads an answer, `native` one in the words of a
-//! provider's own tool, `render` writes a view as text, `stuck` tells when nothing moves.
+//! `actions` lists the possible actions, `reply` parses an answer, `native` one that uses a
+//! provider's own screen tool, `render` formats a view as text, `stuck` detects a lack of progress.
 
 mod actions;
 mod prompt;
@@ -38,7 +39,7 @@ use state::{LastTurn, Line, Output};
 use stuck::{Advice, Done};
 use words::{clean, quoted};
 
-/// Where a run has this tool, it has a screen.
+/// The tool by which a run with a screen is recognised.
 pub(crate) const OPENS_A_SCREEN: &str = OPEN_URL;
 
 /// Whether a tool acts on what a screen shows, and is of no use to a loop that does not look.
@@ -46,7 +47,7 @@ pub(crate) fn is_of_screen(tool: &str) -> bool {
     tool != actions::FINISH && actions::named(tool).is_some()
 }
 
-/// Whether a tool changes no more than what is looked at.
+/// Whether a tool only changes which page is looked at.
 pub(crate) fn only_goes_or_looks(tool: &str) -> bool {
     let goes = [
         OPEN_URL,
@@ -60,7 +61,8 @@ pub(crate) fn only_goes_or_looks(tool: &str) -> bool {
     goes.contains(&tool) || stuck::only_looks(tool)
 }
 
-/// A view as a model reads it, within so many tokens for what cannot be used.
+/// Formats a view as a model sees it, with at most `tokens` tokens for elements that are not
+/// usable.
 #[doc(hidden)]
 pub fn shown(view: &View, tokens: usize) -> String {
     render::render(
@@ -73,13 +75,13 @@ pub fn shown(view: &View, tokens: usize) -> String {
     )
 }
 
-/// A reply that cannot be used is asked again so often; then the run parks.
+/// Maximum number of repeated questions after unusable replies; then the run parks.
 const REPAIRS: u32 = 2;
 
-/// So many looks in a row may fail; then the run parks.
+/// Number of consecutive failed looks after which the run parks.
 const MOST_BLIND: u32 = 3;
 
-/// Characters of an answer.
+/// Maximum number of characters of an answer.
 const ANSWER: usize = 8_000;
 
 /// The loop that works on a screen.
@@ -88,14 +90,14 @@ pub struct Reactive {
     config: CognitiveConfig,
     memory: MemoryBuffer,
     state: ReactiveState,
-    /// What this turn sees, or why it sees nothing.
+    /// The view of this turn, or the reason why there is none.
     sight: Result<View, String>,
     /// The model wants to end the work.
     finish: Option<Finish>,
 }
 
 impl Reactive {
-    /// A loop that works as `config` says.
+    /// Creates a loop with this configuration.
     pub fn new(config: CognitiveConfig) -> Self {
         let memory = MemoryBuffer::new(config.memory_window());
         Self {
@@ -107,8 +109,8 @@ impl Reactive {
         }
     }
 
-    /// Draws the completion token. In groups, as a serial number has them: a word with a token's
-    /// name beside it would be taken for somebody's secret.
+    /// Draws the completion token. It is grouped like a serial number: a word beside the name of a
+    /// token would be taken for a secret.
     fn draw_token(&mut self, run: &mut Run) -> Result<(), Stop> {
         if self.state.token.is_empty() {
             let number = run.random()?;
@@ -177,7 +179,7 @@ impl Reactive {
         offered
     }
 
-    /// Asks until there is a reply that can be used, or three could not.
+    /// Asks until there is a usable reply, or three were unusable.
     async fn decide(
         &mut self,
         run: &mut Run,
@@ -245,8 +247,8 @@ impl Reactive {
         Ok(None)
     }
 
-    /// Asks a person where the model's provider wants that, in the words that it gave. A yes is
-    /// for this reply; the gate asks what it has to ask besides.
+    /// Asks a person where the model's provider requires it, with the provider's reason. The
+    /// approval is for this reply; the gate asks its own questions besides.
     async fn is_confirmed(
         &mut self,
         run: &mut Run,
@@ -283,7 +285,7 @@ impl Reactive {
         Ok(answer.approved)
     }
 
-    /// The goal, after a digest of what an earlier run of the session left.
+    /// Returns the goal, after a digest of the memory of an earlier run in the session.
     fn lead(&self, perception: &Perception) -> Vec<Message> {
         let mut lead = Vec::new();
         let before = self.memory.to_context_string();
@@ -313,7 +315,7 @@ impl Reactive {
             verdict: seen.verdict,
             note,
         });
-        // What changed is seen on the screen.
+        // The next view shows what changed.
         let says = seen.verdict != ActionVerdict::Changed && !seen.text.text.trim().is_empty();
         self.state.output = says.then(|| Output {
             tool: seen.tool.clone(),
@@ -321,7 +323,7 @@ impl Reactive {
         });
     }
 
-    /// Does what was decided, until something is other than it was when it was decided.
+    /// Executes the decided calls, until the screen is no longer as it was when they were decided.
     async fn call_all(&mut self, run: &mut Run, plan: &Plan) -> Result<Vec<Action>, Stop> {
         let mut actions = Vec::new();
         self.state.last = LastTurn::default();
@@ -341,7 +343,7 @@ impl Reactive {
             let advice = self.state.stuck.observe(done, start.as_deref());
             let changed = observation.verdict == ActionVerdict::Changed;
             let last = &mut self.state.last;
-            // Where the page ends stands in the tree.
+            // The tree shows where the page ends.
             let at_the_end = call.tool == SCROLL && observation.verdict == ActionVerdict::NoEffect;
             last.had_no_effect |= !changed && !at_the_end && !stuck::only_looks(&call.tool);
             let points = ["at", "from", "to"]
@@ -364,7 +366,7 @@ impl Reactive {
                     break;
                 }
             }
-            // A wait for a stated time has done what it is for.
+            // A wait for a stated time has served its purpose.
             let goes_on = changed || call.tool == WAIT && !call.arguments[SECONDS].is_null();
             if !goes_on || calls.peek().is_none() || self.is_elsewhere(run).await? {
                 break;
@@ -384,7 +386,7 @@ impl Reactive {
         Ok(actions)
     }
 
-    /// A way out that the loop takes by itself.
+    /// Executes an escape that the loop tries by itself.
     async fn escape(&mut self, run: &mut Run, way: ToolCall) -> Result<Action, Stop> {
         let observation = run.call(&way).await?;
         self.log(
@@ -398,7 +400,8 @@ impl Reactive {
         })
     }
 
-    /// Where to begin again: where the run began, or the front page of where it is.
+    /// Returns the address to begin again from: where the run began, or the front page of the
+    /// present site.
     fn start_of(&self, view: Option<&View>) -> Option<String> {
         if let Some(url) = self.config.start_url() {
             return Some(url.to_owned());
@@ -410,8 +413,8 @@ impl Reactive {
             .then(|| format!("{scheme}://{host}/"))
     }
 
-    /// Whether a page or a dialog came since the turn's look. What is left of a batch was decided
-    /// for another one.
+    /// Whether a page or a dialog appeared since the turn's look. The rest of a batch was decided
+    /// for the previous one.
     async fn is_elsewhere(&mut self, run: &mut Run) -> Result<bool, Stop> {
         let now = match run.look(false).await? {
             Ok(now) => now,
@@ -429,7 +432,7 @@ impl Reactive {
                 .find(|tab| tab.is_active)
                 .map(|tab| tab.number)
         };
-        // Frames inside a page are documents, too; the page's own comes first.
+        // Frames inside a page are documents too; the page's own comes first.
         let document = |view: &View| view.elements.first().map(|element| element.id.document);
         Ok(before.address != now.address
             || before.session != now.session
@@ -439,7 +442,7 @@ impl Reactive {
             || (now.dialog.is_some() && before.dialog != now.dialog))
     }
 
-    /// What was on the screen when the model said that it is done.
+    /// Returns the content of the screen when the model claimed to be done, as evidence.
     fn evidence(&self) -> Vec<Evidence> {
         let shown = self.sight.as_ref().ok().map(|view| Evidence {
             what: format!("the screen at the end: {}", quoted(&view.title, 80)),
@@ -448,7 +451,7 @@ impl Reactive {
         shown.into_iter().collect()
     }
 
-    /// The claim that ends the run, if the token is the run's.
+    /// Returns the claim that ends the run, if the token is the run's.
     fn claim(&mut self, run: &Run, finish: Finish) -> Option<Claim> {
         let given: Vec<_> = finish.token.split_whitespace().collect();
         if given.join(" ") == self.state.token {
@@ -483,7 +486,7 @@ impl Reactive {
     }
 }
 
-/// A call in one short line.
+/// Describes a call in one short line.
 fn describe(call: &ToolCall, view: Option<&View>) -> String {
     let mut line = call.tool.clone();
     for (name, value) in call.arguments.as_object().into_iter().flatten() {
@@ -526,7 +529,7 @@ impl CognitiveLoop for Reactive {
         self.state = state;
     }
 
-    /// The screen has moved on: what was decided for it is not done any more.
+    /// Abandons an unfinished cycle: the screen has changed since its actions were decided.
     fn unfinished(&self) -> Unfinished {
         Unfinished::Abandon
     }
@@ -600,7 +603,7 @@ impl CognitiveLoop for Reactive {
         })
     }
 
-    /// Stands in the next prompt, behind marks: a model wrote a part of it.
+    /// Shows the reason in the next prompt, marked as untrusted: a model wrote a part of it.
     fn sent_back(&mut self, why: &str) {
         self.state.output = Some(Output {
             tool: "verification".to_owned(),
@@ -610,7 +613,7 @@ impl CognitiveLoop for Reactive {
         self.state.stuck.tell(told.to_owned());
     }
 
-    /// What an interrupted turn did becomes lines of the log. Whoever took the run up has seen
+    /// Adds the actions of an interrupted turn to the log. The person who resumed the run has seen
     /// what it was stuck at.
     fn take_over(&mut self, handed: &HandOver) {
         self.state.stuck.reset();

@@ -1,9 +1,9 @@
-//! Reading a reply that calls a provider's own tool for screens.
+//! Parsing a reply that calls a provider's own screen tool.
 //!
-//! The provider's client has put the calls into the words of our actions. They are read as an
-//! object of the same form as any reply, so that the same bounds hold: at most five, points inside
-//! of the picture, known names. Text beside them is the model's note, or an object with note and
-//! memo; actions in both places would be two choices.
+//! The provider's client has translated the calls into the names of our actions. They are parsed as
+//! an object of the same form as any reply, so that the same limits hold: at most five, points
+//! inside of the picture, known names. Text beside them is the model's note, or an object with note
+//! and memo; actions in both places are an error.
 
 use gyrus_contract::{Bounds, CONFIRM, Element, ElementState, ToolCall, View};
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::reply::{Offered, Reply, understood};
 use crate::json::the_object;
 
-/// Reads calls and the text beside them; the error says to the model what is wrong.
+/// Parses calls and the text beside them; the error tells the model the mistake.
 pub(super) fn read(
     calls: &[&ToolCall],
     text: &str,
@@ -47,8 +47,8 @@ pub(super) fn read(
     Ok(reply)
 }
 
-/// A call in the form of an action. What a wheel turns over is an element to us and a point to
-/// others.
+/// Converts a call to an action. The target of a scroll is an element here and a point at some
+/// providers.
 fn action(call: &ToolCall, view: Option<&View>) -> Value {
     let Some(mut fields) = call.arguments.as_object().cloned() else {
         return json!({ "do": call.tool });
@@ -63,7 +63,7 @@ fn action(call: &ToolCall, view: Option<&View>) -> Value {
     fields.into()
 }
 
-/// The innermost element around a point that scrolls by itself.
+/// Returns the innermost element around a point that scrolls by itself.
 fn scrolls_at<'a>(view: &'a View, at: &Value) -> Option<&'a Element> {
     let [x, y] = [0, 1].map(|axis| at[axis].as_f64());
     let (x, y) = (x? as i32, y? as i32);

@@ -1,5 +1,5 @@
-//! The prompt of one turn. There is no conversation: the same few parts are written anew each
-//! time, the unchanging ones first.
+//! The prompt of one turn. There is no conversation: the same few parts are written anew each time,
+//! the unchanging ones first.
 
 use gyrus_contract::{Image, Message, Origin, Part, Role, SystemPart, Text, View};
 
@@ -11,21 +11,22 @@ use super::{
 };
 use crate::{CognitiveConfig, config::PerceptionMode, prompt};
 
-/// Tokens of a turn's own text, with a tree alone.
+/// Number of tokens of a turn's own text without a picture.
 pub const FRESH: usize = 820;
 
-/// The same beside a picture: it leaves room for one of 1280 by 800 where such pictures cost most.
+/// The same with a picture: it leaves room for one of 1280 by 800 where such pictures cost most.
 const FRESH_WITH_PICTURE: usize = 280;
 
-/// A view gets so many at least, beside what is operable.
+/// Minimum number of tokens of a view, beside its usable elements.
 const LEAST: usize = 120;
 
-/// Of what an action returned: what was read on purpose, what was looked for, and any other words.
+/// Maximum number of tokens of an action's output: extracted text, search results, and any other
+/// text.
 const READ: usize = 700;
 const FOUND: usize = 300;
 const SAID: usize = 120;
 
-/// What the loop's instructions leave to the run.
+/// Returns the loop's instructions, with the parts that depend on the run.
 pub(super) fn system(
     config: &CognitiveConfig,
     actions: &[&Action],
@@ -60,15 +61,15 @@ pub(super) fn sends_picture(mode: PerceptionMode, state: &ReactiveState, view: &
     }
 }
 
-/// What a turn sees.
+/// The screen as a turn sees it.
 pub(super) enum Sight<'a> {
     /// A view, with its picture if that is sent.
     View(&'a View, Option<&'a Image>),
-    /// Nothing, and why.
+    /// No view, for this reason.
     Blind(&'a str),
 }
 
-/// Everything that changes from turn to turn, as one message.
+/// Returns all content that changes from turn to turn, as one message.
 pub(super) fn turn(
     state: &ReactiveState,
     note: Option<&str>,
@@ -80,7 +81,7 @@ pub(super) fn turn(
         Sight::Blind(_) => None,
     };
     let mut texts: Vec<_> = kept(state, picture.is_some()).collect();
-    // What was read on purpose comes on top of the budget: it is what the turn is about.
+    // Extracted text is added to the budget: it is what the turn is about.
     let mut spent: usize = texts.iter().map(|text| tokens(&text.text)).sum();
     if let Some(output) = &state.output {
         let (text, counts) = returned(output);
@@ -110,7 +111,7 @@ pub(super) fn turn(
     }
 }
 
-/// The memo and the log. The words in both are the model's, and through it anybody's.
+/// Returns the memo and the log. The words in both are the model's, and may repeat untrusted text.
 fn kept(state: &ReactiveState, with_picture: bool) -> impl Iterator<Item = Text> {
     let memo: Vec<_> = state.memo.lines().collect();
     let mut log = match with_picture {
@@ -132,7 +133,7 @@ fn kept(state: &ReactiveState, with_picture: bool) -> impl Iterator<Item = Text>
     .flatten()
 }
 
-/// What the last action returned, and whether it counts against the budget.
+/// Returns the output of the last action, and whether it counts against the budget.
 fn returned(output: &Output) -> (Text, bool) {
     let (most, counts) = match output.tool.as_str() {
         actions::EXTRACT => (READ, false),
@@ -151,7 +152,7 @@ fn returned(output: &Output) -> (Text, bool) {
     (Text::new(text, origin), counts)
 }
 
-/// The screen, in what is left of a turn's tokens.
+/// Formats the screen within the rest of a turn's tokens.
 fn screen(view: &View, picture: Option<&Image>, goal: &str, spent: usize) -> Text {
     let fresh = if picture.is_some() {
         FRESH_WITH_PICTURE

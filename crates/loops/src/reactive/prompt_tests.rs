@@ -8,13 +8,14 @@ use super::{
     *,
 };
 
-/// A picture of 1280 by 800 at a provider that counts squares of 28 pixels, which is the dearest.
+/// Number of tokens of a picture of 1280 by 800 at a provider that counts squares of 28 pixels,
+/// which is the most expensive.
 const PICTURE: usize = 46 * 29;
 
 const GOAL: &str = "The goal:\nFind the cheapest brass lamp that is in stock and put two of them \
                     into the cart. Do not order.";
 
-/// A run in its middle.
+/// Returns the state of a run in progress.
 fn state() -> ReactiveState {
     let mut state = ReactiveState::default();
     state

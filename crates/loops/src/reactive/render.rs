@@ -1,10 +1,10 @@
-//! A view as text for a model: what can be used first of all, then what can be read, within a
+//! Formats a view as text for a model: first the usable elements, then readable text, within a
 //! budget of tokens.
 //!
-//! Everything operable that is in view has a line, whatever it costs; text fills what is left, in
-//! reading order, headings and alarms first. What lies out of view is counted by kind. Rows beyond
-//! the first eight are folded, unless something in them can be used. All page words stand in
-//! quotation marks (see `words`).
+//! Every usable element in view has a line, whatever it costs; text fills the rest in reading
+//! order, headings and alerts first. Elements out of view are counted by kind. Rows beyond the
+//! first eight are folded, unless something in them is usable. All text of the page is in quotation
+//! marks (see `words`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,47 +16,48 @@ use super::{
     words::{quoted, tokens},
 };
 
-/// Rows of one list or table whose text is shown.
+/// Maximum number of rows of one list or table whose text is shown.
 const ROWS: usize = 8;
 
-/// Operable elements that have a line; beyond that a page is a grid of hundreds of cells.
+/// Maximum number of usable elements that have a line; a page with more is a grid of hundreds of
+/// cells.
 const MOST: usize = 250;
 
-/// What is used only because it takes clicks.
+/// Roles of elements that are usable only because they react to clicks.
 const CLICKED: [&str; 5] = ["generic", "row", "cell", "gridcell", "listitem"];
 
-/// Boxes that are told beside a picture as well: a list has an id, the others hold the page up or
-/// are documents of their own.
+/// Containers that are shown beside a picture as well: a list has an id, the others block the page
+/// or are documents of their own.
 const TOLD: [&str; 4] = ["dialog", "alertdialog", "listbox", "iframe"];
 
-/// A page that takes no more tokens than this is told whole, whatever else is shown of it.
+/// Number of tokens up to which a page is shown whole.
 const SMALL: usize = 320;
 
-/// Characters of a text.
+/// Maximum number of characters of a text.
 const SAID: usize = 200;
 
-/// How a view is shown.
+/// The limits for showing a view.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget<'a> {
-    /// For everything but what is operable, in tokens.
+    /// Number of tokens for everything but usable elements.
     pub(super) tokens: usize,
-    /// The model sees the picture as well, and can read the text there.
+    /// Whether the model sees the picture as well, and can read the text there.
     pub(super) with_picture: bool,
-    /// What is out of view and shares a word with it is named before other things.
+    /// The goal: elements out of view that share a word with it are named first.
     pub(super) goal: &'a str,
 }
 
-/// What an element is to a reader.
+/// The class of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// It can be used.
+    /// A usable element.
     Operable,
-    /// It says something; the first is said before the others.
+    /// An important text, shown before other texts.
     Loud,
     Plain,
-    /// It holds others, and that it does tells something.
+    /// A container whose kind is worth showing.
     Box,
-    /// One of many alike.
+    /// One of many similar rows.
     Row,
     Nothing,
 }
@@ -101,17 +102,17 @@ struct Line {
     rank: Rank,
 }
 
-/// What is shown first when not everything can be.
+/// The priority of a line when not all can be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Always,
     First,
     Then,
-    /// A box is shown if something in it is.
+    /// A container, shown if something in it is.
     WithContent,
 }
 
-/// The whole view in lines. A small page comes whole, beside a picture too.
+/// Formats the whole view in lines. A small page is shown whole, even beside a picture.
 pub(super) fn render(view: &View, budget: Budget<'_>) -> String {
     let whole = Budget {
         tokens: SMALL,
@@ -124,7 +125,7 @@ pub(super) fn render(view: &View, budget: Budget<'_>) -> String {
     }
 }
 
-/// The lines that fit, and whether they are all.
+/// Returns the lines that fit, and whether they are all.
 fn lines(view: &View, budget: Budget<'_>) -> (String, bool) {
     let mut head = header(view, budget);
     let mut walk = Walk::new(view, budget);
@@ -150,7 +151,7 @@ fn lines(view: &View, budget: Budget<'_>) -> (String, bool) {
     (head.join("\n"), more == 0 && left_out == 0)
 }
 
-/// Which lines are shown, and how many texts are not.
+/// Returns for each line whether it is shown, and the number of texts that are not.
 fn choose(lines: &[Line], budget: usize) -> (Vec<bool>, usize) {
     let mut chosen: Vec<bool> = lines.iter().map(|line| line.rank == Rank::Always).collect();
     let mut left = budget;
@@ -178,7 +179,7 @@ fn choose(lines: &[Line], budget: usize) -> (Vec<bool>, usize) {
     (chosen, left_out)
 }
 
-/// What is true of the page as a whole.
+/// Returns the lines about the page as a whole.
 fn header(view: &View, budget: Budget<'_>) -> Vec<String> {
     let mut lines = vec![match budget.with_picture {
         true => format!("page at {}", quoted(&view.address, 80)),
@@ -262,13 +263,13 @@ fn download(download: &Download) -> String {
     }
 }
 
-/// An element that the walk is inside of.
+/// An element that contains the present one.
 struct Above<'a> {
     depth: u16,
-    /// Of an element that has a line and says this text already.
+    /// The text of an element whose line contains it already.
     says: Option<&'a str>,
     is_shown_box: bool,
-    /// Rows that were seen directly below.
+    /// Number of rows that were seen directly below.
     rows: usize,
 }
 
@@ -296,19 +297,18 @@ fn with_line(view: &View) -> BTreeSet<usize> {
     first.map(|(_, _, index)| index).collect()
 }
 
-/// Goes through the elements that are in view.
+/// Visits the elements that are in view.
 struct Walk<'a> {
     view: &'a View,
     budget: Budget<'a>,
     above: Vec<Above<'a>>,
     lines: Vec<Line>,
-    /// What can be used and has a line.
+    /// The usable elements that have a line.
     with_line: BTreeSet<usize>,
-    /// How often each name of something that can be used is in view, as it is told beside a
-    /// picture.
+    /// Number of usable elements in view by name, as it is shown beside a picture.
     named: BTreeMap<&'a str, usize>,
     more: usize,
-    /// Elements of the row in hand.
+    /// Number of elements left in the present row.
     rest_of_row: usize,
 }
 
@@ -346,7 +346,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Ends the innermost element, and says how many of its rows were folded.
+    /// Leaves the innermost element, and adds a line with the number of its folded rows.
     fn leave(&mut self) {
         let folded = self
             .above
@@ -385,11 +385,11 @@ impl<'a> Walk<'a> {
                     true => self.push(operable(self.view, index, self.budget), depth, Rank::Always),
                 }
             }
-            // What is grouped is seen in the picture, but for what lies over everything else.
+            // The picture shows groups, except for containers that cover everything else.
             Class::Box if self.budget.with_picture && !TOLD.contains(&element.role.as_str()) => {}
             Class::Box => {
                 here.is_shown_box = true;
-                // A list is chosen from by its own id, whatever of it is in view.
+                // An option is chosen by the id of its list, whatever part of the list is in view.
                 let rank = match element.role == "listbox" && is_in_view(element) {
                     true => Rank::Always,
                     false => Rank::WithContent,
@@ -415,7 +415,7 @@ impl<'a> Walk<'a> {
         self.lines.push(Line { text, depth, rank });
     }
 
-    /// Whether something above it says so already, as a link does whose text this is.
+    /// Whether an element above it shows the text already, as a link does whose text this is.
     fn is_said(&self, element: &Element) -> bool {
         let name = element.name.trim();
         self.above
@@ -423,12 +423,12 @@ impl<'a> Walk<'a> {
             .any(|above| above.says.is_some_and(|says| says.contains(name)))
     }
 
-    /// A row in one line; what can be used in it follows by itself.
+    /// Formats a row in one line; usable elements in it have lines of their own.
     fn row(&mut self, index: usize, depth: usize) {
         let row = &self.view.elements[index];
         let inner = &self.view.elements[index + 1..];
         let inner = &inner[..inner.iter().take_while(|it| it.depth > row.depth).count()];
-        // A list item that holds a list is no row.
+        // A list item that contains a list is not a row.
         if inner
             .iter()
             .any(|it| matches!(class(it), Class::Row | Class::Box))
@@ -442,7 +442,7 @@ impl<'a> Walk<'a> {
         let texts = inner
             .iter()
             .filter(|it| matches!(class(it), Class::Plain | Class::Loud));
-        // What a row is called by itself says what the things to use in it are about.
+        // The row's own name tells what its usable elements are about.
         let own = used.then_some(row.name.trim());
         for text in own.into_iter().chain(texts.map(|it| it.name.trim())) {
             let known = inner
@@ -467,7 +467,7 @@ impl<'a> Walk<'a> {
         if words.is_empty() || (rows > ROWS && !used) {
             return;
         }
-        // Beside a picture, a name that nothing else has says which row this is.
+        // Beside a picture, a name that no other element has identifies the row.
         let is_known = |it: &Element| {
             let count = self
                 .named
@@ -481,7 +481,7 @@ impl<'a> Walk<'a> {
         if self.budget.with_picture && inner.iter().any(is_known) {
             return;
         }
-        // What a button in a row is about stands in the row.
+        // The row tells what a button in it is about.
         let (most, rank) = match (used, self.budget.with_picture) {
             (true, false) => (80, Rank::Always),
             (true, true) => (30, Rank::Always),
@@ -496,7 +496,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What can be used elsewhere on the page, by side and kind.
+/// Returns lines about the usable elements elsewhere on the page, by side and kind.
 fn out_of_view(view: &View, budget: Budget<'_>) -> Vec<String> {
     let height = i64::from(view.height);
     let side = |element: &Element| {
@@ -544,21 +544,21 @@ fn out_of_view(view: &View, budget: Budget<'_>) -> Vec<String> {
     lines
 }
 
-/// How many of what is out of view are named, by side and kind; and how many at most where as many
+/// Number of elements out of view that are named, by side and kind; and the maximum where several
 /// share the most words with the goal.
 const EXAMPLES: usize = 3;
 const WANTED: usize = 6;
 
-/// Shorter words say too little of what is meant, numbers aside.
+/// Minimum length of a word that is compared, numbers aside.
 const SHORTEST: usize = 3;
 
-/// Words that goals and controls have in common without being about the same.
+/// Words that goals and controls have in common without being related.
 const COMMON: [&str; 20] = [
     "and", "the", "for", "with", "from", "into", "that", "this", "then", "all", "click", "select",
     "find", "enter", "press", "button", "link", "page", "text", "one",
 ];
 
-/// The words by which something may be meant.
+/// Returns the words that are compared.
 fn words_of(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let is_number = |word: &str| !word.is_empty() && word.bytes().all(|it| it.is_ascii_digit());
@@ -569,8 +569,8 @@ fn words_of(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// A few of many, named: first what shares most words with the goal. Beside a picture nothing
-/// else is.
+/// Describes a group of elements with some of their names: first those that share the most words
+/// with the goal. Beside a picture only those are named.
 fn group(found: &[&Element], goal: &BTreeSet<String>, only_wanted: bool) -> Option<String> {
     let shared = |element: &Element| words_of(&element.name).intersection(goal).count();
     let mut named: Vec<(usize, &Element)> = found
@@ -603,7 +603,7 @@ fn group(found: &[&Element], goal: &BTreeSet<String>, only_wanted: bool) -> Opti
     Some(format!("{} {kind}{such}", found.len()))
 }
 
-/// Whether the tree says so little of this view that a picture is worth its price.
+/// Whether the tree tells so little about this view that a picture is worth its price.
 pub(super) fn says_little(view: &View) -> bool {
     let operable = || {
         let in_view = view.elements.iter().filter(|element| is_in_view(element));

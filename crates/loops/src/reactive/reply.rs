@@ -1,8 +1,8 @@
-//! Reading what a model answered.
+//! Parsing a model's reply.
 //!
-//! Tolerance is for syntax, never for choice: prose around the object, a number in quotation
-//! marks or an unknown field do no harm; two objects, an argument that could mean two things or a
-//! point outside of the frame are asked about again.
+//! Mistakes in syntax are tolerated, ambiguity never: prose around the object, a number in
+//! quotation marks or an unknown field do no harm; two objects, an argument with two possible
+//! meanings or a point outside of the frame are asked about again.
 
 use gyrus_contract::{ElementId, ToolCall};
 use gyrus_text::shorten;
@@ -14,55 +14,56 @@ use super::{
 };
 use crate::json::the_object;
 
-/// A reply has at most so many actions.
+/// Maximum number of actions in a reply.
 pub(super) const MOST_ACTIONS: usize = 5;
 
-/// Characters of a note, and of what is expected.
+/// Maximum number of characters of a note, and of an expectation.
 const NOTE: usize = 120;
 
-/// Pages that are scrolled at once.
+/// Maximum number of pages of one scroll.
 const MOST_PAGES: f64 = 20.0;
 
-/// Seconds that are waited at once.
+/// Maximum number of seconds of one wait.
 const MOST_SECONDS: f64 = 10.0;
 
-/// Points that something is dragged through.
+/// Maximum number of points of one drag.
 const MOST_POINTS: usize = 100;
 
-/// What a reply is read against.
+/// The facts that a reply is checked against.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Offered<'a> {
-    /// What may be done.
+    /// The offered actions.
     pub(super) actions: &'a [&'static Action],
-    /// Width and height of the frame that was shown; without one there are no points.
+    /// Width and height of the frame that was shown; without one, points are invalid.
     pub(super) frame: Option<(u32, u32)>,
 }
 
-/// A reply that can be acted on.
+/// A usable reply.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Reply {
-    /// What the model thinks.
+    /// The model's thought.
     pub(super) note: String,
-    /// What it wants to remember: an empty text forgets.
+    /// The changes to the memo; an empty text removes a key.
     pub(super) memo: Vec<(String, String)>,
-    /// What its provider wants a person to confirm first, in the provider's words.
+    /// The reasons for which the model's provider wants a person's confirmation, in the provider's
+    /// words.
     pub(super) confirm: Vec<String>,
-    /// What it does.
+    /// The decision.
     pub(super) deeds: Deeds,
-    /// What it expects to see then.
+    /// The model's expectation of the next view.
     pub(super) expects: String,
 }
 
-/// What a model does.
+/// The decision of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Deeds {
     /// One to five calls, in this order.
     Calls(Vec<ToolCall>),
-    /// It says that it is done.
+    /// The model claims that the work is over.
     Finish(Finish),
 }
 
-/// A model's word that the work is over. Nobody has looked at its token yet.
+/// A model's claim that the work is over. Its token is not checked yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finish {
     pub(super) token: String,
@@ -70,12 +71,12 @@ pub(super) struct Finish {
     pub(super) answer: String,
 }
 
-/// Reads a reply; the error says to the model what is wrong.
+/// Parses a reply; the error tells the model the mistake.
 pub(super) fn read(text: &str, offered: Offered<'_>) -> Result<Reply, String> {
     understood(the_object(text, "actions")?, offered)
 }
 
-/// An object as the reply that it is.
+/// Converts an object to a reply.
 pub(super) fn understood(
     mut object: Map<String, Value>,
     offered: Offered<'_>,
@@ -120,7 +121,7 @@ fn words(object: &Map<String, Value>, name: &str) -> String {
     shorten(&clean(text.unwrap_or_default()), NOTE).into_owned()
 }
 
-/// Changes to the memo: a list of keys and texts, or an object of them.
+/// Returns changes to the memo: a list of keys and texts, or an object of them.
 fn memo(given: Option<&Value>) -> Result<Vec<(String, String)>, String> {
     let text = |value: Option<&Value>| match value {
         Some(Value::String(text)) => Ok(text.clone()),
@@ -154,7 +155,7 @@ fn finished(call: &ToolCall) -> Finish {
     }
 }
 
-/// One action as the call that it is. What the tool does not take is left out.
+/// Converts an action to a call. Arguments that the tool does not take are left out.
 fn call(action: Value, offered: Offered<'_>) -> Result<ToolCall, String> {
     let Value::Object(given) = action else {
         return Err("it is no object".to_owned());
@@ -291,13 +292,13 @@ fn element(value: &Value) -> Option<Value> {
     Some(id.to_string().into())
 }
 
-/// A number, or one in quotation marks; never infinite, never none.
+/// Parses a number, or one in quotation marks; it is always finite.
 fn number(value: &Value) -> Option<f64> {
     let number = match value {
         Value::Number(number) => number.as_f64()?,
         Value::String(text) => {
             let text = text.trim();
-            // What `parse` takes beside figures are words for what is no number.
+            // `parse` also accepts words for infinity and for values that are not numbers.
             let figures = text
                 .bytes()
                 .all(|byte| byte.is_ascii_digit() || b".-".contains(&byte));
@@ -326,7 +327,7 @@ fn point(name: &str, value: &Value, frame: Option<(u32, u32)>) -> Result<Value, 
             "`{name}` is a point, but you were shown no picture: use the id of an element"
         ));
     };
-    // Minus nothing is nothing.
+    // Negative zero becomes zero.
     let within = |at: f64, length: u32| (0.0..f64::from(length)).contains(&at);
     if !within(x, width) || !within(y, height) {
         return Err(format!(
@@ -336,7 +337,7 @@ fn point(name: &str, value: &Value, frame: Option<(u32, u32)>) -> Result<Value, 
     Ok(json!([x as u32, y as u32]))
 }
 
-/// The names of everything that can be done where the run has these tools.
+/// Returns the actions that are possible with these tools of the run.
 pub(super) fn offered_by<'a>(tools: impl Iterator<Item = &'a str> + Clone) -> Vec<&'static Action> {
     let has = |name: &str| name == FINISH || tools.clone().any(|tool| tool == name);
     actions::ACTIONS

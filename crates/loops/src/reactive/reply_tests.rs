@@ -207,7 +207,7 @@ fn a_finish_is_read_with_its_token() {
     );
 }
 
-/// Replies to cut and to spoil.
+/// Returns replies to cut and to corrupt.
 fn specimens() -> Vec<String> {
     let rich = json!({
         "note": "a \"quoted\" note with { and } and \\ in it, 日本",
@@ -323,7 +323,7 @@ fn the_schema_names_every_argument_once() {
         actions::ACTIONS.len()
     );
     let optional = action["properties"].as_object().unwrap().len() - 1;
-    // A provider takes 24 of them at most.
+    // One provider accepts at most 24 of them.
     assert!(optional <= 24, "{optional}");
     for argument in all().iter().flat_map(|action| action.arguments) {
         assert!(

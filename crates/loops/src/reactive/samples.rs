@@ -1,11 +1,11 @@
-//! Views as a browser would give them, for tests.
+//! Sample views as a browser would return them, for tests.
 
 use std::fmt::Write as _;
 
 use gyrus_contract::{Bounds, Element, ElementId, ElementState, Rest, Scroll, Tab, View};
 
-/// A page of these elements: each a line of role, depth, name, and states behind a `/`. A state of
-/// `=…` is the value. Elements stand below each other, 20 pixels apart.
+/// Returns a page of these elements: each a line of role, depth, name, and states behind a `/`. A
+/// state of `=…` is the value. Elements are placed below each other, 20 pixels apart.
 pub(super) fn page(address: &str, title: &str, elements: &str) -> View {
     let mut listed = Vec::new();
     for (line, number) in elements
@@ -83,7 +83,7 @@ pub(super) fn page(address: &str, title: &str, elements: &str) -> View {
     }
 }
 
-/// Somewhere to log in.
+/// Returns a login form.
 pub(super) fn form() -> View {
     page(
         "https://shop.test/login",
@@ -106,7 +106,7 @@ contentinfo
     )
 }
 
-/// A list of things to buy, longer than the frame.
+/// Returns a list of products that is longer than the frame.
 pub(super) fn shop() -> View {
     let mut elements = String::from(
         "banner
@@ -145,7 +145,7 @@ main
     )
 }
 
-/// Something to read.
+/// Returns an article.
 pub(super) fn article() -> View {
     let mut elements = String::from(
         "banner\n link News\n link Politics\n link Science\n link Sport\nmain\n heading The moon is made of rock\n text By A. Writer, 3 March\n",
@@ -164,7 +164,7 @@ pub(super) fn article() -> View {
     )
 }
 
-/// Rows of numbers.
+/// Returns a table of numbers.
 pub(super) fn table() -> View {
     let mut elements = String::from(
         "main\n heading Invoices\n textbox Filter\n table Invoices\n  row\n   columnheader Number\n   columnheader Customer\n   columnheader Amount\n",
@@ -194,7 +194,7 @@ pub(super) fn table() -> View {
     view
 }
 
-/// A board to draw on.
+/// Returns a drawing board.
 pub(super) fn board() -> View {
     let mut view = page(
         "https://draw.test/",

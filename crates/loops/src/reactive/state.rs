@@ -1,5 +1,6 @@
-//! What the loop keeps between cycles, in place of a conversation: a memo that the model writes,
-//! the last ten actions with what they did, and what a turn needs to know of the one before.
+//! The state that the loop keeps between cycles in place of a conversation: a memo that the model
+//! writes, the last ten actions with their effects, and the facts about the previous turn that a
+//! turn needs.
 
 use std::collections::VecDeque;
 
@@ -12,84 +13,86 @@ use super::{
     words::{clean, quoted, tokens, within},
 };
 
-/// What a memo may have in all, in tokens.
+/// Maximum size of a memo in tokens.
 pub(super) const MEMO_TOKENS: usize = 600;
 
-/// How many actions are remembered.
+/// Number of actions that are remembered.
 pub(super) const LOG_LINES: usize = 10;
 
-/// How many of them have a line of their own beside a picture, if the newest turn did not do more.
+/// Number of actions with a line of their own beside a picture, if the newest turn did not have
+/// more.
 const WHOLE: usize = 2;
 
-/// Characters of a key of the memo.
+/// Maximum number of characters of a key in the memo.
 const KEY: usize = 40;
 
-/// What the loop keeps.
+/// The state of the loop.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReactiveState {
-    /// What only the run and its model know: with it the model says that the work is over.
+    /// The completion token, known only to the run and its model: with it the model claims that the
+    /// work is over.
     pub(super) token: String,
-    /// The address that the run starts with was opened.
+    /// Whether the address that the run starts with was opened.
     #[serde(default)]
     pub(super) opened: bool,
-    /// What the model wants to remember.
+    /// The model's memo.
     #[serde(default)]
     pub(super) memo: Memo,
     /// The last actions.
     #[serde(default)]
     pub(super) log: Log,
-    /// What the last action returned, unless all it says is that something changed; shown once.
+    /// The output of the last action, unless it only says that something changed; shown once.
     #[serde(default)]
     pub(super) output: Option<Output>,
-    /// What the model expected to see now.
+    /// The model's expectation of the present view.
     #[serde(default)]
     pub(super) expects: String,
-    /// How the last turn went.
+    /// The facts about the last turn.
     #[serde(default)]
     pub(super) last: LastTurn,
-    /// What repeats, and what was done about it.
+    /// The detector of repetition.
     #[serde(default)]
     pub(super) stuck: Stuck,
-    /// Looks in a row at which the screen could not be seen.
+    /// Number of consecutive failed looks.
     #[serde(default)]
     pub(super) blind: u32,
-    /// It was said that there are no pictures.
+    /// Whether the model was told that there are no pictures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) told_without: bool,
-    /// Why the run parks before its next turn.
+    /// The reason why the run parks before its next turn.
     #[serde(default)]
     pub(super) parks: Option<String>,
 }
 
-/// What an action returned.
+/// The output of an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Output {
     /// The tool.
     pub(super) tool: String,
-    /// Its words. Untrusted.
+    /// The text. Untrusted.
     pub(super) text: String,
 }
 
-/// What decides whether the next prompt has a picture.
+/// The facts about the last turn that decide whether the next prompt has a picture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LastTurn {
-    /// An input did nothing, or nobody can tell.
+    /// Whether an input had no effect, or an unknown one.
     #[serde(default)]
     pub(super) had_no_effect: bool,
-    /// It pointed at pixels, dragged, or asked for a picture.
+    /// Whether it pointed at pixels, dragged, or asked for a picture.
     #[serde(default)]
     pub(super) needs_picture: bool,
 }
 
-/// Keys and texts, the one that was written last at the end.
+/// Keys and texts, the latest at the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Memo(Vec<(String, String)>);
 
 impl Memo {
-    /// Writes a text under a key, in place of what stood there; an empty one forgets it. When
-    /// there is too much, what was written longest ago is forgotten. Returns what was lost, in
-    /// words for the model.
+    /// Writes a text under a key, replacing the previous one; an empty text removes the key. When
+    /// the memo is too large, the oldest texts are removed. Returns a description of the loss for
+    /// the model.
     pub(super) fn change(&mut self, key: &str, text: &str) -> Option<String> {
         let key = shorten(&clean(key), KEY).into_owned();
         self.0.retain(|(known, _)| *known != key);
@@ -109,12 +112,12 @@ impl Memo {
         (!lost.is_empty()).then(|| format!("the memo was full and lost {}", lost.join(", ")))
     }
 
-    /// Lines of a prompt.
+    /// Returns the lines for a prompt.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|(key, text)| format!("- {key}: {text}"))
     }
 
-    /// Its size, estimated.
+    /// Returns the estimated size in tokens.
     pub(super) fn tokens(&self) -> usize {
         self.lines().map(|line| tokens(&line) + 1).sum()
     }
@@ -130,17 +133,17 @@ pub(super) struct Log(VecDeque<Line>);
 pub(super) struct Line {
     /// The turn.
     pub(super) cycle: u32,
-    /// What was done.
+    /// The action.
     pub(super) action: String,
-    /// What came of it.
+    /// The effect.
     pub(super) verdict: ActionVerdict,
-    /// Why, where the verdict does not say it; a model's or a tool's words.
+    /// The reason, where the verdict does not tell it; written by a model or a tool.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) note: String,
 }
 
 impl Log {
-    /// Adds an action; the oldest is forgotten when there are too many.
+    /// Adds an action; the oldest is dropped when there are too many.
     pub(super) fn add(&mut self, line: Line) {
         self.0.push_back(line);
         if self.0.len() > LOG_LINES {
@@ -148,13 +151,13 @@ impl Log {
         }
     }
 
-    /// Lines of a prompt.
+    /// Returns the lines for a prompt.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(Line::whole)
     }
 
-    /// The same for a prompt with a picture, where text is dear: only those of the
-    /// newest turn, and two at least, have a line of their own.
+    /// Returns the lines for a prompt with a picture, where text is expensive: only the actions of
+    /// the newest turn, and at least two, have a line of their own.
     pub(super) fn fewer_lines(&self) -> Vec<String> {
         let newest = self.0.back().map(|line| line.cycle);
         let newest = self
@@ -186,7 +189,8 @@ impl Line {
         format!("{cycle}. {action}: {verdict}{note}")
     }
 
-    /// The tool and the first thing that it names, without its id, which may be gone by now.
+    /// Returns the tool and the first thing that it names, without its id, which may no longer
+    /// exist.
     fn short(&self) -> String {
         let tool = self.action.split(' ').next().unwrap_or_default();
         let mut quotes = self.action.match_indices('"').map(|(at, _)| at);
@@ -202,7 +206,7 @@ impl Line {
     }
 }
 
-/// A verdict in the words of a prompt.
+/// Returns the prompt's words for a verdict.
 pub(super) fn verdict(verdict: ActionVerdict) -> &'static str {
     match verdict {
         ActionVerdict::Changed => "changed",
@@ -212,7 +216,7 @@ pub(super) fn verdict(verdict: ActionVerdict) -> &'static str {
     }
 }
 
-/// A tool's words in one short line.
+/// Shortens a tool's text to one short line.
 pub(super) fn in_short(text: &str) -> String {
     quoted(text, 80)
 }

@@ -1,32 +1,32 @@
-//! Tells going on from doing the same on the same screen.
+//! Distinguishes progress from repeating the same action on the same screen.
 //!
-//! What counts is where an action goes (tool, role, name, and a cell of ten pixels), what its
-//! target and the screen looked like before it, what was read, and that it changed nothing. The
-//! second time the model is told what comes next; from the third on the loop itself tries a way
-//! out, each kind once: back, load again, another route. Then a person is told the truth. What
-//! only looks, and what nobody can tell the effect of, has twice the patience; and because of what
-//! only looks no page is left.
+//! An action is identified by its target (tool, role, name, and a cell of ten pixels), the state of
+//! the target and the screen before it, the text that was read, and that it changed nothing. The
+//! second time the model is told what comes next; from the third on the loop itself tries an
+//! escape, each kind once: back, reload, another route. Then the run parks and tells a person.
+//! Actions that only look, and those with an unknown effect, may repeat twice as often; and a page
+//! is never left because of an action that only looks.
 
 use gyrus_contract::{ActionVerdict, Digest, Element, ElementState, ToolCall, View};
 use serde::{Deserialize, Serialize};
 
 use super::actions::{self, FINISH, GO_BACK, OPEN_URL, RELOAD};
 
-/// How many actions are remembered.
+/// Number of actions that are remembered.
 pub(super) const RING: usize = 8;
 
-/// The side of a cell, in pixels of the frame.
+/// The side of a cell in pixels of the frame.
 const CELL: i32 = 10;
 
-/// What repeats, and what was done about it.
+/// The recent actions, and the reactions to repetition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stuck {
     /// The last actions, newest last.
     ring: Vec<Seen>,
-    /// The ways out that were tried.
+    /// Number of escapes that were tried.
     #[serde(default)]
     tried: u8,
-    /// What the model is told in its next prompt.
+    /// A note for the model's next prompt.
     #[serde(default)]
     note: Option<String>,
 }
@@ -39,32 +39,32 @@ struct Seen {
     changed: bool,
 }
 
-/// What to do about an action.
+/// The reaction to an action.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Advice {
-    /// Nothing, or the model is told.
+    /// Continue; the model may be told.
     GoOn,
-    /// The loop tries this way out.
+    /// Try this escape.
     Try(ToolCall),
-    /// Every way out was tried, or there is none: a person is told this.
+    /// Park: every escape was tried, or there is none. The text is for a person.
     Park(String),
 }
 
-/// An action, where it was meant to happen.
+/// An action with its circumstances.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Done<'a> {
     pub(super) call: &'a ToolCall,
-    /// In words.
+    /// A description of it.
     pub(super) what: &'a str,
-    /// What was seen before it.
+    /// The view before it.
     pub(super) view: Option<&'a View>,
     pub(super) verdict: ActionVerdict,
-    /// What came of it, in the tool's words.
+    /// The tool's output.
     pub(super) said: &'a str,
 }
 
 impl Stuck {
-    /// Takes in what was done. `start` is an address to begin again from.
+    /// Records an action and returns the reaction. `start` is an address to begin again from.
     pub(super) fn observe(&mut self, done: Done<'_>, start: Option<&str>) -> Advice {
         let changed = done.verdict == ActionVerdict::Changed;
         let only_looks = only_looks(&done.call.tool);
@@ -77,7 +77,7 @@ impl Stuck {
             }),
             changed,
         };
-        // After a change one looks again.
+        // Looking again after a change is normal.
         let past = self.ring.iter().rev();
         let past = past.take_while(|past| !(only_looks && past.changed));
         let same = past.filter(|past| **past == seen).count() + 1;
@@ -140,7 +140,7 @@ impl Stuck {
         Advice::Try(way)
     }
 
-    /// Also tells the model this, if it is anything.
+    /// Adds a text to the model's note, if it is not empty.
     pub(super) fn tell(&mut self, words: String) {
         if !words.is_empty() {
             let before = self.note.take().map(|note| format!("{note}\n"));
@@ -148,23 +148,23 @@ impl Stuck {
         }
     }
 
-    /// What the model is told, once.
+    /// Takes the note for the model, which is shown once.
     pub(super) fn take_note(&mut self) -> Option<String> {
         self.note.take()
     }
 
-    /// Whether the model is about to be told that it repeats itself.
+    /// Whether there is a note for the model.
     pub(super) fn has_note(&self) -> bool {
         self.note.is_some()
     }
 
-    /// Forgets everything: a person has looked at it, or the screen is another one.
+    /// Forgets everything, after a person has looked at it or on another screen.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
 }
 
-/// The first way out that was not tried yet.
+/// Returns the next escape that was not tried yet.
 fn next_way(tried: &mut u8, done: Done<'_>, start: Option<&str>) -> Option<ToolCall> {
     let empty = || serde_json::json!({});
     while !leaves_no_page(done) && *tried < 3 {
@@ -182,13 +182,13 @@ fn next_way(tried: &mut u8, done: Done<'_>, start: Option<&str>) -> Option<ToolC
     None
 }
 
-/// Another page is no way out of looking at this one, nor of ending the work.
+/// Whether an action gives no reason to leave the page: it only looks, or ends the work.
 fn leaves_no_page(done: Done<'_>) -> bool {
     done.call.tool == FINISH || only_looks(&done.call.tool)
 }
 
-/// Where an action goes, how that is just then, and what it read. Ids are left out: the same
-/// button of a page that was loaded again has another one.
+/// Returns a fingerprint of an action's target, the target's state, and the text that was read. Ids
+/// are left out, because the same button has another one after a reload.
 fn fingerprint(call: &ToolCall, view: Option<&View>, read: &str) -> u64 {
     let elements = view.iter().flat_map(|view| &view.elements);
     let focused = || {
@@ -241,8 +241,8 @@ fn cell(x: i32, y: i32) -> (i32, i32) {
     (x.div_euclid(CELL), y.div_euclid(CELL))
 }
 
-/// What a screen says, but for its numbers, which clocks change: where nobody can tell what an
-/// action did, other words say that it did something.
+/// Returns a hash of a screen's texts without numbers, which clocks change: where an action's
+/// effect is unknown, different texts show that there was one.
 fn letters(view: &View) -> u64 {
     let names = view.elements.iter().map(|element| {
         let letters = element.name.chars().filter(|it| it.is_alphabetic());
@@ -252,7 +252,7 @@ fn letters(view: &View) -> u64 {
     short(Digest::of_json(&(&view.address, &view.scroll, names)))
 }
 
-/// What a screen looked like: its picture's hash, or without a picture, what was on it.
+/// Returns a hash of a screen: that of its picture, or without a picture, of its content.
 fn screen(view: &View) -> u64 {
     view.hash.unwrap_or_else(|| {
         let shown: Vec<_> = view
@@ -277,13 +277,13 @@ fn screen(view: &View) -> u64 {
     })
 }
 
-/// Enough of a digest to tell a handful of things apart, and short in the journal.
+/// Returns a part of a digest that distinguishes a few things and is short in the journal.
 fn short(digest: Digest) -> u64 {
     let bytes = digest.as_bytes();
     let (first, _) = bytes
         .split_first_chunk::<8>()
         .expect("a digest has 32 bytes");
-    // As a number of JSON that every reader takes whole.
+    // Small enough for a JSON number that every reader parses exactly.
     u64::from_le_bytes(*first) >> 12
 }
 

@@ -1,13 +1,13 @@
-//! Words of a page in a prompt: on one line, bounded, with nothing hidden in them, and how many
-//! tokens they take.
+//! Text of a page in a prompt: on one line, bounded, without hidden characters, and its size in
+//! tokens.
 //!
-//! What a page says always stands between quotation marks that it cannot close, on a line that
-//! begins with our own words. So it can look like nothing else in the prompt.
+//! The text is always in quotation marks that it cannot close, on a line that begins with our own
+//! words. So it can look like nothing else in the prompt.
 
 use gyrus_text::{Unseen, ends_line, first_chars, shorten, unseen};
 
-/// `text` on one line, without what a person would not see. What is left out and could be meant
-/// to mislead leaves a mark.
+/// Returns `text` on one line, without characters that a person would not see. Removed characters
+/// that could be meant to mislead leave a mark.
 pub(crate) fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut hidden = 0_usize;
@@ -37,13 +37,14 @@ pub(crate) fn clean(text: &str) -> String {
     cleaned
 }
 
-/// `text` cleaned, in quotation marks, cut after `most` characters.
+/// Returns `text` cleaned, in quotation marks, cut after `most` characters.
 pub(crate) fn quoted(text: &str, most: usize) -> String {
     format!("\"{}\"", shorten(&clean(text), most))
 }
 
-/// About how many tokens a model takes for `text`, rounded against us: one for every seven letters
-/// of a word, every three digits, every mark or run of up to four, every letter outside of ASCII.
+/// Estimates the number of tokens that a model takes for `text`, rounded up: one for every seven
+/// letters of a word, every three digits, every mark or run of up to four, every letter outside of
+/// ASCII.
 pub(super) fn tokens(text: &str) -> usize {
     #[derive(Clone, Copy, PartialEq)]
     enum Run {
@@ -76,7 +77,8 @@ pub(super) fn tokens(text: &str) -> usize {
     sum + cost(run, length)
 }
 
-/// The beginning of `text` that takes at most `most` tokens, at a word's end where it has one.
+/// Returns the beginning of `text` that takes at most `most` tokens, cut between words if it has
+/// spaces.
 pub(super) fn within(text: &str, most: usize) -> String {
     let mut kept = String::new();
     let mut left = most;
@@ -95,7 +97,8 @@ pub(super) fn within(text: &str, most: usize) -> String {
     kept.trim_end().to_owned()
 }
 
-/// Lines of a tool's output as data: each marked, cleaned, and all of them within `most` tokens.
+/// Formats lines of a tool's output as data: each marked, cleaned, and all of them within `most`
+/// tokens.
 pub(crate) fn lines_of_data(text: &str, most: usize) -> String {
     let (mut shown, mut left) = (String::new(), most);
     let mut lines = text

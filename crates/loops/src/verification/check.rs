@@ -1,4 +1,4 @@
-//! The task's own checks: what a person says must hold when the goal is reached.
+//! The task's own checks: conditions by a person that hold when the goal is reached.
 
 use std::{fmt, str::FromStr};
 
@@ -11,22 +11,22 @@ use serde_json::json;
 /// Of what a check says, in characters.
 const SAYS: usize = 400;
 
-/// What must hold. Written as `text:…`, `url:…`, `file:PATH`, `file:PATH contains TEXT`, `js:…`;
-/// everything else is a command line.
+/// A condition that must hold. Written as `text:…`, `url:…`, `file:PATH`, `file:PATH contains
+/// TEXT`, `js:…`; everything else is a command line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Check {
     /// A command that must end with exit code 0, in the workspace, behind the gate.
     Command(String),
-    /// Words that stand on the page at the end, whatever their case and white space.
+    /// Words on the page at the end, regardless of case and white space.
     Text(String),
-    /// The address at the end; `*` stands for anything.
+    /// The address at the end; `*` stands for any text.
     Url(String),
-    /// A file of the workspace, and perhaps words in one of its lines.
+    /// A file of the workspace, and optionally words in one of its lines.
     File {
-        /// Relative to the workspace, or absolute.
+        /// The path, relative to the workspace or absolute.
         path: String,
-        /// What a line of it must hold.
+        /// The words that one of its lines must contain.
         contains: Option<String>,
     },
     /// A JavaScript expression, evaluated in the page at the end; a promise is awaited. It must be
@@ -34,7 +34,7 @@ pub enum Check {
     Script(String),
 }
 
-/// Why something is no check.
+/// The error for a text that is not a valid check.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{given}` is no check: {why}; a check is a command, text:WORDS, url:ADDRESS, file:PATH, \
@@ -114,7 +114,7 @@ impl Check {
         }
     }
 
-    /// The script that a person typed, for whoever judges calls.
+    /// Returns the script that a person typed, for the gate.
     pub fn script(&self) -> Option<&str> {
         match self {
             Check::Script(expression) => Some(expression),
@@ -123,12 +123,12 @@ impl Check {
     }
 }
 
-/// What became of a check.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Checked {
     pub(super) check: String,
     pub(super) passed: bool,
-    /// What was found instead.
+    /// The output, or what was found instead.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) says: String,
 }
@@ -165,7 +165,7 @@ impl Checked {
     }
 }
 
-/// Does all checks, in order. Those that look at the page share one look.
+/// Performs all checks, in order. Those that look at the page share one look.
 pub(super) async fn perform(run: &mut Run, checks: &[Check]) -> Result<Vec<Checked>, Stop> {
     let looks = |check: &Check| matches!(check, Check::Text(_) | Check::Url(_));
     let view = match checks.iter().any(looks) {
@@ -225,7 +225,7 @@ async fn file(
 ) -> Result<Checked, Stop> {
     let call = match contains {
         None => ToolCall::new("read", json!({ "path": path })),
-        // The words as they are, not as a pattern.
+        // The words are searched for literally, not as a pattern.
         Some(words) => {
             let pattern = escaped(words);
             let arguments = json!({ "path": path, "pattern": pattern, "mode": "files" });
@@ -242,7 +242,7 @@ async fn file(
     Ok(Checked::by(check, found, says))
 }
 
-/// `words` as a regular expression that matches only them.
+/// Returns a regular expression that matches only `words`.
 fn escaped(words: &str) -> String {
     let mut pattern = String::new();
     for letter in words.chars() {
@@ -254,14 +254,14 @@ fn escaped(words: &str) -> String {
     pattern
 }
 
-/// Whether the page says `words`, whatever their case and white space. A sentence may be several
-/// elements.
+/// Whether the page contains `words`, regardless of case and white space. A sentence may consist of
+/// several elements.
 pub(super) fn says(view: &View, words: &str) -> bool {
     let words = plain(words);
     !words.is_empty() && plain(&text_of(view)).contains(&words)
 }
 
-/// All that a view says, in reading order.
+/// Returns all text of a view, in reading order.
 pub(super) fn text_of(view: &View) -> String {
     let mut text = view.title.clone();
     for element in &view.elements {
@@ -281,7 +281,7 @@ fn plain(text: &str) -> String {
     lower.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether an address is as `wanted` says, where `*` stands for anything.
+/// Whether an address matches `wanted`, where `*` stands for any text.
 fn is_like(address: &str, wanted: &str) -> bool {
     let mut parts = wanted.split('*');
     let first = parts.next().unwrap_or_default();

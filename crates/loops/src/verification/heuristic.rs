@@ -1,5 +1,5 @@
-//! What the screen itself says where no model can be asked: how far it changed in its picture
-//! (30 of 100), in its elements (30), and whether it says what the goal speaks of (40).
+//! A heuristic comparison of the screen where no model can be asked: changes of the picture (30 of
+//! 100), changes of the elements (30), and whether it contains words of the goal (40).
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,26 @@ use serde::Serialize;
 
 use super::check::text_of;
 
-/// A picture whose hash differs in so many of its 64 cells is another picture.
+/// Number of differing cells, of the 64 of a hash, from which a picture counts as another one.
 const ANOTHER_PICTURE: u32 = 6;
 
-/// Shorter words say little.
+/// Minimum length of a word that is compared.
 const LETTERS: usize = 4;
 
-/// What it comes to.
+/// The result of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Guess {
-    /// 0 to 100.
+    /// The total, from 0 to 100.
     pub(super) score: u8,
-    /// Of 30; what there is no picture for goes to the elements.
+    /// The points for the picture, of 30; without pictures they go to the elements.
     pub(super) visual: u8,
-    /// Of 30.
+    /// The points for the elements, of 30.
     pub(super) structural: u8,
-    /// Of 40.
+    /// The points for the words, of 40.
     pub(super) words: u8,
 }
 
-/// Compares the screen before and now.
+/// Compares the earlier and the present screen.
 pub(super) fn guess(goal: &str, before: &View, now: &View) -> Guess {
     let structural = changed_elements(before, now);
     let visual = match (before.hash, now.hash) {
@@ -55,7 +55,7 @@ pub(super) fn guess(goal: &str, before: &View, now: &View) -> Guess {
     }
 }
 
-/// The share of elements that are not there both times; half of them is another page.
+/// Returns the share of elements that are not in both views; half of them makes another page.
 fn changed_elements(before: &View, now: &View) -> f64 {
     let mut counts: BTreeMap<(&str, &str, Option<&str>), i64> = BTreeMap::new();
     for (view, step) in [(before, 1), (now, -1)] {
@@ -71,7 +71,7 @@ fn changed_elements(before: &View, now: &View) -> f64 {
     (share * 2.0).min(1.0)
 }
 
-/// The share of the goal's words that stand on the page now; what looks like an error takes half.
+/// Returns the share of the goal's words that are on the page now; an apparent error halves it.
 fn speaks_of(goal: &str, now: &View) -> f64 {
     const ERRORS: &[&str] = &[
         "error",

@@ -1,9 +1,9 @@
-//! An independent look: a model that did not do the work says from 0 to 100 how well the screen
+//! An independent look: a model that did not do the work rates from 0 to 100 how well the screen
 //! shows that the goal is reached.
 //!
-//! What it reads was written by pages and by another model, so its answer lifts a claim only
-//! together with what cannot be talked into being: that the run did something, or that the words
-//! it rests on were seen; and not at all where the page speaks to whoever judges.
+//! Its input was written by pages and by another model, so its answer strengthens a claim only
+//! together with facts that words cannot create: that the run did something, or that the quoted
+//! words were seen; and never where the page addresses a judge.
 
 use gyrus_contract::{Claim, Message, Origin, Part, Purpose, Reply, Role, SystemPart, Text, View};
 use gyrus_kernel::{Ask, Run, Stop, Tools};
@@ -20,50 +20,50 @@ use crate::{
     },
 };
 
-/// From here on it passes.
+/// The score from which the look passes.
 pub(super) const PASSES: u8 = 70;
 
-/// Tokens of a tree.
+/// Maximum number of tokens of a tree.
 const TREE: usize = 900;
 
-/// Tokens of the claim.
+/// Maximum number of tokens of the claim.
 const CLAIM: usize = 600;
 
-/// The most it may write, in tokens: some models think before they answer.
+/// Maximum length of the answer in tokens: some models think before they answer.
 const OUTPUT: u64 = 2_000;
 
-/// Of reasons, and characters of each.
+/// Maximum number of reasons, and of characters of each.
 const REASONS: usize = 5;
 const REASON: usize = 240;
 
-/// Views in which a quotation is looked for.
+/// Maximum number of views that are searched for a quotation.
 pub(super) const VIEWS: usize = 40;
 
-/// What a model said, as far as it counts.
+/// The opinion of a model, as far as it counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Opinion {
-    /// 0 to 100.
+    /// The score, from 0 to 100.
     pub(super) score: u8,
-    /// In its words.
+    /// The reasons, in the model's words.
     pub(super) reasons: Vec<String>,
-    /// Words that were seen and that it rests on.
+    /// The words that were seen and that it is based on.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) quotation: String,
-    /// Why it does not lift the claim though the score would; in our words.
+    /// The reason why it does not strengthen the claim although the score would; written by gyrus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) does_not_count: Option<String>,
-    /// It saw the picture.
+    /// Whether it saw the picture.
     pub(super) with_picture: bool,
 }
 
-/// What there is to judge.
+/// The material to judge.
 pub(super) struct Matter<'a> {
     pub(super) claim: &'a Claim,
-    /// As the screen is now.
+    /// The screen as it is now.
     pub(super) now: &'a View,
-    /// What was seen, the first view first.
+    /// The views so far, the first one first.
     pub(super) seen: &'a [View],
-    /// Something was done to a page.
+    /// Whether something was done to a page.
     pub(super) acted: bool,
 }
 
@@ -78,7 +78,7 @@ struct Said {
     quotation: String,
 }
 
-/// Asks; in words why nobody can say, if so.
+/// Asks for an opinion; the error is the reason in words why there is none.
 pub(super) async fn perform(
     run: &mut Run,
     matter: &Matter<'_>,
@@ -167,7 +167,7 @@ fn schema() -> Value {
     })
 }
 
-/// The one object of a reply, whatever stands around it.
+/// Parses the one object of a reply, ignoring text around it.
 fn read(reply: &Reply) -> Result<Said, String> {
     let text = reply.text();
     let (Some(start), Some(end)) = (text.find('{'), text.rfind('}')) else {
@@ -194,7 +194,7 @@ fn weigh(said: Said, matter: &Matter<'_>, with_picture: bool) -> Opinion {
     } else {
         None
     };
-    // Between 0 and 100, as was looked at before.
+    // Checked above to be between 0 and 100.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -216,7 +216,7 @@ fn weigh(said: Said, matter: &Matter<'_>, with_picture: bool) -> Opinion {
 }
 
 fn was_seen(matter: &Matter<'_>, quotation: &str) -> bool {
-    // A word or two stand anywhere.
+    // A single character occurs anywhere.
     let long_enough = quotation.chars().filter(|c| c.is_alphanumeric()).count() >= 2;
     long_enough
         && matter
@@ -226,10 +226,10 @@ fn was_seen(matter: &Matter<'_>, quotation: &str) -> bool {
             .any(|view| says(view, quotation))
 }
 
-/// Words of a page that are meant for a model that judges, if there are any. Where an honest page
-/// is taken for such a one, a claim stays a claim.
+/// Returns words of a page that address a judging model, if there are any. If an honest page is
+/// taken for such a one, a claim only stays unverified.
 fn speaks_to_a_judge(view: &View) -> Option<String> {
-    /// Both must stand within some words of each other.
+    /// Both must occur within some words of each other.
     const PAIRS: &[(&str, &[&str])] = &[
         (
             "score",

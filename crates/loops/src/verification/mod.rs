@@ -1,9 +1,10 @@
-//! Did it work? Around any loop: when it claims to be done, the task's own checks are made, then
-//! an independent look is taken. What does not hold goes back to the loop, a few times.
+//! Verification, which wraps any loop: when it claims to be done, the task's own checks are made,
+//! then an independent look is taken. A claim that does not hold is sent back to the loop, a few
+//! times.
 //!
 //! A claim becomes *checked* when all checks passed, *verified* when a model that did not do the
 //! work agrees as well. Without such a model a comparison of the screen before and after may send
-//! the work back, and lifts nothing.
+//! the work back, and strengthens nothing.
 
 mod check;
 mod heuristic;
@@ -20,41 +21,41 @@ pub use self::check::{BadCheck, Check};
 use self::{check::Checked, look::Matter};
 use crate::{CognitiveConfig, reactive};
 
-/// The work is sent back so often by checks and by models.
+/// Maximum number of times that checks and models send the work back.
 const SENT_BACK: u32 = 3;
 
-/// And so often by a mere comparison.
+/// Maximum number of times that a mere comparison sends the work back.
 const SENT_BACK_BY_GUESS: u32 = 2;
 
-/// What is kept between cycles.
+/// The state that is kept between cycles.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct State {
     sent_back: u32,
     #[serde(default)]
     by_guess: u32,
-    /// Something was done to a page or a folder, and changed it.
+    /// Whether an action changed a page or a folder.
     acted: bool,
 }
 
-/// A loop whose claims are looked into.
+/// A loop whose claims are verified.
 pub(crate) struct Verified {
     inner: Box<dyn ErasedLoop>,
     config: CognitiveConfig,
     state: State,
 }
 
-/// What becomes of a claim.
+/// The judgement of a claim.
 enum Judgement {
-    /// It stands.
+    /// The claim stands with this strength and evidence.
     Stands(Strength, Vec<Evidence>),
-    /// The work goes on.
+    /// The work continues, for this reason.
     Back(String),
     /// The run ends without having reached its goal.
     Failed(String),
 }
 
 impl Verified {
-    /// `inner`, if nothing is to be looked into.
+    /// Wraps `inner`, unless nothing is to be verified.
     pub(crate) fn around(
         inner: Box<dyn ErasedLoop>,
         config: &CognitiveConfig,
@@ -97,7 +98,7 @@ impl Verified {
         Ok(result)
     }
 
-    /// `already` is how well the loop itself found the claim to be supported.
+    /// Judges a claim. `already` is the strength that the loop itself found.
     async fn judge(
         &mut self,
         run: &mut Run,
@@ -227,12 +228,12 @@ impl Verified {
     }
 }
 
-/// What a look came to.
+/// The result of a look.
 enum Look {
     Agrees(Evidence),
     /// A model says that something is missing.
     Doubts(String),
-    /// A comparison says so.
+    /// A comparison says that something is missing.
     Differs(String),
     CannotSay,
 }
