@@ -76,7 +76,7 @@ pub enum CommandWord {
 }
 
 impl CommandWord {
-    /// The text, if it is known.
+    /// Returns the text, if it is known.
     pub fn literal(&self) -> Option<&str> {
         match self {
             CommandWord::Literal(text) => Some(text),
@@ -101,7 +101,7 @@ pub struct CommandFact {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Does {
-    /// Reads this file, or this folder with all below it.
+    /// Reads this file, or this folder with everything below.
     Reads {
         /// The file or folder.
         path: PathBuf,

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct Containment {
     /// Paths that may be changed, with everything below.
     pub writable: Vec<PathBuf>,
-    /// Paths that can be read and not changed, even where another rule would hide them or make them
+    /// Paths that can be read and not changed, even where a rule about a folder
+    /// above would hide them or make them
     /// writable.
     pub read_only: Vec<PathBuf>,
     /// The folder that the command sees as `/tmp`, `/var/tmp` and `/dev/shm`. It belongs to the

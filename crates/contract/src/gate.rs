@@ -358,7 +358,7 @@ pub enum PathChange {
     Changed,
     /// The path no longer exists.
     Deleted,
-    /// A pipe, a socket or a device stands there that did not before.
+    /// A pipe, a socket or a device was created there.
     Special,
 }
 

@@ -45,7 +45,7 @@ pub enum MessageBody {
         /// The digest of the approval card that was shown: an approval of anything else does not
         /// count.
         digest: Digest,
-        /// The answer to a question that wants more than a yes.
+        /// The answer to a question that asks for more than approval.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         words: Option<String>,
         /// The extent of the approval.

@@ -1,12 +1,13 @@
-//! The words of gyrus: the data that its parts exchange and the traits that its organs fulfil.
+//! The vocabulary of gyrus: the data that its parts exchange and the traits that its organs
+//! implement.
 //!
-//! The one idea: a kernel that knows nobody, and organs (models, tools, gate, …) that know only
-//! this crate, can be joined by a binary in any combination. So nothing here does anything but
+//! The one idea: a kernel that depends on no organ, and organs (models, tools, gate, …) that depend
+//! only on this crate, can be joined by a binary in any combination. So this crate does nothing but
 //! compare data: no file, no clock, no task, no network. Everything that enters a journal is
 //! `serde` data.
 //!
-//! Reading order: who said something ([`Text`]), what a model is asked ([`Prompt`]), what a tool
-//! is ([`Tool`]), who allows it ([`Gate`]), and what a loop thinks in ([`Plan`]).
+//! Reading order: texts and their origins ([`Text`]), questions to a model ([`Prompt`]), tools
+//! ([`Tool`]), the decision about their calls ([`Gate`]), and the plans of a loop ([`Plan`]).
 
 mod ids;
 mod text;

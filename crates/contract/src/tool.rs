@@ -157,7 +157,7 @@ pub struct UnknownSecret {
     pub name: String,
 }
 
-/// The environment of a call, which the kernel lends a tool for its duration.
+/// The environment of a call, which the kernel provides to a tool for its duration.
 pub trait Site: Send + Sync {
     /// Returns the folder that the run works in, as a real absolute path.
     fn workspace(&self) -> &Path;

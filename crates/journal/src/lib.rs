@@ -1,9 +1,10 @@
 //! Named logs that survive crashes, each with blobs, an inbox and a lock.
 //!
 //! The one idea: a log is a folder of append-only segments whose lines are chained by hash, and
-//! whoever takes the log opens a new segment that states how much of the one before counts. So
-//! nothing that was ever acknowledged is rewritten, a reader needs no lock, and what a crash tore
-//! is told apart from damage by what later lines prove to have been on disk.
+//! every writer that takes the log opens a new segment that states how much of the one before
+//! counts. So no acknowledged entry is ever rewritten, a reader needs no lock, and a tail that a
+//! crash tore is distinguished from damage by the entries that later lines prove to have been on
+//! disk.
 //!
 //! This crate knows nothing of agents: an entry's kind is a word and its payload is JSON. It does
 //! not redact, and it does not interpret. The format is in `docs/journal-format.md`.

@@ -4,8 +4,8 @@
 //! <root>/format              the version of this layout
 //! <root>/<kind>/<id>/        a log: segments, lock, blobs/, inbox/, private/ if it has any
 //! <root>/blobs/ab/<hash>     second names of the logs' blobs, so that equal ones are stored once
-//! <root>/.incoming/          logs in the making; they appear under their name when complete
-//! <root>/.trash/             logs on their way out
+//! <root>/.incoming/          staged logs; they appear under their name when complete
+//! <root>/.trash/             logs that are being removed
 //! ```
 
 use std::{

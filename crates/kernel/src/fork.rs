@@ -56,7 +56,8 @@ impl Kernel {
     /// answers, messages and keys of the old one are not inherited.
     ///
     /// # Errors
-    /// When there is no such cycle, or no snapshot of the workspace to fill a folder with.
+    /// Returns an error when there is no such cycle, or no snapshot of the workspace to fill a folder
+    /// with.
     pub fn fork(
         &self,
         run: RunId,

@@ -8,8 +8,8 @@
 //! This crate must never know which model answers, which tool is called or which loop thinks:
 //! those arrive as [`Organs`]. It never prints.
 //!
-//! Reading order: [`CognitiveLoop`], [`Run`], then `driver` for how cycles follow each other and
-//! `effects/call` for how one effect is recorded, cleared and settled.
+//! Reading order: [`CognitiveLoop`], [`Run`], then `driver` for the sequence of cycles and
+//! `effects/call` for recording, clearing and settling one effect.
 
 mod cognitive;
 mod run;

@@ -140,7 +140,7 @@ impl SimDisk {
 }
 
 impl Machine {
-    /// Counts a call and returns its planned fault. Only the calls that get no error may go on.
+    /// Counts a call and returns its planned fault. The call must fail if this returns an error.
     pub(super) fn call(&mut self) -> io::Result<Option<Fault>> {
         if self.off {
             return Err(io::Error::other("the power is off"));

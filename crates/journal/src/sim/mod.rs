@@ -1,9 +1,9 @@
 //! A disk in memory that loses, tears and fails as real ones do, and an explorer that uses it.
 //!
-//! Everything follows from a seed, down to the byte: the same seed tells the same story in every
+//! Everything follows from a seed, down to the byte: the same seed gives the same result in every
 //! process. [`SimDisk`] is of use to any test that wants a store to meet a full disk, a failing
-//! sync or a power cut at an exact place; [`explore`] lives a random life of a log on it and
-//! checks after every crash that what was acknowledged is there and nothing else is.
+//! sync or a power cut at an exact place; [`explore`] runs a random scenario of a log on it and
+//! checks after every crash that exactly the acknowledged entries are there.
 
 mod contents;
 mod tree;

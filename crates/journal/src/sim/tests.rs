@@ -1,4 +1,4 @@
-//! The explorer on a few thousand lives. `cargo xtask sim` does more.
+//! The explorer on some seeds. `cargo xtask sim` does more.
 
 use std::{path::Path, sync::Arc};
 

@@ -35,7 +35,7 @@ const TREE_GONE_WITHIN: Duration = Duration::from_secs(30);
 /// diff that a person reviews is never cut: it fits, with markers in the place of secrets.
 const OUTPUT_LIMIT: usize = 2 << 20;
 
-/// The environment that a tool is lent for one call.
+/// The environment that a tool gets for one call.
 struct CallSite<'a> {
     core: &'a Core,
     effect: EffectId,

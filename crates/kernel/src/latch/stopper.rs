@@ -206,7 +206,7 @@ fn kill<'a>(processes: impl Iterator<Item = &'a ProcessIdentity>, stopped: &mut 
 fn keepers(store: &Store, name: &LogName, was_held: bool) -> Vec<ProcessIdentity> {
     let mut keepers = BTreeMap::new();
     if let Ok(reader) = store.reader(name) {
-        // Entries that cannot be read are skipped; those read so far count.
+        // Reading stops at an entry that cannot be read; the keepers found so far count.
         let _ = open_calls(&reader, was_held, &mut keepers);
     }
     keepers.into_values().collect()

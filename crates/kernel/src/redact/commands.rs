@@ -16,15 +16,15 @@ const MAX_COMMAND_BYTES: usize = 4096;
 /// The way in which an option carries a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Carries {
-    /// As the next word.
+    /// The next word is the password.
     Next,
-    /// As the rest of the same word.
+    /// The rest of the same word is the password.
     Attached,
-    /// As either of them.
+    /// Either of them is the password.
     Both,
-    /// In the next word, or the rest of the same one, behind this character.
+    /// The next word, or the rest of the same one, has it behind this character.
     After(char),
-    /// In the next word, behind `pass:`.
+    /// The next word has it behind `pass:`.
     AfterPass,
 }
 use Carries::{After, AfterPass, Attached, Both, Next};

@@ -65,7 +65,7 @@ const ALGORITHMS: [&str; 16] = [
 pub(super) enum Shape {
     /// A line `NAME=value`, which shells and `.env` files read.
     Environment,
-    /// In quotation marks, between tags, or in a block of its own.
+    /// A value in quotation marks, between tags, or in a block of its own.
     Quoted,
     /// The rest of a line that begins with the name: a setting.
     Line,

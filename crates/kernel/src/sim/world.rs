@@ -60,11 +60,11 @@ pub(super) enum Answer {
 /// The ending of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// It ends with a cycle.
+    /// Ends with a cycle.
     Reached,
-    /// It ends in the middle of a cycle.
+    /// Ends in the middle of a cycle.
     Failed,
-    /// It ends in the middle of a cycle; in its own journal it is parked.
+    /// Ends in the middle of a cycle; in its own journal it is parked.
     Limit,
 }
 
