@@ -44,8 +44,8 @@ impl RunId {
         Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
     }
 
-    /// The name of the run for people: the last 8 characters of its id. The start of an id is the
-    /// time, which runs of the same minute share.
+    /// Returns the name of the run for people: the last 8 characters of its id. The start of an id
+    /// is the time, which runs of the same minute share.
     pub fn short(self) -> String {
         let id = self.0.to_string();
         id[id.len() - 8..].to_owned()

@@ -1,6 +1,6 @@
-//! Questions that runs have asked and nobody has answered, and answers to them.
+//! Open questions of runs, and answers to them.
 //!
-//! All of it is read from journals; an answer is a message in the inbox of the run that asks.
+//! Questions are read from journals; an answer is a message in the inbox of the run that asks.
 
 use std::{
     collections::BTreeSet,
@@ -22,19 +22,19 @@ use crate::{
     names::QuestionId,
 };
 
-/// How long an answer waits for another that is being given.
+/// Time for which an answer waits while another one is being given.
 const TURN_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often it looks whether its turn has come.
+/// Interval at which it checks whether it may be given.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A question cannot be read or answered.
+/// The error of a question that cannot be read or answered.
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovalError {
-    /// A journal cannot be read, or a message not be sent.
+    /// A journal cannot be read, or a message cannot be sent.
     #[error(transparent)]
     Journal(#[from] gyrus_journal::Error),
-    /// What is allowed for good cannot be written down.
+    /// A standing grant cannot be written.
     #[error(transparent)]
     Grant(#[from] GrantError),
     /// Another process has been answering for too long.
@@ -51,7 +51,7 @@ pub enum ApprovalError {
     Unlockable {
         /// The folder.
         folder: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// The first entry of a run cannot be read.
@@ -62,20 +62,20 @@ pub enum ApprovalError {
     Message(#[source] serde_json::Error),
 }
 
-/// Why an answer to a card does not count.
+/// The reason why an answer to a card does not count.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VoidAnswer {
-    /// Somebody was first.
+    /// Another answer was first.
     #[error("{id} of run {} has its answer already: {said}", run.short())]
     Answered {
         /// The run that asked.
         run: RunId,
         /// The question.
         id: QuestionId,
-        /// What was answered, and by whom.
+        /// The answer, and the person who gave it.
         said: String,
     },
-    /// The run has gone on.
+    /// The run does not ask this any more.
     #[error("run {} asks nothing at {id} any more", run.short())]
     NotAsked {
         /// The run that asked.
@@ -83,17 +83,17 @@ pub enum VoidAnswer {
         /// The question.
         id: QuestionId,
     },
-    /// There is another card in its place.
+    /// The run has asked again, with another card.
     #[error("the card {given} of run {} is void: it was asked anew, as {now}", run.short())]
     AskedAnew {
         /// The run that asks.
         run: RunId,
         /// The card that was answered.
         given: QuestionId,
-        /// The card that there is now.
+        /// The present card.
         now: QuestionId,
     },
-    /// It was not answered in time.
+    /// The time for an answer is over.
     #[error("the question {id} of run {} has expired", run.short())]
     Expired {
         /// The run that asked.
@@ -103,23 +103,23 @@ pub enum VoidAnswer {
     },
 }
 
-/// A question.
+/// An open question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenQuestion {
     /// The run that asks: the one that was looked at, or a child of it.
     pub run: RunId,
-    /// What it is called.
+    /// The name of the question.
     pub id: QuestionId,
-    /// What is shown.
+    /// The card that is shown.
     pub card: Card,
-    /// What an answer must name.
+    /// The digest that an answer must name.
     pub digest: Digest,
-    /// When an answer counts.
+    /// The time in which an answer counts.
     pub valid: Validity,
 }
 
 impl OpenQuestion {
-    /// What `run` asks.
+    /// Creates the question of an entry in the journal of `run`.
     pub fn new(run: RunId, asked: ApprovalAsked) -> Self {
         Self {
             run,
@@ -133,19 +133,19 @@ impl OpenQuestion {
         }
     }
 
-    /// Whether no answer counts any more.
+    /// Whether answers no longer count.
     pub fn is_over(&self) -> bool {
         self.valid.is_over(now_ms())
     }
 }
 
-/// The questions of a run and its children, oldest first.
+/// Returns the open questions of a run and its children, oldest first.
 pub fn open(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, ApprovalError> {
     let reader = store.reader(&log_name(run))?;
     let mut settled: BTreeSet<EffectId> = BTreeSet::new();
     let mut ended: Vec<ToolResulted> = Vec::new();
     let mut found = Vec::new();
-    // A question belongs to the step in hand, so what was before the last step's end is over.
+    // A question belongs to the cycle in progress, so earlier ones are over.
     for entry in reader.entries_back()? {
         let entry = entry?;
         match parse(&entry) {
@@ -182,12 +182,13 @@ pub fn open(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, ApprovalErro
     Ok(found.into_iter().rev().flatten().collect())
 }
 
-/// Whether the end of a call makes void what its command asked: all but what is asked on.
+/// Whether the end of a call voids a question of its command: all questions but those that are
+/// continued.
 pub fn voids(ended: &ToolResulted, asked: &EffectId) -> bool {
     asked.is_within(&ended.effect) && !ended.pending.contains(asked)
 }
 
-/// A run and those of its children that are under way, outermost first.
+/// Returns a run and those of its children that are in progress, outermost first.
 pub fn under_way(store: &Store, run: RunId) -> Result<Vec<RunId>, ApprovalError> {
     let mut found = vec![run];
     let mut ended = BTreeSet::new();
@@ -208,7 +209,7 @@ pub fn under_way(store: &Store, run: RunId) -> Result<Vec<RunId>, ApprovalError>
     Ok(found)
 }
 
-/// The answer that waits in the inbox, if there is one; the run takes it up when it goes on.
+/// Returns the answer that waits in the inbox, if there is one; the run reads it when it continues.
 pub fn waiting_answer(store: &Store, open: &OpenQuestion) -> Result<Option<String>, ApprovalError> {
     for (_, body) in store.inbox(&log_name(open.run))?.messages()? {
         let Ok(message) = serde_json::from_str::<SurfaceMessage>(&body) else {
@@ -227,18 +228,18 @@ pub fn waiting_answer(store: &Store, open: &OpenQuestion) -> Result<Option<Strin
     Ok(None)
 }
 
-/// What became of an answer.
+/// The result of giving an answer.
 #[derive(Debug)]
 #[must_use]
 pub enum Delivery {
-    /// It is on disk, and no other answer to this card can come before it.
+    /// The answer is on disk, and no other answer to this card can come before it.
     Given,
-    /// It does not count, and was not sent.
+    /// The answer does not count, and was not sent.
     Void(VoidAnswer),
 }
 
-/// Answers a question. Of several answers that are given at once, by whatever processes, the
-/// first is sent and the others are told of it.
+/// Answers a question. Of several concurrent answers, from any processes, the first is sent and the
+/// others are void.
 pub fn answer(
     store: &Store,
     open: &OpenQuestion,
@@ -279,8 +280,8 @@ pub fn answer(
     Ok(Delivery::Given)
 }
 
-/// Waits until no other process answers a question of this run; the turn is over when the file is
-/// dropped.
+/// Waits until no other process answers a question of this run, and locks the run for this one;
+/// dropping the file releases the lock.
 fn my_turn(store: &Store, run: RunId) -> Result<File, ApprovalError> {
     let folder = store.folder(&log_name(run));
     let since = Instant::now();
@@ -301,10 +302,10 @@ fn my_turn(store: &Store, run: RunId) -> Result<File, ApprovalError> {
     }
 }
 
-/// Why an answer to this card does not count, if it does not.
+/// Returns the reason why an answer to this card does not count, if there is one.
 fn void(store: &Store, card: &OpenQuestion) -> Result<Option<VoidAnswer>, ApprovalError> {
     let (run, id) = (card.run, card.id.clone());
-    // In this order: an answer leaves the inbox when the journal has it.
+    // The order matters: an answer leaves the inbox only when it is in the journal.
     if let Some(said) = waiting_answer(store, card)? {
         return Ok(Some(VoidAnswer::Answered { run, id, said }));
     }
@@ -325,7 +326,7 @@ fn void(store: &Store, card: &OpenQuestion) -> Result<Option<VoidAnswer>, Approv
     Ok(now.is_over().then_some(VoidAnswer::Expired { run, id }))
 }
 
-/// What the journal says was answered to this card.
+/// Returns the answer to this card in the journal.
 fn recorded_answer(store: &Store, card: &OpenQuestion) -> Result<Option<String>, ApprovalError> {
     for entry in store.reader(&log_name(card.run))?.entries_back()? {
         if let Ok(Entry::ApprovalAnswered(answered)) = parse(&entry?)
@@ -350,18 +351,18 @@ fn in_words(answered: &ApprovalAnswered) -> String {
     }
 }
 
-/// How far a yes reaches.
+/// The extent of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalReach {
     /// This one call.
     Once,
-    /// What the card offers, for the rest of the session.
+    /// Everything that the card offers, for the rest of the session.
     Session,
-    /// The same, in this folder, until it is revoked.
+    /// Everything that the card offers, in this folder, until it is revoked.
     Always,
 }
 
-/// The folder that a run works in.
+/// Returns the folder that a run works in.
 fn workspace(store: &Store, run: RunId) -> Result<PathBuf, ApprovalError> {
     let reader = store.reader(&log_name(run))?;
     match reader.entry(1)?.map(|entry| parse(&entry)) {
@@ -370,19 +371,19 @@ fn workspace(store: &Store, run: RunId) -> Result<PathBuf, ApprovalError> {
     }
 }
 
-/// What a person says to a question.
+/// A person's answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalAnswer {
-    /// Yes, or the answer to a question.
+    /// Approval, or the answer to a question.
     Yes {
-        /// The answer, to a question that wants words.
+        /// The answer in words, if the question asks for words.
         words: Option<String>,
-        /// How far it reaches.
+        /// The extent of the approval.
         reach: ApprovalReach,
     },
-    /// No, perhaps with words for the model.
+    /// Denial.
     No {
-        /// The words.
+        /// The reason, for the model.
         reason: Option<String>,
     },
 }

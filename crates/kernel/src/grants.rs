@@ -1,4 +1,4 @@
-//! What a person allowed for good in a folder: a log a folder, read when a run begins there.
+//! Standing grants of a person in a folder: one log for each folder, read when a run begins there.
 
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 /// The kind of log.
 const GRANTS: &str = "grants";
 
-/// The first entry: which folder the log is about.
+/// The kind of the first entry, which names the folder.
 const OPENED: &str = "grants.opened";
 const GIVEN: &str = "grant.given";
 const REVOKED: &str = "grant.revoked";
 
-/// How often a log that another process writes is tried again. Writing takes milliseconds.
+/// Maximum number of attempts to take a log that another process writes. Writing takes
+/// milliseconds.
 const TRIES: u32 = 50;
 
 #[derive(Serialize, Deserialize)]
@@ -30,7 +31,7 @@ struct Said {
     by: Principal,
 }
 
-/// What is allowed for good cannot be read or written down.
+/// The error of standing grants that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     /// The log cannot be read or written.
@@ -39,12 +40,12 @@ pub enum GrantError {
     /// An entry of the log cannot be read as a grant.
     #[error("entry {seq} of the grants cannot be read")]
     Unreadable {
-        /// The entry.
+        /// The number of the entry.
         seq: u64,
-        /// Why, unless it was erased.
+        /// The cause, unless the entry was erased.
         source: Option<serde_json::Error>,
     },
-    /// Another process writes the log, and does not end.
+    /// Another process holds the log for too long.
     #[error("the list of what is always allowed is in use; try again")]
     InUse,
     /// A grant cannot be written as JSON.
@@ -52,20 +53,20 @@ pub enum GrantError {
     Unwritable(#[source] serde_json::Error),
 }
 
-/// A grant in force.
+/// A standing grant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
-    /// Where it holds.
+    /// The folder in which it holds.
     pub workspace: PathBuf,
-    /// What it allows.
+    /// The grant.
     pub grant: Grant,
-    /// Who gave it.
+    /// The person who gave it.
     pub by: Principal,
-    /// When, in UTC milliseconds.
+    /// The time at which it was given, in UTC milliseconds.
     pub at_ms: i64,
 }
 
-/// What was allowed in this folder, oldest first.
+/// Returns the grants in this folder, oldest first.
 pub fn in_folder(store: &Store, workspace: &Path) -> Result<Vec<Standing>, GrantError> {
     let name = log_of(workspace)?;
     match store.exists(&name) {
@@ -74,7 +75,7 @@ pub fn in_folder(store: &Store, workspace: &Path) -> Result<Vec<Standing>, Grant
     }
 }
 
-/// What was allowed anywhere.
+/// Returns the grants in all folders.
 pub fn all(store: &Store) -> Result<Vec<Standing>, GrantError> {
     let mut all = Vec::new();
     for name in store.names(GRANTS)? {
@@ -83,7 +84,7 @@ pub fn all(store: &Store) -> Result<Vec<Standing>, GrantError> {
     Ok(all)
 }
 
-/// Allows these in a folder, for good. When this returns, that is on disk.
+/// Gives these grants in a folder. When this returns, they are on disk.
 pub fn give(
     store: &Store,
     workspace: &Path,
@@ -102,7 +103,7 @@ pub fn give(
     append(store, workspace, GIVEN, &new.map(said).collect::<Vec<_>>())
 }
 
-/// Takes a grant back. When this returns, that is on disk.
+/// Revokes a grant. When this returns, that is on disk.
 pub fn revoke(store: &Store, standing: &Standing, by: &Principal) -> Result<(), GrantError> {
     let said = Said {
         grant: standing.grant.clone(),
@@ -131,7 +132,7 @@ fn read(store: &Store, name: &LogName) -> Result<Vec<Standing>, GrantError> {
                 let Said { grant, .. } = payload(&entry)?;
                 standing.retain(|standing| standing.grant != grant);
             }
-            // Of a later version: what it means is not known, and allows nothing.
+            // An entry of a later version: its meaning is unknown, and it allows nothing.
             _ => {}
         }
     }

@@ -511,16 +511,16 @@ pub fn log_name(run: RunId) -> LogName {
     LogName::new(RUNS, &run.to_string()).expect("a run id is a valid name of a log")
 }
 
-/// All runs of a store, in order of id: those that people started by time, their children among
-/// them.
+/// Returns all runs of a store, in order of id: those that people started by time, with children in
+/// between.
 pub fn runs(store: &Store) -> Result<Vec<RunId>, gyrus_journal::Error> {
     let names = store.names(RUNS)?;
     let ids = names.iter().filter_map(|name| name.id().parse().ok());
     Ok(ids.collect())
 }
 
-/// The folders in which the newest runs that people started have worked, at most so many runs. A
-/// journal that cannot be read names none.
+/// Returns the folders in which the newest runs that people started have worked, for at most
+/// `of_runs` runs. A journal that cannot be read is skipped.
 pub fn workspaces(store: &Store, of_runs: usize) -> Result<Vec<PathBuf>, gyrus_journal::Error> {
     let mut folders: Vec<PathBuf> = Vec::new();
     let roots = runs(store)?.into_iter().rev().filter(|run| run.is_root());
@@ -538,7 +538,8 @@ pub fn workspaces(store: &Store, of_runs: usize) -> Result<Vec<PathBuf>, gyrus_j
     Ok(folders)
 }
 
-/// A run and the runs below it, itself last, so that removing them in order leaves no orphans.
+/// Returns a run and the runs below it, itself last, so that removing them in order leaves no
+/// orphans.
 pub fn family(store: &Store, run: RunId) -> Result<Vec<RunId>, gyrus_journal::Error> {
     let mut children = BTreeSet::new();
     for entry in store.reader(&log_name(run))?.entries(1)? {

@@ -5,8 +5,8 @@
 //! checks the latch before each action, and a person has to lift it. Only the existence of the file
 //! counts; its content is for people. So a latch that cannot be read stops all the same.
 //!
-//! Who may lift it is not decided here. The folder is hidden from every command and closed to every
-//! tool.
+//! This module does not decide who may lift it. The folder is hidden from every command and closed
+//! to every tool.
 
 mod stopper;
 

@@ -1,15 +1,15 @@
-//! What a person calls a question.
+//! The names of questions.
 
 use std::{fmt, str::FromStr};
 
 use gyrus_contract::EffectId;
 
-/// How a person names a question: `2.3`, and `2.3-2` when it was asked for the second time.
+/// The name of a question for people: `2.3`, and `2.3-2` when it was asked for the second time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuestionId {
     /// The effect that asks.
     pub effect: EffectId,
-    /// 1 for the first time.
+    /// Number of times that it was asked; 1 for the first time.
     pub asking: u32,
 }
 

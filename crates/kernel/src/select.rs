@@ -1,53 +1,53 @@
-//! Which run a person means by a few characters.
+//! Finding a run by a few characters of its id.
 
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 
 use crate::runs;
 
-/// Fewer characters name no run: they would mean another one tomorrow.
+/// Minimum number of characters that name a run: fewer could mean another run tomorrow.
 const SHORTEST: usize = 4;
 
-/// Runs that are named when several could be meant.
+/// Maximum number of runs that are listed when several match.
 const SHOWN: usize = 5;
 
-/// No run, or more than one, is meant.
+/// The error of a name that means no run, or more than one.
 #[derive(Debug, thiserror::Error)]
 pub enum FindRunError {
     /// The journals cannot be read.
     #[error(transparent)]
     Journal(#[from] gyrus_journal::Error),
-    /// `last` means nothing.
+    /// There is no last run.
     #[error("there is no run yet")]
     NoRuns,
-    /// So few characters would mean another run tomorrow.
+    /// The name is so short that it could mean another run tomorrow.
     #[error(
         "`{given}` is too short to name a run; give at least {SHORTEST} characters of its id, or \
          `last`"
     )]
     TooShort {
-        /// What was given.
+        /// The name that was given.
         given: String,
     },
-    /// No id begins or ends so.
+    /// No id begins or ends with the name.
     #[error("there is no run `{given}`")]
     NotFound {
-        /// What was given.
+        /// The name that was given.
         given: String,
     },
-    /// Several ids begin or end so.
+    /// Several ids begin or end with the name.
     #[error("`{given}` could be any of {count} runs: {shown}")]
     Ambiguous {
-        /// What was given.
+        /// The name that was given.
         given: String,
-        /// Number of runs that are meant.
+        /// Number of matching runs.
         count: usize,
         /// Some of them.
         shown: String,
     },
 }
 
-/// The run that `given` means: `last`, an id, or the start or end of one.
+/// Returns the run that `given` means: `last`, an id, or the start or end of one.
 pub fn find_run(store: &Store, given: &str) -> Result<RunId, FindRunError> {
     choose(&runs(store)?, given)
 }

@@ -1,37 +1,37 @@
-//! What holds for a run as it was left, for whoever goes on with it.
+//! The settings of a run as it was left, for a process that continues it.
 
 use gyrus_contract::{OnAsk, RunId};
 use gyrus_journal::Store;
 
 use crate::{Entry, Pins, RunStarted, UnreadableEntry, log::parse, log_name};
 
-/// What holds for a run as it was left.
+/// The start and the latest settings of a run.
 #[derive(Debug)]
 pub struct StandingRun {
-    /// Its first entry.
+    /// The first entry.
     pub started: RunStarted,
-    /// What happens when a person must be asked.
+    /// The way to proceed when a person must be asked.
     pub on_ask: OnAsk,
     /// The versions and names that it is pinned to.
     pub pins: Pins,
 }
 
-/// It cannot be said what holds for a run.
+/// The error of a run whose settings cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum StandingError {
-    /// Its journal cannot be read.
+    /// The journal cannot be read.
     #[error(transparent)]
     Journal(#[from] gyrus_journal::Error),
-    /// Its first entry is another one.
+    /// The first entry is not the start of a run.
     #[error("run {0} does not begin with a start")]
     NoStart(RunId),
-    /// Its first entry is of another version, or damaged.
+    /// The first entry is of another version, or damaged.
     #[error(transparent)]
     Unreadable(#[from] UnreadableEntry),
 }
 
 impl StandingRun {
-    /// Reads what holds for a run.
+    /// Reads the settings of a run.
     pub fn read(store: &Store, run: RunId) -> Result<Self, StandingError> {
         let reader = store.reader(&log_name(run))?;
         let started = match reader.entry(1)?.map(|entry| parse(&entry)).transpose()? {

@@ -1,5 +1,5 @@
-//! The key by which secrets that are found in text get their names: the same in all runs of one
-//! person, and of no use to anybody else.
+//! The key from which secrets that are found in text get their names: the same in all runs of one
+//! person, and useless to others.
 
 use std::{
     fs,
@@ -7,10 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The name of its file.
+/// The name of the key's file.
 const FILE: &str = "redaction.key";
 
-/// The key cannot be read or made.
+/// The error of a key that cannot be read or created.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file does not hold a key.
@@ -24,22 +24,22 @@ pub enum KeyError {
     Read {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// No file can be made in the folder.
+    /// No file can be created in the folder.
     #[error("the folder of the key cannot be used")]
     Unusable(#[source] io::Error),
 }
 
-/// The key in a folder; it is made if there is none.
+/// Returns the key in a folder, creating it if it does not exist.
 pub fn key_in(folder: &Path) -> Result<[u8; 32], KeyError> {
     let file = folder.join(FILE);
     if let Some(key) = read_key(&file)? {
         return Ok(key);
     }
     write_key(&file).map_err(KeyError::Unusable)?;
-    // Another process may have been first: what is there now counts.
+    // Another process may have created one first: the key on disk counts.
     read_key(&file)?.ok_or_else(|| KeyError::Unusable(io::ErrorKind::NotFound.into()))
 }
 
@@ -55,8 +55,7 @@ fn read_key(file: &Path) -> Result<Option<[u8; 32]>, KeyError> {
     }
 }
 
-/// Writes a new key, whole or not at all, unless there is one already. Such files are made with
-/// mode 0600.
+/// Writes a new key atomically, unless there is one already. The file is created with mode 0600.
 fn write_key(path: &Path) -> io::Result<()> {
     let mut key = [0; 32];
     getrandom::fill(&mut key).map_err(io::Error::other)?;
