@@ -25,8 +25,8 @@ use crate::{Entry, RUNS, log};
 /// Interval after which the processes found so far are killed, even if the search goes on.
 const WAVE: Duration = Duration::from_millis(50);
 
-/// Number of threads that search. A log whose holder has not written its record is waited for,
-/// which must not delay the others.
+/// Maximum number of threads that search. A log whose holder has not written its record is waited
+/// for, which must not delay the others.
 const LOOKERS: usize = 8;
 
 /// The result of stopping everything.

@@ -14,7 +14,7 @@ use crate::MAX_DEPTH;
 /// Maximum number of concurrent children of a run.
 const CHILDREN_AT_ONCE: usize = 6;
 
-/// Number of tries without an operation after which a schedule ends.
+/// Maximum number of tries, after which a schedule ends with the operations it has.
 const MAX_TRIES: usize = 400;
 
 /// An operation. Runs and requests are numbered from 0 as they begin.

@@ -30,7 +30,7 @@ const CLICKED: [&str; 5] = ["generic", "row", "cell", "gridcell", "listitem"];
 /// or are documents of their own.
 const TOLD: [&str; 4] = ["dialog", "alertdialog", "listbox", "iframe"];
 
-/// Number of tokens up to which a page is shown whole.
+/// Number of tokens up to which a page is shown whole, even beside a picture.
 const SMALL: usize = 320;
 
 /// Maximum number of characters of a text.
