@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::{SimDisk, life::open, oracle::Oracle};
 use crate::{Error, LogName, NewEntry, Store, Take};
 
-/// Compares a disk with what must be true of it, before and after recovery.
+/// Compares a disk with the oracle, before and after recovery.
 pub(super) fn check(disk: &SimDisk, oracle: &mut Oracle, random: &mut Rng) -> Result<(), String> {
     let on = |what: &'static str| move |error: Error| format!("{what} after a crash: {error}");
     let store = open(disk).map_err(on("opening"))?;
@@ -46,7 +46,7 @@ pub(super) fn check(disk: &SimDisk, oracle: &mut Oracle, random: &mut Rng) -> Re
     }
 }
 
-/// Turns a bit over in what is proven to have been on disk, and expects to be told.
+/// Flips a bit in data that is proven to have been on disk, and expects it to be reported.
 fn damage(disk: &SimDisk, store: &Store, name: &LogName, random: &mut Rng) -> Result<(), String> {
     let on = |what: &'static str| move |error: Error| format!("{what} for damage: {error}");
     // Taking the log once more proves all entries before.

@@ -44,7 +44,7 @@ impl Contents {
         };
     }
 
-    /// What is there when the power comes back.
+    /// Returns the contents after a power cut.
     pub(super) fn crash(&self, random: &mut Rng) -> Self {
         let mut bytes = self.bytes.clone();
         for (start, end) in &self.lost {

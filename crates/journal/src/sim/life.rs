@@ -390,7 +390,7 @@ impl Life {
         Ok(())
     }
 
-    /// Tries out one crash, with what may go wrong while recovering from it.
+    /// Tries one crash, with faults during the recovery from it.
     fn branch(&mut self, random: &mut Rng) -> Result<(), String> {
         self.states += 1;
         let lost = |disk: &SimDisk, random: &mut Rng| {

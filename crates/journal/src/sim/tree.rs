@@ -240,7 +240,7 @@ impl Tree {
         Ok(())
     }
 
-    /// What is there when the power comes back.
+    /// Returns the tree after a power cut.
     pub(super) fn crash(&self, random: &mut Rng) -> Self {
         let mut disk = self.disk.clone();
         let kept = random.u64(..4);
@@ -278,7 +278,7 @@ impl Tree {
         after
     }
 
-    /// Takes over what can be reached from a folder.
+    /// Copies what can be reached from a folder.
     fn reach(&mut self, before: &Self, disk: &Folders, folder: u64, random: &mut Rng) {
         let names = disk.get(&folder).cloned().unwrap_or_default();
         for node in names.values() {

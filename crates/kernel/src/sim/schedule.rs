@@ -358,7 +358,7 @@ fn some_limits(random: &mut Rng, most: u64) -> Limits {
     }
 }
 
-/// In microdollars for a million tokens: nothing, less than one a token, or some.
+/// Returns a price in microdollars for a million tokens: zero, less than one per token, or more.
 fn some_price(random: &mut Rng) -> Option<Price> {
     let rate = |random: &mut Rng| match random.u64(..5) {
         0 => 0,

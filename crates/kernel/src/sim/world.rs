@@ -326,7 +326,7 @@ impl World {
         position
     }
 
-    /// The process is gone. Of what was not on disk, each journal may lose the end.
+    /// Kills the process. Each journal may lose the end of what was not on disk.
     pub(super) fn kill(&mut self, random: &mut Rng) {
         for run in &mut self.runs {
             let unsynced = run.journal.unsynced();
@@ -341,14 +341,14 @@ impl World {
         }
     }
 
-    /// A new process takes up the run that a person started, with other limits if they say so.
+    /// Takes up the run that a person started in a new process, with other limits if they say so.
     pub(super) fn resume(&mut self, random: &mut Rng, limits: impl Fn(Limits) -> Limits) {
         self.runs[0].limits = limits(self.runs[0].limits);
         self.oracle.limited(0, self.runs[0].limits);
         self.resume_run(0, random);
     }
 
-    /// Takes a run up and runs its unfinished cycle again, or has it given up.
+    /// Takes a run up and runs its unfinished cycle again, or has it abandoned.
     fn resume_run(&mut self, run: usize, random: &mut Rng) {
         let recorded = self.runs[run].journal.position();
         // Not modelled: a cycle that is abandoned while a child of it has no end.
@@ -385,7 +385,7 @@ impl World {
         }
     }
 
-    /// `delegate.rs`, `drive` of a child that had begun.
+    /// Mirrors `delegate.rs`, `drive` of a child that had begun.
     fn resume_child(&mut self, run: usize, child: usize, random: &mut Rng) {
         let ledger = self.ledger(run);
         let position = self.runs[child].journal.position();

@@ -273,8 +273,8 @@ struct Above<'a> {
     rows: usize,
 }
 
-/// Which of what can be used has a line, where there is too much of it: first what stands by
-/// itself, then what stands in rows, last what only takes clicks. A pager below a large grid is
+/// Returns the usable elements that have a line, if there are too many: first those that stand
+/// alone, then those in rows, last those that only react to clicks. A pager below a large grid is
 /// worth more than one of its cells.
 fn with_line(view: &View) -> BTreeSet<usize> {
     let mut rows: Vec<u16> = Vec::new();

@@ -8,7 +8,7 @@ use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Of what a check says, in characters.
+/// Maximum number of characters of a check's output.
 const SAYS: usize = 400;
 
 /// A condition that must hold. Written as `text:…`, `url:…`, `file:PATH`, `file:PATH contains
