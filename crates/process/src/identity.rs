@@ -1,9 +1,9 @@
-//! Which process is which, across reuse of pids and across reboots.
+//! Identifies processes across reuse of pids and across reboots.
 //!
-//! A pid alone names nobody for long: it is given again, and counts anew after a reboot. With the
-//! start time and the boot it names one process for good, so it can be written down and asked
-//! for later. Everything done *to* a process goes through a pidfd that was opened before the
-//! identity was compared, so a signal can never reach a successor.
+//! A pid alone is not a stable name: the kernel reuses it, and starts again after a reboot.
+//! Together with the start time and the boot it names one process for good, so it can be recorded
+//! and looked up later. Everything done *to* a process goes through a pidfd that was opened before
+//! the identity was compared, so a signal can never reach a successor.
 //!
 //! Identities are those of this process's PID namespace. Not here: starting processes.
 
@@ -21,19 +21,19 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-/// One process, now and for good.
+/// Identity of one process, which no other process ever has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessIdentity {
-    /// Its number while it lives.
+    /// Pid of the process while it lives.
     pub pid: u32,
-    /// When it started, in clock ticks since boot (field 22 of `/proc/<pid>/stat`).
+    /// Start time, in clock ticks since boot (field 22 of `/proc/<pid>/stat`).
     pub start_time: u64,
-    /// The boot during which it was started (`/proc/sys/kernel/random/boot_id`).
+    /// Boot during which the process was started (`/proc/sys/kernel/random/boot_id`).
     pub boot_id: String,
 }
 
 impl ProcessIdentity {
-    /// This process.
+    /// Returns the identity of the calling process.
     pub fn current() -> io::Result<Self> {
         Self::of(std::process::id())?.ok_or_else(|| {
             io::Error::new(
@@ -43,7 +43,7 @@ impl ProcessIdentity {
         })
     }
 
-    /// The process that has `pid` now, a zombie included; `None` if there is none.
+    /// Returns the process that has `pid` now, a zombie included; `None` if there is none.
     pub fn of(pid: u32) -> io::Result<Option<Self>> {
         let stat = match fs::read(format!("/proc/{pid}/stat")) {
             Ok(stat) => stat,
@@ -69,7 +69,7 @@ impl ProcessIdentity {
         }))
     }
 
-    /// Whether it still runs. A zombie does not.
+    /// Whether the process still runs. A zombie does not.
     pub fn is_alive(&self) -> io::Result<bool> {
         match self.open()? {
             Some(process) => Ok(!has_ended(&process, Duration::ZERO)?),
@@ -77,8 +77,8 @@ impl ProcessIdentity {
         }
     }
 
-    /// Sends SIGKILL to it, and never to another process that got its pid. That it is gone
-    /// already is no error. It may still be dying on return: see [`Self::wait_gone`].
+    /// Sends SIGKILL to the process, and never to another that got its pid. A process that is
+    /// already gone is not an error. It may still be dying on return: see [`Self::wait_gone`].
     pub fn kill(&self) -> io::Result<()> {
         let Some(process) = self.open()? else {
             return Ok(());
@@ -89,8 +89,8 @@ impl ProcessIdentity {
         }
     }
 
-    /// Waits until it has ended, at most for `limit`. Blocks the thread. Returns whether it is
-    /// gone.
+    /// Waits until the process has ended, at most for `limit`. Blocks the thread. Returns whether
+    /// it is gone.
     pub fn wait_gone(&self, limit: Duration) -> io::Result<bool> {
         match self.open()? {
             Some(process) => has_ended(&process, limit),
@@ -98,9 +98,9 @@ impl ProcessIdentity {
         }
     }
 
-    /// A handle that means this process whatever happens to its pid; `None` if it is gone and
-    /// reaped. What starts between opening and comparing has another start time, so a match
-    /// proves that the handle is the right one.
+    /// Returns a handle to this process that stays valid whatever happens to its pid; `None` if it
+    /// is gone and reaped. What starts between opening and comparing has another start time, so a
+    /// match proves that the handle is the right one.
     fn open(&self) -> io::Result<Option<OwnedFd>> {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else {
             return Ok(None);
@@ -116,8 +116,9 @@ impl ProcessIdentity {
     }
 }
 
-/// Field 22 of a `stat` line, in clock ticks. The command name, field 2, stands in parentheses
-/// and may itself hold parentheses, blanks and newlines, so fields are counted from the last `)`.
+/// Parses field 22 of a `stat` line, in clock ticks. The command name, field 2, stands in
+/// parentheses and may itself hold parentheses, blanks and newlines, so fields are counted from the
+/// last `)`.
 fn start_time(stat: &[u8]) -> Option<u64> {
     let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
     let fields = std::str::from_utf8(&stat[after_name..]).ok()?;
@@ -125,7 +126,7 @@ fn start_time(stat: &[u8]) -> Option<u64> {
 }
 
 fn boot_id() -> io::Result<String> {
-    // No process lives through a second boot.
+    // The boot id cannot change while this process lives.
     static BOOT_ID: OnceLock<String> = OnceLock::new();
     if let Some(known) = BOOT_ID.get() {
         return Ok(known.clone());
@@ -139,7 +140,7 @@ fn has_ended(process: &OwnedFd, limit: Duration) -> io::Result<bool> {
     let deadline = Instant::now().checked_add(limit);
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        // A limit too far away for the clock or the kernel is no limit.
+        // A limit that the clock or the kernel cannot represent means to wait without a limit.
         let timeout = left.and_then(|left| Timespec::try_from(left).ok());
         match poll(&mut [PollFd::new(process, PollFlags::IN)], timeout.as_ref()) {
             Ok(ready) => return Ok(ready > 0),
@@ -193,7 +194,7 @@ mod tests {
         assert!(identity.is_alive().unwrap());
         identity.kill().unwrap();
         assert!(identity.wait_gone(LONG).unwrap());
-        // It is a zombie now: still in /proc, but gone for us.
+        // A zombie: still in /proc, but counted as gone.
         assert_eq!(
             ProcessIdentity::of(identity.pid).unwrap(),
             Some(identity.clone())

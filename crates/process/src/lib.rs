@@ -1,14 +1,14 @@
-//! Child processes of a run: which process is which, and the keeper that a command's whole process
-//! tree dies with.
+//! Child processes of a run: process identities, and the keeper that ends a command's whole process
+//! tree.
 //!
-//! The one idea: a process is named by its number, its start time and the boot ([`ProcessIdentity`]),
-//! so it can be written down and killed later without ever hitting another that got its number; and
-//! a command runs below a process that watches a socket of the run's process, so that no tree
-//! outlives its run however either of them dies ([`keeper`]). Programs for a person's own rights are
-//! found where no run can have put one ([`Programs`]).
+//! The one idea: a process is named by its number, its start time and the boot
+//! ([`ProcessIdentity`]), so it can be written down and killed later without ever hitting another
+//! that got its number; and a command runs below a process that watches a socket of the run's
+//! process, so that no tree outlives its run however either of them ends ([`keeper`]). Programs for
+//! a person's own rights are found where no run can have put one ([`Programs`]).
 //!
-//! This crate knows nothing of journals, of what may be run, or of sandboxes: whoever builds one
-//! hands the keeper a function that confines it.
+//! This crate does not know journals, policies or sandboxes: the caller passes the keeper a
+//! function that confines a process.
 
 mod identity;
 pub mod keeper;

@@ -1,9 +1,9 @@
-//! Finding programs for what runs with the person's own rights: what gyrus starts for itself, and
-//! what a person lets a run start outside of the sandbox.
+//! Finds programs to run with the person's own rights: those that gyrus starts for itself, and
+//! those that a person allows a run to start outside of the sandbox.
 //!
 //! A program is found once, by absolute path, and only where neither a run nor another user could
 //! have put it: never in a workspace or another folder that runs write, never in a folder or a file
-//! that somebody else may change, and never by a relative entry of `PATH`. Every folder and every
+//! that another user may change, and never by a relative entry of `PATH`. Every folder and every
 //! link on the way to the file is looked at, and so is the file that they lead to.
 //!
 //! Not here: whether a program may be started at all, and with which arguments.
@@ -30,19 +30,20 @@ use self::{
     walk::{Distrust, Found, Walk},
 };
 
-/// Where programs are, after what `PATH` says.
+/// Folders that are searched after those of `PATH`.
 const STANDARD_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Entries of `PATH` that are looked at.
+/// Maximum number of `PATH` entries that are searched.
 const MAX_FOLDERS: usize = 500;
 
-/// Bytes of a program's name or path.
+/// Maximum bytes of a program's name or path.
 const MAX_NAME_BYTES: usize = 4_096;
 
-/// Entries that an error names.
+/// Maximum number of entries that an error names.
 const MAX_SKIPPED: usize = 8;
 
-/// Folders where only the system's administrator installs programs. A workspace is none of them.
+/// Folders where only the system's administrator installs programs. A workspace is never inside
+/// one.
 const SYSTEM: [&str; 12] = [
     "/usr/bin",
     "/usr/sbin",
@@ -58,11 +59,11 @@ const SYSTEM: [&str; 12] = [
     "/nix/store",
 ];
 
-/// Why a program cannot be had.
+/// Reason why a program cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// Nothing of that name is in a folder that may be used.
+    /// No folder that may be used has a program of that name.
     #[error("`{name}` was not found{}", passed_over(.skipped))]
     NotFound {
         /// The name.
@@ -70,40 +71,40 @@ pub enum ProgramError {
         /// Entries of `PATH` and files that were passed over, each with the reason.
         skipped: Vec<String>,
     },
-    /// It is a path that depends on the folder in which it is read.
+    /// The path is relative, so it depends on the current folder.
     #[error(
         "invalid program `{given}`: a relative path; give the bare name of a program on PATH, or an \
          absolute path"
     )]
     Relative {
-        /// As it was given.
+        /// The path as given.
         given: String,
     },
-    /// It is neither a name nor a path.
+    /// The text is neither a name nor a path.
     #[error("invalid program: {reason}")]
     Invalid {
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// There is no such file, or it cannot be executed.
+    /// The file does not exist or is not executable.
     #[error("`{}` is not a program: {reason}", .path.display())]
     NotAProgram {
         /// The absolute path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Somebody else could have put it there.
+    /// Another user or a run could have put the program there.
     #[error("`{}` is not started: {reason}", .path.display())]
     Untrusted {
         /// The absolute path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// The end of a sentence about what was passed over.
+/// Writes the end of a sentence about the entries that were passed over.
 fn passed_over(skipped: &[String]) -> String {
     if skipped.is_empty() {
         return String::new();
@@ -118,16 +119,16 @@ fn passed_over(skipped: &[String]) -> String {
     text
 }
 
-/// Looks up folders in which runs have written.
+/// Function that looks up folders in which runs have written.
 type Elsewhere = dyn Fn() -> Vec<PathBuf> + Send + Sync;
 
 /// Finds programs.
 pub struct Programs {
     /// The entries of `PATH` in their order.
     entries: Vec<PathBuf>,
-    /// Folders that runs write, as they were named.
+    /// Folders that runs write, as given.
     writable: Mutex<BTreeSet<PathBuf>>,
-    /// More of them, looked up when a program outside of the system's folders is found.
+    /// Looks up further such folders when a program outside of the system's folders is found.
     elsewhere: OnceLock<Box<Elsewhere>>,
     looked_up: OnceLock<Vec<PathBuf>>,
     owners: Owners,
@@ -143,7 +144,7 @@ impl fmt::Debug for Programs {
 }
 
 impl Programs {
-    /// Looks in the folders of this `PATH`, and then in the standard ones.
+    /// Searches the folders of this `PATH`, and then the standard ones.
     pub fn on_path(path: Option<&OsStr>) -> Self {
         let path = path.filter(|path| !path.is_empty());
         let own = path
@@ -165,8 +166,8 @@ impl Programs {
         }
     }
 
-    /// What this process looks programs up with: in its own `PATH`, and out of the folders that it
-    /// was told of.
+    /// Returns the instance of this process, which searches its `PATH` and avoids the folders that
+    /// it was given.
     pub fn of_this_process() -> &'static Arc<Self> {
         static PROGRAMS: OnceLock<Arc<Programs>> = OnceLock::new();
         PROGRAMS.get_or_init(|| Arc::new(Self::on_path(env::var_os("PATH").as_deref())))
@@ -181,13 +182,13 @@ impl Programs {
         }
     }
 
-    /// Also takes none out of these folders, which are asked for once, when a program outside of
-    /// the system's own folders is found. The first to say so counts.
+    /// Also avoids programs in these folders. The function is called once, when a program outside
+    /// of the system's own folders is found. Only the first such function counts.
     pub fn keep_out_of_all(&self, folders: impl Fn() -> Vec<PathBuf> + Send + Sync + 'static) {
         let _ = self.elsewhere.set(Box::new(folders));
     }
 
-    /// The program of that name on `PATH`, or the one at that absolute path.
+    /// Finds the program of that name on `PATH`, or the one at that absolute path.
     ///
     /// # Errors
     /// When there is none that may be started; the words say what was passed over and why.
@@ -230,7 +231,7 @@ impl Programs {
                 Err(ProgramError::Untrusted { path, reason }) => {
                     skipped.push(format!("{} ({reason})", path.display()));
                 }
-                // As when a shell looks: the next folder may have it.
+                // A shell goes on too: the next folder may have it.
                 Err(_) => {}
             }
         }
@@ -240,7 +241,7 @@ impl Programs {
         })
     }
 
-    /// The program at an absolute path.
+    /// Returns the program at an absolute path.
     ///
     /// # Errors
     /// When it may not be started, or is not there.
@@ -270,8 +271,8 @@ impl Programs {
         })
     }
 
-    /// The `PATH` for what is started with the person's own rights: its folders out of which a
-    /// program may be taken, in their order.
+    /// Returns the `PATH` for programs that run with the person's own rights: the trusted folders,
+    /// in their order.
     pub fn path(&self) -> String {
         let may = self
             .entries
@@ -314,7 +315,7 @@ impl Programs {
         }
     }
 
-    /// Follows a path to the folder or file that it leads to, if nobody else can change that.
+    /// Follows a path to its folder or file, if no other user can change it.
     fn trusted(&self, path: &Path) -> Result<Found, Distrust> {
         let writable = self.writable();
         let walk = Walk::new(&self.owners, &writable);
@@ -348,7 +349,7 @@ fn shown(entry: &Path) -> String {
     }
 }
 
-/// What a file is at this moment.
+/// Returns the identity of the file at this moment.
 fn identity(stat: &rustix::fs::Stat) -> FileIdentity {
     let seconds = i128::from(stat.st_ctime);
     let changed = seconds * 1_000_000_000 + i128::from(stat.st_ctime_nsec);

@@ -22,7 +22,7 @@ use gyrus_process::{
 };
 use libtest_mimic::{Arguments, Trial};
 
-/// A busy machine may take this long; nothing here waits so long when it works.
+/// Time limit for a busy machine; no wait comes close to it when the code works.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Stands in the environment of every process of a test's command.
@@ -244,7 +244,8 @@ impl Drop for Doomed {
     }
 }
 
-/// What the run's process does: orders a command from a keeper, prints the keeper, and waits.
+/// Main function of the run's process: orders a command from a keeper, prints the keeper, and
+/// waits.
 fn order(level: &str, folder: &str) {
     let level = if level == "Namespace" {
         Level::Namespace
@@ -340,8 +341,8 @@ fn gives_exactly_what_was_ordered(level: Level) {
     );
 }
 
-/// What a process has open besides pipes, nothing, and what lies in its folder. Nothing if it is
-/// gone: some of them come and go.
+/// Returns the open files of a process besides pipes, `/dev/null`, and files in its folder. Empty
+/// if the process is gone.
 fn strays_of(proc: &str, folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(format!("{proc}/fd")) else {
         return Vec::new();
@@ -367,7 +368,8 @@ fn stands_apart_from_us(level: Level) {
     let deadline = Instant::now() + PATIENCE / 2;
     for process in block_on(world.ready()) {
         let proc = format!("/proc/{}", process.pid);
-        // What was inherited stays open; what a starting program reads its libraries from does not.
+        // Inherited descriptors stay open; those from which a starting program reads its libraries
+        // do not.
         let mut strays = Vec::new();
         block_on(until("the end of what only starting needs", || {
             strays = strays_of(&proc, world.path());
@@ -389,7 +391,7 @@ fn stands_apart_from_us(level: Level) {
     drop(parent);
     block_on(until("the end of all", || world.alive().is_empty()));
 
-    // No terminal to open.
+    // There must be no terminal to open.
     assert_eq!(
         world.output("(: </dev/tty) 2>/dev/null || echo none"),
         "none\n"
@@ -438,7 +440,7 @@ fn dies_with_the_run(level: Level) {
     assert!(keeper.is_alive().unwrap());
     drop(run);
     assert!(block_on(keeper::wait_until_gone(&keeper, PATIENCE)));
-    // Not a moment later: that the keeper is gone is the proof that its tree is.
+    // Checked without waiting: the end of the keeper is the proof that its tree is gone.
     assert_eq!(world.alive(), []);
 }
 
@@ -480,12 +482,12 @@ fn dropping_kills(level: Level) {
             outcome = keeper.run(world.spec(&script)) => panic!("{outcome:?}"),
             _ = world.ready() => {}
         }
-        // Whoever gave it up may put back what it wrote, at once.
+        // A caller that abandoned the command may restore its files at once.
         assert_eq!(world.alive(), []);
     });
     assert!(block_on(keeper::wait_until_gone(&identity, PATIENCE)));
 
-    // One that was never given a command.
+    // A keeper that was never given a command.
     let idle = world.keeper();
     let identity = idle.identity().clone();
     assert!(identity.is_alive().unwrap());

@@ -1,4 +1,4 @@
-//! A keeper, as the run's process sees it.
+//! Client side of a keeper, in the run's process.
 
 use std::{
     fmt,
@@ -19,20 +19,20 @@ use super::{
 };
 use crate::ProcessIdentity;
 
-/// How long a keeper may take to say hello. It takes milliseconds; a program that is no keeper
-/// may never do it.
+/// Maximum time until a keeper's hello. It takes milliseconds; a program that is not a keeper may
+/// never send one.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// More sockets than this are not taken from a server.
+/// Maximum number of sockets accepted from a server.
 const MAX_FORWARDED: usize = 64;
 
-/// In what a command runs.
+/// The sandbox that a command runs in.
 pub struct Sandbox<'a> {
-    /// What it may reach.
+    /// The paths and addresses that the command may reach.
     pub containment: &'a Containment,
-    /// Serves its way out, if it has one.
+    /// Serves the sandbox's proxy, if it has one.
     pub outlet: &'a dyn Outlet,
-    /// Decides what goes out there.
+    /// Decides which requests the proxy forwards.
     pub policy: &'a dyn ConnectionPolicy,
 }
 
@@ -43,7 +43,7 @@ pub struct Keeper {
     identity: ProcessIdentity,
     level: Level,
     control: UnixStream,
-    /// The sandbox that its commands run in, once one did.
+    /// The sandbox that its commands run in, once one has been made.
     stands: Option<Standing>,
 }
 
@@ -63,18 +63,18 @@ impl Keeper {
         }
     }
 
-    /// As [`Self::with_program`], at this level or not at all.
+    /// Like [`Self::with_program`], but at this level only.
     pub fn at_level(program: &Path, level: Level) -> Result<Self, KeeperError> {
         launch(program, level)?.map_err(|reason| KeeperError::Keeper { reason })
     }
 
-    /// The process whose end proves that the command's tree is gone. It is to be on disk before
+    /// The process whose end proves that the command's tree is gone. Record it on disk before
     /// [`Self::run`].
     pub fn identity(&self) -> &ProcessIdentity {
         &self.identity
     }
 
-    /// How this keeper makes sure of the tree.
+    /// Returns how this keeper makes sure that the whole tree ends.
     pub fn level(&self) -> Level {
         self.level
     }
@@ -87,9 +87,9 @@ impl Keeper {
         Ok(outcome)
     }
 
-    /// As [`Self::run`], confined as `sandbox` says. With the outcome comes the keeper, where
-    /// another command may be run in the very same sandbox: nothing of this one is left in it, and
-    /// all that the sandbox promises is there.
+    /// Runs the command like [`Self::run`], confined as `sandbox` says. Also returns the keeper if
+    /// another command may run in the same sandbox: nothing of this command is left in it, and all
+    /// that the containment names is still in place.
     pub async fn run_in(
         self,
         command: CommandSpec,
@@ -104,7 +104,7 @@ impl Keeper {
         let gone = GoneOnDrop(&identity);
         let exchanged = exchange(control, stands, command, sandbox).await?;
         let Some((outcome, stays)) = exchanged else {
-            // If both were killed at once, the socket closed before the tree was gone.
+            // If guard and server were killed at once, the socket closed before the tree was gone.
             wait_until_gone(&identity, KILL_LIMIT).await;
             let reason = "it ended without an answer, probably killed".to_owned();
             return Err(KeeperError::Keeper { reason });
@@ -122,7 +122,7 @@ impl Keeper {
         Ok((outcome, Some(keeper)))
     }
 
-    /// Whether a command may be run in the sandbox that stands here, if it is to be in that one.
+    /// Whether the sandbox of this keeper suits a command that asks for `containment`.
     pub(super) fn suits(&self, containment: &Containment) -> bool {
         let stands = self.stands.as_ref();
         stands.is_some_and(|standing| standing.is(containment) && standing.is_intact())
@@ -138,10 +138,10 @@ impl Keeper {
     }
 }
 
-/// A keeper that stays: its socket, and its sandbox.
+/// A keeper that can run another command: its socket and its sandbox.
 type Stays = (UnixStream, Standing);
 
-/// Orders a command, serves its way out, and waits for its end. `None` if no answer came.
+/// Orders a command, serves its proxy, and waits for its end. Returns `None` if no answer came.
 async fn exchange(
     control: UnixStream,
     stands: Option<Standing>,
@@ -160,7 +160,8 @@ async fn exchange(
     let exchange = async {
         control.set_nonblocking(true)?;
         let mut control = tokio::net::UnixStream::from_std(control)?;
-        // What is replaced from here on is noticed.
+        // Marks are taken before the sandbox is made, so that anything replaced from here on is
+        // noticed.
         let mut standing = match (stands, &sandbox) {
             (None, Some(sandbox)) => Some(Standing::new(sandbox.containment)),
             (stands, _) => stands,
@@ -199,8 +200,8 @@ async fn exchange(
     )))
 }
 
-/// Reads a reply, and to the very end where the server does not stay: guard and server are gone
-/// then, and so is the tree.
+/// Reads a reply, and up to the end of the stream where the server does not stay: guard and server
+/// are gone then, and so is the tree.
 async fn read_reply(control: &mut tokio::net::UnixStream, reply: &mut Vec<u8>) -> io::Result<()> {
     loop {
         if reply.ends_with(&[b'\n', STAYS]) || control.read_buf(reply).await? == 0 {
@@ -209,18 +210,20 @@ async fn read_reply(control: &mut tokio::net::UnixStream, reply: &mut Vec<u8>) -
     }
 }
 
-/// Whoever gave a command up goes on when its processes are gone: what they still write would else
-/// come after what is put back then. Dropped after the socket, which is what kills them.
+/// Waits on drop until the keeper is gone. A caller that abandons a command may restore files at
+/// once, so no process of the command may still write. Must be dropped after the socket, whose
+/// closing kills them.
 struct GoneOnDrop<'a>(&'a ProcessIdentity);
 
 impl Drop for GoneOnDrop<'_> {
     fn drop(&mut self) {
-        // If that cannot be told, waiting longer would not help.
+        // If waiting fails, waiting longer would not help.
         let _ = self.0.wait_gone(KILL_LIMIT);
     }
 }
 
-/// Has a guard started and waits for its hello; the inner error is its refusal of the level.
+/// Has a guard started and waits for its hello. The inner error is its reason why the level is not
+/// available.
 fn launch(program: &Path, level: Level) -> Result<Result<Keeper, String>, KeeperError> {
     let (control, theirs) = UnixStream::pair().map_err(failed("making a socket"))?;
     nursery::bear(program, level, &theirs.into()).map_err(failed("starting it"))?;
@@ -243,8 +246,8 @@ fn launch(program: &Path, level: Level) -> Result<Result<Keeper, String>, Keeper
     }
 }
 
-/// The sockets that come before a reply. The reply's first byte, where it comes instead, goes to
-/// `reply`.
+/// Receives the sockets that come before a reply. If the reply's first byte comes instead, it is
+/// appended to `reply`.
 async fn listeners(
     control: &tokio::net::UnixStream,
     reply: &mut Vec<u8>,
@@ -270,7 +273,7 @@ async fn listeners(
 fn hello(control: &UnixStream) -> io::Result<Hello> {
     control.set_read_timeout(Some(START_LIMIT))?;
     let mut line = String::new();
-    // Nothing follows the line until a command was sent, so the buffer swallows nothing.
+    // Nothing follows the line until a command was sent, so the buffer loses nothing.
     BufReader::new(control).read_line(&mut line)?;
     control.set_read_timeout(None)?;
     Ok(serde_json::from_str(&line)?)

@@ -25,7 +25,7 @@ pub(super) fn guard(level: Level, mut control: UnixStream, confine: Confine) -> 
     if let Err(error) = prepare(level) {
         return say(&mut control, &Err(error.to_string()));
     }
-    // The server sees by this handle when we end; numbers mean nothing across namespaces.
+    // The server detects our end by this handle; pids differ across namespaces.
     let our_end = pidfd_open(getpid(), PidfdFlags::empty())?;
     let Some(child) = linux::fork()? else {
         let code = i32::from(server::serve(level, &our_end, control, confine).is_err());
@@ -36,7 +36,7 @@ pub(super) fn guard(level: Level, mut control: UnixStream, confine: Confine) -> 
             .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?,
         Level::Subreaper => ProcessIdentity::current()?,
     };
-    // If the run's process is gone already, the server will see it too, and we still have to wait.
+    // If the run's process is gone already, the server notices it too, and we still have to wait.
     let _ = say(&mut control, &Ok(identity));
     wait_for(child)?;
     match level {

@@ -45,7 +45,7 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
-/// Has a command enter rules of Landlock before its program starts.
+/// Makes a command enter a Landlock ruleset before its program starts.
 pub(super) fn enter_rules(command: &mut Command, rules: OwnedFd) {
     let enter = move || {
         // SAFETY: this takes a descriptor and no pointer.

@@ -1,4 +1,4 @@
-//! Keepers: every command of a run lives under a process that outlives nobody.
+//! Keepers: the processes that run a command and kill its whole tree when the run's process ends.
 //!
 //! A keeper is forked from this program started again (the *nursery*). It runs one command, holds
 //! the other end of a socket, and kills the command's whole process tree when the socket closes (which the death of the
@@ -8,13 +8,13 @@
 //! command. Where the system allows it ([`Level::Namespace`]) the server is the init process of
 //! a PID namespace, and its death is the death of the tree, by the operating system's own rule.
 //!
-//! What travels over the socket, one JSON line each: from the guard a [`Hello`], from the run's
-//! process an [`Order`], from the server a [`Reply`], before which single bytes may come, each with
-//! a listening socket of the sandbox attached: forwarded ones first, the proxy's last. The socket
+//! The socket carries one JSON line per message: from the guard a [`Hello`], from the run's process
+//! an [`Order`], from the server a [`Reply`], before which single bytes may come, each with a
+//! listening socket of the sandbox attached: forwarded ones first, the proxy's last. The socket
 //! closes when both have ended.
 //!
-//! Not here: what may be run, and how it is contained: the program gives [`serve_if_asked`] the
-//! function that confines a process.
+//! Not here: which commands may run, and how they are contained: the program gives
+//! [`serve_if_asked`] the function that confines a process.
 
 mod attached;
 mod capture;
@@ -40,18 +40,18 @@ pub use client::{Keeper, Sandbox};
 pub use nursery::{ARGUMENT, serve_if_asked};
 pub use spares::Spares;
 
-/// How a keeper makes sure of a command's tree.
+/// Means by which a keeper makes sure that a command's whole tree ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// A PID namespace: killing its init process kills everything in it at once.
     Namespace,
-    /// A subreaper: nothing can leave the tree, and the keeper kills until none is left. Should
-    /// guard and server be killed in the same instant, the tree stays.
+    /// A subreaper: orphans stay in the tree, and the keeper kills until none is left. If guard and
+    /// server are killed in the same instant, the tree survives.
     Subreaper,
 }
 
 impl Level {
-    /// How it is called in an order.
+    /// Returns the byte that stands for the level in an order to the nursery.
     fn word(self) -> u8 {
         match self {
             Level::Namespace => b'n',
@@ -66,25 +66,25 @@ impl Level {
     }
 }
 
-/// What a guard says first: the process whose end proves that the tree is gone, or why this
-/// level cannot be had here.
+/// First message of a guard: the process whose end proves that the tree is gone, or the reason why
+/// the level is not available.
 type Hello = Result<ProcessIdentity, String>;
 
-/// What a server is to do.
+/// One command that the server runs.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
     command: CommandSpec,
     place: Place,
 }
 
-/// In what a command is to run.
+/// The place that a command runs in.
 #[derive(Debug, Serialize, Deserialize)]
 enum Place {
-    /// What the server itself is in.
+    /// The server's own environment, without a sandbox.
     Bare,
-    /// A sandbox, which is the server's for good.
+    /// A new sandbox, which the server then stays in.
     Sandbox(Box<Containment>),
-    /// What the command before it was run in.
+    /// The sandbox of the command before.
     AsBefore,
 }
 
@@ -94,7 +94,7 @@ const PROXY: u8 = b'P';
 /// The byte that the listening socket of a forwarded address is attached to.
 const FORWARDED: u8 = b'F';
 
-/// What a server says when the tree is gone, in a line.
+/// Message of a server when the tree is gone, in one line.
 type Reply = Result<CommandOutcome, KeeperError>;
 
 /// The byte after a reply of a server that waits for another order. Without it, the socket closes.
@@ -105,13 +105,13 @@ pub fn probe() -> Result<Level, KeeperError> {
     Ok(Keeper::start()?.level())
 }
 
-/// How long the init process of a namespace may take to die once it was killed.
+/// Maximum time that the init process of a namespace may take to die once it was killed.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Waits until the tree of a recorded keeper is gone, whose own run process is dead. A keeper in
-/// a namespace that outlives `limit` is killed, which takes its tree along; one that is not is
-/// left to finish, for only it knows its tree. Returns whether the tree is gone; if not, nothing
-/// that the command did may be settled yet.
+/// Waits until the tree of a recorded keeper, whose run process is dead, is gone. A keeper in a
+/// namespace that outlives `limit` is killed, and its tree with it; one without a namespace is left
+/// to finish, because only it knows its tree. Returns whether the tree is gone; if not, the
+/// command's effects are not final yet.
 pub async fn wait_until_gone(identity: &ProcessIdentity, limit: Duration) -> bool {
     let identity = identity.clone();
     let waiting = tokio::task::spawn_blocking(move || {

@@ -1,9 +1,9 @@
 //! The process that keepers are forked from.
 //!
 //! Starting a program costs milliseconds: mapping it, linking it, asking the processor what it can
-//! do. So this program is started again only once, as a process with one thread and no state,
-//! and each keeper is a fork of that. It knows nothing of keepers once they are born; each is
-//! bound to the run's process by its own socket. It ends when the run's process does.
+//! do. So this program is started again only once, as a process with one thread and no state, and
+//! each keeper is a fork of it. The nursery keeps no record of its keepers; each is bound to the
+//! run's process by its own socket. It ends when the run's process does.
 
 use std::{
     collections::BTreeMap,
@@ -27,14 +27,14 @@ use rustix::{
 
 use super::{Level, attached, guard, linux};
 
-/// The argument that asks a program to be a nursery; keepers have it, too, being its forks. No command line parser and no test harness
-/// takes it for something else.
+/// Argument that makes a program become a nursery. Keepers, being its forks, have it too. No
+/// command line parser or test harness uses it for something else.
 pub const ARGUMENT: &str = "--gyrus-keepers";
 
-/// One nursery for each program, for as long as this process lives.
+/// One nursery per program, for as long as this process lives.
 static NURSERIES: Mutex<BTreeMap<PathBuf, UnixStream>> = Mutex::new(BTreeMap::new());
 
-/// Has a keeper of `level` born from `program`, which talks over the other end of `theirs`.
+/// Has `program`'s nursery fork a keeper of `level`, which talks over the other end of `theirs`.
 pub(super) fn bear(program: &Path, level: Level, theirs: &OwnedFd) -> io::Result<()> {
     let mut nurseries = NURSERIES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(nursery) = nurseries.get(program) {
@@ -64,7 +64,7 @@ fn start(program: &Path) -> io::Result<UnixStream> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    // It lives as long as we do. If it ends earlier, a zombie harms nobody.
+    // The nursery lives as long as we do. If it ends earlier, a zombie does no harm.
     let _ = child.try_wait();
     Ok(ours)
 }
@@ -80,7 +80,7 @@ pub fn serve_if_asked(confine: Confine) {
         .nth(1)
         .is_some_and(|asked| asked == ARGUMENT)
     {
-        // Nobody reads our output; the run's process notices that the socket closes.
+        // The output is not read; the run's process notices that the socket closes.
         let code = i32::from(serve(confine).is_err());
         std::process::exit(code);
     }
@@ -125,7 +125,7 @@ fn bury(orders: &UnixStream, keepers: &mut Vec<OwnedFd>) -> io::Result<()> {
         keepers.retain(|keeper| {
             let ended = ended.next() == Some(&true);
             if ended {
-                // It has ended, so this cannot block; how it ended is nobody's business.
+                // The keeper has ended, so this cannot block; its status is not needed.
                 let _ = waitid(WaitId::PidFd(keeper.as_fd()), WaitIdOptions::EXITED);
             }
             !ended
@@ -136,7 +136,7 @@ fn bury(orders: &UnixStream, keepers: &mut Vec<OwnedFd>) -> io::Result<()> {
     }
 }
 
-/// The next order; `None` when the run's process has ended.
+/// Returns the next order; `None` when the run's process has ended.
 fn next_order(orders: &UnixStream) -> io::Result<Option<(Level, UnixStream)>> {
     let Some((word, control)) = attached::receive(orders)? else {
         return Ok(None);

@@ -33,14 +33,15 @@ use super::{
     tree::Reach,
 };
 
-/// Read at once from the command's output.
+/// Bytes read at once from the command's output.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Read at most from the output after the command's end. A pipe holds no more unless a privileged
-/// process raised the limit; so what the command left behind cannot hold us with a flood.
+/// Maximum bytes read from the output after the command's end. A pipe holds no more unless a
+/// privileged process raised the limit; so what the command left behind cannot hold us with a
+/// flood.
 const REMAINDER_BYTES: usize = 1024 * 1024;
 
-/// How long killed processes may take to die before they are killed again.
+/// Time that killed processes may take to die before they are killed again.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Serves one command after the other, and returns when the tree of the last is gone. `guard` is
@@ -54,13 +55,13 @@ pub(super) fn serve(
     // The command must have no terminal, and must not be able to get one: we are the leader.
     setsid()?;
     match level {
-        // Without its own the command sees the processes of the system around it: a flaw, not a
-        // danger.
+        // Without its own /proc the command sees the processes of the system around it: a flaw, not
+        // a danger.
         Level::Namespace => drop(mount_proc()),
         Level::Subreaper => set_child_subreaper(Some(getpid()))?,
     }
     let mut surroundings = Surroundings::default();
-    // No line: the run's process has ended or dropped us.
+    // No line: the run's process has ended or dropped this keeper.
     while let Some(line) = next_line(&control, guard)? {
         let reply = match serde_json::from_str::<Order>(&line) {
             Ok(order) => match surroundings.enter(order.place, &control, confine) {
@@ -85,7 +86,7 @@ pub(super) fn serve(
     Ok(())
 }
 
-/// The next order; `None` when there will be no more.
+/// Returns the next order; `None` when there will be no more.
 fn next_line(control: &UnixStream, guard: &OwnedFd) -> io::Result<Option<String>> {
     let mut watched = [
         PollFd::new(control, PollFlags::IN),
@@ -100,13 +101,13 @@ fn next_line(control: &UnixStream, guard: &OwnedFd) -> io::Result<Option<String>
         return Ok(None);
     }
     let mut line = String::new();
-    // Nothing follows the line until it was answered, so the buffer swallows nothing.
+    // Nothing follows the line until it was answered, so the buffer loses nothing.
     BufReader::new(control).read_line(&mut line)?;
     Ok(line.ends_with('\n').then_some(line))
 }
 
-/// Whether no memory, queue or semaphore is left that processes shared by its number: nothing but
-/// the end of the namespace would free it.
+/// Whether no System V shared memory, queue or semaphore is left. Only the end of the IPC namespace
+/// would free one.
 fn leaves_no_shared_memory() -> bool {
     ["shm", "msg", "sem"].iter().all(|kind| {
         let listed = fs::read_to_string(format!("/proc/sysvipc/{kind}"));
@@ -115,15 +116,15 @@ fn leaves_no_shared_memory() -> bool {
     })
 }
 
-/// What is around the commands of this process.
+/// The environment, reach and sandbox of the commands of this process.
 #[derive(Default)]
 struct Surroundings {
     environment: Vec<(String, String)>,
     reach: Reach,
-    /// For the command's process alone.
+    /// Landlock ruleset that only the command's process enters.
     rules: Option<OwnedFd>,
     may_stay: bool,
-    /// Until the last tree is gone.
+    /// Kept until the last tree is gone.
     _held: Option<Box<dyn Any>>,
 }
 
@@ -172,7 +173,7 @@ fn keeper_error(doing: &str, error: &dyn std::error::Error) -> Reply {
 /// Gives the namespace a `/proc` that shows only its own processes.
 fn mount_proc() -> io::Result<()> {
     linux::unshare(UnshareFlags::NEWNS)?;
-    // What is mounted here stays here; what is mounted outside still arrives.
+    // Mounts made here stay here; mounts made outside still arrive.
     mount_change(
         "/",
         MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
@@ -181,16 +182,16 @@ fn mount_proc() -> io::Result<()> {
     Ok(mount("proc", "/proc", "proc", flags, None)?)
 }
 
-/// How serving a command came to its end.
+/// Ways in which serving a command ends.
 enum End {
     /// The command's main process ended.
     Exited(ExitStatus),
     TimedOut,
-    /// The run's process or the guard has ended: nobody waits for an answer.
+    /// The run's process or the guard has ended, so no one waits for a reply.
     Abandoned,
 }
 
-/// Runs the command until its tree is gone. `None`: nobody waits for the reply.
+/// Runs the command until its tree is gone. Returns `None` if no one waits for the reply.
 fn run(
     level: Level,
     spec: &CommandSpec,
@@ -221,9 +222,9 @@ fn run(
             [control, guard],
             deadline,
         )?;
-        // Before the killing, of which shells would tell in the output.
+        // Read before the killing, which shells would report in the output.
         read_remainder(&mut capture, &mut output)?;
-        // That no child is left is the only proof that nothing is: a look at the system's
+        // Only the absence of children proves that nothing is left: a scan of the system's
         // processes, one after the other, can miss one whose parent ends meanwhile.
         let mut patience = Duration::ZERO;
         while !is_closed(&mut children, patience)? {
@@ -240,7 +241,7 @@ fn run(
         Ok(End::TimedOut) => Exit::TimedOut,
         Ok(End::Abandoned) => return None,
         Err(error) => {
-            // Whatever went wrong, the tree must not stay.
+            // The tree must not stay after an error either.
             let _ = tree::kill_tree(level, reach);
             return Some(keeper_error("keeping the command", &error));
         }
@@ -286,7 +287,7 @@ fn start(spec: &CommandSpec, surroundings: &Surroundings) -> io::Result<(Pid, Pi
     Ok((Pid::from_child(&child), output))
 }
 
-/// A file in memory: it needs nobody to feed it while the command reads.
+/// Returns the text as a file in memory, so that nothing has to feed it while the command reads.
 fn standard_input(text: &str) -> io::Result<Stdio> {
     if text.is_empty() {
         return Ok(Stdio::null());
@@ -303,12 +304,12 @@ struct Reaper {
     ended: PipeReader,
 }
 
-/// Readies a thread that waits for all children to come, orphans of the tree among them.
+/// Prepares a thread that waits for all future children, orphans of the tree among them.
 fn reap_children() -> io::Result<Reaper> {
     let (ended, mut writer) = io::pipe()?;
     let (main, started) = mpsc::channel();
     thread::Builder::new().spawn(move || {
-        // Without a command there is nothing to wait for.
+        // Without a command there are no children to wait for.
         if let Ok(main) = started.recv() {
             reap(main, &mut writer);
         }
@@ -351,7 +352,8 @@ fn is_closed(pipe: &mut PipeReader, limit: Duration) -> io::Result<bool> {
     }
 }
 
-/// Collects output until the main process ends, time is up, or nobody waits any more.
+/// Collects output until the main process ends, the time is up, or no one waits for the reply any
+/// more.
 fn attend(
     capture: &mut Capture,
     output: &mut PipeReader,
@@ -396,7 +398,7 @@ fn attend(
     }
 }
 
-/// Reads what is there, at most a chunk. `None`: nothing now; `Some(0)`: nothing ever.
+/// Reads the available bytes, at most a chunk. `None`: nothing now; `Some(0)`: end of the stream.
 fn read_chunk(
     capture: &mut Capture,
     output: &mut PipeReader,

@@ -1,8 +1,7 @@
-//! Keepers whose sandboxes stand, for the commands to come.
+//! Keepers whose sandboxes are kept for later commands.
 //!
 //! Making a sandbox takes longer than most commands do. Once nothing of a command is left in one,
-//! the next command with the same containment can be run in it: it finds there what it would find
-//! in a new one.
+//! the next command with the same containment can run in it: it sees the same as in a new one.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,7 +9,7 @@ use gyrus_contract::Containment;
 
 use super::Keeper;
 
-/// More commands are hardly ever run at once.
+/// Maximum number of kept keepers; more commands hardly ever run at once.
 const MOST: usize = 4;
 
 /// The keepers of one run. Dropping this ends them.
@@ -18,8 +17,8 @@ const MOST: usize = 4;
 pub struct Spares(Mutex<Vec<Keeper>>);
 
 impl Spares {
-    /// A keeper whose sandbox is what `containment` asks for. Where there is none, all are ended:
-    /// a sandbox can hold what a new one needs.
+    /// Takes a keeper whose sandbox has this containment. If there is none, all kept keepers are
+    /// ended: a sandbox can hold resources that a new one needs.
     pub fn take(&self, containment: &Containment) -> Option<Keeper> {
         let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = spares.iter().position(|keeper| keeper.suits(containment));

@@ -1,11 +1,11 @@
-//! A sandbox that was made, and whether it is still what a new one would be.
+//! A sandbox that was made, and whether a new one would still be the same.
 
 use std::{io, net::TcpListener, os::fd::OwnedFd, path::Path};
 
 use gyrus_contract::{Containment, Listeners};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, statx};
 
-/// A sandbox of a keeper's.
+/// The sandbox of a keeper.
 #[derive(Debug)]
 pub(super) struct Standing {
     containment: Containment,
@@ -14,7 +14,7 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// One that is about to be made.
+    /// Records the containment of a sandbox that is about to be made.
     pub(super) fn new(containment: &Containment) -> Self {
         Self {
             containment: containment.clone(),
@@ -23,13 +23,12 @@ impl Standing {
         }
     }
 
-    /// Whether it is what this asks for.
+    /// Whether the sandbox was made for this containment.
     pub(super) fn is(&self, containment: &Containment) -> bool {
         self.containment == *containment
     }
 
-    /// Whether everything that is mounted in it, or hidden by it, is what still stands there
-    /// outside.
+    /// Whether every path mounted or hidden in it is still the same file outside.
     pub(super) fn is_intact(&self) -> bool {
         Marks::of(&self.containment) == self.marks
     }
@@ -43,7 +42,7 @@ impl Standing {
         for listener in forwarded.iter().chain([proxy]) {
             let listener = TcpListener::from(listener.try_clone()?);
             listener.set_nonblocking(true)?;
-            // Nobody is left to make more of them.
+            // No process is left that could open more connections.
             loop {
                 match listener.accept() {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -75,13 +74,13 @@ impl Standing {
 #[derive(Debug, PartialEq, Eq)]
 struct Marks(Vec<Option<Mark>>);
 
-/// One of them; a number alone may soon be another file's.
+/// Identity of one such file; an inode number alone may soon be another file's.
 #[derive(Debug, PartialEq, Eq)]
 struct Mark {
     device: (u32, u32),
     number: u64,
-    /// When it was made, to nanoseconds. Where the file system does not know: when a file was last
-    /// changed; nothing for a folder, which changes all the time.
+    /// Creation time, to nanoseconds. Where the file system has none: a file's last change, and
+    /// nothing for a folder, which changes all the time.
     since: Option<(i64, u32)>,
 }
 

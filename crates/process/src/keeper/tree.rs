@@ -1,4 +1,4 @@
-//! Killing a process tree so that nothing of it is left.
+//! Kills a process tree completely.
 
 use std::{collections::HashMap, fs, io, time::Duration};
 
@@ -12,26 +12,28 @@ use rustix::{
 use super::Level;
 use crate::ProcessIdentity;
 
-/// How long to wait for one killed process before looking again at the whole tree.
+/// Time to wait for one killed process before the whole tree is scanned again.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What signals of this process reach.
+/// The processes that signals of this process reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// All that its user may signal.
+    /// All processes that its user may signal.
     #[default]
     Machine,
-    /// Itself and what it starts; its parent, which is this one, is outside of that.
+    /// Itself and its descendants; its parent is outside of that.
     Contained { parent: Pid },
 }
 
 impl Reach {
-    /// What whoever confined this process says that it has tried.
+    /// Returns the reach of a confined process, which the function that confined it has tested.
+    /// [`Self::is_contained`] tests it again.
     pub(super) fn of_contained() -> Self {
         getppid().map_or(Self::Machine, |parent| Self::Contained { parent })
     }
 
-    /// Whether it is so, seen now by what must be out of reach and is of the same user.
+    /// Whether the claim holds, tested with a process that must be out of reach and has the same
+    /// user.
     fn is_contained(self) -> bool {
         match self {
             Self::Machine => false,
@@ -42,8 +44,8 @@ impl Reach {
     }
 }
 
-/// Kills everything below this process. What is left may be dying still on return, and only
-/// reaping tells.
+/// Kills everything below this process. Killed processes may still be dying on return; only reaping
+/// proves their end.
 pub(super) fn kill_tree(level: Level, reach: Reach) -> io::Result<()> {
     match level {
         // A sandbox may have put another process in that place.
@@ -53,8 +55,8 @@ pub(super) fn kill_tree(level: Level, reach: Reach) -> io::Result<()> {
     }
 }
 
-/// One stroke: forking and this signal exclude each other in the operating system, so nobody
-/// slips through.
+/// Kills the whole namespace at once: the kernel excludes forking during this signal, so no process
+/// escapes.
 fn kill_namespace() -> io::Result<()> {
     // Elsewhere the call below would kill every process of the user.
     assert!(
@@ -87,8 +89,9 @@ pub(super) fn kill_children() -> io::Result<()> {
     }
 }
 
-/// Kills what descends from this process, again and again until a look finds nothing alive, as
-/// what is about to die may still fork. Fails if what is left may not be killed: it got another user's rights.
+/// Kills the descendants of this process repeatedly until a scan finds none alive, because a dying
+/// process may still fork. Fails if a survivor may not be killed because it has another user's
+/// rights.
 fn kill_descendants() -> io::Result<()> {
     let boot_id = ProcessIdentity::current()?.boot_id;
     loop {
@@ -124,7 +127,7 @@ fn living_descendants(boot_id: &str) -> io::Result<Vec<ProcessIdentity>> {
         let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
-        // What has ended since is no descendant.
+        // A process that has ended since is not a descendant.
         let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else {
             continue;
         };
@@ -156,7 +159,7 @@ fn living_descendants(boot_id: &str) -> io::Result<Vec<ProcessIdentity>> {
         .collect())
 }
 
-/// What we need of `/proc/<pid>/stat`, see proc(5).
+/// The needed fields of `/proc/<pid>/stat`, see proc(5).
 struct Stat {
     is_dead: bool,
     parent: u32,

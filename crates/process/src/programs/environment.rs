@@ -1,5 +1,5 @@
-//! The person's environment for a program that runs with their rights, without what would make it
-//! load something that a run has written.
+//! The person's environment for a program that runs with their rights, without variables that would
+//! make it load files that a run has written.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use std::{
 
 use super::Programs;
 
-/// Variables of gyrus itself begin so: they may hold keys, and are no business of other programs.
+/// Prefix of gyrus's own variables, which may hold keys and are not passed to other programs.
 const OWN: &str = "GYRUS_";
 
 /// Variables whose whole purpose is to make a program load more code.
@@ -77,10 +77,9 @@ const COMMAND_LINES: [&str; 14] = [
 ];
 
 impl Programs {
-    /// Of these variables those that a program may be given which is started with the person's own
-    /// rights, with a `PATH` of trusted folders. What is not text is left out, and so is what names
-    /// a place that runs can write, or one that depends on the current folder, for programs to load
-    /// something from.
+    /// Returns those variables that a program with the person's own rights may be given, with a
+    /// `PATH` of trusted folders. Omits values that are not text, and those that would make a
+    /// program load something from a folder that runs can write or from the current folder.
     pub fn environment(
         &self,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -98,7 +97,7 @@ impl Programs {
     }
 }
 
-/// Folders that runs can write, by every name that is known of them.
+/// Folders that runs can write, by all their known names.
 struct Places {
     names: Vec<PathBuf>,
 }
@@ -129,7 +128,7 @@ impl Places {
         !words.any(|word| word.starts_with('/') && self.holds(Path::new(word)))
     }
 
-    /// Whether a path lies in such a folder, as it is written or as far as it is there.
+    /// Whether a path lies in such a folder, as written or after resolving the part that exists.
     fn holds(&self, path: &Path) -> bool {
         let lies = |path: &Path| self.names.iter().any(|name| path.starts_with(name));
         let there = path.ancestors().find_map(|part| part.canonicalize().ok());

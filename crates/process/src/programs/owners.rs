@@ -1,4 +1,4 @@
-//! Whose files are trusted: root's, and those of the user that this process runs as.
+//! Trusted file owners: root, and the user that this process runs as.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,21 +12,21 @@ use rustix::{
     process::geteuid,
 };
 
-/// Read at most of each of the system's lists of users and groups, in bytes.
+/// Maximum bytes read from each of the system's lists of users and groups.
 const MAX_LIST_BYTES: u64 = 1 << 20;
 
 /// The attribute that holds an access control list.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
-/// Who may change files without making them untrusted.
+/// Users and groups that may change files without making them untrusted.
 pub(super) struct Owners {
     users: BTreeSet<u32>,
-    /// Groups in which nobody else is.
+    /// Groups without other members.
     groups: BTreeSet<u32>,
 }
 
 impl Owners {
-    /// Root, the user of this process, and groups in which nobody else is.
+    /// Returns root, the user of this process, and groups without other members.
     pub(super) fn of_this_process() -> Self {
         let mut users = BTreeSet::from([0, geteuid().as_raw()]);
         let list = |path| {
@@ -42,7 +42,7 @@ impl Owners {
         Self { users, groups }
     }
 
-    /// Why a file or folder may be changed by somebody else, if it may.
+    /// Returns the reason why another user may change a file or folder, if one may.
     pub(super) fn who_else_may_change(&self, path: &Path, stat: &Stat) -> Option<String> {
         if !self.users.contains(&stat.st_uid) {
             return Some(format!("belongs to another user ({})", stat.st_uid));
@@ -63,13 +63,13 @@ impl Owners {
         if !self.groups.contains(&stat.st_gid) {
             return Some(format!("may be changed by the group {}", stat.st_gid));
         }
-        // With such a list the mode of the group stands for everybody on the list.
+        // With an access control list, the group bits of the mode apply to all its entries.
         let has_list = getxattr(path, ACCESS_LIST, &mut [0_u8; 0]).is_ok_and(|bytes| bytes > 0);
         has_list.then(|| "may be changed by others (it has an access control list)".to_owned())
     }
 }
 
-/// The groups that the lists know, and in which nobody is but these users. Root's own is one even
+/// Returns the listed groups whose only members are these users. Root's own group is included even
 /// where there are no lists.
 fn own_groups(users: &BTreeSet<u32>, passwd: &str, group: &str) -> BTreeSet<u32> {
     let mut names: BTreeMap<&str, u32> = BTreeMap::new();
@@ -106,8 +106,9 @@ fn own_groups(users: &BTreeSet<u32>, passwd: &str, group: &str) -> BTreeSet<u32>
     own
 }
 
-/// The number that stands for all users whom a user namespace does not know, if this process is in
-/// one that knows fewer: whoever they are, they are outside of it, and nothing in it can be them.
+/// Returns the number that stands for all users unknown to a user namespace, if this process is in
+/// one that maps only some: such users are outside of it, and no process in it can have their
+/// rights.
 fn unmapped() -> Option<u32> {
     let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?;
     let overflow: u32 = overflow.trim().parse().ok()?;
@@ -137,7 +138,7 @@ mod tests {
         let own = own_groups(&users, passwd, group);
         assert_eq!(own, BTreeSet::from([0, 4, 50, 1000]));
         assert_eq!(own_groups(&users, "", ""), BTreeSet::from([0]));
-        // Root's group is nobody's who is in it.
+        // Root's group does not count if another user is in it.
         assert_eq!(own_groups(&users, "eve:x:5:0::/:", ""), BTreeSet::new());
     }
 }

@@ -50,7 +50,7 @@ impl World {
         programs
     }
 
-    /// Where `tool` is found, below the world's folder.
+    /// Returns where `tool` is found, below the world's folder.
     fn finds(&self, folders: &[&str]) -> Result<String, String> {
         let found = self.programs(folders).find("tool");
         let found = found.map_err(|error| error.to_string())?;
@@ -80,7 +80,7 @@ fn what_a_run_planted_is_passed_over() {
     for folders in [
         &["work/.venv/bin", "good"][..],
         &["work/node_modules/.bin", "good"],
-        // By another name, of the workspace or of the folder.
+        // By another name of the workspace or of the folder.
         &["project/.venv/bin", "good"],
         &["active", "good"],
         &["twice", "good"],
@@ -159,7 +159,7 @@ fn what_others_may_change_is_passed_over() {
         assert_eq!(finds(&["open/inner", "bin"]).as_deref(), Ok("bin/tool"));
         mode(&world.at(path), 0o755);
     }
-    // In a sticky folder only owners replace what is there.
+    // In a sticky folder only owners replace files.
     mode(&world.at("open"), 0o1777);
     assert_eq!(finds(&["open/inner"]).as_deref(), Ok("open/inner/tool"));
     // Links are looked at where they stand, not only where they lead.
@@ -168,7 +168,7 @@ fn what_others_may_change_is_passed_over() {
     world.link("../good", "shared/link");
     mode(&world.at("shared"), 0o777);
     assert!(finds(&["shared/link"]).is_err());
-    // Only root gives files away, and only to users whom its namespace knows.
+    // Only root can change the owner of a file, and only to users that its namespace maps.
     if std::os::unix::fs::chown(world.at("bin/tool"), Some(65_534), None).is_ok() {
         let refused = finds(&["bin"]).unwrap_err();
         assert!(
@@ -226,7 +226,7 @@ fn a_program_that_was_replaced_is_another_one() {
     let programs = world.programs(&["good"]);
     let before = programs.find("tool").unwrap();
     assert_eq!(programs.check(&before.path).as_ref(), Ok(&before));
-    // In place, with its time set back; and by another file of the same name.
+    // Once in place, with its time set back, and once by another file of the same name.
     let path = world.at("good/tool");
     let times = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, "#!/bin/no\n").unwrap();

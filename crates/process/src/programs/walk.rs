@@ -1,4 +1,4 @@
-//! Following a path part by part, and looking at everything on the way.
+//! Follows a path part by part, and checks everything on the way.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -14,15 +14,15 @@ use rustix::{
 
 use super::owners::Owners;
 
-/// Links on one path; the kernel follows no more.
+/// Maximum number of links on one path, the same as the kernel's.
 const MAX_LINKS: usize = 40;
 
-/// Why a path cannot be used.
+/// Reason why a path cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Distrust {
-    /// Nothing is there, or it cannot be looked at.
+    /// The file does not exist, or it cannot be examined.
     NotThere(String),
-    /// Somebody else could have put it there.
+    /// Another user or a run could have put the file there.
     Untrusted(String),
 }
 
@@ -32,12 +32,12 @@ impl Distrust {
     }
 }
 
-/// What a path leads to.
+/// Result of following a path.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// Without links.
+    /// The path without links.
     pub(super) real: PathBuf,
-    /// `None`: it is a folder.
+    /// The file; `None` for a folder.
     pub(super) file: Option<FoundFile>,
 }
 
@@ -48,11 +48,11 @@ pub(super) struct FoundFile {
     pub(super) identity: FileIdentity,
 }
 
-/// Follows paths that lead into no folder which runs write.
+/// Follows paths, and refuses those that lead into a folder that runs write.
 pub(super) struct Walk<'a> {
     owners: &'a Owners,
-    /// Folders that runs write, by their path without links where it is known, and by what they
-    /// are: a bind mount has another path.
+    /// Folders that runs write, by their path without links where it is known, and by their
+    /// identity: a bind mount has another path.
     writable: Vec<(PathBuf, Option<(u64, u64)>)>,
 }
 
@@ -113,7 +113,8 @@ impl<'a> Walk<'a> {
         Ok(Found { real, file })
     }
 
-    /// What stands at a path whose folder was looked at before, if nobody else can change it.
+    /// Examines the entry at a path whose folder was checked before, if no other user can change
+    /// it.
     fn look_at(&self, path: &Path) -> Result<Stat, Distrust> {
         let stat =
             statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| not_there(path, error))?;
@@ -134,7 +135,7 @@ fn not_there(path: &Path, error: Errno) -> Distrust {
     Distrust::NotThere(format!("{}: {error}", path.display()))
 }
 
-/// The parts of a path, the last one first.
+/// Returns the parts of a path, the last one first.
 fn parts(path: &Path) -> Vec<OsString> {
     let parts = path.components().rev();
     parts
