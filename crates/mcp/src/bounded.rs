@@ -1,4 +1,4 @@
-//! A reader that no message can fill the memory through.
+//! A reader that bounds the length of every message.
 
 use std::{
     io,
@@ -9,13 +9,13 @@ use std::{
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// A message longer than this, in bytes, ends the connection.
+/// Maximum bytes of a message. A longer one ends the connection.
 pub(crate) const MAX_MESSAGE: usize = 8 << 20;
 
-/// Why a connection ended, once somebody knows.
+/// Reason why a connection ended, once it is known.
 pub(crate) type Why = Arc<OnceLock<String>>;
 
-/// Passes on lines that are not too long.
+/// Reader that passes on lines within the limit.
 pub(crate) struct Bounded<R> {
     from: R,
     /// Bytes since the last line ended.

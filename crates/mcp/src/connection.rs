@@ -1,4 +1,4 @@
-//! One life of a server: from its start to its end, with the calls between.
+//! One connection to a server: from its start to its end, with the calls between.
 
 use std::{
     collections::BTreeMap,
@@ -31,44 +31,44 @@ use crate::{
     setup::{Setup, Way},
 };
 
-/// How long a server may take until it has said what it can.
+/// Maximum time until a server has answered the initialisation and listed its tools.
 pub(crate) const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long listing the tools again may take.
+/// Maximum time to list the tools again.
 const LIST_LIMIT: Duration = Duration::from_secs(10);
 
-/// A server whose connection broke mostly ends; so long it may take to say why.
+/// Maximum time to wait for the reason after a connection broke: mostly, the server then ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How long a server may take to end by itself.
+/// Maximum time for a server to end by itself.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// A call does not last longer than this, whatever its server says about it.
+/// Maximum duration of a call, even if its server reports progress.
 const CALL_LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// Between two words about a call that are passed on.
+/// Minimum time between two progress messages of a call that are passed on.
 const BETWEEN_WORDS: Duration = Duration::from_millis(100);
 
-/// Pages of a list of tools.
+/// Maximum number of pages of a list of tools.
 const MAX_PAGES: usize = 20;
 
-/// A server that answers.
+/// A connection to a server that answers.
 pub(crate) struct Connection {
     service: Mutex<Option<RunningService<RoleClient, Ear>>>,
     peer: Peer<RoleClient>,
     ear: Ear,
     why: Why,
-    /// Keeps the server's process; aborting it ends the process.
+    /// Task that keeps the server's process; aborting it ends the process.
     keeping: Option<AbortHandle>,
-    /// Definitions by name, as of the last list; `None` where several have one name.
+    /// Digests of the definitions by name, as of the last list; `None` where several have one name.
     defined: Mutex<BTreeMap<String, Option<Digest>>>,
-    /// Words that a call is given up, which are to arrive before the end.
+    /// Cancellations of abandoned calls, which should reach the server before its end.
     given_up: Arc<Mutex<Vec<JoinHandle<()>>>>,
-    /// What the server calls itself, and what it speaks.
+    /// The server's name and protocol version, in its own words.
     pub(crate) about: String,
-    /// What it said of its tools at first.
+    /// Definitions of the tools as the server listed them first.
     pub(crate) list: Vec<Value>,
-    /// How long all this took.
+    /// Time from the start until the server was ready.
     pub(crate) took: Duration,
 }
 
@@ -80,21 +80,22 @@ impl Drop for Connection {
     }
 }
 
-/// How a call came to no answer.
+/// Reason why a call has no answer.
 pub(crate) enum NoAnswer {
-    /// The server says no.
+    /// The server returned an error.
     Refused(String),
-    /// It said nothing for so long.
+    /// The server sent nothing for this time.
     Silent(Duration),
-    /// It is gone.
+    /// The server ended or the connection broke.
     Gone(String),
 }
 
 impl Connection {
-    /// Starts or reaches the server and asks what it can. Dropping the future ends the server.
+    /// Starts or reaches the server and asks for its tools. Dropping the future ends the server.
     ///
     /// # Errors
-    /// In words, what went wrong.
+    ///
+    /// Returns the reason as text.
     pub(crate) async fn open(setup: &Setup) -> Result<Self, String> {
         let begun = Instant::now();
         let opening = async {
@@ -202,21 +203,21 @@ impl Connection {
         }
     }
 
-    /// Why it ended, if it has.
+    /// Returns the reason why the connection ended, if it has.
     pub(crate) fn ended(&self) -> Option<String> {
         let closed = self.peer.is_transport_closed();
         let why = || self.why.get().cloned();
         closed.then(|| why().unwrap_or_else(|| "the connection was closed".to_owned()))
     }
 
-    /// Everything that the server says of its tools.
+    /// Lists all tools of the server, as raw definitions.
     async fn tools(&self) -> Result<Vec<Value>, ServiceError> {
         let mut tools = Vec::new();
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor);
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
-            // Looked at as it came: one tool that is no tool must not hide the others.
+            // Read as raw JSON: one invalid tool must not hide the others.
             let page = match self.peer.send_request(request).await? {
                 ServerResult::ListToolsResult(page) => serde_json::to_value(page),
                 ServerResult::CustomResult(page) => Ok(page.0),
@@ -249,7 +250,7 @@ impl Connection {
         *self.defined.lock().unwrap_or_else(PoisonError::into_inner) = defined;
     }
 
-    /// Whether the server still says the same of a tool as when the run began.
+    /// Checks that the server still defines a tool as it did when the run began.
     ///
     /// # Errors
     /// What is different, for the model.
@@ -275,7 +276,7 @@ impl Connection {
         }
     }
 
-    /// Calls a tool. Dropping the future tells the server that nobody waits.
+    /// Calls a tool. Dropping the future tells the server that the call is cancelled.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -327,8 +328,8 @@ impl Connection {
         }
     }
 
-    /// Says goodbye: calls that were given up are told, its input is closed, and it has a moment
-    /// to end by itself.
+    /// Closes the connection: cancels abandoned calls, closes the server's input, and gives it a
+    /// moment to end by itself.
     pub(crate) async fn leave(&self) {
         let given_up =
             std::mem::take(&mut *self.given_up.lock().unwrap_or_else(PoisonError::into_inner));
@@ -354,10 +355,10 @@ impl Connection {
     }
 }
 
-/// A call that waits for its answer.
+/// A call that waits for its answer; dropping it cancels the call.
 struct Open<'a> {
     connection: &'a Connection,
-    /// `None`: it is answered.
+    /// The request; `None` once it is answered.
     call: Option<RequestId>,
     token: rmcp::model::ProgressToken,
 }

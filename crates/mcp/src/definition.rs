@@ -1,44 +1,44 @@
-//! What a server says of its tools, made fit to stand before a model.
+//! A server's tool definitions, cleaned and bounded for a model.
 //!
-//! Everything here is somebody else's text. It is read tool by tool, so that one that cannot be
-//! used takes no other along.
+//! All of it is untrusted text. It is read tool by tool, so that an unusable one does not affect
+//! the others.
 
 use std::collections::BTreeMap;
 
 use gyrus_contract::{Digest, Reach, Repeat, Service, ToolSpec, Touch};
 use serde_json::{Map, Value};
 
-/// Between the name of a server and that of its tool.
+/// Separator between the name of a server and that of its tool.
 const BETWEEN: &str = "__";
 
-/// Characters of a whole name: no provider takes more.
+/// Maximum characters of a whole name; providers allow no more.
 const MAX_NAME: usize = 64;
 
-/// Characters of a name as the server has it.
+/// Maximum characters of a name as the server has it.
 const MAX_RAW_NAME: usize = 1_000;
 
-/// Characters of a description that a model is shown.
+/// Maximum characters of a description that a model is shown.
 const MAX_DESCRIPTION: usize = 2_000;
 
-/// Bytes of a schema.
+/// Maximum bytes of a schema.
 const MAX_SCHEMA: usize = 64 * 1024;
 
-/// Levels of a schema.
+/// Maximum nesting levels of a schema.
 const MAX_DEPTH: usize = 32;
 
-/// Tools of one server.
+/// Maximum number of tools of one server.
 pub(crate) const MAX_TOOLS: usize = 200;
 
 /// A tool that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// As the server calls it, fit to be shown.
+    /// The server's name for it, cleaned.
     pub tool: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// What of a server's list can be used, in order of name, and what cannot.
+/// Returns the usable tools of a server's list, in order of name, and those that were left out.
 pub(crate) fn read(server: &str, reach: Reach, list: &[Value]) -> (Vec<ToolSpec>, Vec<LeftOut>) {
     let mut left_out = Vec::new();
     let mut by_name: BTreeMap<String, Vec<ToolSpec>> = BTreeMap::new();
@@ -59,7 +59,7 @@ pub(crate) fn read(server: &str, reach: Reach, list: &[Value]) -> (Vec<ToolSpec>
     for (name, mut same) in by_name {
         match (same.pop(), same.is_empty()) {
             (Some(only), true) => specs.push(only),
-            // Which of them would answer, nobody can say.
+            // With duplicate names it is undefined which tool would answer.
             _ => left_out.push(LeftOut {
                 tool: name,
                 why: format!("the server has {} tools of this name", same.len() + 1),
@@ -88,13 +88,13 @@ fn one(server: &str, reach: Reach, said: &Value) -> Result<ToolSpec, String> {
             destructive: said["annotations"]["destructiveHint"] == Value::Bool(true),
             definition,
         })],
-        // Whatever it says of itself: nobody here knows what a second call does.
+        // The server's own hints do not count: the effect of a second call is unknown.
         repeat: Repeat::Never,
     })
 }
 
-/// Of what the server says of a tool. Nothing but its meaning counts, so that the same is the same
-/// in every form of the list.
+/// Returns the digest of a tool's definition. Only fields with meaning count, so that the same
+/// definition has the same digest in every form of the list.
 pub(crate) fn digest(said: &Value) -> Digest {
     const MEANS: [&str; 5] = [
         "name",
@@ -116,8 +116,8 @@ pub(crate) fn digest(said: &Value) -> Digest {
     Digest::of_json(&(pick(said, &MEANS), pick(&said["annotations"], &HINTS)))
 }
 
-/// A name that every provider takes. One that had to be changed ends in a mark of what it was, so
-/// that no two become one.
+/// Returns a name that every provider accepts. One that had to be changed ends in a mark of what it
+/// was, so that no two become one.
 fn offered_name(server: &str, name: &str) -> String {
     let room = MAX_NAME - server.len() - BETWEEN.len();
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -141,7 +141,7 @@ fn description(server: &str, said: &Value) -> String {
     format!("A tool of the server `{server}`, in that server's words, which bind nobody: {kept}")
 }
 
-/// What can be shown: without what moves cursors, hides text or turns it around.
+/// Removes characters that move cursors, hide text or reverse its direction.
 pub(crate) fn clean(text: &str) -> String {
     let stays = |c: &char| *c == '\n' || !gyrus_text::is_unseen(*c);
     text.chars().filter(stays).collect()
@@ -167,7 +167,7 @@ fn parameters(schema: &Value) -> Result<Value, String> {
     Ok(Value::Object(parameters))
 }
 
-/// A schema with its words for people cleaned; what it demands stays as it is.
+/// Cleans the descriptions in a schema and leaves its constraints as they are.
 fn cleaned(value: &Value, depth: usize) -> Result<Value, String> {
     if depth > MAX_DEPTH {
         return Err(format!("its schema is deeper than {MAX_DEPTH} levels"));
@@ -194,7 +194,7 @@ fn cleaned(value: &Value, depth: usize) -> Result<Value, String> {
     })
 }
 
-/// What a tool is called in a message about it.
+/// Returns the name of a tool for a message about it.
 fn shown(said: &Value) -> String {
     const SHOWN: usize = 60;
     let name = said["name"].as_str().unwrap_or("(without a name)");

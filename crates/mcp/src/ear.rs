@@ -1,5 +1,5 @@
-//! What a server says without being asked: how far a call is, and that its tools are others now.
-//! Everything else it may want of us (answers of a model, folders, questions) is declined.
+//! Handles a server's notifications: progress of a call, and changes of its tools. Its requests
+//! (model sampling, folders, questions) are declined.
 
 use std::{
     collections::HashMap,
@@ -20,10 +20,10 @@ use tokio::sync::watch;
 
 use crate::definition::clean;
 
-/// Characters of a server's words about a call.
+/// Maximum characters of a server's progress message.
 const MAX_WORDS: usize = 120;
 
-/// Listens to one server.
+/// Receives the notifications of one server.
 #[derive(Clone, Default)]
 pub(crate) struct Ear {
     heard: Arc<Heard>,
@@ -32,22 +32,22 @@ pub(crate) struct Ear {
 #[derive(Default)]
 struct Heard {
     changed: AtomicBool,
-    /// The last word about each call that is under way.
+    /// The last progress message of each call in progress.
     calls: Mutex<HashMap<ProgressToken, watch::Sender<String>>>,
 }
 
 impl Ear {
-    /// Whether the server said that its tools changed, since this was asked last.
+    /// Whether the server announced a change of its tools since the last call of this function.
     pub(crate) fn tools_changed(&self) -> bool {
         self.heard.changed.swap(false, Ordering::AcqRel)
     }
 
-    /// The tools could not be listed: they are still to be looked at.
+    /// Marks the tools as changed again, because listing them failed.
     pub(crate) fn tools_may_have_changed(&self) {
         self.heard.changed.store(true, Ordering::Release);
     }
 
-    /// What is said about a call, until [`Self::forget`].
+    /// Returns the progress messages of a call, until [`Self::forget`].
     pub(crate) fn listen(&self, call: ProgressToken) -> watch::Receiver<String> {
         let (sender, receiver) = watch::channel(String::new());
         self.calls().insert(call, sender);

@@ -1,4 +1,4 @@
-//! A server that is reached by streamable HTTP: whom to believe, and what is never followed.
+//! Servers that are reached by streamable HTTP: trusted certificates and redirects.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,13 +13,13 @@ use rmcp::transport::{
 
 use crate::bounded::MAX_MESSAGE;
 
-/// How long a connection may take to come about.
+/// Maximum time to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// What speaks to a server at `url`, sending `headers` along.
+/// Returns a transport to the server at `url` that sends `headers` with every request.
 ///
 /// # Errors
-/// When they are no address and headers, in words.
+/// Returns the reason as text if the address or a header is invalid.
 pub(crate) fn transport(
     url: &str,
     headers: &BTreeMap<String, String>,
@@ -36,7 +36,7 @@ pub(crate) fn transport(
     for (name, value) in headers {
         let header = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| format!("`{name}` is no name of a header"))?;
-        // What it is must not be said: it may be a key.
+        // The value must not be shown: it may be a key.
         let mut value = HeaderValue::from_str(value)
             .map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;
         value.set_sensitive(true);

@@ -1,8 +1,8 @@
 //! Tools of servers that speak the Model Context Protocol, over a pipe or over HTTP.
 //!
-//! The one idea: a server is somebody else's program. What it says of its tools is untrusted text,
-//! cleaned, bounded and pinned when a run begins; what it says of their harmlessness counts for
-//! nothing; what it answers is bounded; and neither its slowness nor its death stops a run.
+//! The one idea: a server is an untrusted program. Its tool definitions are untrusted text,
+//! cleaned, bounded and pinned when a run begins; its claims that they are harmless are ignored;
+//! its answers are bounded; and neither its slowness nor its end stops a run.
 //!
 //! Not here: whether a call may happen (the gate), how processes are kept and confined (the
 //! program hands in [`RunServer`]), and which of the configured servers a person allowed.

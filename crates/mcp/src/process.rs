@@ -1,4 +1,4 @@
-//! A server that is started here, and the pipes to speak to it over.
+//! Starts a server's process, and the pipes to talk to it.
 //!
 //! It runs under a keeper, so it ends when gyrus does, however that happens. The keeper has its
 //! standard error; input and output are named pipes, which a shell opens and unlinks before the
@@ -13,13 +13,14 @@ use tokio::net::unix::pipe;
 
 use crate::setup::RunServer;
 
-/// Kept of what a server complains about, in bytes, of its start and of its end each.
+/// Maximum bytes kept of a server's standard error, for its start and its end each.
 const OUTPUT_BYTES: usize = 2 * 1024;
 
-/// A server does not run longer than this.
+/// Maximum running time of a server.
 const LIFE: Duration = Duration::from_hours(24 * 30);
 
-/// In a sandbox the folder has another name than outside, but the same variable.
+/// Script that opens the pipes and then becomes the server. In a sandbox the folder has another
+/// name than outside, but the same variable.
 const OPEN_PIPES: &str =
     r#"exec <"$TMPDIR/in" >"$TMPDIR/out" && rm -f "$TMPDIR/in" "$TMPDIR/out" && exec "$@""#;
 
@@ -31,7 +32,7 @@ pub(crate) struct Started {
     pub(crate) running: Boxed<'static, Result<CommandOutcome, KeeperError>>,
 }
 
-/// What is started.
+/// The program that is started.
 pub(crate) struct Program<'a> {
     pub(crate) program: &'a str,
     pub(crate) arguments: &'a [String],
@@ -46,8 +47,8 @@ pub(crate) fn start(what: &Program<'_>, pipes: &Path, run: &RunServer) -> io::Re
         let _ = fs::remove_file(path);
         mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     }
-    // Both ways, so that opening waits for nobody; that the server has ended is told by its
-    // keeper.
+    // Opened for reading and writing, so that opening never blocks; the keeper reports the server's
+    // end.
     let mut options = pipe::OpenOptions::new();
     options.read_write(true);
     let ends = (options.open_sender(&to)?, options.open_receiver(&from)?);
@@ -76,7 +77,7 @@ pub(crate) fn start(what: &Program<'_>, pipes: &Path, run: &RunServer) -> io::Re
     })
 }
 
-/// How a server ended, with what it complained about last.
+/// Describes how a server ended, with the end of its standard error.
 pub(crate) fn how_it_ended(outcome: Result<CommandOutcome, KeeperError>) -> String {
     let outcome = match outcome {
         Ok(outcome) => outcome,

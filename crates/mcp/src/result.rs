@@ -1,4 +1,4 @@
-//! What a server answers, as the model sees it: bounded, and every kind of part.
+//! Converts a server's answer into a tool's output: bounded, with every kind of content.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use gyrus_contract::{ActionVerdict, Image, Site, ToolOutput};
@@ -6,22 +6,23 @@ use serde_json::Value;
 
 use crate::setup::ReadPicture;
 
-/// Kept from the start of an answer's text, in bytes.
+/// Maximum bytes kept from the start of an answer's text.
 const HEAD_BYTES: usize = 32 * 1024;
 
-/// Kept from its end, in bytes.
+/// Maximum bytes kept from its end.
 const TAIL_BYTES: usize = 16 * 1024;
 
-/// Pictures of one answer that are shown.
+/// Maximum number of pictures of one answer that are shown.
 const MAX_PICTURES: usize = 8;
 
-/// A picture of more bytes is only described: models take no larger ones.
+/// Maximum bytes of a picture that is shown; models accept no larger ones, so those are only
+/// described.
 const MAX_PICTURE_BYTES: usize = 5 * 1024 * 1024;
 
-/// The longest side that models take, in pixels.
+/// Maximum width and height that models accept, in pixels.
 const MAX_SIDE: u32 = 8_000;
 
-/// The output for an answer.
+/// Returns the output for an answer.
 pub(crate) fn output(answer: &Value, site: &dyn Site, pictures: ReadPicture) -> ToolOutput {
     let mut images = Vec::new();
     let mut texts: Vec<String> = Vec::new();
@@ -40,7 +41,7 @@ pub(crate) fn output(answer: &Value, site: &dyn Site, pictures: ReadPicture) -> 
         });
     }
     let structured = &answer["structuredContent"];
-    // Most servers say the same as text, for clients that know nothing else: as JSON, or plainly.
+    // Most servers repeat structured content as text for older clients: as JSON, or plainly.
     let said = |structured: &Value| {
         let plain = |value: &Value| texts.iter().any(|text| value == text.as_str());
         structured

@@ -1,4 +1,4 @@
-//! Servers and how they are: getting ready beside everything else, restarted once, let go.
+//! Servers and their states: started in the background, restarted once, closed at the end.
 
 use std::{
     collections::BTreeMap,
@@ -15,17 +15,17 @@ use tokio::{
 
 use crate::{LeftOut, Setup, connection::Connection, definition, tool::Served};
 
-/// A server is started, and once more if it ends.
+/// Maximum number of starts: a server that ended is started once more.
 const STARTS: u32 = 2;
 
-/// Before it is started again.
+/// Time to wait before a server is started again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// One server, whether it runs or not.
+/// A configured server, whether it runs or not.
 pub struct Server {
     setup: Setup,
     life: Mutex<Life>,
-    /// The connection once more, for a goodbye that waits for nobody.
+    /// The last connection, so that closing it need not wait for a lock.
     last: std::sync::Mutex<Option<Arc<Connection>>>,
 }
 
@@ -36,21 +36,21 @@ struct Life {
     why: String,
 }
 
-/// How a server is.
+/// State of a server.
 #[derive(Debug, Clone)]
 pub enum State {
-    /// It answers.
+    /// The server answers.
     Ready {
-        /// What it calls itself, and what it speaks. Its own words.
+        /// The server's name and protocol version, in its own words.
         about: String,
-        /// What it can do, in order of name.
+        /// The usable tools, in order of name.
         tools: Vec<ToolSpec>,
-        /// What of it cannot be used.
+        /// The tools that cannot be used.
         left_out: Vec<LeftOut>,
-        /// From its start to this.
+        /// Time from the start until the server was ready.
         took: Duration,
     },
-    /// It does not, for this reason.
+    /// The server is not available, for this reason.
     Missing(String),
 }
 
@@ -63,12 +63,12 @@ impl Server {
         }
     }
 
-    /// As it was configured.
+    /// Returns the configuration of the server.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// The connection that there is, or a new one; in words why there is none.
+    /// Returns the current connection, or a new one. The error is the reason as text.
     pub(crate) async fn connection(&self) -> Result<Arc<Connection>, String> {
         let mut life = self.life.lock().await;
         if let Some(connection) = &life.connection {
@@ -147,7 +147,7 @@ impl Drop for Servers {
 }
 
 impl Servers {
-    /// Begins to start them, all at once, and returns at once.
+    /// Starts all servers at once, without waiting for them.
     pub fn start(setups: Vec<Setup>) -> Self {
         let start = |setup| {
             let server = Arc::new(Server::new(setup));
@@ -161,8 +161,8 @@ impl Servers {
         }
     }
 
-    /// How they are, by name, after waiting for all of them for at most `limit`. One that is not
-    /// ready by then is given up.
+    /// Returns the states by name, after waiting for all servers for at most `limit`. One that is
+    /// not ready by then is abandoned.
     pub async fn states(&mut self, limit: Duration) -> &BTreeMap<String, State> {
         let deadline = Instant::now() + limit;
         for (server, task) in &mut self.servers {
@@ -182,7 +182,7 @@ impl Servers {
         &self.states
     }
 
-    /// The tools of those that were ready when [`Self::states`] was asked last.
+    /// Returns the tools of the servers that were ready at the last call of [`Self::states`].
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let ready = self.states.values().flat_map(|state| match state {
             State::Ready { tools, .. } => tools.as_slice(),
@@ -191,8 +191,8 @@ impl Servers {
         self.tools_as(ready.cloned())
     }
 
-    /// The tools that a run began with, as they were described then, whether their servers are
-    /// there or not.
+    /// Returns the tools that a run began with, as described then, whether or not their servers are
+    /// available.
     pub fn tools_as(&self, pinned: impl IntoIterator<Item = ToolSpec>) -> Vec<Arc<dyn Tool>> {
         let tool = |spec| self.tool_as(spec);
         pinned.into_iter().filter_map(tool).collect()
@@ -206,7 +206,7 @@ impl Servers {
         let server = servers
             .find(|server| server.setup.name == service.server)
             .cloned();
-        // What it reaches is as it is today, whatever was recorded.
+        // The reach is today's, not the recorded one.
         if let Some(server) = &server {
             service.reach = server.setup.reach;
         }
@@ -218,7 +218,7 @@ impl Servers {
         }))
     }
 
-    /// Lets them go, with a moment to end by themselves.
+    /// Closes all connections, and gives the servers a moment to end by themselves.
     pub async fn leave(&self) {
         let mut leaving = tokio::task::JoinSet::new();
         for (server, _) in &self.servers {

@@ -1,11 +1,11 @@
-//! What a server is, before it is one: how it is started or reached.
+//! Configuration of a server: how it is started or reached.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use gyrus_contract::{Boxed, CommandOutcome, CommandSpec, KeeperError, Reach};
 
-/// Characters of a server's name: it stands before those of every tool, of which providers take
-/// 64.
+/// Maximum characters of a server's name: it stands before those of every tool, of which providers
+/// take 64.
 const MAX_NAME: usize = 24;
 
 /// Runs a server's process until it ends; dropping the future ends it with all that it started.
@@ -13,37 +13,37 @@ const MAX_NAME: usize = 24;
 pub type RunServer =
     Arc<dyn Fn(CommandSpec) -> Boxed<'static, Result<CommandOutcome, KeeperError>> + Send + Sync>;
 
-/// What the first bytes of a picture say of it; `None`: models take no such picture.
+/// Function that reads the header of a picture; `None` if models do not accept such a picture.
 pub type ReadPicture = fn(&[u8]) -> Option<Picture>;
 
-/// What a picture is.
+/// Format and size of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Picture {
     /// `image/png`, `image/webp` or `image/jpeg`.
     pub media_type: &'static str,
-    /// In pixels.
+    /// Width in pixels.
     pub width: u32,
-    /// In pixels.
+    /// Height in pixels.
     pub height: u32,
 }
 
-/// A server, as it was configured.
+/// Configuration of a server.
 #[derive(Clone)]
 pub struct Setup {
     /// Its name, see [`is_server_name`].
     pub name: String,
-    /// How it is had.
+    /// The way in which it is started or reached.
     pub way: Way,
-    /// What it can reach.
+    /// The paths or hosts that it can reach.
     pub reach: Reach,
-    /// How long it may say nothing about a call.
+    /// Maximum time without a message about a call.
     pub silence: Duration,
-    /// How pictures in answers are looked at.
+    /// Reads the headers of pictures in answers.
     pub pictures: ReadPicture,
 }
 
 impl Setup {
-    /// That it was not ready within `limit`, in words.
+    /// Returns the message for a server that was not ready within `limit`.
     pub(crate) fn too_slow(&self, limit: Duration) -> String {
         let network = match self.reach {
             Reach::Workspace => {
@@ -56,10 +56,10 @@ impl Setup {
     }
 }
 
-/// How a server is had.
+/// Way in which a server is started or reached.
 #[derive(Clone)]
 pub enum Way {
-    /// It is started, and spoken to over its standard input and output.
+    /// A process that is started, with messages over its standard input and output.
     Process {
         /// The program, absolute or on the `PATH` of `environment`.
         program: String,
@@ -69,21 +69,21 @@ pub enum Way {
         environment: BTreeMap<String, String>,
         /// The folder that it starts in.
         folder: PathBuf,
-        /// A folder of its own, where its pipes are laid.
+        /// Folder for its pipes, used by nothing else.
         pipes: PathBuf,
-        /// What runs it.
+        /// Runs the process.
         run: RunServer,
     },
-    /// It is somewhere, and spoken to by streamable HTTP.
+    /// A running server that is reached by streamable HTTP.
     Http {
-        /// Where.
+        /// Address of the server.
         url: String,
-        /// What is sent along with everything; their values are secrets.
+        /// Headers sent with every request; their values are secrets.
         headers: BTreeMap<String, String>,
     },
 }
 
-/// Whether a server can be called so: `a-z`, `0-9` and `-`, at most 24 of them.
+/// Whether the name is valid for a server: `a-z`, `0-9` and `-`, at most 24 of them.
 pub fn is_server_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(plain)

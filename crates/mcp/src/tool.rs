@@ -14,7 +14,7 @@ use crate::{connection::NoAnswer, result, server::Server};
 pub(crate) struct Served {
     pub(crate) spec: ToolSpec,
     pub(crate) service: Service,
-    /// `None`: there is no such server (any more).
+    /// The server; `None` if it is not configured (any more).
     pub(crate) server: Option<Arc<Server>>,
 }
 
@@ -47,7 +47,7 @@ impl Tool for Served {
 }
 
 impl Served {
-    /// The outcome, or why the server was not asked.
+    /// Returns the outcome, or the reason why the server was not called.
     async fn called(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, String> {
         let server = self
             .server
@@ -86,7 +86,7 @@ impl Served {
     }
 }
 
-/// Puts secrets in the place of their markers: the gate has judged that they leave.
+/// Replaces the markers of secrets by their values: the gate has judged that the values are sent.
 fn reveal(value: &mut Value, site: &dyn Site) -> Result<(), String> {
     match value {
         Value::String(text) => {

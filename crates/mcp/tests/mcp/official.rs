@@ -90,7 +90,7 @@ async fn everything_over_http() {
     let Some(program) = official("server-everything") else {
         return;
     };
-    // Bound and let go: the server cannot be told to choose a port and say which.
+    // The port is bound and released again: the server cannot be told to choose one and report it.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     drop(listener);

@@ -1,4 +1,4 @@
-//! A server that is somewhere: streamable HTTP, in JSON and as events.
+//! Servers over streamable HTTP, in JSON and as events.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use crate::world::{PATIENCE, World, named, ready};
 
-/// How a server behaves, and what it was sent.
+/// A server's behaviour, and the requests that it received.
 #[derive(Clone)]
 struct Web {
     how: &'static str,

@@ -1,4 +1,4 @@
-//! A server that is started: what it answers, how it misbehaves, how it ends.
+//! Servers that are started: answers, misbehaviour, ends.
 
 use std::{fs, time::Duration};
 
@@ -245,7 +245,7 @@ async fn odd_lists_lose_what_cannot_be_used_and_nothing_else() {
     for tool in &tools {
         let name = &tool.spec().name;
         assert!(name.len() <= 64 && name.is_ascii() && !name.contains(' '));
-        // By the name that the server has for it.
+        // Called by the server's own name of the tool.
         let output = world.call(&**tool, json!({})).await;
         assert_eq!(output.text, "nothing", "{name}");
     }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// Everything that is waited for happens within this time, or the test fails.
+/// Maximum time for everything that a test waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The server of these tests.
@@ -47,23 +47,23 @@ impl World {
         self.folder.path().join("work").join(name)
     }
 
-    /// What the server was sent.
+    /// Returns the messages that the server received.
     pub(crate) fn heard(&self) -> String {
         fs::read_to_string(self.work("heard")).unwrap()
     }
 
-    /// What was told of calls.
+    /// Returns the progress messages of calls.
     pub(crate) fn told(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()
     }
 
-    /// The server of these tests, being like this.
+    /// Returns the setup of this program as a server with such a behaviour.
     pub(crate) fn setup(&self, how: &str) -> Setup {
         let server = self.folder.path().join("server.sh").display().to_string();
         self.process("bash", &[&server, how])
     }
 
-    /// A server that is this program.
+    /// Returns the setup of a server that is this program.
     pub(crate) fn process(&self, program: &str, arguments: &[&str]) -> Setup {
         let path = std::env::var("PATH").unwrap();
         Setup {
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// A server at this address.
+    /// Returns the setup of a server at this address.
     pub(crate) fn at(&self, url: &str, headers: &[(&str, &str)]) -> Setup {
         let headers = headers
             .iter()
@@ -164,14 +164,14 @@ pub(crate) async fn ready(setup: Setup) -> (Servers, Vec<Arc<dyn Tool>>) {
     (servers, tools)
 }
 
-/// The tool of this name.
+/// Returns the tool of this name.
 pub(crate) fn named<'a>(tools: &'a [Arc<dyn Tool>], name: &str) -> &'a dyn Tool {
     let names: Vec<_> = tools.iter().map(|tool| &tool.spec().name).collect();
     let found = tools.iter().find(|tool| tool.spec().name == name);
     &**found.unwrap_or_else(|| panic!("no {name} among {names:?}"))
 }
 
-/// Runs servers as a keeper would: they end when nobody waits.
+/// Runs servers as a keeper would: they end when the future is dropped.
 fn run() -> RunServer {
     Arc::new(|spec: CommandSpec| {
         Box::pin(async move {
@@ -195,7 +195,7 @@ fn run() -> RunServer {
     })
 }
 
-/// Believes whatever begins as a PNG.
+/// Accepts everything that begins like a PNG.
 fn picture(bytes: &[u8]) -> Option<Picture> {
     bytes.starts_with(b"\x89PNG").then_some(Picture {
         media_type: "image/png",
