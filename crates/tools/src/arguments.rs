@@ -1,10 +1,10 @@
-//! Arguments: their schema for a model, and from its JSON to a type.
+//! Arguments: their schema for a model, and parsing its JSON into a type.
 
 use gyrus_contract::ResolvedCall;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// The arguments of a call do not fit its tool, in words for a model.
+/// The arguments of a call do not fit its tool; the message is for a model.
 #[derive(Debug, thiserror::Error)]
 #[error("the arguments of `{tool}` are wrong: {error}. Expected an object like {example}")]
 pub(crate) struct WrongArguments {
@@ -13,8 +13,8 @@ pub(crate) struct WrongArguments {
     example: &'static str,
 }
 
-/// The arguments as a `T`, which should deny unknown fields. Some models send the object as a
-/// string that contains it: that is taken as meant. `example` is shown with an error.
+/// Parses the arguments as a `T`, which should deny unknown fields. Some models send the object as
+/// a string that contains it: that is taken as meant. `example` is shown with an error.
 pub(crate) fn parse<T: DeserializeOwned>(
     call: &ResolvedCall,
     example: &'static str,
@@ -30,7 +30,7 @@ pub(crate) fn parse<T: DeserializeOwned>(
     })
 }
 
-/// The schema of an object with these properties and no others.
+/// Returns the schema of an object with these properties and no others.
 pub(crate) fn schema(properties: Value, required: &[&str]) -> Value {
     json!({
         "type": "object",

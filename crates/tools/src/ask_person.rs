@@ -1,8 +1,8 @@
-//! The tool `ask_person`: a question to the person, and their words.
+//! The tool `ask_person`: asks the person a question.
 //!
-//! The kernel asks before it lets the call through. What this tool returns counts as said by the
-//! person, so none of the model's words may be in it but a choice that the person made: the card
-//! shows question and choices, numbered.
+//! The kernel asks before it passes the call on. The output counts as said by the person, so none
+//! of the model's words may be in it but a choice that the person made: the card shows question and
+//! choices, numbered.
 
 use gyrus_contract::{
     Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
@@ -15,12 +15,12 @@ use crate::{
     failure::{self, Failure},
 };
 
-/// Of an answer, in bytes.
+/// Maximum bytes of an answer.
 const MAX_ANSWER_BYTES: usize = 32 * 1024;
 
 const EXAMPLE: &str = r#"{"question": "Which one?", "choices": ["staging", "production"]}"#;
 
-/// Asks a person.
+/// Asks the person a question.
 pub struct AskPerson {
     spec: ToolSpec,
 }
@@ -28,7 +28,7 @@ pub struct AskPerson {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Shown by the kernel.
+    /// The question; the kernel shows it.
     #[serde(rename = "question")]
     _question: String,
     #[serde(default)]
@@ -36,7 +36,7 @@ struct Arguments {
 }
 
 impl AskPerson {
-    /// The tool.
+    /// Creates the tool.
     #[expect(clippy::new_without_default, reason = "tools are made in one way")]
     pub fn new() -> Self {
         let spec = ToolSpec {
@@ -84,7 +84,7 @@ impl Tool for AskPerson {
 }
 
 fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
-    // Without the details of what is wrong, which would quote the model.
+    // The parse error is dropped because it would quote the model.
     let Arguments { choices, .. } = arguments::parse(call, EXAMPLE).map_err(|_| {
         Failure::new(format!(
             "the arguments of `ask_person` are wrong; expected an object like {EXAMPLE}"
@@ -111,8 +111,8 @@ fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
     Ok(ToolOutput::read(text))
 }
 
-/// The choice that is meant: the words themselves, before its number counted from 1, before a
-/// beginning that no other choice has.
+/// Returns the choice that the answer means: the words themselves, before its number counted from
+/// 1, before a beginning that no other choice has.
 fn chosen<'a>(answer: &str, choices: &'a [String]) -> Option<&'a str> {
     let answer = answer.to_lowercase();
     let is_it = |choice: &&String| choice.trim().to_lowercase() == answer;

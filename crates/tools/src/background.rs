@@ -1,5 +1,5 @@
-//! Work that may take a while: on a thread of its own, within a time limit, and given up as soon
-//! as nobody waits for it.
+//! Blocking work with a time limit, on a thread of its own; it is abandoned when its caller is
+//! dropped.
 
 use std::{
     future::pending,
@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long the work may go on. It must ask often.
+/// Deadline and cancellation of the work, which must check them often.
 pub(crate) struct Patience {
     until: Instant,
     given_up: Arc<AtomicBool>,
@@ -23,7 +23,7 @@ impl Patience {
     }
 }
 
-/// Gives the work up when the call is dropped.
+/// Cancels the work when the call is dropped.
 struct Waiting(Arc<AtomicBool>);
 
 impl Drop for Waiting {
@@ -32,7 +32,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Does the work beside the other tasks of the process. A panic in it is one of the caller.
+/// Runs the work on a blocking thread. A panic in it propagates to the caller.
 pub(crate) async fn work<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce(&Patience) -> T + Send + 'static,

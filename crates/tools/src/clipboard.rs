@@ -1,9 +1,9 @@
 //! The tool `clipboard`: the text on the clipboard of the person's desktop.
 //!
-//! A desktop keeps no copy: who sets the clipboard must live to hand the text out. The keeper ends
-//! everything that a call started, so a text stays only where a clipboard manager takes it over,
-//! as most desktops have one. Setting therefore offers the text for a moment, ends the helper, and
-//! reads back what is left; what it says is what it saw.
+//! A desktop keeps no copy: the program that sets the clipboard must keep running to serve the
+//! text. The keeper ends everything that a call started, so a text stays only where a clipboard
+//! manager takes it over; most desktops have one. Setting therefore offers the text for a moment,
+//! ends the helper, reads the clipboard back, and reports what it read.
 
 use std::{collections::BTreeMap, env, ffi::OsStr, path::Path, sync::Arc};
 
@@ -20,19 +20,20 @@ use crate::{
     failure::{self, Failure},
 };
 
-/// Text that is set, or shown, in bytes.
+/// Maximum bytes of text that is set or shown.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// A helper that waits for a program which does not hand out its text is ended after this.
+/// Time limit of a helper, which may wait for a program that does not serve its text.
 const TIME_LIMIT_MS: u64 = 10_000;
 
-/// Before the text that was read back.
+/// Marker printed before the text that was read back.
 const READ_BACK: &str = "--- read back ---\n";
 
-/// Sets the clipboard, lets go, reads it back. The program `$1` sets, staying in the foreground; the
-/// program `$3` reads; `$2` and `$4` are their arguments, words without quotes; `$5` is printed
-/// before what was read back. A clipboard manager is told of a new text at once, but nothing tells
-/// when it has taken it, hence the half second.
+/// Sets the clipboard, ends the helper, and reads the clipboard back. The program `$1` sets,
+/// staying in the foreground; the program `$3` reads; `$2` and `$4` are their arguments, words
+/// without quotes; `$5` is printed before the text that was read back. A clipboard manager is
+/// notified of a new text at once, but does not report when it has copied it, hence the half
+/// second.
 const SET: &str = "exec 3<&0\n\
     \"$1\" $2 <&3 >&2 & owner=$!\n\
     sleep 0.5\n\
@@ -44,17 +45,17 @@ const SET: &str = "exec 3<&0\n\
 
 const EXAMPLE: &str = r#"{"text": "for the clipboard"} or {} to read it"#;
 
-/// Programs that speak to the desktop.
+/// Programs that access the clipboard of one kind of desktop.
 struct Helper {
-    /// The variable that says that there is a desktop of its kind.
+    /// The environment variable that names a desktop of this kind.
     desktop: &'static str,
-    /// Prints the text and nothing else.
+    /// Program and arguments that print the text and nothing else.
     read: (&'static str, &'static str),
-    /// Takes the text from its standard input, and stays to hand it out.
+    /// Program and arguments that take the text from standard input and stay to serve it.
     set: (&'static str, &'static str),
 }
 
-/// In the order of preference.
+/// The helpers in order of preference.
 const HELPERS: [Helper; 3] = [
     Helper {
         desktop: "WAYLAND_DISPLAY",
@@ -87,14 +88,14 @@ struct Arguments {
 }
 
 impl Clipboard {
-    /// The tool, for the desktop that this process was started on.
+    /// Creates the tool for the desktop that this process was started on.
     #[expect(clippy::new_without_default, reason = "it looks at the environment")]
     pub fn new() -> Self {
         let programs = Arc::clone(Programs::of_this_process());
         Self::over(|name| env::var(name).ok(), programs)
     }
 
-    /// The tool, for the desktop that these variables name: `DISPLAY`, `WAYLAND_DISPLAY`,
+    /// Creates the tool for the desktop that these variables name: `DISPLAY`, `WAYLAND_DISPLAY`,
     /// `XDG_RUNTIME_DIR`, `XAUTHORITY` (else `.Xauthority` in `HOME`), with helpers from `PATH`.
     pub fn with_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let programs = Programs::on_path(variable("PATH").as_deref().map(OsStr::new));
@@ -129,7 +130,7 @@ impl Clipboard {
         }
     }
 
-    /// The first helper that is there for this desktop, and the program of it that reads.
+    /// Returns the first installed helper for this desktop, and the path of its reading program.
     fn helper(&self) -> Result<(&'static Helper, String), String> {
         let has = |helper: &&Helper| self.environment.contains_key(helper.desktop);
         let mut fitting = HELPERS.iter().filter(has).peekable();
@@ -166,21 +167,23 @@ impl Clipboard {
         Ok(ToolOutput::read(text.unwrap_or_else(|| EMPTY.to_owned())))
     }
 
-    /// The command that prints the clipboard's text, run in `folder`: for a person's own program,
-    /// which hands it to a run that is to have it.
+    /// Returns the command that prints the clipboard's text, run in `folder`. It is for the
+    /// person's own program, which passes the text on to a run.
     ///
     /// # Errors
-    /// In words, when there is no desktop or no helper program.
+    ///
+    /// Returns text when there is no desktop or no helper program.
     pub fn reading(&self, folder: &Path) -> Result<CommandSpec, String> {
         let (helper, read) = self.helper()?;
         let words = helper.read.1.split(' ').map(str::to_owned).collect();
         Ok(self.command(read, words, String::new(), folder))
     }
 
-    /// What [`reading`](Self::reading) printed; `None` if there is no text on the clipboard.
+    /// Returns the text that [`reading`](Self::reading) printed; `None` if there is no text on the
+    /// clipboard.
     ///
     /// # Errors
-    /// In words, when the clipboard could not be reached.
+    /// Returns text when the clipboard could not be read.
     pub fn text_of(outcome: CommandOutcome) -> Result<Option<String>, String> {
         let CommandOutcome { exit, output } = outcome;
         match exit {
@@ -241,7 +244,7 @@ impl Clipboard {
                 ..ToolOutput::read(words)
             });
         }
-        // What was on it before is gone.
+        // The previous text is lost.
         Ok(ToolOutput {
             verdict: ActionVerdict::Changed,
             ..ToolOutput::error(
@@ -296,7 +299,7 @@ impl Tool for Clipboard {
 
 const EMPTY: &str = "(there is no text on the clipboard)";
 
-/// What the helpers print then.
+/// Whether a helper printed that the clipboard holds no text.
 fn holds_no_text(printed: &str) -> bool {
     [
         "Nothing is copied",
@@ -314,7 +317,7 @@ fn failed(printed: &str) -> String {
     format!("the clipboard cannot be reached: {printed}")
 }
 
-/// What the helpers need to find the desktop, and nothing else.
+/// Returns only the variables that the helpers need to find the desktop.
 fn environment(
     variable: impl Fn(&str) -> Option<String>,
     path: String,

@@ -1,4 +1,4 @@
-//! The documents of a folder: what a walk finds and is text, within bounds.
+//! The text files of a folder, found by a bounded walk.
 
 use std::{fmt::Write as _, fs::File, io::Read as _, path::PathBuf};
 
@@ -12,20 +12,20 @@ use crate::{
     walk::{Reach, Walk},
 };
 
-/// Of one document, in bytes.
+/// Maximum bytes of one document.
 const MAX_FILE_BYTES: u64 = 2 << 20;
 
-/// Of all of them together, in bytes.
+/// Maximum bytes of all documents together.
 const MAX_BYTES: usize = 64 << 20;
 
-/// A file that is text.
+/// A text file.
 pub(crate) struct Document {
-    /// Below the folder.
+    /// Path below the folder.
     pub(crate) path: PathBuf,
     pub(crate) text: String,
 }
 
-/// The documents below a folder, in the order of a walk that leaves out what is hidden or ignored.
+/// The documents below a folder, in the order of a walk that leaves out hidden and ignored files.
 pub(crate) struct Documents {
     walk: Walk,
     bytes: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// Of the folder at this place.
+    /// Opens the folder at this place.
     pub(crate) fn below(place: &Place<'_>) -> Result<Self, Failure> {
         let (opened, stat) = place.open()?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
@@ -51,7 +51,7 @@ impl Documents {
         })
     }
 
-    /// The next one; `None` at the end, or when the walk broke off.
+    /// Returns the next document; `None` at the end, or when the walk was cut off.
     pub(crate) fn next(&mut self, patience: &Patience) -> Option<Document> {
         loop {
             let next = self.walk.next(patience)?;
@@ -70,12 +70,12 @@ impl Documents {
         }
     }
 
-    /// How many there were.
+    /// Returns the number of documents found so far.
     pub(crate) fn found(&self) -> usize {
         self.found
     }
 
-    /// How many there were, and what was left out, as notes in brackets.
+    /// Returns the numbers of found and omitted documents, as notes in brackets.
     pub(crate) fn note(&self) -> String {
         let (found, left_out) = (self.found, self.left_out);
         let mut note = format!("[searched: {}]\n", counted(found, "document"));
@@ -90,7 +90,7 @@ impl Documents {
     }
 }
 
-/// What a file says, if it is text.
+/// Returns the content of a file, if it is text.
 fn text(file: File) -> Option<String> {
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).ok()?;

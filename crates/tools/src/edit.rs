@@ -1,4 +1,4 @@
-//! The tool `edit`: an exact text in a file becomes another.
+//! The tool `edit`: replaces an exact text in a file.
 
 use std::{
     fs::File,
@@ -33,7 +33,7 @@ pub struct Edit {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Used as it was resolved only.
+    /// The raw path is not used; the resolved path of the call is.
     #[serde(rename = "path")]
     _path: String,
     old_text: String,
@@ -43,7 +43,7 @@ struct Arguments {
 }
 
 impl Edit {
-    /// The tool.
+    /// Creates the tool.
     #[expect(clippy::new_without_default, reason = "tools are made in one way")]
     pub fn new() -> Self {
         let spec = ToolSpec {
@@ -102,7 +102,7 @@ impl Tool for Edit {
     }
 }
 
-/// The texts of a call, with secrets in their places.
+/// Returns the texts of a call, with the values of their secrets.
 fn replacement(call: &ResolvedCall, site: &dyn Site) -> Result<Replacement, Failure> {
     let arguments: Arguments = arguments::parse(call, EXAMPLE)?;
     let reveal = |text: &str| {
@@ -136,7 +136,7 @@ fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
     Ok(output(&place, &changed, what(&change, &content, &places)))
 }
 
-/// What else a call can do than one replacement.
+/// Adds the alternatives to a single replacement.
 fn hint(error: ExactError) -> Failure {
     let more = match &error {
         ExactError::Empty => ", or use `write` for a whole file",
@@ -146,7 +146,7 @@ fn hint(error: ExactError) -> Failure {
     Failure::from(error).and(more)
 }
 
-/// The whole file.
+/// Reads the whole file.
 fn content(place: &Place<'_>) -> Result<Vec<u8>, Failure> {
     let (file, stat) = place.open()?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
@@ -171,7 +171,7 @@ fn content(place: &Place<'_>) -> Result<Vec<u8>, Failure> {
     Ok(content)
 }
 
-/// Which lines changed, for a person and a model.
+/// Describes the changed lines, for a person and a model.
 fn what(change: &Replacement, content: &[u8], places: &[usize]) -> String {
     let breaks = |text: &[u8]| memchr::memchr_iter(b'\n', text).count();
     if let [at] = places {
@@ -211,8 +211,8 @@ fn output(place: &Place<'_>, changed: &[u8], what: String) -> ToolOutput {
     }
 }
 
-/// By what is in the file: the old text only, or the new one only. With both, or with neither
-/// after a deletion, nobody can tell.
+/// Compares with the file's content: it has either the old text only, or the new one only. With
+/// both, or with neither after a deletion, the result is unknown.
 fn probe(call: &ResolvedCall, site: &dyn Site) -> Probe {
     let Ok(change) = replacement(call, site) else {
         return Probe::Unknown;
@@ -221,7 +221,7 @@ fn probe(call: &ResolvedCall, site: &dyn Site) -> Probe {
         return Probe::Unknown;
     };
     let content = match place.open() {
-        // What could not be edited then was not.
+        // A file that cannot be edited was not edited.
         Err(PlaceError::Missing { .. } | PlaceError::Special { .. }) => return Probe::DidNotHappen,
         Err(_) => return Probe::Unknown,
         Ok(_) => match content(&place) {

@@ -1,4 +1,5 @@
-//! Replacing an exact text by another, in memory: it must be found, and once unless all are meant.
+//! Replaces an exact text by another, in memory: the text must occur, and only once unless all
+//! occurrences are meant.
 
 use std::fmt::Write as _;
 
@@ -6,37 +7,37 @@ use memchr::memmem;
 
 use crate::likeness;
 
-/// Larger files are not edited, in bytes.
+/// Maximum bytes of a file that is edited.
 pub(crate) const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// What a file may become, in bytes.
+/// Maximum bytes of the changed file.
 const MAX_CHANGED_BYTES: usize = 64 * 1024 * 1024;
 
-/// Places that are counted where only one may be: they can overlap, and be very many.
+/// Maximum number of occurrences counted where only one may be: they can overlap and be very many.
 const MAX_COUNTED: usize = 1_000;
 
-/// Places that are named by their lines.
+/// Maximum number of occurrences whose lines are listed.
 const MAX_NAMED: usize = 20;
 
-/// An exact text and what it becomes.
+/// A text and its replacement.
 pub(crate) struct Replacement {
     pub(crate) old: String,
     pub(crate) new: String,
-    /// Every occurrence; else there must be one.
+    /// Whether every occurrence is replaced; otherwise there must be exactly one.
     pub(crate) all: bool,
 }
 
 /// A replacement that was made.
 pub(crate) struct Made {
-    /// As it was meant in this file.
+    /// The replacement, fitted to this file.
     pub(crate) replacement: Replacement,
-    /// In the old content.
+    /// Offsets in the old content.
     pub(crate) places: Vec<usize>,
     /// The new content.
     pub(crate) content: Vec<u8>,
 }
 
-/// Why no replacement was made, in words for a model.
+/// Reason why no replacement was made; the message is for a model.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExactError {
     #[error("the old text is empty: quote what to replace")]
@@ -59,7 +60,7 @@ pub(crate) enum ExactError {
 }
 
 impl Replacement {
-    /// Makes it in the content of the file that is called so.
+    /// Applies the replacement to the content of the file with this name.
     pub(crate) fn made_in(self, name: &str, content: &[u8]) -> Result<Made, ExactError> {
         let name = || name.to_owned();
         if self.old.is_empty() {
@@ -102,8 +103,8 @@ impl Replacement {
         }
     }
 
-    /// As it is meant in a file with these line ends: models write `\n` where all of a file's
-    /// lines end with `\r\n`.
+    /// Fits the replacement to a file's line ends: models write `\n` where all of a file's lines
+    /// end with `\r\n`.
     pub(crate) fn fit(self, content: &[u8]) -> Self {
         let has_crlf = memmem::find(content, b"\r\n").is_some();
         let is_crlf = |at| at > 0 && content[at - 1] == b'\r';
@@ -118,8 +119,8 @@ impl Replacement {
         }
     }
 
-    /// Where the old text is. For a single replacement also where two overlap, as either could be
-    /// meant, and not all of very many.
+    /// Returns the offsets of the old text. For a single replacement they include overlapping ones,
+    /// as either could be meant, up to a maximum number.
     pub(crate) fn places(&self, content: &[u8]) -> Vec<usize> {
         let finder = memmem::Finder::new(&self.old);
         if self.all {
@@ -136,7 +137,7 @@ impl Replacement {
         places
     }
 
-    /// The new content; `None` if that would be too large.
+    /// Returns the new content; `None` if it would be too large.
     fn apply(&self, content: &[u8], places: &[usize]) -> Option<Vec<u8>> {
         let kept = content.len() - places.len() * self.old.len();
         let size = kept.checked_add(places.len().checked_mul(self.new.len())?)?;
@@ -155,7 +156,7 @@ impl Replacement {
     }
 }
 
-/// Where the content is like a text that is not in it.
+/// Returns the lines of the content that are most like a text that does not occur in it.
 fn near(content: &[u8], old: &str) -> String {
     let mut words = likeness::nearest(&String::from_utf8_lossy(content), old);
     if words.is_empty() {
@@ -168,7 +169,7 @@ fn near(content: &[u8], old: &str) -> String {
     words
 }
 
-/// The lines, counted from 1, that these places are in.
+/// Returns the numbers, from 1, of the lines that contain these offsets.
 pub(crate) fn line_list(content: &[u8], places: &[usize]) -> String {
     let mut list = String::new();
     let (mut line, mut from) = (1, 0);

@@ -1,8 +1,8 @@
-//! Why a call came to nothing, on its way to the model.
+//! Failure of a call, on its way to the model.
 
 use gyrus_contract::ToolOutput;
 
-/// Words for a model: what went wrong and what to do differently. Any typed error becomes one by
+/// Message for a model: what went wrong and what to do differently. Any typed error becomes one by
 /// `?`, with what it says.
 pub(crate) struct Failure(String);
 
@@ -11,7 +11,7 @@ impl Failure {
         Self(words.into())
     }
 
-    /// With more words at its end.
+    /// Appends words to the message.
     pub(crate) fn and(self, words: &str) -> Self {
         Self(self.0 + words)
     }
@@ -23,7 +23,7 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// What the call returned, or that it failed and changed nothing.
+/// Returns the output of the call, or an error output: the call failed and changed nothing.
 pub(crate) fn output(result: Result<ToolOutput, Failure>) -> ToolOutput {
     result.unwrap_or_else(|Failure(words)| ToolOutput::error(words))
 }

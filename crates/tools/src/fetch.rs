@@ -26,16 +26,16 @@ use crate::{
     picture,
 };
 
-/// Text of an answer without a wish of the model's, in bytes.
+/// Default bytes of text in an answer.
 const DEFAULT_TEXT_BYTES: usize = 50_000;
 
-/// At most.
+/// Maximum bytes of text in an answer.
 const MAX_TEXT_BYTES: usize = 200_000;
 
-/// For one call, redirects included.
+/// Time limit of one call, redirects included.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// To make text of what was sent.
+/// Time limit for converting the body to text.
 const READING_LIMIT: Duration = Duration::from_secs(10);
 
 const EXAMPLE: &str = r#"{"url": "https://www.rust-lang.org/"}"#;
@@ -54,14 +54,14 @@ struct Arguments {
 }
 
 impl Fetch {
-    /// The tool, for public hosts.
+    /// Creates the tool for public hosts.
     #[expect(clippy::new_without_default, reason = "tools are made in one way")]
     pub fn new() -> Self {
         Self::allowing([])
     }
 
-    /// The tool, for public hosts and for these, names or addresses as they stand in a URL, which
-    /// may have any address: those of a person's own network.
+    /// Creates the tool for public hosts and for these hosts, names or addresses as written in a
+    /// URL, which may have any address, such as those in the person's own network.
     pub fn allowing(hosts: impl IntoIterator<Item = String>) -> Self {
         let spec = ToolSpec {
             name: "fetch".to_owned(),
@@ -162,7 +162,7 @@ async fn answer(page: Page, limit: usize, site: &dyn Site) -> Result<ToolOutput,
     })
 }
 
-/// Where the answer came from, and what it is.
+/// Returns the lines with the address, redirects and type of the answer.
 fn heading(page: &Page) -> String {
     let mut text = format!("{}\n", page.url);
     for from in &page.redirected_from {
@@ -182,7 +182,7 @@ fn heading(page: &Page) -> String {
     text
 }
 
-/// What a page says, in at most `limit` bytes and a note.
+/// Returns the text of a page, in at most `limit` bytes and a note.
 fn content(page: Page, limit: usize, patience: &Patience) -> String {
     let Page {
         url,

@@ -1,4 +1,4 @@
-//! The tool `finish`: the model says that it is done.
+//! The tool `finish`: the model claims that it is done.
 
 use gyrus_contract::{
     Boxed, Claim, Cleared, Evidence, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec,
@@ -36,7 +36,7 @@ struct EvidenceArgument {
 }
 
 impl Finish {
-    /// The tool.
+    /// Creates the tool.
     #[expect(clippy::new_without_default, reason = "tools are made in one way")]
     pub fn new() -> Self {
         let spec = ToolSpec {

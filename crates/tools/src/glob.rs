@@ -1,4 +1,4 @@
-//! The tool `glob`: files by name.
+//! The tool `glob`: finds files by name.
 
 use std::{cmp::Reverse, fmt::Write as _, path::PathBuf, time::Duration};
 
@@ -18,16 +18,16 @@ use crate::{
     walk::{Reach, Walk, shown},
 };
 
-/// Files that are named.
+/// Maximum number of files that are listed.
 const MAX_SHOWN: usize = 500;
 
-/// Text of an answer, in bytes; no further file is named after it.
+/// Maximum bytes of text in an answer; no further file is listed after it.
 const MAX_TEXT_BYTES: usize = 32 * 1024;
 
-/// Of a pattern.
+/// Maximum bytes of a pattern.
 const MAX_PATTERN_BYTES: usize = 1_000;
 
-/// For one call.
+/// Time limit of one call.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 const EXAMPLE: &str = r#"{"pattern": "src/**/*.rs", "path": "."}"#;
@@ -41,7 +41,7 @@ pub struct Glob {
 #[serde(deny_unknown_fields)]
 struct Arguments {
     pattern: String,
-    /// Used as it was resolved only.
+    /// The raw path is not used; the resolved path of the call is.
     #[serde(rename = "path")]
     _path: String,
     #[serde(default)]
@@ -49,7 +49,7 @@ struct Arguments {
 }
 
 impl Glob {
-    /// The tool.
+    /// Creates the tool.
     #[expect(clippy::new_without_default, reason = "tools are made in one way")]
     pub fn new() -> Self {
         let spec = ToolSpec {
@@ -146,7 +146,7 @@ pub(crate) fn compile(pattern: &str) -> Result<GlobSet, Failure> {
         |error: globset::Error| wrong(&format!("`{pattern}` is invalid: {}", error.kind()));
     let mut builder = GlobBuilder::new(&below);
     let glob = builder.literal_separator(true).build().map_err(invalid)?;
-    // Not by the glob's own matcher, which panics where this one returns an error.
+    // The glob's own matcher is not used: it panics where this one returns an error.
     let mut set = GlobSetBuilder::new();
     set.add(glob).build().map_err(invalid)
 }
@@ -159,7 +159,7 @@ fn find(mut walk: Walk, matcher: &GlobSet, given: &str, patience: &Patience) -> 
             found.push((Reverse((stat.st_mtime, stat.st_mtime_nsec)), next.path));
         }
     }
-    // Of the same time: by name.
+    // Files of the same time are sorted by name.
     found.sort_unstable();
     let mut text = String::new();
     let mut count = 0;

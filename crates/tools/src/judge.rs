@@ -1,8 +1,8 @@
 //! The tool `judge`: posts a submission to an address and reads the verdict.
 //!
-//! No model is offered it, and the gate lets it go only to an address that the person typed. It
-//! connects as `fetch` does, once and without redirects; a judge on this machine or in the
-//! person's own network is reached if its address, not only its name, was typed.
+//! It is not offered to models, and the gate allows only addresses that the person typed. It
+//! connects as `fetch` does, once and without redirects; a judge on this machine or in the person's
+//! own network is reached if its address, not only its name, was typed.
 
 use std::{collections::BTreeSet, fmt::Write as _, net::IpAddr, time::Duration};
 
@@ -21,18 +21,18 @@ use crate::{
     picture::{self, PictureHeader},
 };
 
-/// For one judgement.
+/// Time limit of one verdict.
 const TIME_LIMIT: Duration = Duration::from_secs(600);
 
-/// Of a report, in bytes.
+/// Maximum bytes of a report.
 const MAX_REPORT_BYTES: usize = 50_000;
 
-/// Pictures of one report.
+/// Maximum number of pictures in one report.
 const MAX_IMAGES: usize = 4;
 
 const EXAMPLE: &str = r#"{"url": "https://judge.example/", "submission": {}}"#;
 
-/// Asks a judge.
+/// Posts a submission to a judge.
 pub struct Judge {
     spec: ToolSpec,
 }
@@ -44,19 +44,19 @@ struct Arguments {
     submission: Value,
 }
 
-/// What a judge answers; what else it says is left alone.
+/// A judge's answer; other fields are ignored.
 #[derive(Deserialize)]
 struct Verdict {
     accepted: bool,
     #[serde(default)]
     report: String,
-    /// Base64.
+    /// Base64 data.
     #[serde(default)]
     images: Vec<String>,
 }
 
 impl Judge {
-    /// The tool.
+    /// Creates the tool.
     #[expect(clippy::new_without_default, reason = "tools are made in one way")]
     pub fn new() -> Self {
         let spec = ToolSpec {
@@ -107,8 +107,8 @@ async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure
     answer(&url, &page, site)
 }
 
-/// The host, if it is written as an address or means this machine: then nobody else could have
-/// made it one of the person's own network.
+/// Returns the host, if it is written as an address or means this machine: only then is it certain
+/// that the person meant a host in their own network.
 fn typed(url: &Url) -> BTreeSet<String> {
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');

@@ -1,11 +1,11 @@
-//! What a run can do: the [`Registry`] of tools, and the tools that every run has.
+//! Tools of a run: the [`Registry`], and the tools that every run has.
 //!
-//! The one idea: a tool does exactly what the gate judged. It takes a `Cleared` call only,
-//! reaches files only through the paths that were resolved before the verdict (see the module
-//! `place`), connects only to addresses that it checked itself, and starts processes only through
-//! its site. Its words are for a model: bounded, and an error says what to do differently.
+//! The one idea: a tool does exactly what the gate judged. It takes a `Cleared` call only, reaches
+//! files only through the paths that were resolved before the verdict (see the module `place`),
+//! connects only to addresses that it checked itself, and starts processes only through its site.
+//! Its messages are for a model: bounded, and an error says what to do differently.
 //!
-//! Not here: whether a call is allowed, redaction, journals. Nothing is remembered between calls.
+//! Not here: whether a call is allowed, redaction, journals. No state is kept between calls.
 
 mod registry;
 mod arguments;

@@ -1,28 +1,28 @@
-//! The lines of a file that are most like some text, for a model whose quotation was not exact.
+//! Finds the lines of a file that are most like a text, for a model whose quotation was not exact.
 
 use std::fmt::Write as _;
 
-/// Lines of the file that are looked at.
+/// Maximum number of lines of the file that are searched.
 const MAX_LINES: usize = 10_000;
 
-/// Lines of the text that are compared.
+/// Maximum number of lines of the text that are compared.
 const MAX_COMPARED: usize = 20;
 
-/// Lines that are like the first one, and from which the others are compared.
+/// Maximum number of lines like the first one from which the others are compared.
 const MAX_CANDIDATES: usize = 32;
 
-/// Bytes of a line that are compared and shown.
+/// Maximum bytes of a line that are compared and shown.
 const MAX_LINE_BYTES: usize = 200;
 
-/// A line less like the first one, from 0 to 1, is not where it is meant to be.
+/// Minimum likeness, from 0 to 1, of a line to the text's first line.
 const LEAST_LIKENESS: f64 = 0.5;
 
-/// Where `content` is most like `wanted`: words and numbered lines as `read` shows them, or empty
-/// if nothing is like it.
+/// Returns the part of `content` that is most like `wanted`: a sentence and numbered lines as
+/// `read` shows them, or empty if nothing is similar.
 pub(crate) fn nearest(content: &str, wanted: &str) -> String {
     let lines: Vec<&str> = content.lines().take(MAX_LINES).collect();
     let wanted: Vec<&str> = wanted.lines().collect();
-    // Blank lines say nothing of where it is meant to be.
+    // Blank lines do not help to find the place.
     let blank = wanted
         .iter()
         .take_while(|line| line.trim().is_empty())
@@ -63,7 +63,7 @@ pub(crate) fn nearest(content: &str, wanted: &str) -> String {
     text
 }
 
-/// How like two lines are, from 0 to 1; 1 if they differ in white space only.
+/// Returns the likeness of two lines, from 0 to 1; 1 if they differ in white space only.
 fn likeness(line: &str, wanted: &str) -> f64 {
     if line.split_whitespace().eq(wanted.split_whitespace()) {
         return 1.0;

@@ -1,4 +1,4 @@
-//! The tool `list`: the tree of a folder.
+//! The tool `list`: shows the tree of a folder.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -19,23 +19,23 @@ use crate::{
     walk::{Reach, Walk},
 };
 
-/// Lines of a tree.
+/// Maximum number of lines of a tree.
 const MAX_LINES: usize = 1_000;
 
-/// Lines of one folder in it, without what its folders hold: a large one must not crowd out the
-/// rest.
+/// Maximum number of lines of one folder in it, not counting the contents of its subfolders: a
+/// large folder must not crowd out the rest.
 const MAX_IN_FOLDER: usize = 200;
 
-/// Text of a tree, in bytes; no further line is added after it.
+/// Maximum bytes of text of a tree; no further line is added after it.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// Without a wish of the model's.
+/// Default depth of a tree.
 const DEFAULT_DEPTH: usize = 2;
 
-/// At most.
+/// Maximum depth of a tree.
 const MAX_DEPTH: usize = 20;
 
-/// For one call.
+/// Time limit of one call.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 const EXAMPLE: &str = r#"{"path": ".", "depth": 3}"#;
@@ -48,7 +48,7 @@ pub struct List {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Used as it was resolved only.
+    /// The raw path is not used; the resolved path of the call is.
     #[serde(rename = "path")]
     _path: String,
     depth: Option<usize>,
@@ -57,7 +57,7 @@ struct Arguments {
 }
 
 impl List {
-    /// The tool.
+    /// Creates the tool.
     #[expect(clippy::new_without_default, reason = "tools are made in one way")]
     pub fn new() -> Self {
         let spec = ToolSpec {

@@ -1,4 +1,4 @@
-//! What is in a folder, as text.
+//! Lists a folder as text.
 
 use std::{
     ffi::OsStr,
@@ -12,17 +12,17 @@ use rustix::{
     io::Errno,
 };
 
-/// Names that are shown, if they are not very long ones.
+/// Maximum number of names that are shown, if they are not very long.
 const MAX_SHOWN: usize = 1_000;
 
-/// Text of a listing, in bytes: no further name is shown after it.
+/// Maximum bytes of text of a listing; no further name is shown after it.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// Names that are read and counted; of a folder with more, any may be shown.
+/// Maximum number of names that are read and counted; of a folder with more, any may be shown.
 const MAX_READ: usize = 100_000;
 
-/// Lists the folder, sorted by name, a line each: `name`, size, and `/` or `->` for what is no
-/// file.
+/// Lists the folder, sorted by name, a line each: `name`, size, and `/` or `->` for folders and
+/// links.
 pub(crate) fn list(folder: &OwnedFd) -> Result<String, Errno> {
     let mut names = Vec::new();
     let mut more = false;
@@ -60,7 +60,7 @@ pub(crate) fn list(folder: &OwnedFd) -> Result<String, Errno> {
     Ok(text)
 }
 
-/// One line of a listing, without its end.
+/// Returns one line of a listing, without its end.
 pub(crate) fn line(folder: &OwnedFd, name: &OsStr) -> String {
     let shown = printable(name);
     // Deleted since, or out of reach: the name alone is still true.
@@ -84,7 +84,8 @@ pub(crate) fn line(folder: &OwnedFd, name: &OsStr) -> String {
     }
 }
 
-/// A name on one line: with unseen characters, or what is not UTF-8, it is quoted and escaped.
+/// Returns a name on one line: with unseen characters, or what is not UTF-8, it is quoted and
+/// escaped.
 pub(crate) fn printable(name: &OsStr) -> String {
     match name.to_str() {
         Some(text)

@@ -1,4 +1,4 @@
-//! Pictures that a model can look at: what a file's first bytes say of it.
+//! Pictures that a model can look at: format and size, from a file's header.
 //!
 //! Nothing is decoded. The formats: PNG (W3C PNG specification, section 5 and 11.2.1), JPEG (ITU-T
 //! T.81, annex B) and WebP (RFC 9649, section 2).
@@ -7,19 +7,20 @@ use gyrus_contract::{Image, Site};
 
 use crate::failure::Failure;
 
-/// A picture of more bytes is only described: models take no larger ones.
+/// Maximum bytes of a picture; models accept no larger ones, so those are only described.
 pub(crate) const MAX_BYTES: u64 = 5 * 1024 * 1024;
 
-/// The longest side that models take, in pixels; a prompt with a longer one would be refused.
+/// Maximum width and height that models accept, in pixels; a prompt with a larger picture would be
+/// refused.
 pub(crate) const MAX_SIDE: u32 = 8_000;
 
-/// What the header of a PNG, JPEG or WebP picture says.
+/// Header of a PNG, JPEG or WebP picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PictureHeader {
     kind: Kind,
-    /// In pixels, not 0.
+    /// Width in pixels, not 0.
     pub width: u32,
-    /// In pixels, not 0.
+    /// Height in pixels, not 0.
     pub height: u32,
 }
 
@@ -31,7 +32,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// By the first dozen bytes.
+    /// Returns the format, by the first dozen bytes.
     pub(crate) fn of(start: &[u8]) -> Option<Self> {
         if start.starts_with(b"\x89PNG\r\n\x1a\n") {
             Some(Self::Png)
@@ -44,7 +45,7 @@ impl Kind {
         }
     }
 
-    /// As a person calls it.
+    /// Returns the common name of the format.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Png => "PNG",
@@ -55,7 +56,8 @@ impl Kind {
 }
 
 impl PictureHeader {
-    /// Reads the header of the whole picture `bytes`; what follows is not looked at. `None`: it is of another kind, or damaged.
+    /// Reads the header of the whole picture `bytes`; the data after it is not examined. `None`: it
+    /// is of another kind, or damaged.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let kind = Kind::of(bytes)?;
         let (width, height) = match kind {
@@ -70,7 +72,7 @@ impl PictureHeader {
         })
     }
 
-    /// `image/png`, `image/jpeg` or `image/webp`.
+    /// Returns `image/png`, `image/jpeg` or `image/webp`.
     pub fn media_type(&self) -> &'static str {
         match self.kind {
             Kind::Png => "image/png",
@@ -80,8 +82,8 @@ impl PictureHeader {
     }
 }
 
-/// Keeps the picture for the model, with words that describe it. What models would not take is
-/// only described, without an image.
+/// Keeps the picture for the model, with words that describe it. A picture that models would not
+/// accept is only described, without an image.
 pub(crate) fn keep(
     header: PictureHeader,
     bytes: &[u8],
@@ -224,7 +226,7 @@ mod tests {
                 height: 800,
             };
             assert_eq!(PictureHeader::read(&bytes), Some(header), "{bytes:?}");
-            // However it is cut or bent, it is no panic.
+            // Truncated or corrupted headers must not panic.
             for end in 0..bytes.len() {
                 let _ = PictureHeader::read(&bytes[..end]);
                 let mut bent = bytes.clone();

@@ -1,4 +1,4 @@
-//! The only way to files: a place that the gate resolved, opened so that it is still that place.
+//! The only access to files: a place that the gate resolved, opened so that it is still that place.
 //!
 //! Between the verdict and the opening, anything may have been swapped for a symbolic link. A
 //! resolved path holds no links, so none is followed: a place is opened below a [`Root`], that of
@@ -16,15 +16,15 @@ use rustix::{
     io::Errno,
 };
 
-/// Where a call may reach.
+/// A file or folder that a call may access.
 pub(crate) struct Place<'a> {
     path: &'a ResolvedPath,
     root: Root<'static>,
-    /// Below `root`; empty for `root` itself.
+    /// Path below `root`; empty for `root` itself.
     below: &'a Path,
 }
 
-/// Why a place cannot be used, in words for a model.
+/// Reason why a place cannot be used; the message is for a model.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlaceError {
     #[error("the path was not looked up before the call; the argument must be called `path`")]
@@ -53,7 +53,7 @@ fn hint(error: Errno) -> &'static str {
 }
 
 impl<'a> Place<'a> {
-    /// The place that the call's argument `path` was resolved to.
+    /// Returns the place that the call's argument `path` was resolved to.
     pub(crate) fn of(call: &'a ResolvedCall, workspace: &Path) -> Result<Self, PlaceError> {
         let path = call.paths.get("path").ok_or(PlaceError::Unresolved)?;
         let (root, below) = match &path.in_workspace {
@@ -70,22 +70,22 @@ impl<'a> Place<'a> {
         Ok(Self { path, root, below })
     }
 
-    /// As the model wrote it.
+    /// Returns the path as the model wrote it.
     pub(crate) fn given(&self) -> &str {
         &self.path.given
     }
 
-    /// Below the workspace; `None` when it is outside.
+    /// Returns the path below the workspace; `None` when it is outside.
     pub(crate) fn in_workspace(&self) -> Option<&Path> {
         self.path.in_workspace.as_deref()
     }
 
-    /// The error for a failed call to the system.
+    /// Returns the error for a failed system call.
     pub(crate) fn error(&self, error: Errno) -> PlaceError {
         let path = self.given().to_owned();
         match error {
             Errno::NOENT => PlaceError::Missing { path },
-            // What a `Root` forbids: a link, or a way out.
+            // Errors of `Root`: a link, or a path that leaves the root.
             Errno::LOOP | Errno::XDEV => PlaceError::Swapped { path },
             error => PlaceError::Io { path, error },
         }
@@ -120,8 +120,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The folders from the workspace down to the place, which is not among them, each with the
-    /// path of the place below it. None for a place outside the workspace: what is above it was
+    /// Returns the folders from the workspace down to the place, which is not among them, each with
+    /// the path of the place below it. None for a place outside the workspace: what is above it was
     /// not judged.
     pub(crate) fn folders_above(&self) -> Vec<(OwnedFd, PathBuf)> {
         match self.in_workspace() {
@@ -153,7 +153,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// What a file is if it is neither a file nor a folder.
+/// Describes a file that is neither a regular file nor a folder.
 pub(crate) fn special(stat: &Stat) -> Option<&'static str> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile | FileType::Directory => None,

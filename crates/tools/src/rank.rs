@@ -1,35 +1,36 @@
-//! Which texts are about a question: BM25 (Robertson and Zaragoza, "The Probabilistic Relevance
-//! Framework: BM25 and Beyond", 2009), with the usual constants and an inverse document frequency
-//! that is never negative.
+//! Ranks texts by relevance to a question: BM25 (Robertson and Zaragoza, "The Probabilistic
+//! Relevance Framework: BM25 and Beyond", 2009), with the usual constants and an inverse document
+//! frequency that is never negative.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How soon a word that is repeated counts no more.
+/// Saturation of repeated words: the lower, the less a repetition counts.
 const K1: f64 = 1.2;
 
-/// How much long texts are held back.
+/// Strength of the normalisation by length, which lowers the score of long texts.
 const B: f64 = 0.75;
 
-/// Of a question, in words.
+/// Maximum number of words of a question.
 const MAX_WORDS: usize = 64;
 
-/// The words of a text as they are compared: lower case, letters and digits.
+/// Returns the words of a text in the form in which they are compared: lower case, letters and
+/// digits.
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
 }
 
-/// Texts that are read once, to be asked about.
+/// Texts ranked for one question; each is read once.
 #[derive(Default)]
 pub struct Ranking {
     wanted: BTreeSet<String>,
-    /// Of each text: how often it has each wanted word, and its length in words.
+    /// For each text: the count of each wanted word, and its length in words.
     texts: Vec<(BTreeMap<String, u32>, usize)>,
 }
 
 impl Ranking {
-    /// For this question.
+    /// Creates a ranking for this question.
     pub fn new(question: &str) -> Self {
         Self {
             wanted: words(question).take(MAX_WORDS).collect(),
@@ -37,12 +38,12 @@ impl Ranking {
         }
     }
 
-    /// Whether there is no word to look for.
+    /// Whether the question contains no words.
     pub fn asks_nothing(&self) -> bool {
         self.wanted.is_empty()
     }
 
-    /// Takes in the next text.
+    /// Adds the next text.
     pub fn add(&mut self, text: &str) {
         let mut counts = BTreeMap::new();
         let mut length = 0;
@@ -55,8 +56,8 @@ impl Ranking {
         self.texts.push((counts, length));
     }
 
-    /// The texts that have any of the words, by number in the order of [`add`](Self::add), best
-    /// first; of two that are as good, the earlier one.
+    /// Returns the texts that have any of the words, by number in the order of [`add`](Self::add),
+    /// best first; of two that are as good, the earlier one.
     pub fn best(&self) -> Vec<usize> {
         let count = self.texts.len() as f64;
         let total: usize = self.texts.iter().map(|(_, length)| length).sum();

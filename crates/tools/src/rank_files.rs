@@ -1,7 +1,7 @@
-//! The tool `rank_files`: which files of a project somebody should read before working on a goal.
+//! The tool `rank_files`: ranks the files of a project to read before working on a goal.
 //!
-//! Guidelines come first, because they hold whatever the goal is. Nothing of the files themselves
-//! is returned: whoever wants one reads it, and is judged for it.
+//! Guidelines come first, because they apply to every goal. The content of the files is not
+//! returned: reading one is a call of its own, which the gate judges.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,26 +22,25 @@ use crate::{
     place::Place,
 };
 
-/// Files that are listed.
+/// Maximum number of files that are listed.
 const MAX_LISTED: usize = 200;
 
-/// What is chosen without a wish of the caller's, in tokens.
+/// Default size of the chosen files, in tokens.
 const DEFAULT_TOKENS: u64 = 20_000;
 
-/// A token of text or code, in bytes. Tokenisers differ; four is the usual estimate.
+/// Estimated bytes of a token. Tokenisers differ; four is the usual estimate.
 const BYTES_A_TOKEN: u64 = 4;
 
-/// How often the words of a path count beside those of the content: a file is named for what it
-/// is about.
+/// Weight of the words of a path relative to those of the content: a file is named for its subject.
 const WORTH_OF_PATH: usize = 4;
 
-/// The file with a project's guidelines for agents, wherever it lies.
+/// Name of the file with a project's guidelines for agents, in any folder.
 const GUIDELINE: &str = "AGENTS.md";
 
-/// A folder whose documents are guidelines.
+/// Name of a folder whose documents are guidelines.
 const GUIDELINES: &str = "blueprints";
 
-/// For one call.
+/// Time limit of one call.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 const EXAMPLE: &str = r#"{"query": "retry failed uploads", "path": ".", "max_tokens": 20000}"#;
@@ -55,7 +54,7 @@ pub struct RankFiles {
 #[serde(deny_unknown_fields)]
 struct Arguments {
     query: String,
-    /// Used as it was resolved only.
+    /// The raw path is not used; the resolved path of the call is.
     #[serde(rename = "path")]
     _path: String,
     max_tokens: Option<u64>,
@@ -85,7 +84,7 @@ struct Answer {
 }
 
 impl RankFiles {
-    /// The tool.
+    /// Creates the tool.
     #[expect(clippy::new_without_default, reason = "tools are made in one way")]
     pub fn new() -> Self {
         let spec = ToolSpec {
@@ -156,7 +155,7 @@ async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure
     Ok(ToolOutput::read(serde_json::to_string(&answer.await)?))
 }
 
-/// All documents of the folder.
+/// Reads all documents of the folder.
 struct Candidates {
     ranking: Ranking,
     files: Vec<(PathBuf, u64)>,
@@ -185,7 +184,8 @@ impl Candidates {
         }
     }
 
-    /// Guidelines first, then the best, as long as they fit; then those that do not.
+    /// Orders the files: guidelines first, then the best, as long as they fit; then those that do
+    /// not.
     fn within(&self, most: u64) -> Answer {
         let best = self.ranking.best();
         let always = (0..self.files.len()).filter(|number| {

@@ -1,4 +1,4 @@
-//! The tool `read`: a file with numbered lines, a picture, or what is in a folder.
+//! The tool `read`: shows a file with numbered lines, a picture, or a folder's entries.
 
 use std::{
     fmt::Write as _,
@@ -20,23 +20,23 @@ use crate::{
     place::Place,
 };
 
-/// Lines of one call, at most and by default.
+/// Maximum and default number of lines of one call.
 const MAX_LINES: u64 = 2_000;
 
-/// Text of one call, line numbers included, in bytes.
+/// Maximum bytes of text of one call, line numbers included.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// Kept of one line, in bytes: data on one endless line must not crowd out the rest.
+/// Maximum bytes kept of one line: data on one endless line must not crowd out the rest.
 const MAX_LINE_BYTES: usize = 2_000;
 
-/// One line as it is shown: each byte may become a replacement character of three, and there are
-/// the number and the note about what was cut.
+/// Maximum bytes of a line as shown: each byte may become a replacement character of three, plus
+/// the number and the note about the cut.
 const MAX_SHOWN_LINE_BYTES: usize = 3 * MAX_LINE_BYTES + 100;
 
-/// Read of a file in one call, in bytes, to find a line or count them all.
+/// Maximum bytes read of a file in one call, to find a line or count them all.
 const MAX_SCAN_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A NUL byte in so many bytes at the start means that it is no text.
+/// Number of bytes at the start in which a NUL byte means that the file is not text.
 const SNIFFED_BYTES: usize = 8 * 1024;
 
 const EXAMPLE: &str = r#"{"path": "src/main.rs", "offset_line": 1, "limit_lines": 200}"#;
@@ -49,7 +49,7 @@ pub struct Read {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Used as it was resolved only.
+    /// The raw path is not used; the resolved path of the call is.
     #[serde(rename = "path")]
     _path: String,
     offset_line: Option<u64>,
@@ -57,7 +57,7 @@ struct Arguments {
 }
 
 impl Read {
-    /// The tool.
+    /// Creates the tool.
     #[expect(clippy::new_without_default, reason = "tools are made in one way")]
     pub fn new() -> Self {
         let spec = ToolSpec {
@@ -125,7 +125,7 @@ fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
         return Ok(ToolOutput::read(names));
     }
     let size = u64::try_from(stat.st_size).unwrap_or(0);
-    // What claims a size may grow while we read; what claims none, as in /proc, may be endless.
+    // A file may grow while it is read; one without a size, as in /proc, may be endless.
     let mut file = BufReader::with_capacity(SNIFFED_BYTES, File::from(opened).take(MAX_SCAN_BYTES));
     let failed = |error: io::Error| place.error(Errno::from_io_error(&error).unwrap_or(Errno::IO));
     let start = file.fill_buf().map_err(failed)?;
@@ -148,7 +148,8 @@ fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
     Ok(ToolOutput::read(excerpt.render(first, was_cut)))
 }
 
-/// The picture that these bytes are, or the words if they are none that can be shown.
+/// Returns the picture in these bytes, or the description if they are not a picture that can be
+/// shown.
 fn picture_or(described: String, bytes: &[u8], site: &dyn Site) -> Result<ToolOutput, Failure> {
     if bytes.len() as u64 > picture::MAX_BYTES {
         let most = picture::MAX_BYTES >> 20;
@@ -166,7 +167,7 @@ fn picture_or(described: String, bytes: &[u8], site: &dyn Site) -> Result<ToolOu
     })
 }
 
-/// What a file that is no text probably is, by its first bytes.
+/// Returns the probable type of a file that is not text, by its first bytes.
 fn kind(start: &[u8]) -> &'static str {
     if let Some(kind) = picture::Kind::of(start) {
         return match kind {
@@ -196,12 +197,12 @@ fn kind(start: &[u8]) -> &'static str {
     found.map_or("binary data", |(_, kind)| kind)
 }
 
-/// Some lines of a file, and how many it has.
+/// Some lines of a file, and the number of all.
 struct Excerpt {
     text: String,
-    /// Lines in `text`.
+    /// Number of lines in `text`.
     shown: u64,
-    /// Lines that were read, shown or not.
+    /// Number of lines that were read, shown or not.
     total: u64,
     replaced: bool,
 }
@@ -284,7 +285,7 @@ impl Excerpt {
 /// The start of one line, without its end.
 struct Line {
     start: Vec<u8>,
-    /// In the file, in bytes.
+    /// Length in the file, in bytes.
     length: u64,
 }
 
@@ -318,7 +319,7 @@ impl Line {
         }
     }
 
-    /// Without a character that the cut went through.
+    /// Returns the bytes without a character that was cut in half.
     fn whole_characters(&self) -> &[u8] {
         if self.length == self.start.len() as u64 {
             return &self.start;

@@ -1,4 +1,4 @@
-//! Which tools there are.
+//! The set of tools of a run.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,7 +9,8 @@ use crate::{
     RankFiles, Read, RunAsUser, Search, SearchDocs, Shell, Write,
 };
 
-/// Of a name that a model made up, so many characters are compared. A longer one is no near miss.
+/// Maximum characters of an unknown name that is compared with the known ones. A longer one is not
+/// a misspelling.
 const MAX_NAME_CHARS: usize = 100;
 
 /// Two tools have the same name.
@@ -27,12 +28,12 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Without any tool.
+    /// Creates a registry without tools.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With the tools that every run has.
+    /// Creates a registry with the tools that every run has.
     pub fn builtin() -> Self {
         let tools: [Arc<dyn Tool>; 14] = [
             Arc::new(Read::new()),
@@ -56,14 +57,14 @@ impl Registry {
             .expect("their names are different")
     }
 
-    /// With the tools of a loop that changes a project by changesets.
+    /// Adds the tools of a loop that changes a project by changesets.
     pub fn with_changesets(self) -> Result<Self, DuplicateTool> {
         self.with(Arc::new(RankFiles::new()))?
             .with(Arc::new(ProposeChangeset::new()))?
             .with(Arc::new(ApplyChangeset::new(Shell::new())))
     }
 
-    /// With one more.
+    /// Adds a tool.
     pub fn with(mut self, tool: Arc<dyn Tool>) -> Result<Self, DuplicateTool> {
         let spec = Arc::new(tool.spec().clone());
         let name = spec.name.clone();
@@ -74,17 +75,17 @@ impl Registry {
         Ok(self)
     }
 
-    /// The tool of that name.
+    /// Returns the tool of that name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.get(name).map(|(_, tool)| tool)
     }
 
-    /// What all tools are, sorted by name.
+    /// Returns the specifications of all tools, sorted by name.
     pub fn specs(&self) -> Vec<Arc<ToolSpec>> {
         self.tools.values().map(|(spec, _)| spec.clone()).collect()
     }
 
-    /// The name that was probably meant by one that does not exist; `None` if none is near.
+    /// Returns the name that an unknown one probably means; `None` if none is similar.
     pub fn suggest(&self, name: &str) -> Option<&str> {
         let start = gyrus_text::first_chars(name, MAX_NAME_CHARS).to_lowercase();
         let mut words = start.split(|c: char| !c.is_alphanumeric());

@@ -1,4 +1,4 @@
-//! Replacing the content of a file completely or not at all, its mode kept.
+//! Replaces the content of a file atomically and keeps its mode.
 
 use std::{
     fs::File,
@@ -17,11 +17,11 @@ use rustix::{
 
 use crate::place::{Place, PlaceError, special};
 
-/// Attempts at a name for the temporary file that nobody else has.
+/// Maximum number of attempts to find an unused name for the temporary file.
 const MAX_NAME_ATTEMPTS: u32 = 8;
 
-/// What would be replaced, `None` if there is nothing yet. An error if it is no file, or one that
-/// may not be written.
+/// Returns the file to be replaced; `None` if there is none yet. Fails if it is not a regular file,
+/// or may not be written.
 pub(crate) fn target(place: &Place<'_>, parent: &Parent<'_>) -> Result<Option<Stat>, PlaceError> {
     let failed = |error| place.error(error);
     let stat = match statat(&parent.folder, parent.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -49,7 +49,8 @@ pub(crate) fn target(place: &Place<'_>, parent: &Parent<'_>) -> Result<Option<St
     Ok(Some(stat))
 }
 
-/// Writes beside the file, then renames: at every moment there is the old content or the new.
+/// Writes beside the file, then renames, so that the file always has either the old content or the
+/// new.
 pub(crate) fn replace(
     parent: &Parent<'_>,
     before: Option<&Stat>,
@@ -62,14 +63,14 @@ pub(crate) fn replace(
     let written = fill(&mut file, before, content)
         .and_then(|()| renameat(&parent.folder, &name, &parent.folder, parent.name));
     if let Err(error) = written {
-        // It was never under its real name; if even this fails, a stray file is all there is.
+        // The file never had its real name; if even this fails, only a stray file is left.
         let _ = unlinkat(&parent.folder, &name, AtFlags::empty());
         return Err(error);
     }
     fsync(&folder)
 }
 
-/// A new file with a name of its own. The name of the target may be too long to append to.
+/// Creates a file with an unused name. The name of the target may be too long to append to.
 fn temporary(folder: &impl std::os::fd::AsFd) -> Result<(File, String), Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for _ in 0..MAX_NAME_ATTEMPTS {
@@ -91,7 +92,7 @@ fn fill(file: &mut File, before: Option<&Stat>, content: &[u8]) -> Result<(), Er
     let errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
     file.write_all(content).map_err(errno)?;
     if let Some(stat) = before {
-        // Only root can keep another owner; for anybody else the file becomes theirs.
+        // Only root can keep another owner; otherwise the file becomes the current user's.
         let owner = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
         let _ = fchown(&*file, Some(owner.0), Some(owner.1));
         fchmod(&*file, Mode::from_raw_mode(stat.st_mode))?;

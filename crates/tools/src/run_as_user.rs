@@ -1,8 +1,8 @@
-//! The tool `run_as_user`: one program with literal arguments, started with the person's own rights
+//! The tool `run_as_user`: runs one program with literal arguments and the person's own rights
 //! outside of the sandbox, under the run's keeper.
 //!
-//! The gate has looked the program up and asked the person. Here it is looked up again just before
-//! the start: if another file stands there by then, nothing is started.
+//! The gate has looked the program up and asked the person. It is looked up again just before the
+//! start: if it is another file by then, nothing is started.
 
 use std::{env, ffi::OsString, fmt::Write as _, sync::Arc};
 
@@ -20,18 +20,18 @@ use crate::{
     shell::{DEFAULT_TIMEOUT_SECONDS, HEAD_BYTES, MAX_TIMEOUT_SECONDS, TAIL_BYTES, output},
 };
 
-/// Arguments of one call. A person reads every one of them before they say yes.
+/// Maximum number of arguments of one call. A person reads all of them before approval.
 const MAX_ARGUMENTS: usize = 30;
 
-/// Characters of all arguments together, as a card shows them.
+/// Maximum characters of all arguments together, as the approval shows them.
 const MAX_SHOWN: usize = 2_000;
 
-/// Characters of the reason.
+/// Maximum characters of the reason.
 const MAX_REASON: usize = 300;
 
 const EXAMPLE: &str = r#"{"program": "git", "arguments": ["push", "origin", "main"], "reason": "the person asked for it"}"#;
 
-/// Gives all variables of an environment.
+/// Returns all variables of an environment.
 type Variables = dyn Fn() -> Vec<(OsString, OsString)> + Send + Sync;
 
 /// Runs one program with the person's own rights.
@@ -52,7 +52,7 @@ struct Arguments {
 }
 
 impl RunAsUser {
-    /// The tool, with the environment of this process.
+    /// Creates the tool with the environment of this process.
     #[expect(clippy::new_without_default, reason = "it looks at the environment")]
     pub fn new() -> Self {
         Self::with(Arc::clone(Programs::of_this_process()), || {
@@ -60,7 +60,7 @@ impl RunAsUser {
         })
     }
 
-    /// The tool, with programs that these find, and with these variables of the person.
+    /// Creates the tool with these programs and these variables of the person.
     pub fn with(
         programs: Arc<Programs>,
         variables: impl Fn() -> Vec<(OsString, OsString)> + Send + Sync + 'static,
@@ -138,7 +138,7 @@ impl RunAsUser {
             return Err(Failure::new(text).and("; nothing was started"));
         }
         let mut environment = self.programs.environment((self.variables)());
-        // Where it starts is not where gyrus did.
+        // The program starts in another folder than gyrus did.
         environment.remove("OLDPWD");
         environment.insert("PWD".to_owned(), site.workspace().display().to_string());
         let no_prompt = "GIT_TERMINAL_PROMPT".to_owned();
@@ -196,7 +196,7 @@ impl Tool for RunAsUser {
     }
 }
 
-/// What keeps arguments from being handed over, or from being read by a person.
+/// Returns the reason why the arguments cannot be passed on or cannot be read by a person.
 fn wrong(given: &Arguments) -> Option<String> {
     let nothing = "; nothing was started";
     let all = || given.arguments.iter().chain([&given.program]);

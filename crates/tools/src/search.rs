@@ -1,4 +1,4 @@
-//! The tool `search`: lines that match a regular expression.
+//! The tool `search`: finds lines that match a regular expression.
 
 mod matches;
 
@@ -24,25 +24,25 @@ use crate::{
     walk::{Reach, Walk, shown},
 };
 
-/// Of a pattern, in bytes.
+/// Maximum bytes of a pattern.
 const MAX_PATTERN_BYTES: usize = 2_000;
 
-/// What a pattern may become, in bytes of a compiled program. Time to search grows with it.
+/// Maximum bytes of a compiled pattern. The time of a search grows with it.
 const MAX_PROGRAM_BYTES: usize = 512 * 1024;
 
-/// Lines around a match.
+/// Maximum number of lines of context around a match.
 const MAX_CONTEXT: usize = 20;
 
-/// Matching lines, or files, without a wish of the model's.
+/// Default number of matching lines, or of files.
 const DEFAULT_MATCHES: usize = 100;
 
-/// At most.
+/// Maximum number of matching lines, or of files.
 const MAX_MATCHES: usize = 1_000;
 
-/// Larger files are left out, in bytes.
+/// Maximum bytes of a file that is searched.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// For one call.
+/// Time limit of one call.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 const EXAMPLE: &str = r#"{"pattern": "fn main\\b", "path": ".", "glob": "*.rs", "context": 2}"#;
@@ -56,7 +56,7 @@ pub struct Search {
 #[serde(deny_unknown_fields)]
 struct Arguments {
     pattern: String,
-    /// Used as it was resolved only.
+    /// The raw path is not used; the resolved path of the call is.
     #[serde(rename = "path")]
     _path: String,
     glob: Option<String>,
@@ -72,7 +72,7 @@ struct Arguments {
 }
 
 impl Search {
-    /// The tool.
+    /// Creates the tool.
     #[expect(clippy::new_without_default, reason = "tools are made in one way")]
     pub fn new() -> Self {
         let spec = ToolSpec {
@@ -252,8 +252,8 @@ fn is_too_large(stat: &Stat) -> bool {
     u64::try_from(stat.st_size).unwrap_or(0) > MAX_FILE_BYTES
 }
 
-/// A file that stops being readable when patience is over, and at the size limit: one that grows,
-/// or claims no size, may be endless.
+/// A file whose reading ends when the time is up, and at the size limit: one that grows, or has no
+/// size, may be endless.
 struct Bounded<'a> {
     file: io::Take<File>,
     patience: &'a Patience,

@@ -1,4 +1,4 @@
-//! The tool `search_docs`: the passages of a folder's documents that are about a question.
+//! The tool `search_docs`: finds the passages of a folder's documents that are about a question.
 //!
 //! Nothing is indexed beforehand: a folder of documents is read within a second, and an index could
 //! only be out of date.
@@ -21,19 +21,19 @@ use crate::{
     walk::shown,
 };
 
-/// A passage ends with the paragraph in which it reaches this length, in bytes.
+/// Length in bytes after which a passage ends with the current paragraph.
 const PASSAGE_BYTES: usize = 800;
 
-/// Shown of a passage, in bytes.
+/// Maximum bytes shown of a passage.
 const SHOWN_BYTES: usize = 2_000;
 
-/// Passages without a wish of the model's.
+/// Default number of passages.
 const DEFAULT_PASSAGES: usize = 5;
 
-/// At most.
+/// Maximum number of passages.
 const MAX_PASSAGES: usize = 20;
 
-/// For one call.
+/// Time limit of one call.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 const EXAMPLE: &str = r#"{"query": "clock tree skew limits", "path": "docs"}"#;
@@ -47,14 +47,14 @@ pub struct SearchDocs {
 #[serde(deny_unknown_fields)]
 struct Arguments {
     query: String,
-    /// Used as it was resolved only.
+    /// The raw path is not used; the resolved path of the call is.
     #[serde(rename = "path")]
     _path: String,
     max_passages: Option<usize>,
 }
 
 impl SearchDocs {
-    /// The tool.
+    /// Creates the tool.
     #[expect(clippy::new_without_default, reason = "tools are made in one way")]
     pub fn new() -> Self {
         let spec = ToolSpec {
@@ -126,7 +126,7 @@ async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure
     Ok(ToolOutput::read(text.await))
 }
 
-/// Passages with their places.
+/// Formats passages with their places.
 struct Found {
     ranking: Ranking,
     passages: Vec<(String, String)>,
@@ -183,8 +183,8 @@ fn in_folder(
     found.text(most) + &documents.note()
 }
 
-/// The passages of a text, each with the number of its first line: paragraphs, and those that are
-/// short together with what follows. A heading begins a passage of its own.
+/// Returns the passages of a text, each with the number of its first line: paragraphs, and those
+/// that are short together with what follows. A heading begins a passage of its own.
 fn passages(text: &str) -> Vec<(usize, String)> {
     let mut passages: Vec<(usize, String)> = Vec::new();
     let mut open = false;

@@ -1,4 +1,4 @@
-//! The tool `shell`: a command line, run by a shell under the run's keeper.
+//! The tool `shell`: runs a command line in a shell under the run's keeper.
 
 use std::{
     collections::BTreeMap,
@@ -21,30 +21,30 @@ use crate::{
     failure::{self, Failure},
 };
 
-/// Kept from the start of the output, in bytes.
+/// Maximum bytes kept from the start of the output.
 pub(crate) const HEAD_BYTES: usize = 16 * 1024;
 
-/// Kept from its end, in bytes.
+/// Maximum bytes kept from its end.
 pub(crate) const TAIL_BYTES: usize = 16 * 1024;
 
-/// Without a wish of the model's, in seconds.
+/// Default time limit of a command, in seconds.
 pub(crate) const DEFAULT_TIMEOUT_SECONDS: u64 = 120;
 
-/// At most, in seconds.
+/// Maximum time limit of a command, in seconds.
 pub(crate) const MAX_TIMEOUT_SECONDS: u64 = 600;
 
-/// Where programs are, after what the person's own `PATH` says.
+/// Folders that are searched for programs after those of the person's own `PATH`.
 const STANDARD_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Keeps programs from asking their makers for a newer version whatever they are called for: a person
-/// would be asked about the connection.
+/// Variables that keep programs from checking for updates of themselves, because the person would
+/// be asked about the connection.
 const QUIET: [(&str, &str); 3] = [
     ("NO_UPDATE_NOTIFIER", "1"),
     ("npm_config_update_notifier", "false"),
     ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
 ];
 
-/// Said where a command failed in the sandbox that seems to need more.
+/// Hint for a command that failed in the sandbox and seems to need more access.
 const HINT: &str = "\n[this ran in the sandbox, without the person's keys, logins and daemons; if it \
                     failed for want of them, call `run_as_user` with that one program]";
 
@@ -65,14 +65,14 @@ struct Arguments {
 }
 
 impl Shell {
-    /// The tool, with the few harmless variables of this process's environment.
+    /// Creates the tool with the few harmless variables of this process's environment.
     #[expect(clippy::new_without_default, reason = "it looks at the environment")]
     pub fn new() -> Self {
         Self::over(|name| env::var(name).ok(), Programs::of_this_process())
     }
 
-    /// The tool, with the environment that `variable` knows; of it, only `PATH`, `HOME`, `USER`,
-    /// `LANG`, `LC_ALL` and `TMPDIR` are asked for.
+    /// Creates the tool with the environment that `variable` returns; only `PATH`, `HOME`, `USER`,
+    /// `LANG`, `LC_ALL` and `TMPDIR` are read.
     pub fn with_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let programs = Programs::on_path(variable("PATH").as_deref().map(OsStr::new));
         Self::over(variable, &programs)
@@ -138,7 +138,7 @@ impl Shell {
         self.line(&command, timeout_seconds, site)
     }
 
-    /// What runs this command line.
+    /// Returns the command that runs this command line.
     pub(crate) fn line(
         &self,
         command: &str,
@@ -221,7 +221,7 @@ impl Tool for Shell {
     }
 }
 
-/// What a model is told of a command that ran.
+/// Returns the output for a model of a command that ran.
 pub(crate) fn output(outcome: &CommandOutcome, seconds: u64) -> ToolOutput {
     let captured = &outcome.output;
     let mut text = captured.head.clone();
@@ -250,7 +250,7 @@ pub(crate) fn output(outcome: &CommandOutcome, seconds: u64) -> ToolOutput {
     }
 }
 
-/// What to say where a command met what nothing can change in the sandbox.
+/// Returns the hint for a command that failed at a path which is always read-only in the sandbox.
 fn read_only(call: &ResolvedCall, said: &str) -> Option<&'static str> {
     let containment = call.command.as_ref()?.containment.as_ref()?;
     if !said.contains("Read-only file system") {
@@ -268,7 +268,7 @@ fn read_only(call: &ResolvedCall, said: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether it ran in the sandbox, and something in it looks as if that was why it failed.
+/// Whether the command ran in the sandbox, and its output suggests that it failed because of it.
 fn needed_rights(call: &ResolvedCall) -> bool {
     let Some(command) = &call.command else {
         return false;
@@ -283,7 +283,7 @@ fn needed_rights(call: &ResolvedCall) -> bool {
         })
 }
 
-/// A path that the line names and the sandbox hides.
+/// Returns a path that the line names and the sandbox hides.
 fn hidden(call: &ResolvedCall) -> Option<&Path> {
     let command = call.command.as_ref()?;
     let hidden = &command.containment.as_ref()?.hidden;
@@ -299,7 +299,7 @@ fn hidden(call: &ResolvedCall) -> Option<&Path> {
         })
 }
 
-/// A small environment: what programs cannot do without, and nothing that could hold a secret.
+/// Returns a small environment: variables that programs need, and none that could hold a secret.
 fn environment(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
     let path = format!("{}:{STANDARD_PATH}", variable("PATH").unwrap_or_default());
     let mut folders: Vec<&str> = Vec::new();

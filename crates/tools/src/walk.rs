@@ -1,9 +1,9 @@
-//! What is below a folder, in order, without ever leaving it.
+//! Walks the files below a folder, in order, without ever leaving it.
 //!
-//! Each folder is opened by its one name in the folder above, and no link is followed, so nothing
-//! that is swapped meanwhile leads elsewhere; nor is another file system entered. What `.gitignore`
-//! excludes and what starts with a dot is left out and counted, unless hidden things are wanted;
-//! `.git` always is.
+//! Each folder is opened by its one name in the folder above, and no link is followed, so a path
+//! that is swapped meanwhile does not lead elsewhere; nor is another file system entered. Files
+//! that `.gitignore` excludes and names that start with a dot are left out and counted, unless
+//! hidden files are wanted; `.git` is always left out.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -26,25 +26,25 @@ use rustix::{
 
 use crate::{background::Patience, listing::printable, place::Place};
 
-/// Names looked at in one walk.
+/// Maximum number of names visited in one walk.
 const MAX_NAMES: usize = 200_000;
 
-/// Folders within each other; each is held open.
+/// Maximum depth of nested folders; each is held open.
 const MAX_DEPTH: usize = 64;
 
-/// Of one `.gitignore`, in bytes and lines.
+/// Maximum bytes and lines of one `.gitignore`.
 const MAX_IGNORE_BYTES: u64 = 256 * 1024;
 const MAX_IGNORE_LINES: usize = 4_000;
 
-/// One thing that was found.
+/// A file or folder that a walk found.
 pub(crate) struct Found {
-    /// Below the start.
+    /// Path below the start.
     pub(crate) path: PathBuf,
     pub(crate) stat: Stat,
     pub(crate) kind: FileType,
-    /// Folders between it and the start.
+    /// Number of folders between it and the start.
     pub(crate) depth: usize,
-    /// A folder whose content comes next.
+    /// Whether it is a folder whose content comes next.
     pub(crate) is_entered: bool,
 }
 
@@ -54,16 +54,17 @@ impl Found {
     }
 }
 
-/// How far a walk goes.
+/// The extent of a walk.
 pub(crate) struct Reach {
-    /// Also names with a leading dot, and what `.gitignore` excludes.
+    /// Whether it includes names with a leading dot and files that `.gitignore` excludes.
     pub(crate) hidden: bool,
-    /// Levels of folders, 1 for the start's own names only; bounded further by the walk.
+    /// Number of levels of folders, 1 for the start's own names only; the walk has a bound of its
+    /// own.
     pub(crate) levels: usize,
 }
 
 impl Reach {
-    /// All levels.
+    /// Returns the extent with all levels.
     pub(crate) fn everywhere(hidden: bool) -> Self {
         let levels = usize::MAX;
         Self { hidden, levels }
@@ -74,7 +75,7 @@ impl Reach {
 pub(crate) struct Walk {
     reach: Reach,
     device: u64,
-    /// The `.gitignore` of folders above, and the start's path below each.
+    /// The `.gitignore` files of folders above, and the start's path below each.
     above: Vec<(Gitignore, PathBuf)>,
     levels: Vec<Level>,
     entering: Option<(OwnedFd, PathBuf)>,
@@ -84,13 +85,13 @@ pub(crate) struct Walk {
 
 struct Level {
     folder: OwnedFd,
-    /// Below the start.
+    /// Path below the start.
     path: PathBuf,
     names: vec::IntoIter<OsString>,
     ignore: Option<Gitignore>,
 }
 
-/// What was left out.
+/// Counts of the entries that were left out.
 #[derive(Default)]
 struct Left {
     hidden: usize,
@@ -102,7 +103,7 @@ struct Left {
 }
 
 impl Walk {
-    /// From the folder that was opened at the place.
+    /// Starts at the folder that was opened at the place.
     pub(crate) fn new(place: &Place<'_>, folder: OwnedFd, reach: Reach) -> Result<Self, Errno> {
         let device = fstat(&folder)?.st_dev;
         let mut above = Vec::new();
@@ -122,7 +123,7 @@ impl Walk {
         })
     }
 
-    /// The next one; `None` at the end, or when the walk broke off.
+    /// Returns the next entry; `None` at the end, or when the walk was cut off.
     pub(crate) fn next(&mut self, patience: &Patience) -> Option<Found> {
         if let Some((folder, path)) = self.entering.take() {
             self.enter(folder, path);
@@ -143,12 +144,12 @@ impl Walk {
         }
     }
 
-    /// The folder that the last one is in.
+    /// Returns the folder that contains the last entry.
     pub(crate) fn folder(&self) -> Option<&OwnedFd> {
         self.levels.last().map(|level| &level.folder)
     }
 
-    /// Opens the last one, a file, for reading.
+    /// Opens the last entry, a file, for reading.
     pub(crate) fn open(&self, found: &Found) -> Result<File, Errno> {
         let folder = self.folder().ok_or(Errno::NOENT)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -160,7 +161,7 @@ impl Walk {
         }
     }
 
-    /// Leaves out the names that follow the last one in its folder, and says how many.
+    /// Skips the names that follow the last entry in its folder, and returns their number.
     pub(crate) fn skip_folder(&mut self) -> usize {
         self.entering = None;
         match self.levels.last_mut() {
@@ -169,7 +170,7 @@ impl Walk {
         }
     }
 
-    /// A name in the current folder, if it is wanted.
+    /// Returns the entry of this name in the current folder, if it is wanted.
     fn look(&mut self, name: &OsStr) -> Option<Found> {
         let level = self.levels.last()?;
         let Ok(stat) = statat(&level.folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
@@ -271,7 +272,7 @@ impl Walk {
         });
     }
 
-    /// What was left out, as one note in brackets; empty if nothing was.
+    /// Returns the counts of omitted entries as one note in brackets; empty if there are none.
     pub(crate) fn note(&self) -> String {
         let Left {
             hidden,
@@ -311,7 +312,7 @@ impl Walk {
     }
 }
 
-/// What the folder's `.gitignore` says, if it has a readable one.
+/// Returns the folder's `.gitignore`, if it has a readable one.
 fn ignore_file(folder: &OwnedFd) -> Option<Gitignore> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(folder, ".gitignore", flags, Mode::empty()).ok()?;
@@ -325,13 +326,13 @@ fn ignore_file(folder: &OwnedFd) -> Option<Gitignore> {
     let text = String::from_utf8_lossy(&bytes);
     let mut builder = GitignoreBuilder::new("");
     for line in text.lines().take(MAX_IGNORE_LINES) {
-        // A pattern that is no pattern excludes nothing, as in git.
+        // An invalid pattern excludes nothing, as in git.
         let _ = builder.add_line(None, line);
     }
     builder.build().ok()
 }
 
-/// A path below the place, as `read` takes it; on one line.
+/// Returns a path below the place in the form that `read` takes, on one line.
 pub(crate) fn shown(given: &str, below: &Path) -> String {
     match given.trim_end_matches('/') {
         "" if given.is_empty() => printable(below.as_os_str()),

@@ -1,4 +1,4 @@
-//! The tool `write`: a whole file at once, or nothing.
+//! The tool `write`: writes a whole file atomically.
 
 use std::{
     fs::File,
@@ -32,23 +32,23 @@ pub struct Write {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Used as it was resolved only.
+    /// The raw path is not used; the resolved path of the call is.
     #[serde(rename = "path")]
     _path: String,
     content: String,
 }
 
-/// What was done.
+/// Result of a write.
 enum Written {
     Created,
     Overwritten,
-    /// One of these two, by a call whose outcome was lost.
+    /// The file was created or overwritten by an earlier call whose outcome was lost.
     Before,
     Unchanged,
 }
 
 impl Write {
-    /// The tool.
+    /// Creates the tool.
     #[expect(clippy::new_without_default, reason = "tools are made in one way")]
     pub fn new() -> Self {
         let spec = ToolSpec {
@@ -95,7 +95,7 @@ impl Tool for Write {
     fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {
         Box::pin(async move {
             let parsed = arguments::parse(call, EXAMPLE);
-            // What could not be written then was not.
+            // Arguments that are invalid now were invalid then, so nothing was written.
             let Ok(Arguments { content, .. }) = parsed else {
                 return Probe::DidNotHappen;
             };
@@ -169,7 +169,7 @@ fn write_in(place: &Place<'_>, parent: &Parent<'_>, content: &[u8]) -> Result<Wr
     let before = replace::target(place, parent)?;
     if let Some(stat) = &before {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        // One that may be written but not read is taken as different.
+        // A file that may be written but not read counts as different.
         if let Ok(file) = openat(&parent.folder, parent.name, flags, Mode::empty())
             && same(file.into(), stat, content).unwrap_or(false)
         {

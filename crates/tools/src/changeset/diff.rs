@@ -1,9 +1,9 @@
 //! The hunks of a unified diff: written for a person to read and to cut, and applied strictly.
 //!
-//! Nothing is searched for: a hunk belongs at the old line number that it names, and every line
-//! that it keeps or removes must stand there, byte for byte. So what a person read is what is
-//! applied, and leaving a hunk out changes nothing of the others. Numbers of the new side are
-//! written for readers, and ignored.
+//! Nothing is searched for: a hunk applies at the old line number that it names, and every line
+//! that it keeps or removes must be there, byte for byte. So the diff that a person read is the one
+//! applied, and removing a hunk does not affect the others. Line numbers of the new side are for
+//! readers and are ignored.
 
 #[cfg(test)]
 mod tests;
@@ -12,13 +12,14 @@ use std::{fmt::Write as _, ops::Range, time::Instant};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
 
-/// Unchanged lines around a change.
+/// Number of unchanged lines around a change.
 const CONTEXT: usize = 3;
 
-/// Stands below a line that ends a file without a line break.
+/// Marker below a line that ends a file without a line break.
 const NO_NEWLINE: &str = "\\ No newline at end of file";
 
-/// Why a diff cannot be applied to a file. Its lines, which may have secrets in them, are not named.
+/// Reason why a diff cannot be applied to a file. It does not quote lines, which may contain
+/// secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DiffError {
     #[error("line {0} of the diff stands before the first hunk, which begins with @@")]
@@ -41,7 +42,7 @@ pub(super) enum DiffError {
     Unended,
 }
 
-/// What becomes of a line.
+/// The side of a diff that a line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Both,
@@ -52,14 +53,14 @@ enum Side {
 #[derive(Debug)]
 struct Hunk<'a> {
     head: &'a str,
-    /// Lines of the old file before it.
+    /// Number of lines of the old file before the hunk.
     at: usize,
-    /// With their line breaks.
+    /// The lines with their line breaks.
     lines: Vec<(Side, Vec<u8>)>,
 }
 
-/// The hunks that make `new` of `old`; empty if they are the same. When time is up, what has not
-/// been compared is shown as replaced.
+/// Returns the hunks that turn `old` into `new`; empty if they are the same. When time is up, what
+/// has not been compared is shown as replaced.
 pub(super) fn hunks(old: &str, new: &str, until: Instant) -> String {
     let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<&str>>();
     let (old, new) = (lines(old), lines(new));
@@ -85,7 +86,7 @@ pub(super) fn hunks(old: &str, new: &str, until: Instant) -> String {
     text
 }
 
-/// The lines that both have, and what is replaced between them.
+/// Returns the equal and replaced ranges of lines.
 fn compared(old: &[&str], new: &[&str], until: Instant) -> Vec<DiffOp> {
     let mut all = Vec::new();
     let (mut next_old, mut next_new) = (0, 0);
@@ -96,7 +97,7 @@ fn compared(old: &[&str], new: &[&str], until: Instant) -> Vec<DiffOp> {
     };
     let found = capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(until));
     for step in found.into_iter().chain([end]) {
-        // Of other steps, the library does not always say rightly where they are.
+        // For other operations the library does not always report correct positions.
         let DiffOp::Equal {
             old_index,
             new_index,
@@ -122,7 +123,7 @@ fn compared(old: &[&str], new: &[&str], until: Instant) -> Vec<DiffOp> {
     all
 }
 
-/// First line and count, as diffs write them: of no lines, the line before.
+/// Formats first line and count as diffs do: an empty range names the line before it.
 fn numbers(lines: &Range<usize>) -> String {
     let first = lines.start + usize::from(!lines.is_empty());
     format!("{first},{}", lines.len())
@@ -138,12 +139,12 @@ fn put(text: &mut String, sign: char, lines: &[&str]) {
     }
 }
 
-/// What the hunks make of `old`.
+/// Returns `old` with the diff applied.
 pub(super) fn patch(old: &[u8], diff: &str) -> Result<Vec<u8>, DiffError> {
     applied(old, &read(diff)?)
 }
 
-/// What the hunks were made of, if they made `new`.
+/// Returns the content that the diff was made for, if applying it yields `new`.
 pub(super) fn unpatch(new: &[u8], diff: &str) -> Option<Vec<u8>> {
     let mut hunks = read(diff).ok()?;
     let (mut longer, mut shorter) = (0, 0);
@@ -221,7 +222,7 @@ fn read(diff: &str) -> Result<Vec<Hunk<'_>>, DiffError> {
             return Err(DiffError::NoHunk(number));
         };
         let side = match line.as_bytes().first() {
-            // What an editor that trims lines leaves of an empty one.
+            // An empty line, as an editor that trims lines leaves it.
             None | Some(b' ') => Side::Both,
             Some(b'-') => Side::Old,
             Some(b'+') => Side::New,
@@ -242,7 +243,7 @@ fn read(diff: &str) -> Result<Vec<Hunk<'_>>, DiffError> {
     Ok(hunks)
 }
 
-/// A head counts the lines of the old file; whoever removes one of them by hand is told.
+/// Checks the head's count of old lines, so that a person who deleted one by hand gets an error.
 fn complete(hunk: &Hunk<'_>, said: usize) -> Result<(), DiffError> {
     let old = |line: &&(Side, Vec<u8>)| line.0 != Side::New;
     let found = hunk.lines.iter().filter(old).count();
@@ -256,8 +257,8 @@ fn complete(hunk: &Hunk<'_>, said: usize) -> Result<(), DiffError> {
     }
 }
 
-/// A head without what may stand behind it, how many old lines come before its hunk, and how many
-/// are in it.
+/// Parses a head: its text without trailing words, the number of old lines before its hunk, and the
+/// number of old lines in it.
 fn head(line: &str) -> Option<(&str, usize, usize)> {
     let (numbers, _) = line.strip_prefix("@@ -")?.split_once(" @@")?;
     let (old, new) = numbers.split_once(" +")?;

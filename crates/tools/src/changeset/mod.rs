@@ -1,4 +1,4 @@
-//! Changesets: what becomes of several files, proposed as one diff and applied together.
+//! Changesets: changes of several files, proposed as one diff and applied together.
 //!
 //! What was reviewed is what is applied: the diff of `propose_changeset` names the digest of each
 //! file that it was made for, and for `apply_changeset`, below, a file that is another by now is a
@@ -33,13 +33,13 @@ use crate::{
     shell,
 };
 
-/// Files in one changeset.
+/// Maximum number of files in one changeset.
 const MAX_CHANGES: usize = 20_000;
 
-/// Conflicts, or faults of a proposal, that are named.
+/// Maximum number of conflicts, or of errors of a proposal, that are listed.
 const MAX_NAMED: usize = 20;
 
-/// The verify command is killed after so long, in seconds.
+/// Time limit of the verify command, in seconds.
 const VERIFY_SECONDS: u64 = 600;
 
 const CHANGES: &str = "changes";
@@ -60,7 +60,7 @@ struct Arguments {
 }
 
 impl ApplyChangeset {
-    /// The tool; `shell` says how its verify commands run.
+    /// Creates the tool; `shell` runs its verify commands.
     pub fn new(shell: Shell) -> Self {
         let spec = ToolSpec {
             name: "apply_changeset".to_owned(),
@@ -96,7 +96,7 @@ impl ApplyChangeset {
 
     async fn run(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure> {
         let Arguments { changes, verify } = arguments::parse(call, EXAMPLE)?;
-        // Before anything moves: a command that cannot be started verifies nothing.
+        // Resolved before any file changes: a command that cannot be started verifies nothing.
         let verify = match &verify {
             Some(line) => Some(self.shell.line(line, VERIFY_SECONDS, site)?),
             None => None,
@@ -153,7 +153,7 @@ impl Tool for ApplyChangeset {
             if recover(&root).is_err() {
                 return Probe::Unknown;
             }
-            // What could not be applied then was not.
+            // Arguments that are invalid now were invalid then, so nothing was applied.
             let Ok(Arguments { changes, .. }) = arguments::parse(call, EXAMPLE) else {
                 return Probe::DidNotHappen;
             };
@@ -211,9 +211,9 @@ fn settle(
     }
 }
 
-/// The verify command failed, or could not be run.
+/// Restores the files after the verify command failed or could not be run.
 fn given_back(applied: Option<Applied<'_>>, words: &str) -> ToolOutput {
-    // What the command itself did is not known.
+    // The effects of the command itself are unknown.
     let mut verdict = ActionVerdict::CannotTell;
     let outcome = match applied.map(Applied::give_back) {
         None => "the files were like this before, and nothing was changed".to_owned(),
@@ -246,7 +246,7 @@ fn told(error: ApplyError) -> Result<ToolOutput, Failure> {
     }
 }
 
-/// A changeset of ten thousand files may have as many conflicts: the first are named.
+/// A changeset of ten thousand files may have as many conflicts: only the first are listed.
 fn named(error: ApplyError) -> Failure {
     match error {
         ApplyError::Conflicts(mut files) => {
@@ -257,7 +257,7 @@ fn named(error: ApplyError) -> Failure {
     }
 }
 
-/// Leaves the first ones, and says how many there are beside.
+/// Keeps the first entries, and adds the number of the others.
 fn first_of(named: &mut Vec<String>) {
     let more = named.len().saturating_sub(MAX_NAMED);
     named.truncate(MAX_NAMED);

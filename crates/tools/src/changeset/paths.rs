@@ -1,4 +1,5 @@
-//! The files that a list of changes names: each once, and each one that a changeset may change.
+//! The files that a list of changes names: no duplicates, and only files that a changeset may
+//! change.
 
 use std::{
     collections::BTreeSet,
@@ -10,7 +11,7 @@ use gyrus_workspace::changeset::HOME;
 
 use super::CHANGES;
 
-/// Takes the paths of a call one after the other.
+/// Takes the paths of a call in order.
 pub(super) struct Paths<'a> {
     call: &'a ResolvedCall,
     taken: BTreeSet<PathBuf>,
@@ -24,7 +25,8 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// The path of the change with this number, below the workspace; or what is wrong with it.
+    /// Returns the path of the change with this number, below the workspace. The error describes
+    /// the invalid path.
     pub(super) fn take(&mut self, index: usize) -> Result<PathBuf, String> {
         let Some(resolved) = self.call.paths.get(&path_in_list(CHANGES, index)) else {
             return Err(format!("the path of change {index} was not looked up"));

@@ -1,4 +1,4 @@
-//! A proposal against the files as they are: its diff, or all that is wrong with it.
+//! A proposal compared with the files on disk: its diff, or all errors.
 
 use std::{
     collections::BTreeSet,
@@ -20,38 +20,39 @@ use super::{
 };
 use crate::exact::{ExactError, MAX_FILE_BYTES, Replacement};
 
-/// A person reads the whole diff, so it is never shortened; a larger one is refused.
+/// Maximum bytes of a diff. A person reads the whole diff, so a larger one is refused, never
+/// shortened.
 const MAX_DIFF_BYTES: usize = 1 << 20;
 
-/// Shown of one file that is deleted, and of all together, in bytes: that is for reading only.
+/// Maximum bytes shown of one deleted file, and of all together; the text is for reading only.
 const MAX_DELETED_BYTES: usize = 16 << 10;
 const MAX_ALL_DELETED_BYTES: usize = 128 << 10;
 
-/// Larger files are not deleted, in bytes: their digest says which file was meant.
+/// Maximum bytes of a file that can be deleted: its digest identifies the file.
 const MAX_GONE_BYTES: u64 = 256 << 20;
 
-/// What becomes of a file, with secrets in their places.
+/// New state of a file, with the values of its secrets.
 pub(super) enum Becomes {
     Content(String),
     Edited(Vec<(String, String)>),
     Patched(String),
     Deleted,
-    /// Only what may execute it is another.
+    /// The content stays; only the executable bit changes.
     Same,
 }
 
-/// One file of the proposal.
+/// A file of the proposal.
 pub(super) struct File {
     pub(super) path: PathBuf,
     pub(super) reason: String,
-    /// Of the file that it was made for, where that is known.
+    /// Digest of the file that the change was made for, if known.
     pub(super) before: Option<Digest>,
     pub(super) becomes: Becomes,
     pub(super) executable: Option<bool>,
 }
 
-/// The whole diff, or all that is wrong, with what is known to be already. When time is up, the
-/// rest is still written, but coarsely.
+/// Returns the whole diff. The error lists everything that is wrong, including the errors in
+/// `wrong`. When time is up, the rest is still written, but coarsely.
 pub(super) fn diff(
     root: &Root<'_>,
     summary: &str,
@@ -96,7 +97,7 @@ fn comment(text: &mut String, words: &str) {
     }
 }
 
-/// Where files will be and will not be.
+/// The files that exist and those that do not exist after the changes.
 struct Places<'a> {
     gone: BTreeSet<&'a Path>,
     there: BTreeSet<&'a Path>,
@@ -114,7 +115,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Whether the file can lie where it should.
+    /// Checks that the file can be created at its path.
     fn check(&self, root: &Root<'_>, file: &File) -> Result<(), String> {
         if self.gone.contains(&*file.path) {
             return Ok(());
@@ -132,21 +133,21 @@ impl<'a> Places<'a> {
 
 /// A file that the proposal changes.
 struct Section {
-    /// `None` if there is no file yet.
+    /// Digest of the current file; `None` if there is none yet.
     now: Option<Digest>,
-    /// Where that changes.
+    /// The new executable bit, if it changes.
     executable: Option<bool>,
     body: Body,
 }
 
 enum Body {
     Hunks(String),
-    /// With the old text, if it is one.
+    /// The file is deleted; holds its old text, if it is text.
     Deleted(Option<String>),
 }
 
 impl Section {
-    /// `None` if nothing would change.
+    /// Returns `None` if nothing would change.
     fn of(root: &Root<'_>, file: &File, until: Instant) -> Result<Option<Self>, String> {
         let failed = |error| format!("cannot be looked at: {error}");
         let old = match root.stat(&file.path).map_err(failed)? {
@@ -202,7 +203,8 @@ impl Section {
         }))
     }
 
-    /// `deleted` is what may still be shown of files that are deleted, in bytes.
+    /// Writes the section. `deleted` is the number of bytes of deleted files that may still be
+    /// shown.
     fn write(&self, file: &File, deleted: &mut usize, text: &mut String) {
         let _ = match self.now {
             Some(digest) => writeln!(text, "diff {} {digest}", file.path.display()),
@@ -229,7 +231,7 @@ impl Section {
     }
 }
 
-/// What a changeset cannot replace or delete.
+/// Returns an error for a file that a changeset cannot replace or delete.
 fn ordinary(stat: &Stat) -> Result<(), String> {
     let why = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile if stat.st_mode & 0o222 == 0 => "is protected against writing",
@@ -244,7 +246,7 @@ fn ordinary(stat: &Stat) -> Result<(), String> {
     Err(why.to_owned())
 }
 
-/// The hunks for a file whose content becomes another.
+/// Returns the hunks for a file with new content.
 fn hunks(file: &File, old: Vec<u8>, until: Instant) -> Result<String, String> {
     let no_text = || "is not UTF-8 text, so it can only be deleted".to_owned();
     let File { path, becomes, .. } = file;

@@ -1,8 +1,7 @@
-//! The tool `propose_changeset`: what a changeset would do, as one diff that a person can review
-//! and cut.
+//! The tool `propose_changeset`: shows a changeset as one diff that a person can review and cut.
 //!
-//! It changes nothing. Whatever would keep the changeset from being applied is said here, all of it
-//! at once, because the one who proposes is the one who can mend it.
+//! It changes nothing. Everything that would prevent the changeset from being applied is reported
+//! here at once, because the proposing model can fix it.
 
 use std::{
     path::PathBuf,
@@ -27,7 +26,7 @@ use crate::{
     failure::{self, Failure},
 };
 
-/// For comparing old files with new ones.
+/// Time limit for comparing old files with new ones.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 const EXAMPLE: &str = r#"{"summary": "Retry uploads that time out", "changes": [{"path": "src/upload.rs", "reason": "try three times", "edits": [{"old": "send(&file)", "new": "retry(3, || send(&file))"}]}, {"path": "src/retry.rs", "reason": "new helper", "content": "pub fn retry() {}\n"}, {"path": "src/old.rs", "reason": "unused now", "delete": true}]}"#;
@@ -47,17 +46,17 @@ struct Arguments {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Proposed {
-    /// Used as it was resolved only.
+    /// The raw path is not used; the resolved path of the call is.
     #[serde(rename = "path")]
     _path: String,
     reason: String,
-    /// For `diff`: of the file that it was made for.
+    /// Digest of the file that `diff` was made for.
     before: Option<Digest>,
     content: Option<String>,
     edits: Option<Vec<Edit>>,
     delete: Option<bool>,
-    /// Of a proposal that a person has cut. Models write hunks that do not fit, so it is not
-    /// described to them.
+    /// Diff from a proposal that a person has cut. It is not described to models, because they
+    /// write hunks that do not fit.
     diff: Option<String>,
     executable: Option<bool>,
 }
@@ -70,7 +69,7 @@ struct Edit {
 }
 
 impl Proposed {
-    /// With secrets in their places; or what is wrong with it.
+    /// Returns the file with the values of its secrets. The error describes the invalid change.
     fn read(self, path: PathBuf, secrets: &mut Secrets, site: &dyn Site) -> Result<File, String> {
         let wrong = |what: &str| format!("`{}` {what}", path.display());
         let mut reveal = |text: &str| {
@@ -109,7 +108,7 @@ impl Proposed {
 }
 
 impl ProposeChangeset {
-    /// The tool.
+    /// Creates the tool.
     #[expect(clippy::new_without_default, reason = "tools are made in one way")]
     pub fn new() -> Self {
         let spec = ToolSpec {

@@ -1,17 +1,18 @@
-//! Secrets in a proposal: put in their places to compare, and taken out of what is said.
+//! Secrets in a proposal: markers are replaced by values to compare files, and values by markers in
+//! the output.
 //!
-//! A marker can stand anywhere in what a model proposes, also where nobody would recognise its
-//! value. So what was put in for a marker becomes that marker again, wherever it stands.
+//! A marker can appear anywhere in a proposal, also where its value would not be recognised as a
+//! secret. So every occurrence of an inserted value becomes its marker again.
 
 use std::collections::BTreeMap;
 
 use gyrus_contract::{Site, UnknownSecret};
 
-/// A marker is what [`Site::reveal`] knows: `⟦secret:NAME⟧`.
+/// Start of a marker, as [`Site::reveal`] knows it: `⟦secret:NAME⟧`.
 const START: &str = "⟦secret:";
 const END: char = '⟧';
 
-/// Why a text cannot be proposed.
+/// Reason why a text cannot be proposed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SecretError {
     #[error("needs a secret, but {0}")]
@@ -23,12 +24,12 @@ pub(super) enum SecretError {
 /// The secrets of one proposal.
 #[derive(Default)]
 pub(super) struct Secrets {
-    /// Markers by their values.
+    /// Markers by value.
     used: BTreeMap<String, String>,
 }
 
 impl Secrets {
-    /// The text with secrets in the place of markers.
+    /// Returns the text with secrets in the place of markers.
     pub(super) fn reveal(&mut self, text: &str, site: &dyn Site) -> Result<String, SecretError> {
         for (at, _) in text.match_indices(START) {
             let Some(end) = text[at..].find(END) else {
@@ -46,11 +47,11 @@ impl Secrets {
         Ok(site.reveal(text)?)
     }
 
-    /// The text with markers in the place of all that was revealed.
+    /// Returns the text with markers in the place of all revealed values.
     pub(super) fn hide(&self, text: &str) -> String {
         let mut hidden = String::with_capacity(text.len());
         let mut at = 0;
-        // Where each value stands next; of two at one place, the longer is meant.
+        // The next occurrence of each value; of two at one place, the longer counts.
         let mut next: Vec<_> = self
             .used
             .iter()

@@ -1,4 +1,4 @@
-//! From the arguments of `apply_changeset` to the changes as they will be made.
+//! Turns the arguments of `apply_changeset` into changes.
 
 use std::path::Path;
 
@@ -17,11 +17,11 @@ use super::{
 };
 use crate::failure::Failure;
 
-/// One file of the arguments.
+/// A change of one file, as given in the arguments.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
-    /// As the model wrote it, for its errors only.
+    /// The path as the model wrote it, for error messages only.
     path: String,
     before: Option<Digest>,
     content: Option<String>,
@@ -29,10 +29,12 @@ pub(super) struct Wanted {
     executable: Option<bool>,
 }
 
-/// The changes, secrets in their places. Nothing may lie here that a crash left half done.
+/// Returns the changes, with the values of their secrets. No interrupted changeset may be left in
+/// the workspace.
 ///
 /// # Errors
-/// Also with the conflicts, if a diff was made for another file than there is.
+///
+/// Also returns the conflicts, if a diff was made for another version of a file.
 pub(super) fn wanted(
     call: &ResolvedCall,
     changes: Vec<Wanted>,
@@ -65,7 +67,8 @@ pub(super) fn wanted(
                 let made =
                     made.map_err(|error| about(&format!("does not fit its diff: {error}")))?;
                 is_stale |= made.is_none();
-                // Without content it is never applied: what is wrong with the file is said below.
+                // Without content the change is never applied: the error of the file is reported
+                // below.
                 Some(made.unwrap_or_default())
             }
         };
@@ -91,8 +94,8 @@ fn refused(what: &str) -> Failure {
     Failure::new(format!("{what}; nothing was changed"))
 }
 
-/// What the diff makes of the file, also if it has done so already; `None` if it was made for
-/// another file.
+/// Returns the file with the diff applied, also if it was applied already; `None` if it was made
+/// for another version.
 fn patched(
     root: &Root<'_>,
     path: &Path,

@@ -1,31 +1,31 @@
-//! From the bytes of an answer to text: what they are, unpacked, in which characters.
+//! Converts the body of an answer to text: type, content encoding, character encoding.
 
 use std::io::Read as _;
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use flate2::read::MultiGzDecoder;
 
-/// Unpacked at most, in bytes: a small answer may become a huge one.
+/// Maximum bytes after decompression: a small answer may become a huge one.
 pub(super) const MAX_UNPACKED_BYTES: u64 = 10 * 1024 * 1024;
 
-/// Of a page, looked at for the name of its characters, in bytes (HTML standard, "prescan a byte
+/// Bytes of a page that are searched for its character encoding (HTML standard, "prescan a byte
 /// stream to determine its encoding").
 const PRESCANNED_BYTES: usize = 1024;
 
-/// A NUL byte in so many bytes at the start means that it is no text.
+/// Number of bytes at the start in which a NUL byte means that the body is not text.
 const SNIFFED_BYTES: usize = 8 * 1024;
 
-/// What an answer can be shown as.
+/// The kind of an answer, which determines how it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Html,
-    /// As it is.
+    /// Text that is shown as it is.
     Text,
-    /// Not at all.
+    /// Any other type, which is not shown.
     Other,
 }
 
-/// By the content type that was sent, and for what was sent without a useful one by the content.
+/// Returns the kind by the content type, or by the content if the type is missing or generic.
 pub(super) fn kind(content_type: &str, body: &[u8]) -> Kind {
     let essence = content_type.split(';').next().unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();
@@ -66,13 +66,13 @@ fn sniffed(body: &[u8]) -> Kind {
     }
 }
 
-/// The body without its content encoding, and whether it was cut. `Err` with the encoding's
-/// trouble.
+/// Returns the decompressed body, and whether it was cut. The error describes why it cannot be
+/// decompressed.
 pub(super) fn unpack(body: Vec<u8>, encoding: &str) -> Result<(Vec<u8>, bool), String> {
     match encoding {
         "" | "identity" => return Ok((body, false)),
         "gzip" | "x-gzip" => {}
-        // Only gzip was asked for.
+        // Only gzip was requested.
         other => return Err(format!("it was sent packed as `{other}`")),
     }
     let mut unpacked = Vec::new();
@@ -87,14 +87,15 @@ pub(super) fn unpack(body: Vec<u8>, encoding: &str) -> Result<(Vec<u8>, bool), S
     Ok((unpacked, is_long || !whole))
 }
 
-/// The body as text, and the name of its characters: those that a byte order mark, the content
-/// type or the page itself names, else UTF-8, else windows-1252, which any bytes are.
+/// Returns the body as text, and the name of its character encoding: the one that a byte order
+/// mark, the content type or the page itself names, else UTF-8, else windows-1252, which any bytes
+/// are.
 pub(super) fn decode(body: &[u8], content_type: &str, kind: Kind) -> (String, &'static str) {
     let of_page = || (kind == Kind::Html).then(|| in_page(body)).flatten();
     let named = charset(content_type).or_else(of_page);
     let encoding = named.unwrap_or(match std::str::from_utf8(body) {
         Ok(_) => UTF_8,
-        // A character that was cut in half at the end is no reason to doubt the others.
+        // A character that was cut in half at the end does not make the others invalid.
         Err(error) if error.error_len().is_none() => UTF_8,
         Err(_) => WINDOWS_1252,
     });
@@ -102,7 +103,7 @@ pub(super) fn decode(body: &[u8], content_type: &str, kind: Kind) -> (String, &'
     (text.into_owned(), used.name())
 }
 
-/// The value of `charset=` in a content type.
+/// Returns the value of `charset=` in a content type.
 fn charset(text: &str) -> Option<&'static Encoding> {
     let lower = text.to_ascii_lowercase();
     let at = lower.find("charset")? + "charset".len();
@@ -112,8 +113,8 @@ fn charset(text: &str) -> Option<&'static Encoding> {
     Encoding::for_label(&value.as_bytes()[..end.unwrap_or(value.len())])
 }
 
-/// As `<meta charset>` or `<meta http-equiv>` names it. A page that says UTF-16 there is not, as
-/// it could not be read so far otherwise.
+/// Returns the encoding that `<meta charset>` or `<meta http-equiv>` names. A page that declares
+/// UTF-16 there is not UTF-16, as it could not have been read so far.
 fn in_page(body: &[u8]) -> Option<&'static Encoding> {
     let start = String::from_utf8_lossy(&body[..body.len().min(PRESCANNED_BYTES)]);
     let start = start.to_ascii_lowercase();

@@ -1,7 +1,7 @@
-//! From HTML to text that a model can read, with its links.
+//! Converts HTML to text for a model, with its links.
 //!
-//! A token at a time, without a tree: the work is linear in the page, and no nesting is too deep.
-//! Scripts, styles and drawings are left out; nothing is run, nothing else is loaded.
+//! It works token by token, without a tree: in linear time, at any nesting depth. Scripts, styles
+//! and drawings are left out; nothing is run, nothing else is loaded.
 
 use gyrus_text::first_bytes;
 use html5gum::{DefaultEmitter, HtmlString, StartTag, Token, Tokenizer};
@@ -22,13 +22,14 @@ const SILENT: [&[u8]; 9] = [
     b"canvas",
 ];
 
-/// Indentation of lists within lists ends here.
+/// Maximum nesting of lists that is indented.
 const MAX_LIST_DEPTH: usize = 8;
 
-/// Of a link, in bytes. A longer one is left out: it is data, and not to be followed by hand.
+/// Maximum bytes of a link. A longer one is left out: it is data, not an address to follow.
 const MAX_LINK_BYTES: usize = 2_000;
 
-/// The page's text, cut soon after `limit` bytes or when patience is over; `base` is where it is.
+/// Returns the page's text, cut soon after `limit` bytes or when the time is up; `base` is the
+/// page's address.
 pub(super) fn text(html: &str, base: &Url, limit: usize, patience: &Patience) -> Rendered {
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
@@ -50,15 +51,15 @@ pub(super) fn text(html: &str, base: &Url, limit: usize, patience: &Patience) ->
     page.rendered(false)
 }
 
-/// What a page says.
+/// The text of a page.
 pub(super) struct Rendered {
-    /// Its title first, if it has one.
+    /// The text; it begins with the title, if there is one.
     pub(super) text: String,
-    /// There was more.
+    /// Whether there was more.
     pub(super) is_cut: bool,
 }
 
-/// The text so far, and where in the page we are.
+/// The text so far, and the position in the page.
 struct Page {
     base: Url,
     title: String,
@@ -67,19 +68,19 @@ struct Page {
     /// Line breaks and a space that are due before the next word.
     breaks: usize,
     space: bool,
-    /// The silent element, and how many of its name are open.
+    /// The open element whose content is not shown, and the number of open elements of its name.
     silent: Option<(Vec<u8>, usize)>,
     preformatted: usize,
-    /// Of each list that is open, the number of its last item, or `None` without numbers.
+    /// For each open list, the number of its last item, or `None` without numbers.
     lists: Vec<Option<u64>>,
     link: Option<Link>,
-    /// Within a row of a table, after the first cell.
+    /// Whether the position is within a row of a table, after the first cell.
     after_cell: bool,
 }
 
 struct Link {
     target: String,
-    /// Where its words begin, once there are any.
+    /// Offset at which its text begins, once there is any.
     start: Option<usize>,
 }
 
@@ -199,7 +200,7 @@ impl Page {
                 self.block(if self.lists.is_empty() { 2 } else { 1 });
             }
             b"p" | [b'h', b'1'..=b'6'] => self.block(2),
-            // The end of a row or cell says nothing that the next start does not.
+            // The end of a row or cell carries no information that the next start does not.
             b"li" | b"tr" => self.block(1),
             name => self.block(gap(name)),
         }
@@ -221,7 +222,7 @@ impl Page {
             }
             return;
         }
-        // Not the no-break space, which belongs to its words.
+        // The no-break space is excluded: it belongs to its words.
         let is_space = |c: char| c.is_ascii_whitespace();
         self.space |= text.starts_with(is_space);
         for word in text.split(is_space).filter(|word| !word.is_empty()) {
@@ -231,7 +232,7 @@ impl Page {
         self.space = text.ends_with(is_space) || (self.space && text.trim().is_empty());
     }
 
-    /// Writes words of the page.
+    /// Writes text of the page.
     fn push(&mut self, words: &str) {
         self.separate();
         if let Some(link) = &mut self.link
@@ -242,13 +243,13 @@ impl Page {
         self.out.push_str(words);
     }
 
-    /// Writes a mark, which is no part of a link around it.
+    /// Writes a mark, which is not part of a link around it.
     fn mark(&mut self, mark: &str) {
         self.separate();
         self.out.push_str(mark);
     }
 
-    /// Writes the breaks or the space that are due.
+    /// Writes the pending line breaks or space.
     fn separate(&mut self) {
         if !self.out.is_empty() {
             if self.breaks > 0 {
@@ -260,7 +261,7 @@ impl Page {
         (self.breaks, self.space) = (0, false);
     }
 
-    /// So many line breaks are due, if not more.
+    /// Requests at least this many line breaks before the next text.
     fn block(&mut self, breaks: usize) {
         self.breaks = self.breaks.max(breaks);
     }
@@ -317,7 +318,7 @@ impl Page {
     }
 }
 
-/// Line breaks before and after an element.
+/// Returns the number of line breaks before and after an element.
 fn gap(name: &[u8]) -> usize {
     match name {
         b"p" | b"table" | b"blockquote" | b"figure" | b"dl" | b"fieldset" | b"details" => 2,

@@ -1,4 +1,4 @@
-//! Getting what is at an address: each host looked up and checked, connected to at exactly the
+//! Gets the content of an address: each host looked up and checked, connected to at exactly the
 //! addresses that were checked, redirects followed by the same rules as long as they stay on that
 //! host.
 
@@ -19,34 +19,34 @@ use reqwest::{
 /// Redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
 
-/// Of an address, in bytes.
+/// Maximum bytes of an address.
 const MAX_URL_BYTES: usize = 4_000;
 
-/// Taken of an answer, in bytes as they are sent.
+/// Maximum bytes taken of an answer, as sent.
 pub(crate) const MAX_BODY_BYTES: usize = 5 * 1024 * 1024;
 
-/// For one connection.
+/// Time limit of one connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// What was there.
+/// The answer from an address.
 pub(crate) struct Page {
-    /// Where it was in the end.
+    /// Final address, after redirects.
     pub(crate) url: Url,
-    /// Where the redirects came from, in their order.
+    /// Addresses that redirected, in their order.
     pub(crate) redirected_from: Vec<Url>,
-    /// Another host that it leads to, which was not asked.
+    /// Redirect target on another host, which was not followed.
     pub(crate) leads_to: Option<Url>,
     pub(crate) status: StatusCode,
-    /// As it was sent; empty if it was not.
+    /// Content type as sent; empty if missing.
     pub(crate) content_type: String,
-    /// As it was sent, in lower case; empty if it was not.
+    /// Content encoding as sent, in lower case; empty if missing.
     pub(crate) encoding: String,
     pub(crate) body: Vec<u8>,
-    /// There was more than [`MAX_BODY_BYTES`].
+    /// Whether there was more than [`MAX_BODY_BYTES`].
     pub(crate) is_cut: bool,
 }
 
-/// Why nothing was got, in words for a model.
+/// Reason why nothing was received; the message is for a model.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum VisitError {
     #[error("`{url}` is no address of a page: {reason}")]
@@ -68,7 +68,7 @@ pub(crate) enum VisitError {
     Redirects { url: String },
 }
 
-/// An address that may be visited, as far as its words tell.
+/// Parses an address and checks that it may be visited, as far as its text shows.
 pub(crate) fn parse(given: &str) -> Result<Url, VisitError> {
     let wrong = |reason: &str| VisitError::Address {
         url: gyrus_text::shorten(given, 200).into_owned(),
@@ -90,7 +90,7 @@ pub(crate) fn parse(given: &str) -> Result<Url, VisitError> {
     Ok(url)
 }
 
-/// Gets what is at `url`. The hosts in `allowed` may have any address.
+/// Gets the content of `url`. The hosts in `allowed` may have any address.
 pub(crate) async fn visit(mut url: Url, allowed: &BTreeSet<String>) -> Result<Page, VisitError> {
     let mut redirected_from = Vec::new();
     loop {
@@ -109,8 +109,8 @@ pub(crate) async fn visit(mut url: Url, allowed: &BTreeSet<String>) -> Result<Pa
     }
 }
 
-/// Whether a redirect stays where the call was let to. A host that was vouched for may send
-/// whatever stands in the address on to anybody.
+/// Whether a redirect stays on the site that the call was allowed for. A trusted site may redirect
+/// the data in an address to any other host.
 fn same_site(one: &Url, other: &Url) -> bool {
     let bare = |url: &Url| {
         let host = url.host_str().unwrap_or_default();
@@ -119,7 +119,7 @@ fn same_site(one: &Url, other: &Url) -> bool {
     bare(one) == bare(other)
 }
 
-/// Where the response leads.
+/// Returns the target of a redirect.
 fn redirect(url: &Url, response: &Response) -> Result<Option<Url>, VisitError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
@@ -135,8 +135,8 @@ fn redirect(url: &Url, response: &Response) -> Result<Option<Url>, VisitError> {
     parse(next.as_str()).map(Some)
 }
 
-/// Sends JSON to `url` and takes what it answers. No redirect is followed: what was let go to one
-/// address goes to no other.
+/// Sends JSON to `url` and returns its answer. Redirects are not followed: data approved for one
+/// address is not sent to another.
 pub(crate) async fn post(
     url: &Url,
     body: String,
@@ -169,7 +169,7 @@ fn failed(url: &Url, error: reqwest::Error) -> VisitError {
     }
 }
 
-/// A client that reaches exactly the checked addresses of the host of `url`.
+/// Returns a client that connects only to the checked addresses of the host of `url`.
 async fn client(url: &Url, allowed: &BTreeSet<String>) -> Result<Client, VisitError> {
     let checked = Checked(look_up(url, allowed).await?);
     let builder = client_builder(url, CONNECT_WITHIN).map_err(|error| VisitError::Network {
@@ -183,7 +183,7 @@ async fn client(url: &Url, allowed: &BTreeSet<String>) -> Result<Client, VisitEr
     builder.build().map_err(|error| failed(url, error))
 }
 
-/// All addresses of the host, each of them checked.
+/// Returns all addresses of the host, each of them checked.
 async fn look_up(url: &Url, allowed: &BTreeSet<String>) -> Result<Vec<SocketAddr>, VisitError> {
     let given = url.host_str().unwrap_or_default();
     let host = given.trim_start_matches('[').trim_end_matches(']');
@@ -218,8 +218,8 @@ async fn look_up(url: &Url, allowed: &BTreeSet<String>) -> Result<Vec<SocketAddr
     Ok(addresses)
 }
 
-/// Knows the addresses that were checked and no others, whatever name is asked for: a name that
-/// is looked up twice may have two answers.
+/// Resolves every name to the checked addresses: a second lookup of the same name could have
+/// another result.
 struct Checked(Vec<SocketAddr>);
 
 impl Resolve for Checked {

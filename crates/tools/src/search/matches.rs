@@ -1,4 +1,4 @@
-//! What a search finds, and its bounded text.
+//! Matches of a search, and their bounded text.
 
 use std::{fmt::Write as _, fs::File, io};
 
@@ -13,44 +13,45 @@ use serde::Deserialize;
 use super::Bounded;
 use crate::background::Patience;
 
-/// Text of an answer, in bytes; the search ends with the file that goes beyond.
+/// Maximum bytes of text in an answer; the search ends with the file that exceeds it.
 const MAX_TEXT_BYTES: usize = 48 * 1024;
 
-/// Shown of one line, in bytes.
+/// Maximum bytes shown of one line.
 const MAX_LINE_BYTES: usize = 400;
 
-/// Of a long line, so much before the match is shown, in bytes.
+/// Maximum bytes of a long line that are shown before the match.
 const BEFORE_MATCH_BYTES: usize = 100;
 
-/// A file with a longer line is left out, in bytes: it is data, and takes long to search.
+/// Maximum bytes of a line; a file with a longer one is left out: it is data, and takes long to
+/// search.
 const MAX_BUFFER_BYTES: usize = 1024 * 1024;
 
-/// What is shown of matches.
+/// The form in which matches are shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mode {
-    /// The lines.
+    /// The matching lines.
     #[default]
     Lines,
     /// The names of files with a match.
     Files,
-    /// How many lines match, by file.
+    /// The number of matching lines, by file.
     Count,
 }
 
-/// What was found so far.
+/// The matches found so far.
 pub(super) struct Matches {
     pattern: RegexMatcher,
     searcher: Searcher,
     mode: Mode,
-    /// Lines in mode `Lines`, else files.
+    /// Maximum number of lines in mode `Lines`, otherwise of files.
     limit: usize,
     text: String,
     lines: u64,
     files: usize,
     searched: usize,
     binary: usize,
-    /// Files with lines that are too long.
+    /// Number of files with lines that are too long.
     long_lines: usize,
     pub(super) too_large: usize,
     pub(super) unreadable: usize,
@@ -83,7 +84,7 @@ impl Matches {
         }
     }
 
-    /// Whether no more is wanted.
+    /// Whether the search is complete.
     pub(super) fn is_full(&self) -> bool {
         let count = match self.mode {
             Mode::Lines => usize::try_from(self.lines).unwrap_or(usize::MAX),
@@ -92,7 +93,7 @@ impl Matches {
         count >= self.limit || self.text.len() >= MAX_TEXT_BYTES || self.timed_out
     }
 
-    /// Searches one file more.
+    /// Searches one more file.
     pub(super) fn search(&mut self, name: &str, file: File, patience: &Patience) {
         let mut in_file = InFile {
             pattern: &self.pattern,
@@ -121,11 +122,11 @@ impl Matches {
             Ok(()) if is_binary => self.binary += 1,
             Ok(()) => self.searched += 1,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => self.timed_out = true,
-            // The searcher tells of its limit in words only.
+            // The searcher reports its limit only in the message.
             Err(error) if error.to_string().contains("limit") => self.long_lines += 1,
             Err(_) => self.unreadable += 1,
         }
-        // What came before a NUL byte is no text either.
+        // Text before a NUL byte belongs to a binary file too.
         if lines == 0 || is_binary {
             return;
         }
@@ -139,7 +140,7 @@ impl Matches {
         };
     }
 
-    /// The answer.
+    /// Returns the text of the answer.
     pub(super) fn text(&self) -> String {
         let Self {
             lines,
@@ -192,7 +193,7 @@ impl Matches {
     }
 }
 
-/// What is found in one file.
+/// Matches in one file.
 struct InFile<'a> {
     pattern: &'a RegexMatcher,
     most_lines: u64,
@@ -212,7 +213,7 @@ impl InFile<'_> {
         let start = if line_length <= MAX_LINE_BYTES {
             0
         } else {
-            // It may be in the white space at the end, which is not shown.
+            // The match may be in the white space at the end, which is not shown.
             matched_at
                 .saturating_sub(BEFORE_MATCH_BYTES)
                 .min(line_length)
@@ -232,7 +233,7 @@ impl InFile<'_> {
     }
 }
 
-/// Without the halves of characters that a cut left at both ends.
+/// Removes the halves of characters that a cut left at both ends.
 fn whole_characters(mut bytes: &[u8]) -> &[u8] {
     let is_inner = |byte: &u8| (0x80..0xc0).contains(byte);
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! `ask_person`.
+//! Tests of `ask_person`.
 
 use gyrus_tools::AskPerson;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn returns_the_words_or_the_choice() {
     check("production", "Production");
     check("PROD", "Production");
     check("stag", "staging");
-    // Of two choices, of none, and a number that is no choice's.
+    // The beginning of two choices, a text like none, and numbers out of range.
     check("sta", "sta");
     check("neither", "neither");
     check("0", "0");

@@ -79,7 +79,7 @@ fn a_command_that_cannot_be_run_verifies_nothing() {
     assert_eq!(world.names(), ["a", "b"]);
 }
 
-/// What it did until then is taken back as well, and what it wrote over a changed file is kept.
+/// The changes of the command are undone as well, and a changed file that it overwrote is kept.
 #[test]
 fn a_verify_command_that_is_killed_at_its_limit_takes_everything_back() {
     let mut world = world();
@@ -109,7 +109,7 @@ fn a_call_that_is_dropped_while_verifying_takes_everything_back() {
     assert_eq!(world.commands.lock().unwrap().len(), 1, "it was verifying");
     assert_eq!(world.names(), ["a", "b"]);
     assert_eq!(fs::read_to_string(world.path("a")).unwrap(), "old a\n");
-    // And whoever comes next is not hindered.
+    // The next call is not blocked.
     world.commands_hang = false;
     let output = world.call(&tool(), json!({"changes": changes()}));
     assert_eq!(output.verdict, ActionVerdict::Changed, "{}", output.text);
@@ -169,8 +169,8 @@ fn tells_whether_a_lost_call_happened() {
     assert_eq!(probe(), Probe::DidNotHappen);
     world.call(&tool(), json!({"changes": changes()}));
     assert!(matches!(probe(), Probe::Happened(_)));
-    // One file of it was in place when it was cut off: that is taken back at once, whatever
-    // becomes of the call.
+    // One of its files was in place when it was interrupted: that is undone at once, whatever the
+    // result of the call.
     let step =
         json!({"path": "c/d", "what": {"create": {"new": 1, "after": Digest::of(b"hunter2")}}});
     let intent = json!({"version": 1, "steps": [step], "emptied": [], "made": ["c"]});

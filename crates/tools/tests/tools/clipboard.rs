@@ -1,4 +1,4 @@
-//! `clipboard`, under a real X server where there is one.
+//! Tests of `clipboard`, under a real X server where there is one.
 #![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::{
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::site::World;
 
-/// With a folder of programs and these variables.
+/// Creates the tool with a folder of programs and these variables.
 fn clipboard(path: &str, variables: &[(&str, &str)]) -> Clipboard {
     let mut variables: BTreeMap<_, _> = variables.iter().copied().collect();
     variables.insert("PATH", path);
@@ -60,7 +60,7 @@ fn reads_with_the_helper_of_the_session() {
     assert_eq!((output.text.as_str(), output.is_error), ("copied\n", false));
     assert_eq!(output.verdict, ActionVerdict::NoEffect);
     let command = world.commands.lock().unwrap().pop().unwrap();
-    // By its path: what is found later under the name is another program.
+    // The path is absolute: a program found later under the name would be another.
     assert_eq!(command.program, format!("{path}/wl-paste"));
     let names: Vec<_> = command.environment.keys().cloned().collect();
     assert_eq!(
@@ -190,7 +190,7 @@ impl Desktop {
         Some(Self { server, display })
     }
 
-    /// What another program finds on the clipboard.
+    /// Returns the text that another program reads from the clipboard.
     fn text(&self) -> Vec<u8> {
         let read = Command::new("xclip")
             .args(["-selection", "clipboard", "-out"])
@@ -199,7 +199,7 @@ impl Desktop {
         read.unwrap().stdout
     }
 
-    /// Puts the text on the clipboard, as a program of the person's does, until it is killed.
+    /// Puts the text on the clipboard like a program of the person, until it is killed.
     fn owner(&self, text: &str) -> Owner {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
@@ -231,7 +231,7 @@ struct Owner(Child);
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // It ends by itself when another takes the clipboard.
+        // The process ends by itself when another takes the clipboard.
         let _ = self.0.kill();
         self.0.wait().unwrap();
     }
@@ -266,7 +266,7 @@ fn on_a_real_desktop() {
         let read = world.call(&clipboard, json!({}));
         assert_eq!((read.text.as_str(), read.is_error), (text, false));
     }
-    // Nobody takes it over here, and so it is said.
+    // There is no clipboard manager here, and the output says so.
     let set = world.call(&clipboard, json!({"text": "for the person"}));
     assert!(
         set.is_error && set.text.contains("no clipboard manager"),

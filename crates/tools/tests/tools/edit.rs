@@ -1,4 +1,4 @@
-//! `edit`.
+//! Tests of `edit`.
 #![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::{
@@ -71,7 +71,7 @@ fn replaces_exactly_one_place() {
         "lines 1 to 2: the text was deleted",
         "a\n",
     );
-    // What `$` and `\` mean elsewhere they do not here.
+    // `$` and `\` have no special meaning.
     check("x", "x", "$0\\1&", "line 1 became line 1", "$0\\1&");
     check("(a.*b)", "(a.*b)", "c", "line 1 became line 1", "c");
     check("żółć 世界", "世", "界", "line 1 became line 1", "żółć 界界");
@@ -94,7 +94,7 @@ fn keeps_what_it_does_not_replace() {
         "lines 1 to 2 became lines 1 to 2",
         "c\r\nd\r\n",
     );
-    // Of mixed ones, each stays.
+    // Mixed line ends are kept.
     check(
         "a\r\nb\nc\n",
         "b\nc",

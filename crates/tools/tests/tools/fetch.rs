@@ -1,4 +1,4 @@
-//! `fetch`, from a server on loopback.
+//! Tests of `fetch`, from a server on loopback.
 #![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::{io::Write as _, net::TcpStream};
@@ -119,7 +119,7 @@ fn other_kinds_of_content() {
 #[test]
 fn pictures_are_kept() {
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x05\0\0\0\x03\x20\x08\x02\0\0\0rest";
-    // Whatever it is called.
+    // The declared content type does not matter.
     let server = Server::sending(ok("Content-Type: text/plain\r\n", png));
     let world = World::new();
     let output = world.call(&tool(), json!({"url": server.url("/cat")}));
@@ -227,7 +227,7 @@ fn redirects_are_followed_and_told() {
 
 #[test]
 fn a_redirect_opens_no_door() {
-    // The same server by another name, which nobody allowed.
+    // The same server by another name, which is not allowed.
     let inner = Server::sending(ok("", b"inner"));
     let location = format!("http://localhost:{}/inner", inner.port());
     let outer = Server::start({
@@ -334,7 +334,7 @@ fn serve_tls(key: &rcgen::CertifiedKey<rcgen::KeyPair>) -> (String, std::thread:
         let (stream, _) = listener.accept().unwrap();
         let connection = ServerConnection::new(config.into()).unwrap();
         let mut stream = StreamOwned::new(connection, stream);
-        // Whoever does not trust us says no more than that.
+        // A client that does not trust the certificate only closes the connection.
         let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
         let _ = stream.write_all(&ok("", b"over TLS"));
         stream.conn.send_close_notify();
@@ -454,7 +454,7 @@ fn hostile_pages_take_no_longer() {
 
 #[test]
 fn a_silent_server_is_not_waited_for() {
-    // The system takes the connection; nobody ever answers.
+    // The system accepts the connection, but no one answers.
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let output = World::new().call_in_no_time(&tool(), json!({"url": url}));
@@ -463,7 +463,7 @@ fn a_silent_server_is_not_waited_for() {
         "{}",
         output.text
     );
-    // And nobody listens here any more.
+    // Now no one listens on the port.
     drop(listener);
     let output = fetch(&url);
     assert!(

@@ -1,4 +1,4 @@
-//! `glob`.
+//! Tests of `glob`.
 
 use std::{
     fs,
@@ -48,7 +48,7 @@ fn finds_files_newest_first() {
     check_rs("./src/*.rs", "src/b.rs\n");
     check_rs("src/**/?.{rs,md}", "src/b.rs\nsrc/deep/c.rs\n");
     check_rs("*.nothing", "(no file matches)\n");
-    // Folders are no files.
+    // Folders do not match.
     check_rs("deep", "(no file matches)\n");
     check(
         &world,

@@ -1,4 +1,4 @@
-//! `judge`, from a server on loopback.
+//! Tests of `judge`, from a server on loopback.
 
 use std::io::Write as _;
 

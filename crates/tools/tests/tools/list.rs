@@ -1,4 +1,4 @@
-//! `list`, and how far all tools walk.
+//! Tests of `list`, and of the walk that all tools use.
 #![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::{fs, os::unix::fs::symlink, path::Path};
@@ -97,7 +97,7 @@ fn is_bounded() {
         1000
     );
 
-    // Deeper than anybody nests, and with names that are no text.
+    // Very deep nesting, and names that are not UTF-8.
     let mut deep = world.path("deep");
     for _ in 0..200 {
         fs::create_dir(&deep).unwrap();

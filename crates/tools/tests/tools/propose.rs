@@ -1,4 +1,4 @@
-//! Changesets from a proposal to its being applied.
+//! Changesets from the proposal to the application.
 #![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::{
@@ -27,7 +27,7 @@ fn propose(world: &World, changes: Value) -> Result<String, String> {
     }
 }
 
-/// What a loop makes of a diff: the changes that are applied.
+/// Returns the changes of a diff in the form in which a loop applies them.
 fn changes(diff: &str) -> Vec<Value> {
     let mut changes: Vec<Value> = Vec::new();
     let mut in_hunk = false;
@@ -237,7 +237,7 @@ fn a_diff_for_another_file_is_a_conflict() {
     fs::remove_file(world.path("config")).unwrap();
     symlink("run.sh", world.path("config")).unwrap();
     let before = world.names();
-    // As the gate resolved it before the link was there.
+    // The path as the gate resolved it before the link existed.
     let mut call = world.resolved(&apply_tool(), json!({"changes": approved}));
     call.paths.get_mut("changes/9").unwrap().in_workspace = Some("config".into());
     let output = world.call_resolved(&apply_tool(), call);
@@ -359,7 +359,7 @@ fn secrets_stay_in_their_places() {
     assert_eq!(config, "a = 1\nkey = hunter2 # ours\nb = 2\nc = hunter2\n");
 }
 
-/// A model that only has a secret's marker learns nothing of the secret by proposing it.
+/// A model that only has a secret's marker cannot learn the secret by proposing it.
 #[test]
 fn a_proposal_shows_no_secret() {
     let world = world();
@@ -418,6 +418,6 @@ fn ten_thousand_files() {
         output.text,
         "applied: 1000 created, 1000 replaced, 8000 deleted"
     );
-    // For whoever runs it with its output shown; a time is never asserted.
+    // For a person who runs the test with its output shown; times are not asserted.
     println!("{size} bytes: proposed in {proposed:?}, applied in {applied:?}");
 }

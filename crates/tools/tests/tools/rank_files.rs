@@ -1,4 +1,4 @@
-//! `rank_files`.
+//! Tests of `rank_files`.
 #![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::fs;
@@ -37,7 +37,7 @@ fn rank(world: &World, arguments: Value) -> Value {
     serde_json::from_str(&output.text).unwrap()
 }
 
-/// One line for each file.
+/// Formats each file as one line.
 fn lines(answer: &Value) -> Vec<String> {
     let files = answer["files"].as_array().unwrap();
     let line = |file: &Value| {

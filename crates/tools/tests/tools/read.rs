@@ -1,4 +1,4 @@
-//! `read`.
+//! Tests of `read`.
 
 use std::{
     fs,
@@ -111,7 +111,7 @@ fn what_is_no_plain_text() {
     let output = world.call(&Read::new(), json!({"path": "wide"}));
     assert!(output.text.contains("UTF-16"), "{}", output.text);
 
-    // One endless line, cut between characters.
+    // One endless line is cut between characters.
     fs::write(
         world.path("line"),
         format!("a{}\nlast\n", "ü".repeat(1_000_000)),
@@ -146,7 +146,7 @@ fn pictures_are_shown() {
         assert!(!output.is_error, "{}", output.text);
         (output, bytes)
     };
-    // Larger than what is looked at to tell what it is.
+    // Larger than the prefix that determines the type.
     let (output, bytes) = png(1280, 100_000);
     let words = "(PNG picture, 1280 × 800 pixels, 100000 bytes; longest side 1280)";
     assert_eq!(output.text, words);
@@ -268,7 +268,7 @@ fn neither_hangs_nor_floods() {
     // Outside the workspace, as if the gate had allowed it.
     refused(&world, json!({"path": "/dev/zero"}), "is a device");
     refused(&world, json!({"path": "/dev/tty"}), "is a device");
-    // Of size 0, says the system, and yet it has text.
+    // The system reports size 0, and yet there is text.
     let output = world.call(&Read::new(), json!({"path": "/proc/version"}));
     assert!(output.text.starts_with("     1\tLinux"), "{}", output.text);
 }
@@ -307,7 +307,7 @@ fn follows_nothing_that_was_not_judged() {
 
     // The file, then the folder, becomes a link after the verdict.
     fs::rename(world.path("d/file"), world.path("d/kept")).unwrap();
-    // To another file of the workspace is no better: the gate judged this one.
+    // A link to another file of the workspace is refused too: the gate judged this one.
     for target in [world.outside("secret"), "kept".into()] {
         symlink(target, world.path("d/file")).unwrap();
         let output = world.call_resolved(&read, judged.clone());

@@ -26,7 +26,7 @@ fn install(world: &World, text: &str) {
     fs::rename(new, place).unwrap();
 }
 
-/// As the gate resolves it now.
+/// Returns the call as the gate resolves it now.
 fn resolved(
     world: &World,
     tool: &RunAsUser,

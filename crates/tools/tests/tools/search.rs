@@ -1,4 +1,4 @@
-//! `search`.
+//! Tests of `search`.
 #![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::fs;
@@ -168,7 +168,7 @@ fn patterns_are_bounded() {
             output.text
         );
     }
-    // What takes others exponential time.
+    // Patterns that take exponential time in other engines.
     for pattern in [
         "(a+)+$",
         "(a|a)*b",

@@ -1,4 +1,4 @@
-//! `search_docs`.
+//! Tests of `search_docs`.
 #![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::fs;

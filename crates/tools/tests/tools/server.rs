@@ -1,4 +1,4 @@
-//! A web server on loopback that sends what a test tells it to, byte for byte.
+//! A web server on loopback that sends a test's response byte for byte.
 #![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::{
@@ -19,7 +19,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// `answer` gets the path and writes the whole response.
+    /// Starts a server. `answer` gets the path and writes the whole response.
     pub(crate) fn start(answer: impl Fn(&str, &mut TcpStream) + Send + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -36,7 +36,7 @@ impl Server {
         }
     }
 
-    /// Sends the same to everybody.
+    /// Starts a server that sends the same to every client.
     pub(crate) fn sending(response: Vec<u8>) -> Self {
         // A reader that has enough hangs up.
         Self::start(move |_, stream| drop(stream.write_all(&response)))
@@ -50,7 +50,7 @@ impl Server {
         self.address.port()
     }
 
-    /// The heads of all requests so far.
+    /// Returns the heads of all requests so far.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
@@ -92,7 +92,7 @@ fn serve(
             let is_it = name.eq_ignore_ascii_case("content-length");
             is_it.then(|| value.trim().parse::<u64>().ok()).flatten()
         });
-        // What is left unread when a connection is closed can take the answer with it.
+        // Unread data at the close of a connection can make the client lose the answer.
         drop(
             reader
                 .take(length.unwrap_or(0))
@@ -104,7 +104,7 @@ fn serve(
     }
 }
 
-/// A response of status 200.
+/// Returns a response of status 200.
 pub(crate) fn ok(headers: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",

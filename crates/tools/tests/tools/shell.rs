@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::site::World;
 
-/// As if the person had these variables.
+/// Creates the tool with these variables.
 fn shell() -> Shell {
     Shell::with_variables(|name| {
         let value = match name {
@@ -53,7 +53,7 @@ fn orders_exactly_the_command() {
             "HOME=/home/me",
             "LANG=de_DE.UTF-8",
             "NO_UPDATE_NOTIFIER=1",
-            // Nothing relative: the workspace is not where programs are found.
+            // No relative folder: programs are not looked up in the workspace.
             "PATH=/home/me/bin:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin",
             "PIP_DISABLE_PIP_VERSION_CHECK=1",
             "TERM=dumb",

@@ -1,4 +1,4 @@
-//! A small world for a tool: a folder, one secret, and a record of the commands it ordered.
+//! A small environment for a tool: a folder, one secret, and a record of the commands it ordered.
 #![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::{
@@ -19,13 +19,13 @@ pub(crate) struct World {
     workspace: PathBuf,
     pub(crate) commands: Mutex<Vec<CommandSpec>>,
     pub(crate) outcome: Mutex<Result<CommandOutcome, KeeperError>>,
-    /// What the person answers.
+    /// The person's answer.
     pub(crate) answer: Option<String>,
     /// Pictures that were kept.
     pub(crate) kept: Mutex<Vec<Vec<u8>>>,
-    /// Commands are really run, and what they leave behind is killed.
+    /// Whether commands really run; their leftover processes are killed.
     pub(crate) runs_commands: bool,
-    /// Commands never end.
+    /// Whether commands never end.
     pub(crate) commands_hang: bool,
 }
 
@@ -50,17 +50,17 @@ impl World {
         }
     }
 
-    /// In the workspace.
+    /// Returns a path in the workspace.
     pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.workspace.join(below)
     }
 
-    /// Beside the workspace.
+    /// Returns a path beside the workspace.
     pub(crate) fn outside(&self, name: &str) -> PathBuf {
         self.folder.path().canonicalize().unwrap().join(name)
     }
 
-    /// As a gate resolves it: links are looked up in the part that exists.
+    /// Resolves a path as a gate does: links are followed in the part that exists.
     pub(crate) fn resolve(&self, given: &str) -> ResolvedPath {
         let mut real = PathBuf::from("/");
         for component in self.workspace.join(given).components() {
@@ -110,7 +110,7 @@ impl World {
         block_on(tool.call(cleared, self))
     }
 
-    /// As `call`, while the clock runs ahead whenever everybody waits.
+    /// Like `call`, with a clock that runs ahead whenever all tasks wait.
     pub(crate) fn call_in_no_time(&self, tool: &dyn Tool, arguments: Value) -> ToolOutput {
         let call = self.resolved(tool, arguments);
         #[expect(
@@ -126,7 +126,7 @@ impl World {
             .block_on(tool.call(cleared, self))
     }
 
-    /// As `call`, but nobody waits for it any more once it waits itself.
+    /// Like `call`, but the future is dropped once it waits.
     pub(crate) fn call_and_drop(&self, tool: &dyn Tool, arguments: Value) {
         let call = self.resolved(tool, arguments);
         #[expect(
@@ -140,7 +140,8 @@ impl World {
         assert!(ended.is_err(), "it ended by itself");
     }
 
-    /// What a model sees of an output: what was found in text is recognised beside its name only.
+    /// Returns the text of an output as a model sees it: a secret found in text is recognised
+    /// beside its name only.
     pub(crate) fn redacted(&self, output: &ToolOutput) -> String {
         let text = output.text.replace("hunter2", "⟦secret:KEY⟧");
         text.replace("password: s3sam", "password: ⟦secret:FOUND⟧")
@@ -150,7 +151,7 @@ impl World {
         block_on(tool.probe(call, self))
     }
 
-    /// What is in the workspace, temporary files included.
+    /// Returns the names in the workspace, temporary files included.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.workspace).unwrap();
         let mut names: Vec<_> = entries
@@ -214,7 +215,7 @@ impl Site for World {
     }
 }
 
-/// As the keeper runs a command: it ends with everything that it started.
+/// Runs a command like the keeper: it ends with all its processes.
 fn really_run(spec: &CommandSpec) -> CommandOutcome {
     use std::{io::Read as _, io::Write as _, os::unix::process::CommandExt as _, process};
     let mut stdin = tempfile::tempfile().unwrap();
@@ -234,12 +235,12 @@ fn really_run(spec: &CommandSpec) -> CommandOutcome {
         .unwrap();
     let status = child.wait().unwrap();
     let group = rustix::process::Pid::from_child(&child);
-    // Nobody is left: fine.
+    // An error means that no process is left.
     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     let mut printed = Vec::new();
     output.read_to_end(&mut printed).unwrap();
     CommandOutcome {
-        // No test waits for a time limit: a command that kills itself was killed at one.
+        // No test waits for a time limit: a command that kills itself counts as one that timed out.
         exit: status.code().map_or(Exit::TimedOut, Exit::Code),
         output: Captured {
             head: String::from_utf8_lossy(&printed).into_owned(),

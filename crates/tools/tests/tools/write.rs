@@ -1,4 +1,4 @@
-//! `write`.
+//! Tests of `write`.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Texts become each other, whole or by parts, and nothing else is touched.
+//! Texts are turned into each other, whole or hunk by hunk, and nothing else is touched.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -43,7 +43,7 @@ impl Random {
         text
     }
 
-    /// Like the other text, but for some lines.
+    /// Returns the text with some lines changed.
     fn changed(&self, text: &str) -> String {
         let mut changed = String::new();
         for line in text.split_inclusive('\n') {
@@ -61,7 +61,7 @@ impl Random {
     }
 }
 
-/// A diff's hunks, each with the lines of the old and the new text that it is about.
+/// Returns a diff's hunks, each with its ranges of lines in the old and the new text.
 fn apart(diff: &str) -> Vec<(String, Range<usize>, Range<usize>)> {
     let mut hunks: Vec<(String, Range<usize>, Range<usize>)> = Vec::new();
     for line in diff.split_inclusive('\n') {
