@@ -1,6 +1,6 @@
-//! `cargo bench -p gyrus-screen --bench hands`: a thousand clicks at random that must land where
-//! they are meant, and three thousand times rest, beside a page that knows when it was done. It
-//! tells figures as it goes, and ends within six minutes however slow the machine is.
+//! `cargo bench -p gyrus-screen --bench hands`: a thousand random clicks that must land where they
+//! are meant, and three thousand waits for rest, compared with a page that knows when it was done.
+//! It prints figures as it goes, and ends within six minutes however slow the machine is.
 
 #![expect(clippy::print_stdout, reason = "a developer reads the figures")]
 
@@ -23,13 +23,13 @@ use crate::{
     player::{By, Trials, play, try_often},
 };
 
-/// For all clicks, and for all trials: what is not done by then is left out, and said.
+/// Time limit of all clicks, and of all trials: the rest is left out and reported.
 const LIMIT: Duration = Duration::from_secs(170);
 
-/// Clicks of each of four settings.
+/// Number of clicks in each of four settings.
 const CLICKS: usize = 250;
 
-/// Trials of each of three browsers: mostly they wait for timers of the page.
+/// Number of trials in each of three browsers: mostly they wait for timers of the page.
 const TRIALS: usize = 1_000;
 
 #[tokio::main]
@@ -54,8 +54,8 @@ async fn main() {
     say("rest alone", &[one, two]);
 }
 
-/// Clicks at a density, as it is and pinched; how many were made. One that lands elsewhere ends
-/// the whole.
+/// Clicks at a device pixel density, unzoomed and pinched, and returns the number of clicks. Panics
+/// when one lands elsewhere.
 async fn clicks(density: f64, until: Instant) -> usize {
     let launch = Launch {
         density,

@@ -1,6 +1,6 @@
-//! A session in a browser that a person started. It differs from one in a browser of ours in what
-//! it leaves alone: nothing is ordered for the whole browser (that would reach the person's tabs),
-//! tabs of our own are opened and attached to one by one, and at the end they alone are closed.
+//! A session in a browser that a person started. Unlike a session in our own browser, it leaves the
+//! person's tabs alone: no command goes to the whole browser (it would affect the person's tabs),
+//! our own tabs are opened and attached to one by one, and at the end only they are closed.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     state::{State, Whose},
 };
 
-/// Until the tabs of our own have closed.
+/// Maximum time for our own tabs to close.
 const LEAVING_LIMIT: Duration = Duration::from_secs(5);
 
 impl Session {
@@ -34,7 +34,7 @@ impl Session {
             debugging: Some(at.port()),
             ..State::default()
         };
-        // Only for what is lent to pages: the browser has a profile.
+        // The folder is only for files lent to pages: the browser has a profile.
         let folder = Profile::ephemeral();
         let folder = folder.map_err(LaunchError::from).map_err(unavailable)?;
         let nothing: Option<Running> = None;
@@ -53,7 +53,7 @@ impl Session {
             let order = json!({"targetId": target});
             self.cdp.send("", "Target.closeTarget", order);
         }
-        // So that tabs which our own open can be told from all others.
+        // Needed to tell tabs that our own open from all others.
         let order = json!({
             "discover": true,
             "filter": [{"type": "page"}, {"exclude": true}],
@@ -66,8 +66,8 @@ impl Session {
         self.first_page().await
     }
 
-    /// Opens an empty tab; in a person's browser in a window of its own, which takes the place of
-    /// nothing that they look at.
+    /// Opens an empty tab; in a person's browser in a window of its own, so that it does not
+    /// replace a page that they look at.
     pub(crate) async fn open_tab(&self) -> Result<(), CdpError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -86,22 +86,21 @@ impl Session {
         Ok(())
     }
 
-    /// Why there is nothing left to look at in a browser that goes on.
+    /// Returns the reason why a browser that still runs has no page left for the run.
     pub(crate) fn emptied(&self) -> Option<String> {
         let state = self.state();
         let is_empty = state.whose == Whose::Theirs && state.tabs.is_empty();
         is_empty.then(|| "the last tab of the run was closed".to_owned())
     }
 
-    /// What waits for an answer is not sent any more: a browser that only loses its connection
-    /// would send it.
+    /// Blocks all held requests: a browser that only loses its connection would send them.
     pub(crate) fn turn_all_away(&self) {
         let state = self.state();
         let held = state.held_requests().map(|one| one.id.clone()).collect();
         turn_away(&self.cdp, held);
     }
 
-    /// Closes the tabs of our own, whatever they hold, and waits until they have gone.
+    /// Closes our own tabs, with all that is open in them, and waits until they have gone.
     pub(crate) async fn close_own_tabs(&self) {
         self.turn_all_away();
         let own = self.state().own.clone();
@@ -111,7 +110,7 @@ impl Session {
         }
         let mut answered = BTreeSet::new();
         self.wait(LEAVING_LIMIT, |state| {
-            // A page that asks whether it may be left.
+            // The page asks for confirmation before it is left.
             let asking = state.tabs.iter().filter(|tab| tab.dialog.is_some());
             for tab in asking {
                 if answered.insert((tab.session.clone(), state.dialogs)) {

@@ -1,4 +1,4 @@
-//! A browser as a screen: opened when it is first looked at, and again after it was lost.
+//! A browser as a screen: opened at the first look, and again after it was lost.
 
 use std::{
     collections::BTreeSet,
@@ -28,54 +28,54 @@ use crate::{
     view::Memory,
 };
 
-/// Until a browser that was started shows its first page. On a busy machine it takes seconds.
+/// Maximum time until a started browser shows its first page. On a busy machine it takes seconds.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// For a page to answer while a request of it is held.
+/// Maximum time for a page to answer while a request of it is held.
 const PROBE_LIMIT: Duration = Duration::from_secs(1);
 
-/// Which profile a browser has.
+/// The profile of a browser.
 #[derive(Debug, Clone)]
 pub enum ProfileChoice {
-    /// One that is gone afterwards.
+    /// A temporary profile, deleted afterwards.
     Ephemeral,
     /// The one of this name, below this folder.
     Named {
-        /// Where profiles are.
+        /// Folder of the profiles.
         below: PathBuf,
         /// Its name.
         name: String,
     },
 }
 
-/// How a browser is come by.
+/// Way in which a browser is obtained.
 enum Way {
-    /// It is started.
+    /// The browser is started.
     Start {
         launch: Launch,
         profile: ProfileChoice,
         run: RunCommand,
     },
-    /// It runs, and a person started it.
+    /// The browser was started by a person and is attached to.
     Attach(Endpoint),
 }
 
-/// A browser. Nothing is started, and none is attached to, until it is looked at.
+/// A browser. It is started or attached to at the first look.
 pub struct Browser {
     way: Way,
     open: tokio::sync::Mutex<Option<Arc<Session>>>,
-    /// Documents of sessions that were lost: their numbers are not given again.
+    /// Number of documents in lost sessions: their numbers are not reused.
     counted: AtomicU32,
-    /// Tabs that a connection which was lost has left in a person's browser.
+    /// Tabs that a lost connection has left in a person's browser.
     left: Mutex<BTreeSet<String>>,
     recognises: OnceLock<Recognises>,
 }
 
-/// Tells by the name and the value of an element whether it shows a secret.
+/// Function that tells by the name and value of an element whether it shows a secret.
 pub type Recognises = Arc<dyn Fn(&str, Option<&str>) -> bool + Send + Sync>;
 
 impl Browser {
-    /// A browser of gyrus's own, which is started so, when it is needed, by `run`.
+    /// Creates our own browser, which `run` starts with these options when it is needed.
     pub fn new(launch: Launch, profile: ProfileChoice, run: RunCommand) -> Self {
         Self::by(Way::Start {
             launch,
@@ -84,8 +84,8 @@ impl Browser {
         })
     }
 
-    /// A browser that a person has started. Of its tabs only those that are opened through this
-    /// are touched, read or told; whoever is done with it calls [`Self::leave`].
+    /// Creates a browser that a person has started. Only tabs opened through this value are touched
+    /// or read. The caller ends its use with [`Self::leave`].
     pub fn attached(at: Endpoint) -> Self {
         Self::by(Way::Attach(at))
     }
@@ -100,17 +100,17 @@ impl Browser {
         }
     }
 
-    /// Has what this recognises painted over in pictures, as fields for passwords are. What was set
-    /// first stays.
+    /// Covers elements that this function recognises in pictures, like password fields. Only the
+    /// first function counts.
     pub fn cover(&self, recognises: Recognises) {
         // Another run of the session that shares the browser knows the same secrets.
         let _ = self.recognises.set(recognises);
     }
 
-    /// Leaves a browser that was attached to as it would be without us: what is held is not sent,
-    /// the tabs of our own are closed. One that was started by us stays.
+    /// Leaves an attached browser as it was: held requests are blocked, and our own tabs are
+    /// closed. A browser that we started is not changed.
     ///
-    /// To be called explicitly: when this is dropped, nobody waits for a browser any more.
+    /// Must be called explicitly, because dropping the value does not wait for the browser.
     pub async fn leave(&self) {
         if let Way::Attach(_) = self.way
             && let Some(session) = self.open.lock().await.take()
@@ -119,7 +119,7 @@ impl Browser {
         }
     }
 
-    /// Waits until the browser has ended: a person closed its last window.
+    /// Waits until the browser has ended because a person closed its last window.
     pub async fn closed(&self) {
         let session = self.open.lock().await.clone();
         if let Some(session) = session {
@@ -127,7 +127,7 @@ impl Browser {
         }
     }
 
-    /// Ends the browser in good order: what its profile remembers is on disk then.
+    /// Ends the browser in an orderly way, so that its profile is saved.
     pub async fn close(&self) {
         if let Way::Attach(_) = self.way {
             return self.leave().await;
@@ -139,7 +139,7 @@ impl Browser {
         }
     }
 
-    /// The session that is open, or a new one.
+    /// Returns the open session, or a new one.
     pub(crate) async fn session(&self, documents: u32) -> Result<Arc<Session>, ScreenError> {
         let mut open = self.open.lock().await;
         if let Some(session) = open.as_ref() {
@@ -152,7 +152,7 @@ impl Browser {
                     self.counted
                         .fetch_max(session.state().documents, Ordering::Relaxed);
                     *self.left() = session.state().own.clone();
-                    // Told once; the next one who asks gets another.
+                    // The loss is reported once; the next call gets a new session.
                     *open = None;
                     return Err(ScreenError::Lost { reason });
                 }
@@ -165,7 +165,7 @@ impl Browser {
                 profile,
                 run,
             } => {
-                // Before a profile is made for nothing.
+                // Checked first, so that no profile is made in vain.
                 launch::check(launch).map_err(unavailable)?;
                 let profile = match profile {
                     ProfileChoice::Ephemeral => Profile::ephemeral(),
@@ -206,13 +206,13 @@ impl Screen for Browser {
     }
 }
 
-/// What runs a browser.
+/// Future that runs a browser.
 pub(crate) type Running = Boxed<'static, Result<CommandOutcome, KeeperError>>;
 
-/// A change of the state that is known later than its event.
+/// A change of the state that becomes known after its event.
 type Change = Box<dyn FnOnce(&mut State) + Send>;
 
-/// A browser that runs.
+/// A running browser.
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) launch: Launch,
@@ -220,7 +220,7 @@ pub(crate) struct Session {
     pub(crate) profile: Profile,
     state: Arc<Mutex<State>>,
     changed: watch::Receiver<u64>,
-    /// Why the browser ended, once it has.
+    /// Reason why the browser ended, once it has.
     ended: Arc<Mutex<Option<String>>>,
     memory: Mutex<Memory>,
     recognises: Option<Recognises>,
@@ -263,7 +263,8 @@ impl Session {
         Ok(session)
     }
 
-    /// A session over `wire`, to a browser that `state` says whose it is. It ends with what is `running`, or with the connection.
+    /// Creates a session over `wire`; `state` says whether the browser is ours. It ends with what
+    /// is `running`, or with the connection.
     pub(crate) fn over(
         wire: (impl Sends, impl Hears),
         running: Option<Running>,
@@ -311,7 +312,7 @@ impl Session {
             };
             *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.clone());
             cdp.give_up(&reason);
-            // Whoever waits for the state finds out.
+            // Wakes tasks that wait for the state.
             last_change.send_modify(|count| *count += 1);
         });
         Self {
@@ -335,7 +336,7 @@ impl Session {
             .is_some_and(|recognises| recognises(name, value))
     }
 
-    /// Orders what concerns the whole browser and waits for the first page.
+    /// Sends the commands for the whole browser and waits for the first page.
     async fn begin(&self) -> Result<(), String> {
         let downloads = self.profile.folder().join("gyrus-downloads");
         let asked: Result<IgnoredAny, CdpError> =
@@ -352,7 +353,7 @@ impl Session {
                 "eventsEnabled": true,
             }),
         );
-        // For the whole browser: a session of a page would let what is held go when it ends.
+        // Sent for the whole browser: a session of a page would release held requests when it ends.
         let watched: Result<IgnoredAny, CdpError> =
             self.cdp.call("", "Fetch.enable", fetch_patterns()).await;
         watched.map_err(|error| error.to_string())?;
@@ -376,7 +377,7 @@ impl Session {
             .ok_or_else(|| "no page appeared in time".to_owned())
     }
 
-    /// Waits until it is no longer there.
+    /// Waits until the browser has ended or has no tabs.
     async fn end(&self) {
         let mut changed = self.changed.clone();
         while self.lost().is_none() && !self.state().tabs.is_empty() {
@@ -386,18 +387,18 @@ impl Session {
         }
     }
 
-    /// Told with every change of the state.
+    /// Returns a receiver that is notified of every change of the state.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.clone()
     }
 
-    /// Why it is no longer there.
+    /// Returns the reason why the browser is gone, if it is.
     pub(crate) fn lost(&self) -> Option<String> {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         ended.clone().or_else(|| self.cdp.ended())
     }
 
-    /// A turn has passed: what has been held for too long is not sent any more.
+    /// Counts a turn, and blocks requests that have been held for too long.
     pub(crate) fn turn(&self) {
         let over = self.state().turn();
         if let Some(Order::TurnAway { requests }) = over {
@@ -405,7 +406,7 @@ impl Session {
         }
     }
 
-    /// From here on a person uses the screen.
+    /// Marks the screen as used by a person from here on.
     pub(crate) fn let_a_person(&self) {
         let over = self.state().lets_a_person();
         if let Some(Order::TurnAway { requests }) = over {
@@ -413,7 +414,7 @@ impl Session {
         }
     }
 
-    /// What looks remember for the next one.
+    /// Returns the data that one look keeps for the next.
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -422,8 +423,7 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `found` finds something in the state; `None` when it does not in time, or the
-    /// browser is gone.
+    /// Waits until `found` returns a value; `None` when the time is up, or the browser is gone.
     pub(crate) async fn wait<T>(
         &self,
         limit: Duration,
@@ -447,7 +447,7 @@ impl Session {
     }
 }
 
-/// What became of a browser, in words.
+/// Describes how a browser ended.
 fn how_it_ended(outcome: Result<CommandOutcome, KeeperError>) -> String {
     let outcome = match outcome {
         Ok(outcome) => outcome,
@@ -463,8 +463,8 @@ fn how_it_ended(outcome: Result<CommandOutcome, KeeperError>) -> String {
     last.map_or(how.clone(), |last| format!("{how}: {last}"))
 }
 
-/// Finds out whether a page still answers while a request of it is held; a script can wait for one
-/// and let nothing else happen meanwhile.
+/// Tests whether a page still answers while a request of it is held: a script can wait for one
+/// synchronously.
 async fn probe(cdp: Cdp, session: String, request: Stopped, later: impl FnOnce(Change)) {
     let asking = cdp.call(&session, "Runtime.evaluate", json!({"expression": "0"}));
     let answered: Result<Result<IgnoredAny, _>, _> = timeout(PROBE_LIMIT, asking).await;
@@ -473,8 +473,8 @@ async fn probe(cdp: Cdp, session: String, request: Stopped, later: impl FnOnce(C
     }
 }
 
-/// Sessions for pages and for frames with a process of their own. Workers begin only for who has
-/// attached to them, and are let go at once.
+/// Returns the parameters that create sessions for pages and for frames with a process of their
+/// own. Workers wait until someone has attached to them, and are released at once.
 fn auto_attach() -> serde_json::Value {
     json!({
         "autoAttach": true,
@@ -489,7 +489,7 @@ fn auto_attach() -> serde_json::Value {
     })
 }
 
-/// Keeps requests from being sent. Aborted: a page stays when it was to be left by one.
+/// Blocks requests. They are aborted, so that a page stays when one of them would have left it.
 pub(crate) fn turn_away(cdp: &Cdp, requests: Vec<Stopped>) {
     for request in requests {
         let order = json!({"requestId": request.id, "errorReason": "Aborted"});
@@ -497,13 +497,13 @@ pub(crate) fn turn_away(cdp: &Cdp, requests: Vec<Stopped>) {
     }
 }
 
-/// The requests that are stopped on their way: those that can carry something.
+/// Returns the patterns of requests that are paused: those that can carry data.
 fn fetch_patterns() -> serde_json::Value {
     let kinds = KINDS.map(|kind| json!({"resourceType": kind}));
     json!({"patterns": kinds})
 }
 
-/// Does what an event demands. Orders of one session are carried out one after the other.
+/// Carries out the order of an event. Orders of one session are carried out in sequence.
 fn obey(
     cdp: &Cdp,
     (launch, whose): (&Launch, Whose),
@@ -538,7 +538,8 @@ fn obey(
     }
 }
 
-/// Makes a session of a page, or of a frame with a process of its own, tell what we want to know.
+/// Enables the needed events of a session with a page, or with a frame that has a process of its
+/// own.
 fn set_up(cdp: &Cdp, (launch, whose): (&Launch, Whose), session: &str, is_page: bool) {
     let to = |method, params| cdp.send(session, method, params);
     to("Page.enable", json!({}));
@@ -572,15 +573,15 @@ fn set_up(cdp: &Cdp, (launch, whose): (&Launch, Whose), session: &str, is_page: 
         );
     }
     if whose == Whose::Theirs {
-        // What the person's own tabs send is theirs, so each of ours is watched by itself. What a
-        // service worker sent for one would come from no tab.
+        // The person's own tabs are not watched, so each of ours is watched by itself. A request of
+        // a service worker would belong to no tab.
         to("Network.setBypassServiceWorker", json!({"bypass": true}));
         to("Fetch.enable", fetch_patterns());
     }
     to("Runtime.runIfWaitingForDebugger", json!({}));
 }
 
-/// Finds out which frames there are: a tab that was attached to did not wait for us.
+/// Asks for the existing frames: a tab that was attached to did not wait for us.
 async fn ask_frames(cdp: Cdp, session: String, later: impl FnOnce(Change)) {
     let asked = cdp.call(&session, "Page.getFrameTree", json!({})).await;
     if let Ok(found) = asked {

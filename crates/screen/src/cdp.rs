@@ -2,8 +2,8 @@
 //! (<https://chromedevtools.github.io/devtools-protocol/>). Commands are answered by number;
 //! events go, in order, to one listener that must not block.
 //!
-//! A browser of ours is spoken to over a pipe and never a port, so that nobody else on the machine
-//! can connect to it. `socket` is for one that a person has opened a port of.
+//! Our own browser is reached over a pipe and never a port, so that no other process on the machine
+//! can connect to it. `socket` is for a browser whose port a person has opened.
 
 use std::{
     collections::HashMap,
@@ -24,56 +24,56 @@ use tokio::{
     time::timeout,
 };
 
-/// For one command. What takes longer than this will not come any more.
+/// Maximum time for one command. An answer that takes longer will not come any more.
 const CALL_LIMIT: Duration = Duration::from_secs(15);
 
-/// A message that is longer, in bytes, is not read: the connection is given up.
+/// Maximum bytes of a message; a longer one closes the connection.
 const MESSAGE_LIMIT: u64 = 256 * 1024 * 1024;
 
-/// Why a browser is gone that said nothing.
+/// Reason why a browser is gone that gave none.
 const CLOSED: &str = "its connection was closed";
 
-/// What a command came to.
+/// Failure of a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CdpError {
-    /// The browser refuses.
+    /// The browser returned an error.
     #[error("the browser refuses `{method}`: {message}")]
     Refused { method: String, message: String },
-    /// No answer came.
+    /// No answer came in time.
     #[error("the browser did not answer `{method}` within {} s", CALL_LIMIT.as_secs())]
     TimedOut { method: String },
     /// The browser is gone.
     #[error("the browser has gone: {reason}")]
     Gone { reason: String },
-    /// The answer is not what the protocol says.
+    /// The answer does not fit the protocol.
     #[error("the browser's answer to `{method}` cannot be read: {reason}")]
     Unreadable { method: String, reason: String },
 }
 
-/// Something that the browser tells by itself.
+/// An event from the browser.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Event<'a> {
-    /// The session that it happened in; empty for the browser's own.
+    /// Session of the event; empty for the browser's own.
     pub(crate) session: &'a str,
     pub(crate) method: &'a str,
     params: &'a RawValue,
 }
 
 impl Event<'_> {
-    /// What it says. An event of another form than expected tells nothing.
+    /// Returns the parameters, or `None` if they have another form than expected.
     pub(crate) fn params<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_str(self.params.get()).ok()
     }
 }
 
-/// Takes whole messages to a browser.
+/// Sends whole messages to a browser.
 pub(crate) trait Sends: Send + 'static {
     fn send(&mut self, message: Vec<u8>) -> impl Future<Output = io::Result<()>> + Send;
 }
 
-/// Brings whole messages from a browser.
+/// Receives whole messages from a browser.
 pub(crate) trait Hears: Send + 'static {
-    /// Puts the next one into `message`, which is empty. `false`: there will be none.
+    /// Reads the next message into `message`, which is empty. Returns `false` at the end.
     fn hear(&mut self, message: &mut Vec<u8>) -> impl Future<Output = io::Result<bool>> + Send;
 }
 
@@ -98,7 +98,7 @@ impl<T: AsyncRead> FromPipe<T> {
 
 impl<T: AsyncRead + Send + Unpin + 'static> Hears for FromPipe<T> {
     async fn hear(&mut self, message: &mut Vec<u8>) -> io::Result<bool> {
-        // One more, to tell a message that just fits from one that does not.
+        // One more byte, to distinguish a message that just fits from one that does not.
         let read = (&mut self.0)
             .take(MESSAGE_LIMIT + 1)
             .read_until(0, message)
@@ -112,7 +112,7 @@ impl<T: AsyncRead + Send + Unpin + 'static> Hears for FromPipe<T> {
     }
 }
 
-/// Hears events.
+/// Function that receives events.
 pub(crate) type Listener = Box<dyn FnMut(Event<'_>) + Send>;
 
 type Answer = Result<Box<RawValue>, CdpError>;
@@ -123,7 +123,7 @@ pub(crate) struct Cdp {
     shared: Arc<Shared>,
 }
 
-/// A connection that others keep.
+/// A weak handle on a connection.
 #[derive(Debug)]
 pub(crate) struct WeakCdp(Weak<Shared>);
 
@@ -143,7 +143,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Waiting {
     calls: HashMap<u64, (String, oneshot::Sender<Answer>)>,
-    /// Why no answer will come any more.
+    /// Reason why no answer will come any more.
     gone: Option<String>,
 }
 
@@ -177,8 +177,8 @@ struct Refusal {
 }
 
 impl Cdp {
-    /// Speaks over `to` and `from` until they end or all clones are dropped. The handle is of the
-    /// task that reads.
+    /// Starts a connection over `to` and `from` that lasts until they end or all clones are
+    /// dropped. Also returns the handle of the reading task.
     pub(crate) fn start(
         to: impl Sends,
         from: impl Hears,
@@ -193,7 +193,7 @@ impl Cdp {
             }),
         };
         let listener = listener(&cdp);
-        // Not to be kept alive by its own tasks.
+        // Weak, so that its own tasks do not keep the connection alive.
         let shared = Arc::downgrade(&cdp.shared);
         tokio::spawn(write(to, queue));
         let reading = tokio::spawn(async move {
@@ -215,7 +215,7 @@ impl Cdp {
         (cdp, reading)
     }
 
-    /// Asks `session` (empty: the browser itself) to do something, and waits for what comes of it.
+    /// Sends a command to `session` (empty: the browser itself) and returns its result.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,
         session: &str,
@@ -240,22 +240,22 @@ impl Cdp {
         })
     }
 
-    /// As [`Self::call`], for what nobody waits for. Errors are lost.
+    /// Like [`Self::call`], without waiting for the answer. Errors are lost.
     pub(crate) fn send(&self, session: &str, method: &str, params: impl Serialize) {
         let _ = self.order(session, method, params, None);
     }
 
-    /// Why the browser is gone, if it is.
+    /// Returns the reason why the browser is gone, if it is.
     pub(crate) fn ended(&self) -> Option<String> {
         self.shared.waiting().gone.clone()
     }
 
-    /// Nobody will answer any more.
+    /// Closes the connection: no further answer will come.
     pub(crate) fn give_up(&self, reason: &str) {
         self.shared.give_up(reason);
     }
 
-    /// A handle that does not keep the connection.
+    /// Returns a handle that does not keep the connection alive.
     pub(crate) fn clone_weak(&self) -> WeakCdp {
         WeakCdp(Arc::downgrade(&self.shared))
     }
@@ -307,7 +307,7 @@ impl Shared {
                 CdpError::Refused { message, .. } => CdpError::Refused { method, message },
                 other => other,
             });
-            // Nobody waits any more if the call was dropped.
+            // The receiver is gone if the call was dropped.
             let _ = sender.send(answer);
         }
     }
@@ -356,7 +356,7 @@ async fn read(
             }),
             (None, None) => {}
         }
-        // One huge message must not hold its room for ever.
+        // One huge message must not keep its memory for ever.
         line.shrink_to(1024 * 1024);
     }
 }
@@ -384,7 +384,7 @@ mod tests {
 
     use super::*;
 
-    /// A browser of a few words: the test writes what it says.
+    /// A scripted browser: the test writes its messages.
     fn connected() -> (Cdp, DuplexStream, DuplexStream, std_mpsc::Receiver<String>) {
         let (to, theirs) = duplex(1 << 20);
         let (ours, from) = duplex(1 << 20);

@@ -1,5 +1,5 @@
-//! The protocol as it is, for measurements and tests that compare what we see with what the
-//! browser itself says. Nothing of a run goes this way.
+//! Direct access to the protocol, for measurements and tests that compare our results with the
+//! browser's own. Runs do not use it.
 
 use std::time::Instant;
 
@@ -9,9 +9,10 @@ use serde_json::Value;
 use crate::{browser::Browser, settle::SETTLE_LIMIT};
 
 impl Browser {
-    /// Orders something of the page that is looked at and hands back what comes of it.
+    /// Sends a command to the current page and returns its result.
     ///
     /// # Errors
+    ///
     /// When there is no page, or the browser refuses.
     #[doc(hidden)]
     pub async fn devtools(&self, method: &str, params: Value) -> Result<Value, ScreenError> {
@@ -23,9 +24,10 @@ impl Browser {
         })
     }
 
-    /// Orders something that counts as an input, and waits for rest as after one.
+    /// Sends a command that counts as an input, and waits for rest as after one.
     ///
     /// # Errors
+    ///
     /// When there is no page, or the browser refuses.
     #[doc(hidden)]
     pub async fn rest_after(&self, method: &str, params: Value) -> Result<Rest, ScreenError> {
@@ -35,9 +37,10 @@ impl Browser {
         Ok(session.settle(SETTLE_LIMIT).await)
     }
 
-    /// A look that does not wait for rest.
+    /// Looks without waiting for rest.
     ///
     /// # Errors
+    ///
     /// When there is no page.
     #[doc(hidden)]
     pub async fn glance(&self, look: Look) -> Result<Seen, ScreenError> {

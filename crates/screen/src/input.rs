@@ -1,6 +1,5 @@
-//! What hands do: mouse, keys, wheel. All of it goes to the session of the page, in CSS pixels of
-//! its window, also for what stands in frames with a process of their own: the browser finds
-//! those itself.
+//! Input: mouse, keys, wheel. All of it goes to the session of the page, in CSS pixels of its
+//! window, also for frames with a process of their own: the browser finds those itself.
 
 mod keys;
 mod spot;
@@ -19,44 +18,45 @@ use crate::{
     state::{State, TabState},
 };
 
-/// Steps of the mouse on its way while something is dragged, and between two points of a longer way.
+/// Number of mouse moves during a drag, and between two points of a longer path.
 const DRAG_STEPS: usize = 10;
 const VIA_STEPS: usize = 3;
 
-/// Until the browser tells that dragging has begun.
+/// Maximum time until the browser reports the start of a drag.
 const DRAG_LIMIT: Duration = Duration::from_secs(1);
 
-/// Nothing that a page does is waited for longer.
+/// Maximum time to wait for anything that a page does.
 const HOLD_LIMIT: Duration = Duration::from_secs(60);
 
-/// Characters that are typed key by key; longer text arrives at once, but for its last one.
+/// Maximum characters of a text that is typed key by key; longer text is inserted at once, except
+/// for its last character.
 const TYPED_BY_KEY: usize = 100;
 
 /// A point in CSS pixels of the window.
 pub(crate) type Point = (f64, f64);
 
-/// Why a page does not answer.
+/// Reason why a page does not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// A dialog of the browser's holds it up.
+    /// A dialog of the browser blocks it.
     Dialog {
         kind: String,
         message: String,
     },
-    /// A request that waits for an answer does.
+    /// A held request blocks it.
     Request {
         what: String,
     },
     Crashed,
     Closed,
-    /// The browser is gone, or says nothing.
+    /// The browser is gone, or does not answer.
     Lost {
         reason: String,
     },
 }
 
 impl Held {
-    /// What holds a tab up, if anything does.
+    /// Returns the reason why a tab is held up, if it is.
     pub(crate) fn of(state: &State, number: u32) -> Option<Self> {
         let Some(tab) = state.tabs.iter().find(|tab| tab.number == number) else {
             return Some(Held::Closed);
@@ -98,17 +98,17 @@ impl std::fmt::Display for Held {
     }
 }
 
-/// A button of the mouse and how often it is pressed.
+/// A button of the mouse and the number of its presses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Press {
     /// `left`, `right` or `middle`.
     pub(crate) button: &'static str,
     pub(crate) count: u32,
-    /// Keys that are held down, as the protocol counts them.
+    /// Modifier keys, as the protocol's bits.
     pub(crate) modifiers: u32,
 }
 
-/// Where the mouse goes between the points of a path, each of them included.
+/// Returns the positions of the mouse along a path, its points included.
 fn steps(path: &[Point]) -> Vec<Point> {
     let each = if path.len() > 2 {
         VIA_STEPS
@@ -131,7 +131,7 @@ fn steps(path: &[Point]) -> Vec<Point> {
 }
 
 impl Session {
-    /// Does something with a tab for as long as nothing holds it up.
+    /// Runs a future for a tab for as long as the tab is not held up.
     pub(crate) async fn unless_held<T>(
         &self,
         tab: &TabState,
@@ -264,7 +264,7 @@ impl Session {
         self.mouse(tab, button("mouseReleased", *to)).await
     }
 
-    /// Presses and releases a key with those that are held with it.
+    /// Presses and releases a key with its modifiers.
     pub(crate) async fn strike(&self, tab: &TabState, chord: &Chord) -> Result<(), CdpError> {
         let events = chord.events().into_iter();
         let events = events.map(|event| self.order(tab, "Input.dispatchKeyEvent", event));
@@ -272,7 +272,7 @@ impl Session {
         done.into_iter().collect()
     }
 
-    /// Puts text where the keyboard goes. Short text comes as a person types it, key by key; of
+    /// Enters text at the keyboard focus. Short text comes as a person types it, key by key; of
     /// long text only the last character does, so that what listens to keys hears of it.
     pub(crate) async fn type_in(
         &self,
@@ -303,7 +303,7 @@ impl Session {
         done.into_iter().collect()
     }
 
-    /// Gives files to an input for files: by its object in our world, or by the browser's number.
+    /// Sets the files of a file input, given by its object in our world or by the browser's number.
     pub(crate) async fn give_files(
         &self,
         session: &str,
@@ -319,7 +319,7 @@ impl Session {
         done.map(|_| ())
     }
 
-    /// The object of an expression in our world of a frame.
+    /// Returns the object of an expression in our world of a frame.
     pub(crate) async fn object(
         &self,
         session: &str,

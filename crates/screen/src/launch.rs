@@ -1,8 +1,8 @@
-//! Starting a browser: which program, in which profile, as whom.
+//! Starts a browser: its program, profile and user.
 //!
-//! It runs under a keeper, so it ends when gyrus does, however that happens. Its debugging pipe
-//! is a pair of named pipes in a folder of gyrus's own, which a shell opens as descriptors 3 and
-//! 4 and which are unlinked as soon as both sides have them.
+//! It runs under a keeper, so it ends when gyrus does, however that happens. Its debugging pipe is
+//! a pair of named pipes in one of gyrus's own folders, which a shell opens as descriptors 3 and 4
+//! and which are unlinked as soon as both sides have them.
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +30,7 @@ use crate::{
 pub type RunCommand =
     Arc<dyn Fn(CommandSpec) -> Boxed<'static, Result<CommandOutcome, KeeperError>> + Send + Sync>;
 
-/// Programs that can be a browser of ours, the preferred first.
+/// Names of programs that can be our own browser, in order of preference.
 const PROGRAMS: [&str; 6] = [
     "chromium",
     "chromium-browser",
@@ -40,36 +40,37 @@ const PROGRAMS: [&str; 6] = [
     "brave-browser",
 ];
 
-/// Names another program.
+/// Environment variable that names another program.
 pub const PROGRAM_VARIABLE: &str = "GYRUS_BROWSER";
 
-/// Root's browser runs as this user, `nobody`: nothing of it is root's, and its own sandbox works.
+/// User `nobody`, as which root's browser runs: it has none of root's rights, and its own sandbox
+/// works.
 const NOBODY: u32 = 65_534;
 
-/// Kept of what the browser complains about.
+/// Maximum bytes kept of the browser's error output.
 const OUTPUT_BYTES: usize = 4 * 1024;
 
-/// A browser does not run longer than this.
+/// Maximum running time of a browser.
 const LIFE: Duration = Duration::from_hours(24 * 30);
 
-/// What is handed over as descriptors 3 and 4 (see `--remote-debugging-pipe`).
+/// Script that opens the pipes as descriptors 3 and 4 (see `--remote-debugging-pipe`).
 const OPEN_PIPES: &str = r#"exec 3<"$1" 4>"$2" && rm -f "$1" "$2" && shift 2 && exec "$@""#;
 
-/// How a browser is to be.
+/// Options of a browser.
 #[derive(Debug, Clone)]
 pub struct Launch {
     /// The program; `None`: the first that is installed.
     pub program: Option<PathBuf>,
-    /// In a window, on the display of the person.
+    /// Whether it runs in a window on the person's display.
     pub visible: bool,
-    /// Of the page, in CSS pixels.
+    /// Width of the page, in CSS pixels.
     pub width: u32,
-    /// Of the page, in CSS pixels.
+    /// Height of the page, in CSS pixels.
     pub height: u32,
-    /// Device pixels a CSS pixel.
+    /// Device pixels per CSS pixel.
     pub density: f64,
-    /// Without the browser's own sandbox: a page that breaks the renderer then has all that the
-    /// browser has.
+    /// Whether the browser's own sandbox is disabled: a page that compromises the renderer then has
+    /// all rights of the browser.
     pub without_sandbox: bool,
 }
 
@@ -86,11 +87,11 @@ impl Default for Launch {
     }
 }
 
-/// Why there is no browser.
+/// Reason why no browser can be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// None is installed.
+    /// No browser is installed.
     #[error(
         "no browser is installed (looked for {}{}); install one: apt-get install chromium, or name one: {PROGRAM_VARIABLE}=/path",
         PROGRAMS.join(", "),
@@ -100,16 +101,16 @@ pub enum LaunchError {
         /// Programs of these names that may not be started.
         passed_over: Vec<ProgramError>,
     },
-    /// What was named cannot be started.
+    /// The given program cannot be started.
     #[error("the browser cannot be started: {reason}; correct {PROGRAM_VARIABLE}")]
     NotThere {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A program that starts the browser is missing.
     #[error("the browser cannot be started: {0}")]
     NoHelper(ProgramError),
-    /// A window was asked for and there is nowhere to show it.
+    /// A visible browser was requested and there is no display.
     #[error(
         "a visible browser needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; leave --visible out (gyrus take shows a run's pages in any browser), or start gyrus on a desktop"
     )]
@@ -117,18 +118,18 @@ pub enum LaunchError {
     /// The profile cannot be used.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// The pipes could not be laid.
+    /// The pipes could not be created.
     #[error("the browser's pipes cannot be laid in `{}`: {source}", folder.display())]
     Pipes {
-        /// Where.
+        /// Folder of the pipes.
         folder: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// The program that would be started: the one that is named, or the first that is found where
-/// neither a run nor another user could have put it.
+/// Returns the program that would be started: the one that is named, or the first that is found
+/// where neither a run nor another user could have put it.
 ///
 /// # Errors
 /// When there is none.
@@ -139,7 +140,7 @@ pub fn find_program(named: Option<&Path>) -> Result<PathBuf, LaunchError> {
         .map(Path::to_owned)
         .or(from_environment.map(PathBuf::from))
     {
-        // Whoever names a file means that file, wherever it is.
+        // A file named by a person is used wherever it is.
         if is_program(&program) {
             return Ok(program);
         }
@@ -168,7 +169,7 @@ fn is_program(path: &Path) -> bool {
             .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
-/// A browser that is starting: the pipes to speak over, and what runs it.
+/// A browser that is starting: its pipes, and the future that runs it.
 pub(crate) struct Started {
     pub(crate) to: pipe::Sender,
     pub(crate) from: pipe::Receiver,
@@ -181,7 +182,7 @@ pub fn has_display() -> bool {
     ["DISPLAY", "WAYLAND_DISPLAY"].into_iter().any(is_set)
 }
 
-/// Finds the program, and says beforehand what would keep it from starting.
+/// Finds the program, and reports errors that would prevent the start.
 pub(crate) fn check(launch: &Launch) -> Result<PathBuf, LaunchError> {
     let program = find_program(launch.program.as_deref())?;
     if launch.visible && !has_display() {
@@ -215,8 +216,8 @@ pub(crate) fn start(
         mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
             .map_err(|error| pipes(error.into()))?;
     }
-    // Both ways, so that opening waits for nobody; that the browser has ended is told by its
-    // keeper.
+    // Opened for reading and writing, so that opening never blocks; the keeper reports the
+    // browser's end.
     let mut options = pipe::OpenOptions::new();
     options.read_write(true);
     let ends = (
@@ -256,7 +257,7 @@ pub(crate) fn start(
     })
 }
 
-/// The user that browsers run as.
+/// Returns the user that browsers run as.
 pub(crate) fn browser_user() -> u32 {
     match geteuid() {
         user if user.is_root() => NOBODY,
@@ -264,12 +265,12 @@ pub(crate) fn browser_user() -> u32 {
     }
 }
 
-/// Makes a folder of root's the browser's, with all that is in it.
+/// Gives one of root's folders to the browser's user, with its contents.
 fn give_away(folder: &Path) -> io::Result<()> {
     chown(folder, Some(NOBODY), Some(NOBODY))
 }
 
-/// Makes a file that gyrus has made readable for the browser.
+/// Gives a file that gyrus has created to the browser's user.
 pub(crate) fn hand_over(file: &Path) -> io::Result<()> {
     match geteuid().is_root() {
         true => give_away(file),
@@ -325,7 +326,7 @@ fn flags(launch: &Launch, folder: &Path) -> Vec<String> {
             "--disable-features=Translate,MediaRouter,OptimizationHints",
             "--password-store=basic",
             "--force-color-profile=srgb",
-            // Pages of a run that nobody looks at are not to sleep.
+            // Pages of a run must not be throttled when no one looks at them.
             "--disable-background-timer-throttling",
             "--disable-backgrounding-occluded-windows",
             "--disable-renderer-backgrounding",

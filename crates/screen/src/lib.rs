@@ -1,14 +1,14 @@
-//! What gyrus sees and touches: a browser, over its debugging pipe.
+//! The screen of a run: a browser, over its debugging pipe.
 //!
-//! The one idea: a screen is a stream of events folded into a state, and everything that a run
-//! wants of it (a look, an input, waiting for rest) is a question to that state and to scripts in
-//! the page, never a fixed wait.
+//! The one idea: a screen is a stream of events folded into a state, and every operation of a run
+//! (a look, an input, waiting for rest) asks that state and scripts in the page, and never waits
+//! for a fixed time.
 //!
-//! Reading order: `cdp` (the wire), `socket` (the wire to a person's browser), `launch` and `profile` (the process), `state` (what is known),
-//! `browser` (the session), `attached` (one in a person's
-//! browser), `view` (a look), `page` (what runs inside), `settle` (rest), `input`
-//! (hands), `verdict` (what came of it), `navigate`, `tools` (what a run calls), `takeover` (a
-//! person at the screen).
+//! Reading order: `cdp` (the wire), `socket` (the wire to a person's browser), `launch` and
+//! `profile` (the process), `state` (the known state), `browser` (the session), `attached` (one in
+//! a person's browser), `view` (a look), `page` (scripts inside it), `settle` (rest), `input`
+//! (mouse and keys), `verdict` (effects), `navigate`, `tools` (a run's calls), `takeover` (a person
+//! at the screen).
 
 mod cdp;
 mod socket;
@@ -34,5 +34,5 @@ pub use socket::{AttachError, Endpoint};
 pub use takeover::{GivenBack, HAND_OVER};
 pub use tools::tools;
 
-/// The name of our world in every document.
+/// Name of our isolated world in every document.
 pub(crate) const WORLD: &str = "gyrus";

@@ -1,4 +1,4 @@
-//! Going somewhere: addresses, history, tabs.
+//! Navigation: addresses, history, tabs.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ use crate::{
     state::{Order, TabState},
 };
 
-/// Until a tab that is to be closed has gone.
+/// Maximum time until a closed tab has gone.
 const CLOSING_LIMIT: Duration = Duration::from_secs(5);
 
-/// Why a page could not be gone to.
+/// Reason why a page could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreached {
     #[error("`{address}` is not opened: {why}. Only http and https addresses are")]
@@ -52,9 +52,10 @@ struct Visited {
 }
 
 impl Browser {
-    /// Goes to an address in the tab that is looked at, for a person who asked for just this.
+    /// Opens an address in the current tab, for a person who asked for exactly this.
     ///
     /// # Errors
+    ///
     /// When there is no browser, or it cannot go there.
     pub async fn open(&self, address: &str) -> Result<(), ScreenError> {
         let session = self.session(0).await?;
@@ -66,7 +67,7 @@ impl Browser {
     }
 }
 
-/// Whether an address may be opened at all: nothing that reads this machine or runs in the page.
+/// Checks that an address may be opened: none that reads this machine's files or runs in the page.
 pub(crate) fn allowed(address: &str) -> Result<(), Unreached> {
     let forbidden = |why| {
         Err(Unreached::Forbidden {
@@ -103,7 +104,7 @@ pub(crate) fn allowed(address: &str) -> Result<(), Unreached> {
 }
 
 impl Session {
-    /// Goes to an address and waits until its document has come to rest.
+    /// Opens an address and waits until its document has come to rest.
     pub(crate) async fn go_to(&self, tab: &TabState, address: &str) -> Result<Rest, Unreached> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -115,7 +116,7 @@ impl Session {
         let going = self.cdp.call(&tab.session, "Page.navigate", order);
         let went: Navigated = self.leave(tab, going).await?;
         match went.error_text {
-            // What came was saved instead of shown, or another navigation was quicker.
+            // The response was downloaded instead of shown, or another navigation was quicker.
             Some(text) if text != "net::ERR_ABORTED" => Err(Unreached::Failed {
                 address: address.to_owned(),
                 reason: text,
@@ -159,7 +160,7 @@ impl Session {
         Ok(self.settle(ARRIVAL_LIMIT).await)
     }
 
-    /// The page before this one: its number and address.
+    /// Returns the previous page of the history: its number and address.
     pub(crate) async fn earlier(&self, tab: &TabState) -> Result<(i64, String), Unreached> {
         let asking = self
             .cdp
@@ -174,7 +175,8 @@ impl Session {
         Ok((entry.id, entry.url))
     }
 
-    /// Does what leaves a page. It may ask back, and it is what inputs are waited for from now on.
+    /// Runs a navigation that leaves the page. The page may ask for confirmation. From now on, this
+    /// counts as the last input.
     async fn leave<T>(
         &self,
         tab: &TabState,
@@ -191,7 +193,7 @@ impl Session {
         }
     }
 
-    /// What a tab sends and is held is not sent any more: it is about to be left.
+    /// Blocks held requests of a tab that is about to be left.
     fn give_up_held(&self, tab: &TabState) {
         let mut state = self.state();
         for (frame, _) in state.frames_of(tab) {
@@ -224,7 +226,7 @@ impl Session {
         .await;
     }
 
-    /// Looks at another tab.
+    /// Switches to another tab.
     pub(crate) async fn switch_to(&self, number: u32) -> Result<(), String> {
         let tab = self.numbered_tab(number)?;
         let done: Result<IgnoredAny, CdpError> = self

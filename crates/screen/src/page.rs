@@ -1,7 +1,7 @@
-//! What runs inside a page: scripts in a world of our own, which the page can neither see nor
-//! change. They are installed before a document's first script and answer in JSON text.
+//! Scripts inside a page, in an isolated world that the page can neither see nor change. They are
+//! installed before a document's first script and answer in JSON text.
 
-/// The whole of it, as one function that leaves `gyrus` behind in that world.
+/// The scripts as one function that defines `gyrus` in that world.
 pub(crate) const SOURCE: &str = concat!(
     "(() => { 'use strict'; if (globalThis.gyrus) return;\n",
     include_str!("page/identity.js"),

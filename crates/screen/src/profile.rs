@@ -19,27 +19,27 @@ use tempfile::TempDir;
 
 use crate::launch::browser_user;
 
-/// A folder that a browser may have.
+/// A folder that a browser may use.
 #[derive(Debug)]
 pub struct Profile {
     folder: PathBuf,
-    /// Removed at the end.
+    /// The temporary folder, removed at the end.
     temporary: Option<TempDir>,
-    /// Held while the browser runs.
+    /// Lock held while the browser runs.
     _lease: Option<File>,
 }
 
-/// Why a profile cannot be used.
+/// Reason why a profile cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// The name is no name.
+    /// The name is invalid.
     #[error("`{name}` cannot name a profile: up to 40 letters, digits, `-` and `_`")]
     Name {
-        /// What was given, bounded.
+        /// The given name, truncated.
         name: String,
     },
-    /// Another session has it.
+    /// Another session uses it.
     #[error(
         "the browser profile `{name}` is in use by another session; wait for it, stop it, or take another --profile"
     )]
@@ -50,24 +50,24 @@ pub enum ProfileError {
     /// The folder cannot be used.
     #[error("the browser profile in `{}` cannot be used: {source}", folder.display())]
     Folder {
-        /// Where.
+        /// The folder.
         folder: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// What ephemeral ones are called.
+/// Prefix of the names of ephemeral profiles.
 const PREFIX: &str = "gyrus-browser-";
 
-/// A folder that nobody has is removed when nothing was put into it for so long.
+/// Time without changes after which an unused folder is removed.
 const STALE: Duration = Duration::from_secs(60);
 
-/// Folders that are removed at once.
+/// Maximum number of folders that are removed at once.
 const MAX_SWEPT: usize = 20;
 
-/// Removes ephemeral profiles that a killed gyrus left behind: folders of ours, or of the user
-/// that root's browser runs as, that nobody holds.
+/// Removes ephemeral profiles that a killed gyrus left behind: unlocked folders of ours, or of the
+/// user that root's browser runs as.
 fn sweep(below: &Path, stale: Duration) {
     let entries = fs::read_dir(below).into_iter().flatten().flatten();
     let own = |entry: &DirEntry| entry.file_name().to_string_lossy().starts_with(PREFIX);
@@ -95,9 +95,10 @@ fn sweep(below: &Path, stale: Duration) {
 }
 
 impl Profile {
-    /// One that is gone afterwards. What earlier ones left behind is removed meanwhile.
+    /// Creates a temporary profile. Leftovers of earlier ones are removed in the background.
     ///
     /// # Errors
+    ///
     /// When no folder can be made.
     pub fn ephemeral() -> Result<Self, ProfileError> {
         let below = std::env::temp_dir();
@@ -121,7 +122,7 @@ impl Profile {
         })
     }
 
-    /// The one of this name below `profiles`, made if it is not there.
+    /// Opens the profile of this name below `profiles`, and creates it if it does not exist.
     ///
     /// # Errors
     /// When the name is none, somebody else has it, or its folder cannot be made.
@@ -171,12 +172,12 @@ impl Profile {
         })
     }
 
-    /// Where it is.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Nothing of it will be left.
+    /// Whether the profile is deleted afterwards.
     pub fn is_ephemeral(&self) -> bool {
         self.temporary.is_some()
     }

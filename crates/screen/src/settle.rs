@@ -1,9 +1,9 @@
-//! Waiting for a screen to come to rest, by what happens and never by a fixed time.
+//! Waits for a screen to come to rest, by events and never for a fixed time.
 //!
-//! At rest means: no navigation is pending; no request since the last input is under way; every
-//! document is read; fonts and images in view are there; nothing operable is being animated; and
-//! what a person could use has stood still for two frames. Those two frames are the quiet window:
-//! what a page does later, by a timer that nothing shows, is a change of its own.
+//! At rest means: no navigation is pending; no request since the last input is in progress; every
+//! document is parsed; fonts and images in view are loaded; no operable element is animated; and
+//! operable elements have not moved for two frames. Those two frames are the quiet window: a later
+//! change, by a timer that is not visible, is a change of its own.
 //!
 //! Requests that never end by themselves do not count: streams of events, sockets, beacons, media,
 //! and fetches that go on for longer than [`LONG`], unless the input asked for them at once.
@@ -17,20 +17,20 @@ use crate::{
     state::{Request, State, TabState},
 };
 
-/// For an input, and for a look.
+/// Maximum wait for rest after an input, and before a look.
 pub(crate) const SETTLE_LIMIT: Duration = Duration::from_secs(5);
 
-/// For going somewhere.
+/// Maximum wait for rest after a navigation.
 pub(crate) const ARRIVAL_LIMIT: Duration = Duration::from_secs(10);
 
-/// A fetch that goes on for longer is a long poll or a stream.
+/// Duration after which a fetch counts as a long poll or a stream.
 const LONG: Duration = Duration::from_secs(1);
 
-/// A fetch that begins within this time of an input is what the input asked for: it is waited for
-/// however long it takes, within the bound.
+/// Time after an input within which a fetch counts as its effect: it is waited for however long it
+/// takes, within the limit.
 const AT_ONCE: Duration = Duration::from_millis(250);
 
-/// A page whose scripts leave it no breath to say what it waits for gets this much longer.
+/// Extra time for a page whose scripts are too busy to report what they wait for.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Kinds of requests that are not waited for.
@@ -44,13 +44,13 @@ const ENDLESS: [&str; 7] = [
     "TextTrack",
 ];
 
-/// What goes on in a tab, as far as the browser tells.
+/// Activity of a tab, as reported by the browser.
 #[derive(Debug, PartialEq, Eq)]
 enum GoingOn {
     Nothing,
-    /// Waiting has no sense any more.
+    /// Waiting ends with this result.
     Over(Rest),
-    /// This, in words; until then at most, if it stops to count by itself.
+    /// Activity in words; `until` is the time at which it ceases to count, if it does.
     Something {
         what: String,
         until: Option<Instant>,
@@ -58,7 +58,7 @@ enum GoingOn {
 }
 
 impl Session {
-    /// Waits until the tab that is looked at has come to rest.
+    /// Waits until the current tab has come to rest.
     pub(crate) async fn settle(&self, limit: Duration) -> Rest {
         let deadline = Instant::now() + limit;
         loop {
@@ -79,7 +79,7 @@ impl Session {
                 GoingOn::Something { until, .. } => {
                     let wake =
                         until.map_or(left, |until| left.min(until.saturating_duration_since(now)));
-                    // It may stop to count just by growing old, which no event tells.
+                    // The activity may cease to count by its age alone, which causes no event.
                     let wake = wake.max(Duration::from_millis(1));
                     self.wait(wake, |state| is_different(state, &tab)).await;
                 }
@@ -110,12 +110,12 @@ impl Session {
         }
     }
 
-    /// What the documents of a tab still wait for when the time is over.
+    /// Returns what the documents of a tab still wait for when the time is over.
     async fn documents_at_rest(&self, tab: &TabState, limit: Duration) -> Option<String> {
         let frames = self.state().frames_of(tab);
         let asking = frames.iter().map(|(_, frame)| async move {
             let ask = format!("gyrus.settled({})", limit.as_millis());
-            // A document that goes away meanwhile tells nothing; the next round asks its successor.
+            // A document that goes away returns nothing; the next round asks its successor.
             self.ask::<String>(frame, &ask).await.unwrap_or_default()
         });
         let waiting = futures_util::future::join_all(asking).await;
@@ -123,7 +123,7 @@ impl Session {
     }
 }
 
-/// Something else is to be waited for than before.
+/// Whether the tab's activity differs from before.
 fn is_different(state: &State, tab: &TabState) -> Option<()> {
     let going = going_on(state, tab, Instant::now());
     let over = !matches!(going, GoingOn::Something { .. }) || state.active != Some(tab.number);

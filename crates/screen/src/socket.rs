@@ -1,8 +1,8 @@
-//! The debugging port of a browser that a person started: finding its address, and a client of
-//! WebSockets (RFC 6455) that is no more than this needs.
+//! The debugging port of a browser that a person started: finding its address, and a minimal
+//! WebSocket client (RFC 6455).
 //!
-//! Only this machine is spoken to, and no name is looked up. Everything is bounded in time and
-//! size: who listens at a port that a person typed may be anybody.
+//! It connects only to this machine, and looks up no names. Everything is bounded in time and size:
+//! any program may listen at a port that a person typed.
 
 use std::{
     fmt, io,
@@ -26,22 +26,22 @@ use tokio::{
 
 use crate::cdp::{Hears, Sends};
 
-/// Until a port has shown that it is a browser's.
+/// Maximum time until a port has proved to be a browser's.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
-/// Of an answer's first line and headers, in bytes.
+/// Maximum bytes of an answer's first line and headers.
 const HEAD: u64 = 16 * 1024;
 
-/// Of what `/json/version` says, in bytes.
+/// Maximum bytes of the answer to `/json/version`.
 const VERSION: u64 = 64 * 1024;
 
-/// Of one message, in bytes. The largest that we ask for, a picture or a tree, has a few millions.
+/// Maximum bytes of one message. The largest expected one, a picture or a tree, has a few million.
 const MESSAGE: u64 = 64 << 20;
 
-/// Of a message about the connection itself, in bytes (RFC 6455, 5.5).
+/// Maximum bytes of a control message (RFC 6455, 5.5).
 const CONTROL: u64 = 125;
 
-/// Where browsers speak about all of themselves.
+/// Path prefix at which browsers offer their own session.
 const BROWSER_PATH: &str = "/devtools/browser";
 
 const CONTINUED: u8 = 0;
@@ -56,7 +56,7 @@ const PONG: u8 = 10;
 pub struct Endpoint {
     hosts: Vec<IpAddr>,
     port: u16,
-    /// Of the browser; `None`: the port is asked.
+    /// Path of the browser's session; `None`: the port is asked.
     path: Option<String>,
     given: String,
 }
@@ -82,10 +82,11 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// Whether anybody listens there, for who wants to know it before anything is begun.
+    /// Checks that a program listens there, before anything else is begun.
     ///
     /// # Errors
-    /// When nobody does.
+    ///
+    /// When none does.
     pub fn check(&self) -> Result<(), AttachError> {
         let mut failed = None;
         for host in &self.hosts {
@@ -111,54 +112,54 @@ impl Endpoint {
     }
 }
 
-/// Why a running browser cannot be attached to.
+/// Reason why a running browser cannot be attached to.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttachError {
-    /// The address is none.
+    /// The address is invalid.
     #[error("`{given}` is no address of a browser: {why}; give it as http://127.0.0.1:9222")]
     Address {
-        /// What was given, bounded.
+        /// The given address, truncated.
         given: String,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
-    /// It is somewhere else.
+    /// The address is not on this machine.
     #[error(
         "`{given}` is not on this machine, and such a port asks nobody who they are; bring it here: ssh -L 9222:127.0.0.1:9222 HOST, and name http://127.0.0.1:9222"
     )]
     Elsewhere {
-        /// What was given, bounded.
+        /// The given address, truncated.
         given: String,
     },
-    /// Nobody listens.
+    /// No program listens there.
     #[error(
         "no browser listens at {at}: {source}; start it with --remote-debugging-port={port} --user-data-dir=FOLDER"
     )]
     Nobody {
-        /// Where.
+        /// The address.
         at: Endpoint,
         /// Its port.
         port: u16,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Somebody listens and says nothing.
+    /// A program listens and does not answer.
     #[error("what listens at {at} did not answer within {} s; is it a browser's debugging port?", limit.as_secs())]
     Silent {
-        /// Where.
+        /// The address.
         at: Endpoint,
-        /// For how long it was waited.
+        /// Time that was waited.
         limit: Duration,
     },
-    /// Somebody else listens.
+    /// Another program than a browser listens.
     #[error(
         "what listens at {at} does not speak as a browser's debugging port does: {said}; name the port that the browser was started with"
     )]
     NoBrowser {
-        /// Where.
+        /// The address.
         at: Endpoint,
-        /// What it did.
+        /// Description of its answer.
         said: String,
     },
 }
@@ -207,7 +208,7 @@ impl FromStr for Endpoint {
     }
 }
 
-/// Connects to a browser, within [`LIMIT`] but in tests.
+/// Connects to a browser, within [`LIMIT`] except in tests.
 pub(crate) async fn connect(
     at: &Endpoint,
     limit: Duration,
@@ -249,7 +250,7 @@ async fn open(at: &Endpoint) -> Result<(TcpStream, SocketAddr), AttachError> {
     Err(at.nobody(failed))
 }
 
-/// The first line and the headers of an answer, in lower case but for the first line.
+/// Reads the first line and the headers of an answer, in lower case except for the first line.
 async fn head(from: &mut BufReader<OwnedReadHalf>) -> io::Result<(String, Vec<String>)> {
     let mut from = from.take(HEAD);
     let mut lines = Vec::new();
@@ -282,8 +283,8 @@ fn header<'a>(headers: &'a [String], name: &str) -> Option<&'a str> {
     })
 }
 
-/// Asks for the path at which the browser speaks. Where it says that it is does not count: it is
-/// spoken to where the person said.
+/// Asks for the path of the browser's session. The host and port in the answer are ignored: the
+/// connection goes to the address that the person gave.
 async fn ask_version(stream: TcpStream, address: SocketAddr) -> io::Result<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -314,8 +315,8 @@ async fn ask_version(stream: TcpStream, address: SocketAddr) -> io::Result<Strin
     }
 }
 
-/// Turns a connection to a WebSocket. No origin is named: browsers refuse those of pages. What the
-/// other side makes of the key is not checked; what it answers next shows better who it is.
+/// Upgrades a connection to a WebSocket. No origin is named: browsers refuse those of pages. What
+/// the other side makes of the key is not checked; what it answers next shows better who it is.
 async fn shake_hands(
     stream: TcpStream,
     address: SocketAddr,
@@ -343,7 +344,7 @@ async fn shake_hands(
     Ok((ToSocket(to), FromSocket { from, answers }))
 }
 
-/// Takes messages to a browser.
+/// Sending side of a connection.
 #[derive(Debug)]
 pub(crate) struct ToSocket(Arc<Mutex<OwnedWriteHalf>>);
 
@@ -379,15 +380,15 @@ async fn send(to: &Mutex<OwnedWriteHalf>, kind: u8, mut message: Vec<u8>) -> io:
     to.lock().await.write_all(&frame).await
 }
 
-/// Brings messages from a browser.
+/// Receiving side of a connection.
 #[derive(Debug)]
 pub(crate) struct FromSocket {
     from: BufReader<OwnedReadHalf>,
-    /// Pings are answered here.
+    /// Write half, on which pings are answered.
     answers: Arc<Mutex<OwnedWriteHalf>>,
 }
 
-/// What a frame says of itself.
+/// Head of a frame.
 struct FrameHead {
     is_last: bool,
     kind: u8,
@@ -395,7 +396,7 @@ struct FrameHead {
 }
 
 impl FromSocket {
-    /// `None`: the connection ended before it.
+    /// Returns `None` if the connection ended before it.
     async fn frame(&mut self) -> io::Result<Option<FrameHead>> {
         let first = match self.from.read_u8().await {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -418,7 +419,7 @@ impl FromSocket {
         }))
     }
 
-    /// Adds `length` bytes to `message`; room is made only as they come.
+    /// Adds `length` bytes to `message`; memory is allocated only as they arrive.
     async fn read(&mut self, length: u64, message: &mut Vec<u8>) -> io::Result<()> {
         let read = (&mut self.from).take(length).read_to_end(message).await?;
         match read as u64 == length {

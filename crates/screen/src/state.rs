@@ -1,5 +1,5 @@
-//! What is known of a browser at this moment: its pages, their frames and documents, requests
-//! that are under way, dialogs, downloads. Kept up to date by events alone, in their order.
+//! The known state of a browser: its pages, their frames and documents, requests in progress,
+//! dialogs, downloads. Kept up to date by events alone, in their order.
 
 mod events;
 mod holding;
@@ -19,84 +19,85 @@ use tokio::sync::mpsc;
 
 use crate::takeover::Frame as CastFrame;
 
-/// Downloads that are remembered.
+/// Maximum number of downloads that are remembered.
 const MAX_REMEMBERED: usize = 20;
 
-/// Everything that is open.
+/// State of a browser.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) whose: Whose,
-    /// In a browser of a person's: the targets of tabs that the run opened, or its pages did.
+    /// In a person's browser: the targets of tabs that the run or its pages opened.
     pub(crate) own: BTreeSet<String>,
-    /// By session. Pages, and frames that have a process of their own.
+    /// Pages, and frames that have a process of their own, by session.
     pub(crate) targets: BTreeMap<String, Target>,
-    /// By the protocol's id.
+    /// Frames by the protocol's id.
     pub(crate) frames: BTreeMap<String, Frame>,
-    /// In the order of their opening.
+    /// Tabs in the order of their opening.
     pub(crate) tabs: Vec<TabState>,
-    /// The number of the tab that is looked at.
+    /// Number of the current tab.
     pub(crate) active: Option<u32>,
-    /// By session and number.
+    /// Requests in progress, by session and number.
     pub(crate) requests: BTreeMap<(String, String), Request>,
-    /// The last ones.
+    /// The last downloads.
     pub(crate) downloads: VecDeque<DownloadOf>,
-    /// How many have begun.
+    /// Number of downloads that have begun.
     pub(crate) downloads_begun: u32,
-    /// Bytes of all of them.
+    /// Bytes of all downloads.
     pub(crate) downloaded: u64,
-    /// Those that were too many.
+    /// Number of downloads that were refused because of the limit.
     pub(crate) refused_downloads: u32,
-    /// The element that asked for files last, in its session.
+    /// The element that requested files last, in its session.
     pub(crate) chooser: Option<Chooser>,
-    /// Documents counted so far.
+    /// Number of documents so far.
     pub(crate) documents: u32,
-    /// Tabs counted so far.
+    /// Number of tabs so far.
     pub(crate) numbered: u32,
-    /// When something was put into a page last: what was asked for before is not waited for.
+    /// Time of the last input: requests from before are not waited for.
     pub(crate) acted: Option<Instant>,
-    /// What the browser would carry while something is dragged.
+    /// Data of the drag in progress.
     pub(crate) dragged: Option<Value>,
-    /// Dialogs that have opened so far.
+    /// Number of dialogs so far.
     pub(crate) dialogs: u64,
-    /// Requests that have been made so far.
+    /// Number of requests so far.
     pub(crate) requested: u64,
-    /// Tabs that were closed at once, because there were too many.
+    /// Number of tabs that were closed at once because of the limit.
     pub(crate) refused_tabs: u32,
-    /// Requests that wait for an answer.
+    /// Requests that are held until someone answers.
     pub(crate) holdings: Holdings,
-    /// The port of the page at which a person has the screen: no page of the screen gets there.
+    /// Port of the page at which a person has the screen; pages of the screen cannot reach it.
     pub(crate) own_page: Option<u16>,
-    /// The port at which the browser is attached to: it would list, and close, the person's tabs.
+    /// Debugging port of an attached browser, which would list, and close, the person's tabs; pages
+    /// cannot reach it.
     pub(crate) debugging: Option<u16>,
-    /// Where pictures go while a person has the screen.
+    /// Receiver of pictures while a person has the screen.
     pub(crate) cast: Option<mpsc::UnboundedSender<CastFrame>>,
-    /// Rises with every event: who waits compares.
+    /// Counter that rises with every event, to detect changes.
     pub(crate) changes: u64,
 }
 
-/// Whose a browser is.
+/// Owner of a browser.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// Started by us: all of it is the run's.
+    /// Started by us: all of it belongs to the run.
     #[default]
     Ours,
-    /// A person's, which was attached to: only tabs that the run opened are.
+    /// A person's browser: only tabs that the run opened belong to it.
     Theirs,
 }
 
-/// A request that the browser stopped for us.
+/// A request that the browser paused for us.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stopped {
-    /// The session that told of it, and hears what becomes of it.
+    /// The session that reported it, which gets the answer.
     pub(crate) session: String,
-    /// In the Fetch domain.
+    /// Id in the Fetch domain.
     pub(crate) id: String,
 }
 
-/// What a session speaks to.
+/// The page, frame or worker of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
-    /// It broke down.
+    /// Whether it crashed.
     pub(crate) crashed: bool,
 }
 
@@ -104,7 +105,7 @@ pub(crate) struct Target {
 #[derive(Debug, Clone)]
 pub(crate) struct TabState {
     pub(crate) number: u32,
-    /// Of the target, and of its main frame.
+    /// Id of the target, and of its main frame.
     pub(crate) target: String,
     pub(crate) session: String,
     pub(crate) title: String,
@@ -115,40 +116,40 @@ pub(crate) struct TabState {
 /// A frame of a page.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Frame {
-    /// The session that speaks to it.
+    /// Session of its process.
     pub(crate) session: String,
     pub(crate) parent: Option<String>,
     pub(crate) address: String,
     pub(crate) origin: String,
-    /// The isolated world of our own in its present document.
+    /// Our isolated world in its present document.
     pub(crate) world: Option<i64>,
-    /// Counted over the session.
+    /// Number of its document, unique in the session.
     pub(crate) document: u32,
-    /// Another document is on its way.
+    /// Whether another document is being loaded.
     pub(crate) loading: bool,
 }
 
-/// A request that is under way.
+/// A request in progress.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) kind: String,
     pub(crate) address: String,
     pub(crate) since: Instant,
-    /// An answer has begun.
+    /// Whether the response has begun.
     pub(crate) answered: bool,
     pub(crate) frame: String,
 }
 
-/// A download with what only we need.
+/// A download with its internal data.
 #[derive(Debug, Clone)]
 pub(crate) struct DownloadOf {
     pub(crate) guid: String,
     pub(crate) shown: Download,
-    /// Bytes so far.
+    /// Bytes received so far.
     pub(crate) received: u64,
 }
 
-/// A page that wants files.
+/// A file chooser of a page.
 #[derive(Debug, Clone)]
 pub(crate) struct Chooser {
     pub(crate) session: String,
@@ -156,7 +157,7 @@ pub(crate) struct Chooser {
 }
 
 impl State {
-    /// The tab that is looked at.
+    /// Returns the current tab.
     pub(crate) fn active_tab(&self) -> Option<&TabState> {
         let number = self.active?;
         self.tabs.iter().find(|tab| tab.number == number)
@@ -166,10 +167,10 @@ impl State {
         self.tabs.iter_mut().find(|tab| tab.session == session)
     }
 
-    /// The tab that a frame stands in, by its main frame.
+    /// Returns the tab that contains a frame.
     pub(crate) fn tab_of_frame(&self, frame: &str) -> Option<&TabState> {
         let mut at = frame;
-        // No page nests deeper, and a loop ends.
+        // Bounds a cycle; pages do not nest deeper.
         for _ in 0..64 {
             match self
                 .frames
@@ -183,7 +184,7 @@ impl State {
         None
     }
 
-    /// The frames of a tab: the main one first, parents before children.
+    /// Returns the frames of a tab: the main one first, parents before children.
     pub(crate) fn frames_of(&self, tab: &TabState) -> Vec<(String, Frame)> {
         let mut found = Vec::new();
         let mut open = vec![tab.target.clone()];
@@ -202,13 +203,13 @@ impl State {
         found
     }
 
-    /// The frame in which a document stands, with its id.
+    /// Returns the frame that contains a document, with its id.
     pub(crate) fn frame_of_document(&self, document: u32) -> Option<(&String, &Frame)> {
         let mut frames = self.frames.iter();
         frames.find(|(_, frame)| frame.document == document && frame.world.is_some())
     }
 
-    /// Numbers documents after `counted`, open ones too if they were numbered before it.
+    /// Numbers documents from after `counted`, open ones too if they were numbered before it.
     pub(crate) fn count_from(&mut self, counted: u32) {
         if self.documents < counted {
             self.documents = counted;
@@ -216,7 +217,8 @@ impl State {
         }
     }
 
-    /// Gives every open document a new number: what was seen of it names nothing any more.
+    /// Gives every open document a new number, which makes all element ids of earlier looks
+    /// invalid.
     pub(crate) fn renumber(&mut self) {
         for frame in self.frames.values_mut() {
             self.documents += 1;
@@ -224,7 +226,7 @@ impl State {
         }
     }
 
-    /// Downloads as they are shown.
+    /// Returns the downloads as they are shown.
     pub(crate) fn shown_downloads(&self) -> Vec<Download> {
         self.downloads.iter().map(|one| one.shown.clone()).collect()
     }

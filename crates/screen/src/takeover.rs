@@ -1,8 +1,8 @@
-//! A person at a run's screen: a page on loopback shows it live and forwards what they do.
+//! A person at a run's screen: a page on loopback shows it live and forwards their input.
 //!
-//! Whoever opens the page shows a token that only the person was told; it is used up by that and
-//! exchanged for a key that every further request needs. Nothing that is seen or typed is kept
-//! anywhere. That the run does nothing meanwhile is the caller's business.
+//! Opening the page requires a token that only the person gets; it is exchanged once for a key that
+//! every further request needs. Neither pictures nor input are stored. The caller makes sure that
+//! the run does nothing meanwhile.
 
 mod cast;
 mod hand_over;
@@ -23,16 +23,16 @@ use crate::{
 pub use self::hand_over::HAND_OVER;
 pub(crate) use self::{cast::Frame, hand_over::HandOver};
 
-/// How a person gave a screen back.
+/// Result of a takeover that a person ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenBack {
-    /// What they tell the run.
+    /// The person's message to the run.
     pub words: Option<String>,
 }
 
 impl Browser {
     /// Opens the screen if it is not, hands it to a person, and waits until they give it back.
-    /// `told` gets the address of their page, which lets one browser in. Dropping this takes the
+    /// `told` gets the address of their page, which admits one browser. Dropping this takes the
     /// screen back.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ fn no_page(error: impl std::fmt::Display) -> ScreenError {
     }
 }
 
-/// 128 random bits, in hexadecimal digits.
+/// Returns 128 random bits, in hexadecimal digits.
 fn random() -> io::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -83,7 +83,7 @@ fn random() -> io::Result<String> {
     Ok(text)
 }
 
-/// Waits until the browser has gone, and says why.
+/// Waits until the browser has gone, and returns the reason.
 async fn lost(session: &Session) -> String {
     let mut changes = session.changes();
     loop {
@@ -96,7 +96,7 @@ async fn lost(session: &Session) -> String {
     }
 }
 
-/// A page that is served. Dropping it ends that, and makes the run look anew.
+/// A page being served. Dropping it ends the service and resets the session for the next look.
 struct Open {
     desk: Arc<Desk>,
     server: JoinHandle<()>,
@@ -112,7 +112,7 @@ impl Drop for Open {
             state.cast = None;
             state.own_page = None;
             state.dragged = None;
-            // Ids of what a person may have changed name nothing any more.
+            // Ids of elements that a person may have changed become invalid.
             state.renumber();
             state.tabs.iter().map(|tab| tab.session.clone()).collect()
         };

@@ -61,12 +61,12 @@ struct Hand {
     spec: ToolSpec,
 }
 
-/// Why a call came to nothing. The words are for the model.
+/// Reason why a call failed; the message is for the model.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// It was not done.
+    /// The action was not carried out.
     Refused(String),
-    /// It was begun, and something broke.
+    /// The action was begun and failed.
     Broke(String),
 }
 
@@ -104,7 +104,7 @@ impl From<Failure> for ToolOutput {
     }
 }
 
-/// A call on its way.
+/// A call in progress.
 pub(crate) struct Doing<'a> {
     session: &'a Session,
     tab: TabState,
@@ -186,16 +186,16 @@ impl Hand {
         let held = session.state().held_since(held);
         if !held.is_empty() {
             output.text.push_str(&format!(" {}", held.join(" ")));
-            // What it comes to depends on the answer.
+            // The effect depends on the answer.
             output.verdict = ActionVerdict::CannotTell;
         }
         files::bring_downloads(&session, site, &mut output).await;
         Ok(output)
     }
 
-    /// From now until the next look, what pages send elsewhere is held. Where the gate lets a call
-    /// only look or follow a link, this is so for the documents that are there: what comes next
-    /// has been given nothing. How many requests have been held so far.
+    /// Holds requests to other sites from now until the next look, and returns the number of
+    /// requests held so far. Where the gate allows a call only to look or to follow a link, only
+    /// those of the present documents are held: later ones have received no data.
     fn wake(&self, session: &Session, call: &ResolvedCall, site: &dyn Site) -> u32 {
         if !self.action.only_reads() {
             session.turn();
@@ -218,7 +218,7 @@ impl Hand {
         session.state().holdings.counted
     }
 
-    /// What the call would touch.
+    /// Returns the aim of the call for the gate.
     async fn measure(&self, call: &ToolCall) -> Result<Aim, Failure> {
         let arguments = Arguments::parse(self.action, &call.arguments).map_err(Failure::Refused)?;
         let session = self.browser.session(0).await?;
@@ -266,7 +266,7 @@ impl Hand {
     }
 }
 
-/// The aim of closing a tab: what was typed there is lost with it.
+/// Returns the aim of closing a tab: text typed there is lost with it.
 async fn closing(
     session: &Session,
     looked_at: &TabState,
@@ -280,7 +280,7 @@ async fn closing(
         .iter()
         .map(|(_, frame)| session.ask::<u32>(frame, "gyrus.typed()"));
     let asked = session.unless_held(&tab, futures_util::future::join_all(asking));
-    // A page that does not answer may hold anything; one that crashed holds nothing more.
+    // A page that does not answer may contain anything; one that crashed contains nothing more.
     let is_typed = match asked.await {
         Ok(all) => all
             .into_iter()
@@ -301,7 +301,7 @@ async fn closing(
     Ok(aim)
 }
 
-/// A page as if it were an element.
+/// Returns the aim of a page as if it were an element.
 fn document_of(session: &Session, tab: &TabState) -> ElementId {
     let state = session.state();
     let frame = state.frames.get(&tab.target);
@@ -311,7 +311,7 @@ fn document_of(session: &Session, tab: &TabState) -> ElementId {
     }
 }
 
-/// The aim of an answer to a held request: the page that sends it, and where it would go.
+/// Returns the aim of an answer to a held request: the page that sends it, and its destination.
 fn answer(session: &Session, tab: &TabState, arguments: &Arguments) -> Result<Aim, Failure> {
     let held = pages::held(session, arguments.request.unwrap_or_default())?;
     let starts = match arguments.accept.unwrap_or_default() {
@@ -326,7 +326,7 @@ fn answer(session: &Session, tab: &TabState, arguments: &Arguments) -> Result<Ai
     Ok(aim)
 }
 
-/// The aim of what goes to a page and not to an element of it.
+/// Returns the aim of an action on a page and not on an element of it.
 fn whole_page(session: &Session, tab: &TabState, starts: Starts) -> Result<Aim, Failure> {
     let id = document_of(session, tab);
     let state = session.state();
@@ -352,7 +352,7 @@ fn whole_page(session: &Session, tab: &TabState, starts: Starts) -> Result<Aim, 
 }
 
 impl Doing<'_> {
-    /// Finds again what was judged; anything else is not touched.
+    /// Finds the judged element again; another one is refused.
     async fn judged(&self, target: Target, purpose: &str, key: &str) -> Result<Spot, Failure> {
         let spot = self.session.locate(&self.tab, target, purpose, key).await?;
         let judged = self.aim.ok_or_else(|| {

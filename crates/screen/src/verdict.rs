@@ -1,5 +1,5 @@
-//! What an input changed. Only what it was about counts as changed, or what was quiet before: a
-//! clock that ticks meanwhile is not its doing, and then nobody can tell.
+//! Determines the effects of an input. Only changes of its target count, or of elements that were
+//! quiet before: a ticking clock is not an effect, and then the verdict is that it cannot be told.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::{
     state::{Frame, State, TabState},
 };
 
-/// How things stand that the browser tells of.
+/// State before an input, as the browser reports it.
 #[derive(Debug, Clone)]
 pub(crate) struct Standing {
     address: String,
@@ -25,12 +25,12 @@ pub(crate) struct Standing {
     has_chooser: bool,
     refused_tabs: u32,
     requests: u64,
-    /// The frames that were asked, by their documents.
+    /// The frames that were asked, with their documents.
     frames: BTreeMap<String, Frame>,
 }
 
 impl Standing {
-    /// The document of the page, counted.
+    /// Returns the number of the page's document.
     pub(crate) fn document(&self) -> Option<u32> {
         (self.document > 0).then_some(self.document)
     }
@@ -52,7 +52,7 @@ impl Standing {
     }
 }
 
-/// What a document says is different.
+/// Differences that a document reports.
 #[derive(Debug, Default, Deserialize)]
 struct Ended {
     target: bool,
@@ -73,21 +73,21 @@ struct Guard {
     blocked: Option<String>,
 }
 
-/// What came of an input.
+/// Effects of an input.
 #[derive(Debug)]
 pub(crate) struct Effects {
     pub(crate) verdict: ActionVerdict,
-    /// What is different, in words.
+    /// The differences, in words.
     pub(crate) words: Vec<String>,
-    /// The input landed elsewhere and was kept from the page; what was there.
+    /// The element at which the input would have landed, if it was kept from the page.
     pub(crate) blocked: Option<String>,
-    /// Some of it landed where it was meant to.
+    /// Whether a part of it landed on its target.
     pub(crate) reached: bool,
     pub(crate) rest: Rest,
 }
 
 impl Effects {
-    /// In one or two sentences.
+    /// Describes the effects in one or two sentences.
     pub(crate) fn say(&self) -> String {
         let mut said = match self.verdict {
             ActionVerdict::Changed => format!("Changed: {}.", self.words.join("; ")),
@@ -111,7 +111,7 @@ impl Effects {
 }
 
 impl Session {
-    /// Remembers how things stand, and arms the guard against inputs that land elsewhere.
+    /// Records the state, and arms the guard against inputs that land elsewhere.
     pub(crate) async fn watch(&self, tab: &TabState, spot: Option<&Spot>, guard: &str) -> Standing {
         let standing = Standing::of(&self.state(), tab);
         let asking = standing.frames.iter().map(|(id, frame)| async move {
@@ -128,7 +128,7 @@ impl Session {
         standing
     }
 
-    /// What is different since, once the screen has come to rest.
+    /// Returns the differences since then, once the screen has come to rest.
     pub(crate) async fn effects(
         &self,
         tab: &TabState,

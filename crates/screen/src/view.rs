@@ -1,4 +1,4 @@
-//! One look: the trees of all frames joined to one, and the picture.
+//! Looks: the trees of all frames joined into one, and the picture.
 
 mod join;
 mod listeners;
@@ -28,30 +28,30 @@ use crate::{
 
 pub(crate) use self::join::Place;
 
-/// No frame is wider, in pixels.
+/// Maximum width of a picture, in pixels.
 pub(crate) const MAX_WIDTH: u32 = 1280;
 
-/// Reads a document at once.
+/// Script that reads a document at once.
 pub(crate) const AT_ONCE: &str = "gyrus.walk()";
 
-/// Reads a document once its next frame is painted: a picture that is being taken needs that frame,
-/// and is made while the document is read.
+/// Script that reads a document once its next frame is painted: a picture that is being taken needs
+/// that frame, and is made while the document is read.
 const ONCE_PAINTED: &str = "gyrus.walkOncePainted()";
 
-/// Closed shadow roots in closed shadow roots are looked into so often a look.
+/// Maximum number of rounds per look in which nested closed shadow roots are opened.
 const MAX_ROUNDS: usize = 4;
 
-/// What looks remember for the next one.
+/// Data that one look keeps for the next.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// Frames whose elements were told, each with the document around it.
+    /// Frames whose elements are known to the document around them, each with that document.
     owned: BTreeSet<(u32, String)>,
-    /// What listens, by its document.
+    /// Known listeners, by document.
     heard: BTreeMap<u32, listeners::Heard>,
-    /// How the last page was scaled.
+    /// Scaling of the last page.
     scaling: Option<Scaling>,
     picture: Option<Last>,
-    /// The last look found fields that hold secrets, or secrets.
+    /// Whether the last look found secrets, or fields for them.
     had_secrets: bool,
 }
 
@@ -62,11 +62,11 @@ pub(crate) struct Reading {
     pub(crate) title: String,
     pub(crate) width: u32,
     pub(crate) height: u32,
-    /// Of each frame that was read, by its id.
+    /// Position of each frame that was read, by its id.
     pub(crate) places: BTreeMap<String, Place>,
-    /// Of these, the ones with fields that hold secrets.
+    /// Ids of those frames that contain fields for secrets.
     secret: Vec<String>,
-    /// `None`: nothing could be read.
+    /// Scaling and height of the page; `None` if nothing could be read.
     scaling: Option<(Scaling, f64)>,
     pub(crate) unread: Vec<String>,
 }
@@ -76,7 +76,7 @@ impl Session {
     pub(crate) async fn see(&self, look: Look) -> Result<Seen, ScreenError> {
         let rest = self.settle(SETTLE_LIMIT).await;
         let seen = self.glance(look, rest).await;
-        // What a page sends from now on comes of itself.
+        // From now on, requests of a page do not count as effects of the input.
         self.state().holdings.wake = None;
         self.turn();
         seen
@@ -88,7 +88,7 @@ impl Session {
         let tab = self.tab()?;
         let is_held = self.state().held_up_by(&tab).is_some();
         let (mut reading, frame) = match &tab.dialog {
-            // Its page answers nothing until the dialog is gone.
+            // The page does not answer until the dialog is gone.
             Some(_) => (self.nothing(&tab, "a dialog holds the page up"), None),
             None if is_held => (self.nothing(&tab, "a held request holds the page up"), None),
             None if look.frame => self.read_and_capture(&tab).await,
@@ -139,7 +139,7 @@ impl Session {
         reading.unwrap_or_else(|error| self.nothing(tab, &error.to_string()))
     }
 
-    /// Tree and picture of the same moment, as far as that can be had.
+    /// Returns tree and picture of the same moment, as far as possible.
     async fn read_and_capture(&self, tab: &TabState) -> (Reading, Option<Shot>) {
         // Scaled as before, most likely: then neither has to wait for the other.
         let before = self.memory().scaling;
@@ -171,7 +171,7 @@ impl Session {
         }
         let captured = match captured {
             Some(captured) if scaling == guess && !has_secrets => captured,
-            // Where secrets stand has to be known both before it is taken and after.
+            // The positions of secrets must be known both before the picture is taken and after.
             _ => self.capture(tab, scaling, height).await,
         };
         let shot = match captured {
@@ -190,7 +190,7 @@ impl Session {
         }
     }
 
-    /// Something stands there that must not be seen.
+    /// Whether the page contains something that must not be seen.
     fn is_secret(&self, one: &Element) -> bool {
         let is_shown = one
             .value
@@ -200,8 +200,8 @@ impl Session {
         is_shown && is_masked || self.recognises(&one.name, one.value.as_deref())
     }
 
-    /// What is painted over: secrets where they stood before the picture was taken, and where they
-    /// stand now.
+    /// Returns the areas to paint over: secrets where they were before the picture was taken, and
+    /// where they are now.
     async fn to_cover(&self, reading: &Reading) -> Vec<Bounds> {
         let mut covered: Vec<Bounds> = reading
             .elements
@@ -214,7 +214,7 @@ impl Session {
             let (Some(frame), Some(place)) = (frame, reading.places.get(id)) else {
                 continue;
             };
-            // A frame that has gone meanwhile shows nothing any more.
+            // A frame that has gone is no longer visible.
             let boxes: Vec<[f64; 4]> = self
                 .ask(&frame, "gyrus.secretBoxes()")
                 .await
@@ -226,7 +226,7 @@ impl Session {
         covered
     }
 
-    /// The tab that is looked at.
+    /// Returns the current tab.
     pub(crate) fn tab(&self) -> Result<TabState, ScreenError> {
         let tab = self.state().active_tab().cloned();
         tab.ok_or_else(|| ScreenError::Lost {
@@ -251,7 +251,7 @@ impl Session {
         }
     }
 
-    /// Of the picture, if the page has the size that was asked for.
+    /// Returns the size of the picture, if the page has the requested size.
     fn frame_size(&self) -> (u32, u32) {
         let (width, height) = (self.launch.width.max(1), self.launch.height.max(1));
         match width > MAX_WIDTH {
@@ -260,7 +260,7 @@ impl Session {
         }
     }
 
-    /// Reads all frames of a tab at once, the main one as is said, and joins them.
+    /// Reads all frames of a tab at once, the main one with the given script, and joins them.
     pub(crate) async fn read(&self, tab: &TabState, how: &str) -> Result<Reading, CdpError> {
         let frames = self.state().frames_of(tab);
         self.own_frames(&frames).await;
@@ -327,9 +327,9 @@ impl Session {
         })
     }
 
-    /// Reads a frame, and again when it holds closed shadow roots that nobody has looked into.
+    /// Reads a frame, and again if it contains closed shadow roots that were not opened yet.
     async fn walk(&self, frame: &Frame, how: &str) -> Result<Walked, CdpError> {
-        // Without it, what only listens is not told.
+        // Without it, elements that only listen are missing.
         let _ = self.hear(frame).await;
         let mut walked: Walked = self.ask(frame, how).await?;
         for _ in 0..MAX_ROUNDS {
@@ -341,7 +341,7 @@ impl Session {
         Ok(walked)
     }
 
-    /// Evaluates an expression in our world of a frame that answers with JSON text.
+    /// Evaluates an expression that returns JSON text, in our world of a frame.
     pub(crate) async fn ask<T: serde::de::DeserializeOwned>(
         &self,
         frame: &Frame,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Bits of keys that are held down.
+/// Modifier keys and their bits.
 pub(crate) const MODIFIERS: [(&str, &str, u32, u32); 4] = [
     ("Alt", "AltLeft", 18, 1),
     ("Control", "ControlLeft", 17, 2),
@@ -10,7 +10,7 @@ pub(crate) const MODIFIERS: [(&str, &str, u32, u32); 4] = [
     ("Shift", "ShiftLeft", 16, 8),
 ];
 
-/// Name, code, number on Windows, and the text that it types.
+/// Name, code, Windows key code, and the text that the key types.
 const NAMED: [(&str, &str, u32, &str); 18] = [
     ("Enter", "Enter", 13, "\r"),
     ("Tab", "Tab", 9, ""),
@@ -32,7 +32,7 @@ const NAMED: [(&str, &str, u32, &str); 18] = [
     ("Pause", "Pause", 19, ""),
 ];
 
-/// Plain and shifted, code, number on Windows.
+/// Plain and shifted character, code, Windows key code.
 const SIGNS: [(char, char, &str, u32); 21] = [
     ('0', ')', "Digit0", 48),
     ('1', '!', "Digit1", 49),
@@ -57,8 +57,8 @@ const SIGNS: [(char, char, &str, u32); 21] = [
     ('/', '?', "Slash", 191),
 ];
 
-/// What editing does with Control and a letter. Without the command nothing would happen: keys of
-/// the protocol pass by the browser's own shortcuts.
+/// Editing commands of Control and a letter. They must be sent along: keys of the protocol do not
+/// trigger the browser's own shortcuts.
 const COMMANDS: [(&str, &str); 7] = [
     ("a", "selectAll"),
     ("c", "copy"),
@@ -69,7 +69,7 @@ const COMMANDS: [(&str, &str); 7] = [
     ("y", "redo"),
 ];
 
-/// A key and what is held with it.
+/// A key and its modifiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chord {
     key: String,
@@ -84,12 +84,13 @@ pub(crate) struct Chord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stroke {
     Key(Chord),
-    /// What no key of this keyboard types.
+    /// Text that no key of this keyboard types.
     Text(String),
 }
 
 impl Stroke {
-    /// A text in strokes. `lines`: a line ends with Enter, or else it is text as any other.
+    /// Splits a text into strokes. `lines`: a line ends with Enter, or else it is text as any
+    /// other.
     pub(crate) fn of(text: &str, lines: bool) -> Vec<Self> {
         let mut strokes: Vec<Self> = Vec::new();
         for letter in text.chars() {
@@ -108,7 +109,7 @@ impl Stroke {
 }
 
 impl Chord {
-    /// As `Control+a`, `Shift+Tab`, `Enter`, `é`.
+    /// Parses a key like `Control+a`, `Shift+Tab`, `Enter`, `é`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let unknown = || {
             let text = gyrus_text::shorten(text, 40);
@@ -149,7 +150,7 @@ impl Chord {
         Ok(chord)
     }
 
-    /// How it reads, in one form.
+    /// Returns the name of the key in its canonical form.
     pub(crate) fn name(&self) -> String {
         let held = MODIFIERS.iter().filter(|(.., bit)| self.held & bit != 0);
         let mut name: String = held.map(|(name, ..)| format!("{name}+")).collect();
@@ -218,7 +219,7 @@ impl Chord {
         })
     }
 
-    /// The events that the keyboard sends, those of held keys around them.
+    /// Returns the events that the keyboard sends, with those of modifiers around them.
     pub(crate) fn events(&self) -> Vec<Value> {
         // Held keys of a single capital letter are part of the letter.
         let told = |bit: u32| bit != 8 || self.text.is_empty() || self.held != 8;

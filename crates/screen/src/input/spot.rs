@@ -1,5 +1,5 @@
-//! Where an input goes: an element, by its id or by a point of the picture, with what is true of
-//! it at this moment and where the mouse reaches it.
+//! Finds the target of an input: an element, by its id or by a point of the picture, with its
+//! current properties and the point where the mouse reaches it.
 
 use std::collections::BTreeSet;
 
@@ -14,39 +14,39 @@ use crate::{
     view::MAX_WIDTH,
 };
 
-/// Frames within frames that are gone through.
+/// Maximum nesting of frames.
 const MAX_DEPTH: usize = 32;
 
-/// What an input is pointed at.
+/// Target of an input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Target {
     Element(ElementId),
-    /// In pixels of the picture.
+    /// A point in pixels of the picture.
     Point(f64, f64),
-    /// Whatever has the keyboard.
+    /// The element with the keyboard focus.
     Keyboard,
 }
 
-/// Why nothing is there to be used.
+/// Reason why a target cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Missed {
     /// The element is no longer on a page.
     Gone {
         id: ElementId,
     },
-    /// Something else lies over it.
+    /// Another element covers it.
     Covered {
         element: String,
         by: String,
     },
-    /// There is nothing at the point.
+    /// There is no element at the point.
     Nothing,
-    /// It stands in another tab.
+    /// The element is in another tab.
     OtherTab {
         number: u32,
     },
     Held(Held),
-    /// The page says something else than it should.
+    /// The page's answer does not have the expected form.
     Unreadable {
         reason: String,
     },
@@ -83,13 +83,13 @@ impl From<Held> for Missed {
     }
 }
 
-/// What a frame says of an element.
+/// Properties of an element as its frame reports them.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Told {
     number: u32,
     x: f64,
     y: f64,
-    /// Of the window in the document, while it is pinched.
+    /// Position of the window in the document while it is pinch-zoomed.
     left: f64,
     top: f64,
     pub(crate) words: String,
@@ -100,7 +100,7 @@ pub(crate) struct Told {
     states: BTreeSet<ElementState>,
     form: Option<Form>,
     starts: Vec<Starts>,
-    /// How text gets in: `line`, `text`, `rich`, `set`, `select`, `file`, `control`.
+    /// Way in which text is entered: `line`, `text`, `rich`, `set`, `select`, `file`, `control`.
     pub(crate) kind: String,
     pub(crate) draggable: bool,
     #[serde(default)]
@@ -148,7 +148,7 @@ pub(crate) struct Spot {
     pub(crate) frame_id: String,
     pub(crate) frame: Frame,
     pub(crate) told: Told,
-    /// Where the mouse reaches it.
+    /// The point where the mouse reaches it.
     pub(crate) point: Point,
 }
 
@@ -168,7 +168,7 @@ impl Spot {
         self.told.states.contains(&state)
     }
 
-    /// For the gate.
+    /// Returns the properties that the gate judges.
     pub(crate) fn aim(&self) -> Aim {
         let told = &self.told;
         Aim {
@@ -185,7 +185,7 @@ impl Spot {
         }
     }
 
-    /// Whether it is what was judged; in words what else it is now.
+    /// Checks that it is still the element that was judged. The error describes the difference.
     pub(crate) fn is_as_judged(&self, judged: &Aim) -> Result<(), String> {
         let now = self.aim();
         let moved = |what: String| Err(format!("refused: moved ({what}); look again"));
@@ -195,7 +195,7 @@ impl Spot {
         if was.id != is.id || was.role != is.role {
             return moved(format!("now there: {}", self.told.words));
         }
-        // A number that counts down in a label is no other label.
+        // A changed number in a label, like a countdown, does not make it another label.
         let letters =
             |name: &str| -> String { name.chars().filter(|one| one.is_alphabetic()).collect() };
         if letters(&was.name) != letters(&is.name) {
@@ -221,13 +221,13 @@ impl Spot {
     }
 }
 
-/// A text of ours or of the model's inside an expression.
+/// Returns a text as a string literal inside an expression.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
 impl Session {
-    /// Finds what an input goes to, and scrolls it into view. `purpose` is what it is for, in the
+    /// Finds the target of an input, and scrolls it into view. `purpose` is its purpose, in the
     /// words of `page/aim.js`.
     pub(crate) async fn locate(
         &self,
@@ -243,7 +243,7 @@ impl Session {
             match target {
                 Target::Element(id) => {
                     let spot = self.locate_element(tab, id, purpose, key).await?;
-                    // Without a point nothing has to be seen.
+                    // Without a point the element need not be visible.
                     match ["key", "set", "glance"].contains(&purpose) {
                         true => Ok(spot),
                         false => self.in_window(spot).await,
@@ -308,7 +308,7 @@ impl Session {
         })
     }
 
-    /// From the main frame down to the one in which an answer is.
+    /// Asks from the main frame down to the frame that contains the answer.
     async fn descend(
         &self,
         tab: &TabState,
@@ -388,7 +388,7 @@ impl Session {
             return Missed::Held(Held::Lost { reason });
         }
         match (id, error) {
-            // The document went away while it was asked.
+            // The document went away during the question.
             (Some(id), CdpError::Refused { .. } | CdpError::Gone { .. }) => Missed::Gone { id },
             _ => Missed::Unreadable {
                 reason: error.to_string(),

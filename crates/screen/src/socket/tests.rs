@@ -4,8 +4,8 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::cdp::Cdp;
 
-/// A server that says these bytes, each to one connection, and then waits for its end; `{}` in them
-/// is its own address.
+/// Starts a server that sends these bytes, each to one connection, and then waits for its end; `{}`
+/// in them is its own address.
 async fn server(says: &[&[u8]]) -> Endpoint {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let at = format!("http://{}", listener.local_addr().unwrap());
@@ -31,7 +31,7 @@ fn http(status: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-/// Of a browser at an address that is not its own.
+/// Returns the answer of a browser that reports an address which is not its own.
 fn version() -> Vec<u8> {
     let body = r#"{"webSocketDebuggerUrl": "ws://192.0.2.1:1/devtools/browser/x"}"#;
     http("200 OK", body)
@@ -137,7 +137,7 @@ async fn a_port_that_is_silent_is_given_up() {
     assert!(matches!(error, AttachError::Silent { .. }), "{error}");
 }
 
-/// A frame of a server.
+/// Returns a frame of a server.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     match payload.len() {
@@ -155,7 +155,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A connection, and the other side of it once hands are shaken.
+/// Returns a connection, and its other side after the handshake.
 async fn connected() -> (ToSocket, FromSocket, TcpStream) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let at = format!("ws://{}/devtools/browser/x", listener.local_addr().unwrap());
@@ -180,7 +180,7 @@ async fn connected() -> (ToSocket, FromSocket, TcpStream) {
     (to, from, theirs)
 }
 
-/// What a client sent, unmasked: the first byte and the payload.
+/// Returns a client's message, unmasked: the first byte and the payload.
 async fn sent(from: &mut TcpStream) -> (u8, Vec<u8>) {
     let first = from.read_u8().await.unwrap();
     let second = from.read_u8().await.unwrap();
@@ -265,7 +265,7 @@ async fn what_no_browser_sends_ends_the_connection_in_words() {
     ] {
         let (_to, mut from, mut browser) = connected().await;
         let saying = async {
-            // It may hang up before everything is said.
+            // The client may close the connection before everything is sent.
             let _ = browser.write_all(&says).await;
             let _ = browser.shutdown().await;
         };

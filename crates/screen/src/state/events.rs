@@ -1,4 +1,4 @@
-//! Folds the browser's events into the state, and says what has to be ordered in return.
+//! Folds the browser's events into the state, and returns the orders that they require.
 
 use std::time::Instant;
 
@@ -8,42 +8,42 @@ use serde::Deserialize;
 use super::{Chooser, Frame, Request, State, Stopped, Target, Whose};
 use crate::{WORLD, cdp::Event};
 
-/// How long words of a page may be, in characters.
+/// Maximum characters of a text from a page.
 const MAX_WORDS: usize = 2_000;
 
-/// More requests than a page has under way at once are not followed.
+/// Maximum number of requests of a page that are tracked.
 const MAX_REQUESTS: usize = 10_000;
 
-/// Tabs that are open at once; more are closed.
+/// Maximum number of open tabs; more are closed.
 const MAX_TABS: usize = 20;
 
-/// A download that is larger, in bytes, is cut off.
+/// Maximum bytes of a download; a larger one is aborted.
 pub(crate) const MAX_DOWNLOAD: u64 = 1 << 30;
 
-/// Downloads of a session; more are refused.
+/// Maximum number of downloads of a session; more are refused.
 const MAX_DOWNLOADS: u32 = 50;
 
-/// Bytes of all downloads of a session; what goes beyond is cut off.
+/// Maximum bytes of all downloads of a session; further ones are aborted.
 const MAX_DOWNLOADED: u64 = 4 << 30;
 
-/// What is to be done because of an event.
+/// An action that an event requires.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// A session has begun and waits to be set up.
+    /// Set up a session that has begun and waits.
     SetUp { session: String, is_page: bool },
-    /// A session of no interest waits.
+    /// Release a waiting session that is not needed.
     LetGo { session: String },
-    /// A page opens one tab too many.
+    /// Close a tab beyond the maximum.
     Close { session: String, target: String },
-    /// A tab that a page of the run has opened in a person's browser is the run's too.
+    /// Attach to a tab that a page of the run has opened in a person's browser.
     Attach { target: String },
-    /// A request may be sent.
+    /// Allow a request.
     LetPass { request: Stopped },
-    /// Requests are not to be sent.
+    /// Block requests.
     TurnAway { requests: Vec<Stopped> },
-    /// Does the page still answer, while this request of it is held?
+    /// Test whether the page still answers while this request of it is held.
     Probe { session: String, request: Stopped },
-    /// A download is too large.
+    /// Abort a download that is too large.
     CutOff { guid: String },
 }
 
@@ -121,7 +121,7 @@ struct FrameInfo {
     security_origin: String,
 }
 
-/// The frames of a page, as the browser answers.
+/// The frames of a page, as the browser returns them.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Frames {
@@ -238,7 +238,7 @@ struct DownloadGoesOn {
 }
 
 impl State {
-    /// Takes an event in.
+    /// Folds an event into the state.
     pub(crate) fn take(&mut self, event: Event<'_>) -> Option<Order> {
         self.changes += 1;
         let order = self.take_in(event);
@@ -291,7 +291,7 @@ impl State {
             }
             "Target.targetCreated" if self.whose == Whose::Theirs => {
                 let Info { target_info: info } = event.params()?;
-                // Only this much is asked of tabs that are the person's.
+                // Tabs that are the person's are examined only this far.
                 self.own.get(info.opener_id.as_deref()?)?;
                 self.own.insert(info.target_id.clone());
                 Some(Order::Attach {
@@ -317,7 +317,7 @@ impl State {
         }
     }
 
-    /// Something can be spoken to: a page, a frame in a process of its own, a worker.
+    /// Handles a new session: a page, a frame in a process of its own, or a worker.
     fn attached(&mut self, event: &Event<'_>) -> Option<Order> {
         let Attached {
             session_id,
@@ -325,7 +325,8 @@ impl State {
         } = event.params()?;
         let is_page = info.kind == "page";
         if !is_page && info.kind != "iframe" {
-            // Only its own session, which is left, would tell that its script has come.
+            // Only the worker's own session, which is left, would report that its script has
+            // loaded.
             self.requests
                 .retain(|_, one| one.kind != "Script" || one.address != info.url);
             return Some(Order::LetGo {
@@ -357,7 +358,7 @@ impl State {
         })
     }
 
-    /// Takes in frames that were there before anybody listened. What events told counts.
+    /// Adds frames that existed before the session. Facts from events take precedence.
     pub(crate) fn has_frames(&mut self, session: &str, found: Frames) {
         let mut open = vec![found.frame_tree];
         while let Some(FrameTree {
@@ -418,7 +419,7 @@ impl State {
             }
             "Page.frameStartedNavigating" => {
                 let starts: StartsNavigating = event.params()?;
-                // Within its document nothing is loaded, and nothing tells its end.
+                // A navigation within the document loads nothing, and no event reports its end.
                 let within = starts.navigation_type == "sameDocument"
                     || starts.navigation_type == "historySameDocument";
                 self.frames.get_mut(&starts.frame_id)?.loading |= !within;
@@ -436,7 +437,7 @@ impl State {
         Some(())
     }
 
-    /// What holds a page up or ends it.
+    /// Handles events that block a page or end it.
     fn take_interruption(&mut self, event: Event<'_>) -> Option<()> {
         match event.method {
             "Page.javascriptDialogOpening" => {
@@ -451,7 +452,7 @@ impl State {
             "Page.javascriptDialogClosed" => self.tab_of_session(event.session)?.dialog = None,
             "Page.screencastFrame" => {
                 let cast = self.cast.as_ref()?;
-                // Whoever looked may have gone.
+                // The receiver may be gone.
                 let _ = cast.send(crate::takeover::Frame::of(&event)?);
             }
             "Page.fileChooserOpened" => {
@@ -542,7 +543,8 @@ impl State {
                 let OfRequest { request_id: id } = event.params()?;
                 self.request_ended(&id);
                 if self.requests.remove(&key(id.clone())).is_none() {
-                    // A frame that gets a process of its own tells the end in a session of its own.
+                    // The request of a frame that gets a process of its own ends in another
+                    // session.
                     self.requests.retain(|(_, number), _| *number != id);
                 }
             }

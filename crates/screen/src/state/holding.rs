@@ -1,10 +1,9 @@
-//! Requests that a page sends elsewhere because of an input: held until somebody answers.
+//! Requests that a page sends to another site because of an input: held until they are answered.
 //!
-//! All requests that can carry something stop here for a moment (the browser pauses them for us,
-//! whichever page, frame or worker they come from). Most go on at once. In the wake of an input,
-//! which lasts until the next look, one that does not merely fetch and goes to an origin that the
-//! gate did not name is kept. Nothing here waits: what is kept is told, and ends with its page, with
-//! an answer, or after a few turns.
+//! The browser pauses all requests that can carry data, whichever page, frame or worker they come
+//! from. Most continue at once. Between an input and the next look, a request that does not merely
+//! fetch and goes to an origin that the gate did not name is held. Nothing here waits: held
+//! requests are reported, and end with their page, with an answer, or after a few turns.
 
 use std::mem;
 
@@ -14,16 +13,16 @@ use serde::Deserialize;
 use super::{Order, State, Stopped, TabState};
 use crate::cdp::Event;
 
-/// Requests that are held at once; more are turned away.
+/// Maximum number of requests held at once; more are blocked.
 const MAX_HELD: usize = 10;
 
-/// Looks and actions for which a request is held.
+/// Number of looks and actions for which a request is held.
 const MAX_TURNS: u32 = 20;
 
-/// Longest address that is told, in characters.
+/// Maximum characters of an address that is reported.
 const MAX_ADDRESS: usize = 300;
 
-/// Kinds of requests that can carry something; all else only fetches.
+/// Kinds of requests that can carry data; all others only fetch.
 pub(crate) const KINDS: [&str; 6] = [
     "Document",
     "XHR",
@@ -33,7 +32,7 @@ pub(crate) const KINDS: [&str; 6] = [
     "Other",
 ];
 
-/// Kinds that nobody waits for: they are turned away, not asked about.
+/// Kinds of requests whose answer no script needs: they are blocked without a question.
 const NOISE: [&str; 2] = ["Ping", "CSPViolationReport"];
 
 /// The time between an input and the next look.
@@ -41,9 +40,9 @@ const NOISE: [&str; 2] = ["Ping", "CSPViolationReport"];
 pub(crate) struct Wake {
     /// Origins to which a page may send.
     pub(crate) allowed: Vec<String>,
-    /// Only what documents up to this one send is held; `None`: what later ones send too.
+    /// The last document whose requests are held; `None`: those of later documents are held too.
     pub(crate) up_to: Option<u32>,
-    /// The tool.
+    /// Name of the tool that caused it.
     pub(crate) by: String,
 }
 
@@ -56,20 +55,20 @@ pub(crate) struct Holding {
     network: Option<String>,
     pub(crate) frame: String,
     turns: u32,
-    /// Nobody answered, and it is too late now.
+    /// Whether it was blocked because no answer came in time.
     is_over: bool,
 }
 
-/// What is held, and what came of it.
+/// The held requests, and their results.
 #[derive(Debug, Default)]
 pub(crate) struct Holdings {
     pub(crate) wake: Option<Wake>,
     all: Vec<Holding>,
-    /// Held so far.
+    /// Number of requests held so far.
     pub(crate) counted: u32,
-    /// Noise, and what was too much, since the last look.
+    /// Number of requests blocked since the last look: noise, and those beyond the maximum.
     turned_away: u32,
-    /// To be told to the browser with the next event.
+    /// Requests to block with the browser's next event.
     doomed: Vec<Stopped>,
 }
 
@@ -97,13 +96,13 @@ struct PausedRequest {
 
 #[derive(Deserialize)]
 struct Posted {
-    /// Base64. Of a file there is none.
+    /// Base64 data; missing for a file.
     #[serde(default)]
     bytes: Option<String>,
 }
 
 impl Paused {
-    /// `None` if the browser does not tell all of it.
+    /// Returns the size; `None` if the browser does not report all of it.
     fn bytes(&self) -> Option<u64> {
         let of = |posted: &Posted| {
             let text = posted.bytes.as_ref()?.trim_end_matches('=');
@@ -116,7 +115,7 @@ impl Paused {
 }
 
 impl State {
-    /// A request is about to be sent.
+    /// Handles a request that is about to be sent.
     pub(super) fn take_paused(&mut self, event: Event<'_>) -> Option<Order> {
         let paused: Paused = event.params()?;
         let stopped = Stopped {
@@ -140,7 +139,7 @@ impl State {
             });
         }
         let is_document = paused.resource_type == "Document";
-        // A script may wait for it, and let the page do nothing else meanwhile.
+        // A script may wait for it synchronously and block the page.
         let frame = self.frames.get(&paused.frame_id);
         let probe = frame.filter(|_| !is_document).map(|frame| Order::Probe {
             session: frame.session.clone(),
@@ -150,7 +149,7 @@ impl State {
         probe
     }
 
-    /// Of any name that leads to this machine.
+    /// Compares the port under any name that leads to this machine.
     fn is_closed_to_pages(&self, origin: Option<&str>) -> bool {
         let port = origin.and_then(|origin| origin.rsplit_once(':')?.1.parse().ok());
         port.is_some() && (port == self.own_page || port == self.debugging)
@@ -169,7 +168,7 @@ impl State {
                 origin,
                 address: gyrus_text::first_chars(&paused.request.url, MAX_ADDRESS).to_owned(),
                 started_by: format!("{what}, after {by}"),
-                // A page that waits for its successor answers nothing.
+                // A page that waits for the next document does not answer.
                 blocks: is_document,
             },
             id,
@@ -199,12 +198,12 @@ impl State {
         is_later || wake.allowed.iter().any(|allowed| allowed == origin)
     }
 
-    /// What waits for an answer.
+    /// Returns the requests that wait for an answer.
     pub(crate) fn held_requests(&self) -> impl Iterator<Item = &Holding> {
         self.holdings.all.iter().filter(|one| !one.is_over)
     }
 
-    /// The request that keeps a page from answering.
+    /// Returns the held request that blocks a page.
     pub(crate) fn held_up_by(&self, tab: &TabState) -> Option<&HeldRequest> {
         let mut held = self.held_requests().filter(|one| one.shown.blocks);
         let found = held.find(|one| {
@@ -214,13 +213,13 @@ impl State {
         found.map(|one| &one.shown)
     }
 
-    /// Whether a request that is under way is held: it is not waited for.
+    /// Whether a request in progress is held, and so not waited for.
     pub(crate) fn is_held(&self, network: &str) -> bool {
         self.held_requests()
             .any(|one| one.network.as_deref() == Some(network))
     }
 
-    /// The page does nothing while this request waits.
+    /// Marks a request that blocks its page while it waits.
     pub(crate) fn blocks(&mut self, id: &Stopped) {
         let mut all = self.holdings.all.iter_mut();
         if let Some(one) = all.find(|one| one.id == *id) {
@@ -229,7 +228,7 @@ impl State {
         }
     }
 
-    /// Takes out a request that was answered. It counts as one that is sent now.
+    /// Removes a request that was answered. It counts as sent now.
     pub(crate) fn answered(&mut self, number: u32) -> Option<Holding> {
         let all = &mut self.holdings.all;
         let at = all
@@ -247,7 +246,7 @@ impl State {
         Some(one)
     }
 
-    /// The browser says that a request has ended.
+    /// Handles the end of a request.
     pub(super) fn request_ended(&mut self, network: &str) {
         let mut all = self.holdings.all.iter_mut();
         if let Some(one) = all.find(|one| one.network.as_deref() == Some(network)) {
@@ -255,26 +254,26 @@ impl State {
         }
     }
 
-    /// What this frame waits for is not sent any more.
+    /// Marks the held requests of this frame to be blocked.
     pub(crate) fn doom(&mut self, frame: &str) {
         let of_frame = |one: &Holding| one.frame == frame;
         self.holdings.end(of_frame);
     }
 
-    /// A person has the screen: what they send is theirs, and what waits for an answer is not sent.
+    /// Hands the screen to a person: their requests are not held, and waiting ones are blocked.
     pub(crate) fn lets_a_person(&mut self) -> Option<Order> {
         self.holdings.wake = None;
         self.holdings.end(|_| true);
         self.doomed()
     }
 
-    /// What is to be told to the browser.
+    /// Returns the order to block the marked requests, if there are any.
     pub(crate) fn doomed(&mut self) -> Option<Order> {
         let requests = mem::take(&mut self.holdings.doomed);
         (!requests.is_empty()).then_some(Order::TurnAway { requests })
     }
 
-    /// A turn has passed: what has been held for too long ends.
+    /// Counts a turn, and ends requests that have been held for too long.
     pub(crate) fn turn(&mut self) -> Option<Order> {
         for one in &mut self.holdings.all {
             one.turns += 1;
@@ -283,7 +282,7 @@ impl State {
         self.doomed()
     }
 
-    /// What was held since `counted` requests had been, in sentences.
+    /// Describes the requests held after the first `counted`, in sentences.
     pub(crate) fn held_since(&self, counted: u32) -> Vec<String> {
         let new = self.holdings.all.iter();
         let new = new.filter(|one| one.shown.number > counted);
@@ -297,7 +296,7 @@ impl State {
         .collect()
     }
 
-    /// Notes for a look, once.
+    /// Returns the notes for a look, each once.
     pub(crate) fn notes_of_held(&mut self) -> Vec<String> {
         let holdings = &mut self.holdings;
         let over = |one: &Holding| one.is_over;
@@ -330,7 +329,7 @@ impl Holdings {
     }
 }
 
-/// As browsers write it; `None` if it is no address of the web.
+/// Returns the origin of a web address as browsers write it; `None` for other addresses.
 fn origin_of(address: &str) -> Option<String> {
     let (scheme, rest) = address.split_once("://")?;
     if scheme != "http" && scheme != "https" {

@@ -1,4 +1,4 @@
-//! What the person sees: pictures of the page as they change, and what stands around it.
+//! The person's view: pictures of the page as they change, and the data around it.
 //!
 //! Over the wire each is a length of four bytes, a byte that says what it is, and its bytes.
 
@@ -20,22 +20,22 @@ use crate::{
     state::{State, TabState},
 };
 
-/// Words about the page follow, as JSON.
+/// Type of a message with JSON about the page.
 const WORDS: u8 = 0;
 
-/// A JPEG follows.
+/// Type of a message with a JPEG.
 const PICTURE: u8 = 1;
 
-/// How good pictures are, the best first: JPEG's quality and the longest side in pixels.
+/// Grades of picture quality, best first: JPEG's quality and the longest side in pixels.
 const GRADES: [(u32, u32); 3] = [(80, 1920), (60, 1280), (40, 960)];
 
-/// A picture that takes longer to be taken off our hands is too good for the line.
+/// Time to send a picture above which the quality is lowered.
 const SLOW: Duration = Duration::from_millis(250);
 
-/// So many quick pictures, one after the other, and they become better.
+/// Number of consecutive quick pictures after which the quality is raised.
 const QUICK: u32 = 60;
 
-/// Of a title, in characters.
+/// Maximum characters of a title.
 const MAX_TITLE: usize = 200;
 
 /// A picture of the page.
@@ -62,7 +62,7 @@ struct Metadata {
 }
 
 impl Frame {
-    /// What an event shows.
+    /// Returns the picture of an event.
     pub(crate) fn of(event: &Event<'_>) -> Option<Self> {
         Some(Self {
             session: event.session.to_owned(),
@@ -71,12 +71,12 @@ impl Frame {
     }
 }
 
-/// Sends what is to be seen until nobody takes it any more.
+/// Sends pictures and data until the receiver is gone.
 pub(super) async fn show(desk: Arc<Desk>, out: mpsc::Sender<Bytes>) {
     let session = &desk.session;
     let (cast, mut frames) = mpsc::unbounded_channel();
     let own = cast.downgrade();
-    // Whoever was shown pictures before is shown no more.
+    // An earlier receiver gets no more pictures.
     session.state().cast = Some(cast);
     let mut changes = session.changes();
     let mut showing = Showing::default();
@@ -133,7 +133,8 @@ pub(super) async fn show(desk: Arc<Desk>, out: mpsc::Sender<Bytes>) {
     }
 }
 
-/// The browser tells the title of a page before it has one, and then only who asks.
+/// Asks for titles: the browser reports the title of a page before it has one, and later only on
+/// request.
 async fn ask_titles(session: &Session) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -146,7 +147,7 @@ async fn ask_titles(session: &Session) {
         target_id: String,
         title: String,
     }
-    // One by one: a list of all would name tabs that are not the run's.
+    // One by one: a list of all would include tabs that are not the run's.
     let tabs = session.state().tabs.clone();
     let asking = tabs.iter().map(|tab| {
         let order = json!({"targetId": tab.target});
@@ -162,7 +163,7 @@ async fn ask_titles(session: &Session) {
     }
 }
 
-/// A page that stands still sends no picture by itself.
+/// Captures a picture of a page that stands still and so sends none by itself.
 async fn still(session: &Session, tab: &TabState) -> Option<Vec<u8>> {
     #[derive(Deserialize)]
     struct Captured {
@@ -176,7 +177,7 @@ async fn still(session: &Session, tab: &TabState) -> Option<Vec<u8>> {
     BASE64_STANDARD.decode(captured.data).ok()
 }
 
-/// No more pictures of a page.
+/// Stops the pictures of a page.
 pub(super) fn stop(session: &Session, of: &str) {
     session.cdp.send(of, "Page.stopScreencast", json!({}));
     session
@@ -184,11 +185,11 @@ pub(super) fn stop(session: &Session, of: &str) {
         .send(of, "Input.setInterceptDrags", json!({"enabled": false}));
 }
 
-/// Which page is shown, and how well.
+/// The page that is shown, and its quality.
 #[derive(Default)]
 struct Showing {
     session: Option<String>,
-    /// Nothing of the page was shown yet.
+    /// Whether no picture of the page was shown yet.
     owes: bool,
     grade: usize,
     quick: u32,
@@ -223,7 +224,7 @@ impl Showing {
             let order = json!({
                 "format": "jpeg", "quality": quality, "maxWidth": side, "maxHeight": side,
             });
-            // Only one that begins shows what stands still.
+            // Only a screencast that begins shows a page that stands still.
             desk.session
                 .cdp
                 .send(shown, "Page.stopScreencast", json!({}));
@@ -231,7 +232,7 @@ impl Showing {
         }
     }
 
-    /// `false`: nobody takes it.
+    /// Returns `false` if the receiver is gone.
     async fn send(&mut self, desk: &Desk, frame: Frame, out: &mpsc::Sender<Bytes>) -> bool {
         let Shot {
             data,
@@ -271,7 +272,7 @@ impl Showing {
     }
 }
 
-/// What stands around the picture.
+/// Returns the data around the picture.
 fn words(state: &State) -> Value {
     let tabs = state.tabs.iter().map(|tab| {
         json!({

@@ -1,17 +1,17 @@
 //! The tool `hand_over`: a run asks a person to take its screen over.
 //!
-//! The kernel asks before it lets the call through. What this tool returns counts as said by the
-//! person, so none of the model's words may be in it.
+//! The kernel asks before it passes the call on. The output counts as said by the person, so none
+//! of the model's words may be in it.
 
 use gyrus_contract::{
     Boxed, Cleared, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
 };
 use serde_json::json;
 
-/// What the tool is called.
+/// Name of the tool.
 pub const HAND_OVER: &str = "hand_over";
 
-/// Of a person's words, in bytes.
+/// Maximum bytes of a person's message.
 const MAX_WORDS: usize = 4 * 1024;
 
 /// Asks a person to take the screen over.

@@ -1,4 +1,4 @@
-//! What the person does: mouse, keys, text, and what stands around the page.
+//! A person's input: mouse, keys, text, and the controls around the page.
 
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::{
     state::{State, TabState},
 };
 
-/// One thing that a person did. Places are parts of the picture's width and height.
+/// One input of a person. Positions are fractions of the picture's width and height.
 #[derive(Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub(super) enum Did {
@@ -24,7 +24,7 @@ pub(super) enum Did {
         dy: f64,
         held: u32,
     },
-    /// As `Control+a`.
+    /// A key like `Control+a`.
     Key {
         key: String,
     },
@@ -56,11 +56,11 @@ pub(super) struct Mouse {
     y: f64,
     /// `left`, `middle`, `right` or `none`.
     button: String,
-    /// Which are down, as the DOM counts them.
+    /// Pressed buttons, as the DOM's bits.
     buttons: u32,
-    /// How often in a row.
+    /// Number of consecutive clicks.
     count: u32,
-    /// Keys that are down, as the protocol counts them.
+    /// Pressed modifiers, as the protocol's bits.
     held: u32,
 }
 
@@ -74,7 +74,7 @@ enum Kind {
     Released,
 }
 
-/// Does it on the page that is looked at; in words why it could not.
+/// Carries the input out on the current page; the error says why it could not.
 pub(super) async fn forward(desk: &Desk, did: Did) -> Result<(), String> {
     let session = &desk.session;
     let words = |error: CdpError| error.to_string();
@@ -93,7 +93,7 @@ pub(super) async fn forward(desk: &Desk, did: Did) -> Result<(), String> {
         Did::Close { number } => return session.close(number).await,
         _ => {}
     }
-    // What a dialog holds up answers when it is gone, and what crashed never.
+    // A command blocked by a dialog is answered when it is gone, and one to a crashed page never.
     match session.unless_held(&tab, input(desk, &tab, did)).await {
         Ok(done) => done,
         Err(_held) => Ok(()),
@@ -155,7 +155,7 @@ async fn order_it(
     Ok(())
 }
 
-/// The mouse, and what it carries.
+/// Handles mouse input, including drags.
 async fn mouse(desk: &Desk, tab: &TabState, mouse: Mouse) -> Result<(), CdpError> {
     let session = &desk.session;
     let (x, y) = desk.place(mouse.x, mouse.y);

@@ -1,8 +1,8 @@
 //! The page over HTTP, on loopback.
 //!
-//! What is the same for everybody (`page.html` and its kin) is given to everybody who speaks to
-//! this very address; the token in the address's fragment never leaves the person's browser but
-//! in the request that uses it up. Pages of other origins are let to nothing.
+//! Static files (`page.html` and the others) are served to every client that uses exactly this
+//! address; the token in the address's fragment leaves the person's browser only in the request
+//! that uses it up. Pages of other origins have no access.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -29,13 +29,13 @@ use tokio::{
 use super::{GivenBack, cast, hands};
 use crate::browser::Session;
 
-/// What a request may carry, in bytes.
+/// Maximum bytes of a request.
 const BODY_LIMIT: usize = 256 * 1024;
 
-/// Of the words to the run, in characters.
+/// Maximum characters of the message to the run.
 const MAX_WORDS: usize = 1_000;
 
-/// Where a request shows its key.
+/// Header with the key of a request.
 const KEY: &str = "x-gyrus-key";
 
 /// Headers of every answer.
@@ -51,24 +51,24 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
-/// What one page has.
+/// State of one page.
 pub(super) struct Desk {
     pub(super) session: Arc<Session>,
     port: u16,
-    /// Digests are compared in constant time. Gone once it was used.
+    /// Digest of the token; digests are compared in constant time. `None` once it was used.
     token: Mutex<Option<blake3::Hash>>,
     key: OnceLock<blake3::Hash>,
-    /// Of the page as it was shown last, in CSS pixels.
+    /// Size of the page as shown last, in CSS pixels.
     shown: Mutex<(f64, f64)>,
     dragging: AtomicBool,
-    /// Inputs happen in their order.
+    /// Keeps inputs in their order.
     inputs: tokio::sync::Mutex<()>,
     give_back: Mutex<Option<oneshot::Sender<GivenBack>>>,
     closed: AtomicBool,
 }
 
 impl Desk {
-    /// For whoever shows `token`, and where it is told that they gave the screen back.
+    /// Creates a desk for the holder of `token`, and the receiver of their giving back.
     pub(super) fn new(
         session: Arc<Session>,
         port: u16,
@@ -93,28 +93,28 @@ impl Desk {
         (Arc::new(desk), given_back)
     }
 
-    /// The page is so large.
+    /// Records the size of the page.
     pub(super) fn is_shown(&self, width: f64, height: f64) {
         *lock(&self.shown) = (width, height);
     }
 
-    /// A part of the picture as a place on the page.
+    /// Converts fractions of the picture to a point on the page.
     pub(super) fn place(&self, x: f64, y: f64) -> (f64, f64) {
         let (width, height) = *lock(&self.shown);
         (x.clamp(0.0, 1.0) * width, y.clamp(0.0, 1.0) * height)
     }
 
-    /// Whether something was carried over the page before.
+    /// Sets whether a drag is in progress, and returns the previous value.
     pub(super) fn is_dragging(&self, now: bool) -> bool {
         self.dragging.swap(now, Ordering::Relaxed)
     }
 
-    /// Nothing is let in any more, connections that are open included.
+    /// Denies all further access, on open connections too.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Uses the token up, to a key.
+    /// Exchanges the token for a key.
     fn exchange(&self, token: &[u8]) -> Option<String> {
         let mut wanted = lock(&self.token);
         if *wanted != Some(blake3::hash(token)) {
@@ -185,7 +185,7 @@ pub(super) async fn serve(desk: Arc<Desk>, listener: TcpListener) {
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(middleware::from_fn_with_state(desk.clone(), ours_only))
         .with_state(desk);
-    // It fails only when the listener does, and then nobody comes in.
+    // It fails only when the listener does, and then no one can connect.
     let _ = axum::serve(listener, app).await;
 }
 
@@ -256,7 +256,7 @@ async fn back(State(desk): State<Arc<Desk>>, words: String) -> StatusCode {
     };
     if let Some(give_back) = lock(&desk.give_back).take() {
         desk.close();
-        // Nobody waits any more if the run ended this moment.
+        // The receiver is gone if the run ended at this moment.
         let _ = give_back.send(given);
     }
     StatusCode::NO_CONTENT

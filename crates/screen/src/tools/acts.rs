@@ -1,4 +1,4 @@
-//! What the mouse and the keyboard do.
+//! Actions of the mouse and the keyboard.
 
 use std::time::Instant;
 
@@ -13,33 +13,33 @@ use crate::{
     verdict::{Effects, Standing},
 };
 
-/// An element may move this often before the pointer has reached it.
+/// Maximum number of times that an element may move before the pointer has reached it.
 const MAX_CHASES: usize = 4;
 
-/// Of what is seen of a box, a turn of the wheel goes this far.
+/// Part of a box's visible size that a turn of the wheel scrolls.
 const PAGE: f64 = 0.9;
 
-/// Until scrolling is over.
+/// Maximum time of scrolling, in milliseconds.
 const SCROLL_MS: u32 = 3_000;
 
-/// An input that the guard kept from the page is tried so often.
+/// Maximum number of attempts of an input that the guard kept from the page.
 pub(super) const MAX_PRESSES: usize = 3;
 
-/// Something else came to lie there.
+/// Returns the failure for a target with another element over it.
 fn elsewhere(there: &str) -> Failure {
     Failure::Refused(format!(
         "refused: moved (now there: {there}); it was kept from the page; look again"
     ))
 }
 
-/// What was acted on went away in the middle.
+/// Returns the failure for a target that went away during the action.
 fn unknown(why: &str) -> Failure {
     Failure::Broke(format!(
         "{why} (nobody knows whether the input took effect: look for that before you repeat it)"
     ))
 }
 
-/// How a box that scrolls stands.
+/// Scroll position and size of a box.
 #[derive(Debug, Deserialize)]
 struct Scrolled {
     x: f64,
@@ -51,7 +51,7 @@ struct Scrolled {
 }
 
 impl Doing<'_> {
-    /// Says what came of an input.
+    /// Returns the output that describes an input and its effects.
     pub(super) fn told(&self, done: &str, effects: &Effects) -> ToolOutput {
         ToolOutput {
             verdict: effects.verdict,
@@ -59,7 +59,7 @@ impl Doing<'_> {
         }
     }
 
-    /// Does an input, waits for rest and says what changed. The guard has been armed.
+    /// Sends an input, waits for rest and returns the changes. The guard has been armed.
     pub(super) async fn finish(
         &self,
         spot: Option<&Spot>,
@@ -73,7 +73,7 @@ impl Doing<'_> {
         }
     }
 
-    /// As [`Self::finish`]; that the guard kept the input from the page is an effect too.
+    /// Like [`Self::finish`], but an input that the guard kept from the page is an effect too.
     async fn send(
         &self,
         spot: Option<&Spot>,
@@ -83,7 +83,7 @@ impl Doing<'_> {
         self.session.state().acted = Some(Instant::now());
         let sent = self.session.unless_held(&self.tab, input).await;
         match sent {
-            // What holds the page up now is what the input did.
+            // A page that is held up now was held up by the input.
             Ok(Ok(()))
             | Err(Held::Dialog { .. } | Held::Request { .. } | Held::Closed | Held::Crashed) => {}
             Ok(Err(error)) if self.session.lost().is_none() => {
@@ -106,7 +106,7 @@ impl Doing<'_> {
         Ok(self.session.effects(&self.tab, spot, standing, rest).await)
     }
 
-    /// Brings the pointer to what was judged, however it moves, and arms the guard.
+    /// Moves the pointer to the judged target, however it moves, and arms the guard.
     pub(super) async fn approach(
         &self,
         target: Target,
@@ -180,8 +180,8 @@ impl Doing<'_> {
             if effects.reached {
                 break;
             }
-            // Nothing of it reached the page, so it may be tried again: after scrolling, frames of
-            // other processes get what is meant for where they stood before.
+            // The input did not reach the page, so it may be tried again: after scrolling, the
+            // browser may send an input to the previous position of a frame in another process.
         }
         Err(elsewhere(&kept_from.unwrap_or_default()))
     }
@@ -337,7 +337,7 @@ impl Doing<'_> {
         Ok(self.told(&format!("Scrolled {direction}{end}"), &effects))
     }
 
-    /// Gives the keyboard to an element.
+    /// Gives the keyboard focus to an element.
     pub(super) async fn give_keyboard(&self, spot: &Spot) -> Result<Focus, Failure> {
         let ask = format!("gyrus.focus({}, true)", spot.number());
         let focus = self.session.ask::<Focus>(&spot.frame, &ask);
@@ -353,7 +353,7 @@ impl Doing<'_> {
     }
 }
 
-/// Where the keyboard is.
+/// Keyboard focus.
 #[derive(Debug, Deserialize)]
 pub(super) struct Focus {
     pub(super) has: bool,

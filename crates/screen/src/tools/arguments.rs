@@ -1,4 +1,4 @@
-//! The tools' names, words and arguments.
+//! Names, descriptions and arguments of the tools.
 
 use gyrus_contract::ElementId;
 use serde::Deserialize;
@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 
 use crate::input::{Chord, MODIFIERS, Target};
 
-/// Points that something is dragged through.
+/// Maximum number of points along a drag.
 const MOST_POINTS: usize = 100;
 
-/// The longest wait that can be asked for.
+/// Maximum wait in seconds that a call can request.
 pub(super) const MOST_SECONDS: f64 = 10.0;
 
-/// What a tool does.
+/// The action of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     OpenUrl,
@@ -38,7 +38,7 @@ pub(crate) enum Action {
     TakeScreenshot,
 }
 
-/// Every tool. Models pay for each word.
+/// All tools. Models pay for each word.
 pub(super) const TABLE: [(Action, &str, &str); 21] = [
     (
         Action::OpenUrl,
@@ -184,7 +184,7 @@ impl From<Place> for Target {
 }
 
 impl Action {
-    /// Nothing of the page is used.
+    /// Whether the action only reads the page.
     pub(super) fn only_reads(self) -> bool {
         matches!(
             self,
@@ -192,7 +192,7 @@ impl Action {
         )
     }
 
-    /// What a spot is looked for, in the words of `page/aim.js`.
+    /// Returns the purpose of a spot, in the words of `page/aim.js`.
     pub(super) fn purpose(self, arguments: &Arguments) -> &'static str {
         match self {
             Action::Click if arguments.kind.as_deref() == Some("right") => "menu",
@@ -202,13 +202,13 @@ impl Action {
             Action::PressKey => "key",
             Action::Drag => "drag",
             Action::SelectOption => "set",
-            // To measure it must not bring it into view yet.
+            // Measuring must not scroll it into view yet.
             Action::ScrollTo | Action::SelectText => "glance",
             _ => "look",
         }
     }
 
-    /// Its arguments with their schemas, and which of them must be there.
+    /// Returns its arguments with their schemas, and the names of the required ones.
     fn parameters(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Action::OpenUrl => (&["url"], &["url"]),
@@ -273,7 +273,7 @@ fn property(name: &str) -> Value {
 }
 
 impl Arguments {
-    /// The arguments of a call, checked.
+    /// Parses and checks the arguments of a call.
     pub(super) fn parse(action: Action, given: &Value) -> Result<Self, String> {
         let (names, required) = action.parameters();
         let wrong = |why: String| {
@@ -340,7 +340,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// What the call is pointed at, if at an element.
+    /// Returns the target of the call, if it has one.
     pub(super) fn target(&self, action: Action) -> Option<Target> {
         let pointed = self.on.map(Target::Element);
         let pointed = pointed.or(self.at.map(|[x, y]| Target::Point(x, y)));
@@ -351,7 +351,7 @@ impl Arguments {
         }
     }
 
-    /// The key in one form.
+    /// Returns the key in its canonical form.
     pub(super) fn key(&self) -> Result<String, String> {
         match &self.key {
             Some(key) => Ok(Chord::parse(key)?.name()),
@@ -359,7 +359,7 @@ impl Arguments {
         }
     }
 
-    /// Bits of the keys that are held.
+    /// Returns the bits of the modifiers.
     pub(super) fn held(&self) -> u32 {
         self.with
             .iter()

@@ -1,5 +1,5 @@
-//! The tool behind `js:` checks. No model is offered it, and the gate lets through only what the
-//! person typed.
+//! The tool behind `js:` checks. It is not offered to models, and the gate allows only expressions
+//! that the person typed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,10 +14,10 @@ use tokio::time::timeout;
 use super::Failure;
 use crate::browser::Browser;
 
-/// An expression may take so long, promises included.
+/// Time limit of an expression, promises included.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// Of a value that is shown, in characters.
+/// Maximum characters of a value that is shown.
 const SHOWN: usize = 400;
 
 pub(super) struct Evaluate {
@@ -45,7 +45,7 @@ impl Evaluate {
     async fn evaluate(&self, expression: &str) -> Result<ToolOutput, Failure> {
         let session = self.browser.session(0).await?;
         let tab = session.tab()?;
-        // In the page's own world: a check is about what the page knows.
+        // Evaluated in the page's own world: a check may use the page's variables.
         let wanted = json!({
             "expression": format!("(async () => ({expression}\n))()"),
             "awaitPromise": true,
@@ -94,7 +94,7 @@ struct Thrown {
     exception: Option<Remote>,
 }
 
-/// As JavaScript has it.
+/// Whether a value is truthy in JavaScript.
 fn is_truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -117,7 +117,7 @@ impl Tool for Evaluate {
                 .evaluate(expression)
                 .await
                 .unwrap_or_else(ToolOutput::from);
-            // What it does to the page is the person's business; nothing is said of it.
+            // The effect of the person's expression on the page is unknown.
             output.verdict = ActionVerdict::CannotTell;
             output
         })

@@ -1,4 +1,4 @@
-//! Putting something into fields.
+//! Enters values into fields.
 
 use gyrus_contract::{ActionVerdict, ElementState, ToolOutput};
 use serde::Deserialize;
@@ -13,13 +13,13 @@ use crate::{
     verdict::Effects,
 };
 
-/// What is said of a field's value, in characters.
+/// Maximum characters of a field's value that are shown.
 const MAX_VALUE: usize = 200;
 
 #[derive(Debug, Deserialize)]
 struct Held {
     holds: bool,
-    /// Not of a secret.
+    /// The value; missing for a secret.
     value: Option<String>,
 }
 
@@ -114,7 +114,7 @@ impl Doing<'_> {
         Ok(self.told(&done, &effects))
     }
 
-    /// Types where the keyboard is.
+    /// Types at the keyboard focus.
     async fn type_at(&self, spot: &Spot, focus: &Focus, text: &str) -> Result<Effects, Failure> {
         let prepared = match self.arguments.replace {
             true => "gyrus.selectAll()",
@@ -138,7 +138,7 @@ impl Doing<'_> {
         self.finish(Some(spot), &standing, input).await
     }
 
-    /// The keyboard is where text is to go: by a click, as a person would do it.
+    /// Focuses a field by a click, as a person would do it.
     async fn focus_for_typing(
         &self,
         spot: &Spot,
@@ -158,7 +158,7 @@ impl Doing<'_> {
                 count: 1,
                 modifiers: 0,
             };
-            // A page that is not painted yet hears nothing of the first press.
+            // A page that is not painted yet does not receive the first press.
             for _ in 0..MAX_PRESSES {
                 let (again, _) = self.approach(target, purpose, "pointer").await?;
                 let clicked = self.session.press(&self.tab, again.point, press);
@@ -184,7 +184,7 @@ impl Doing<'_> {
         Ok(focus)
     }
 
-    /// Fields with a picker: no keys reach all of their parts, so their value is set.
+    /// Sets the value of a field with a picker, whose parts cannot all be reached by keys.
     async fn set(&self, spot: &Spot, text: &str, given: &str) -> Result<ToolOutput, Failure> {
         let standing = self.session.watch(&self.tab, Some(spot), "").await;
         let ask = format!("gyrus.setValue({}, {})", spot.number(), quoted(text));
@@ -212,7 +212,7 @@ impl Doing<'_> {
         }
     }
 
-    /// Words are selected as a document does it, which tells whatever listens for that.
+    /// Selects text by the document's own selection, which notifies the page's listeners.
     pub(super) async fn select_text(&self) -> Result<ToolOutput, Failure> {
         let text = self.arguments.text.as_deref().unwrap_or_default();
         let main = self.session.state().frames.get(&self.tab.target).cloned();

@@ -1,4 +1,4 @@
-//! Files into pages, and files that pages hand over.
+//! Uploads and downloads.
 
 use std::{
     fs::{self, OpenOptions},
@@ -19,16 +19,16 @@ use crate::{
     verdict::Standing,
 };
 
-/// A file that is given to a page is copied for it; it may be no larger, in bytes.
+/// Maximum bytes of a file that is given to a page, because it is copied.
 const MAX_UPLOAD: u64 = 256 << 20;
 
-/// Until a page that was clicked asks for a file.
+/// Maximum time until a clicked page asks for a file.
 const CHOOSER_LIMIT: Duration = Duration::from_secs(3);
 
-/// Where files go that pages hand over, below the workspace.
+/// Folder of downloads, below the workspace.
 const DOWNLOADS: &str = "downloads";
 
-/// Files of one name.
+/// Maximum number of files of one name.
 const MAX_SAME_NAME: u32 = 1_000;
 
 impl Doing<'_> {
@@ -74,7 +74,7 @@ impl Doing<'_> {
         ))
     }
 
-    /// A button that asks for a file when it is clicked.
+    /// Uploads by a button that asks for a file when it is clicked.
     async fn upload_by_button(
         &self,
         spot: &Spot,
@@ -116,8 +116,8 @@ impl Doing<'_> {
     }
 }
 
-/// A field for files need not be seen: what a person clicks for it may be something else. A button
-/// must be.
+/// Finds the target of an upload. A file field need not be visible, because a person may click
+/// another element for it. A button must be.
 pub(super) async fn locate_upload(
     session: &Session,
     tab: &TabState,
@@ -130,8 +130,8 @@ pub(super) async fn locate_upload(
     }
 }
 
-/// A copy of a file in the browser's own folder, under its name: the browser may run as another
-/// user, and what it reads later is what was judged.
+/// Copies a file to the browser's own folder, under its name: the browser may run as another user,
+/// and what it reads later is what was judged.
 fn lend(session: &Session, path: &Path) -> io::Result<PathBuf> {
     let mut source = OpenOptions::new().read(true).open(path)?;
     let data = source.metadata()?;
@@ -169,7 +169,7 @@ fn lend(session: &Session, path: &Path) -> io::Result<PathBuf> {
     Ok(copy)
 }
 
-/// Moves downloads that are whole into the workspace, and names them in the output.
+/// Moves complete downloads into the workspace, and lists them in the output.
 pub(super) async fn bring_downloads(session: &Session, site: &dyn Site, output: &mut ToolOutput) {
     let ready: Vec<(String, String)> = {
         let state = session.state();
@@ -208,14 +208,14 @@ pub(super) async fn bring_downloads(session: &Session, site: &dyn Site, output: 
     }
 }
 
-/// Copies one file; the copy is gyrus's own and never takes the place of another.
+/// Copies one file; the copy belongs to gyrus's user and never replaces another.
 fn bring(from: &Path, name: &str, workspace: &Path) -> io::Result<(String, Digest)> {
     let folder = workspace.join(DOWNLOADS);
     match fs::create_dir(&folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // Not through a link to somewhere else.
+    // The folder must not be a link to another place.
     if !fs::symlink_metadata(&folder)?.is_dir() {
         return Err(io::Error::other(format!(
             "{} is no folder",
@@ -267,8 +267,8 @@ fn digest_of(path: &Path) -> io::Result<Digest> {
     Ok(Digest::from_hash(hasher.finalize()))
 }
 
-/// What a page calls a file as a name that does no harm: no folders, nothing unseen, not
-/// hidden, not too long.
+/// Turns a page's name for a file into a safe one: no folders, no unseen characters, not hidden,
+/// not too long.
 fn safe_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let kept: String = last

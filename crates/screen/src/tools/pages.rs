@@ -17,7 +17,7 @@ use crate::{
     verdict::Standing,
 };
 
-/// Until a dialog that was answered has gone.
+/// Maximum time until an answered dialog has gone.
 const DIALOG_LIMIT: Duration = Duration::from_secs(5);
 
 impl From<Unreached> for Failure {
@@ -63,7 +63,7 @@ impl Doing<'_> {
         };
         let rest = match rest {
             Ok(rest) => rest,
-            // The page asks whether it may be left.
+            // The page asks for confirmation before it is left.
             Err(Unreached::Held(Held::Dialog { .. })) => Rest::Dialog,
             Err(error) => return Err(error.into()),
         };
@@ -138,7 +138,7 @@ impl Doing<'_> {
         })
     }
 
-    /// Lets a request go that was held, or ends it.
+    /// Sends a held request, or blocks it.
     pub(super) async fn answer_request(&self) -> Result<ToolOutput, Failure> {
         let number = self.arguments.request.unwrap_or_default();
         let accept = self.arguments.accept.unwrap_or_default();
@@ -148,7 +148,7 @@ impl Doing<'_> {
             self.check_starts(|starts| *starts == wanted)?;
         }
         let standing = self.session.watch(&self.tab, None, "").await;
-        // From here on it is nobody else's: it is sent once, or not at all.
+        // Taken out here, so that it is answered only once.
         let taken = self.session.state().answered(number);
         let taken = taken.ok_or_else(|| gone(number))?;
         let answered: Result<IgnoredAny, CdpError> = match accept {
@@ -200,7 +200,7 @@ impl Doing<'_> {
     }
 }
 
-/// A request that waits for an answer.
+/// Returns a request that waits for an answer.
 pub(super) fn held(session: &Session, number: u32) -> Result<Holding, Failure> {
     let state = session.state();
     let mut held = state.held_requests();
@@ -208,7 +208,7 @@ pub(super) fn held(session: &Session, number: u32) -> Result<Holding, Failure> {
     found.ok_or_else(|| gone(number))
 }
 
-/// What letting a held request go starts.
+/// Returns the effect of sending a held request.
 pub(super) fn sends(held: &Holding) -> Starts {
     Starts::Sends {
         method: held.shown.method.clone(),

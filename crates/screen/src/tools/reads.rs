@@ -1,4 +1,4 @@
-//! What only reads.
+//! Actions that only read.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use serde::Deserialize;
 use super::{Doing, Failure};
 use crate::{browser::Browser, input::Missed, settle::SETTLE_LIMIT, view::AT_ONCE};
 
-/// Elements that `find` tells.
+/// Maximum number of elements that `find` lists.
 const MAX_FOUND: usize = 30;
 
-/// Text that `extract` returns, in characters.
+/// Maximum characters of text that `extract` returns.
 const MAX_TEXT: usize = 50_000;
 
-/// For something to change by itself.
+/// Maximum time to wait for a change of the page.
 const CHANGE_LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
@@ -92,7 +92,7 @@ impl Doing<'_> {
         }
     }
 
-    /// For what nothing announces: a timer, a job somewhere else.
+    /// Waits for a time, or for a change: for timers and for jobs elsewhere, which cause no event.
     pub(super) async fn wait(&self) -> Result<ToolOutput, Failure> {
         if let Some(seconds) = self.arguments.seconds {
             let time = tokio::time::sleep(Duration::from_secs_f64(seconds));
@@ -105,7 +105,7 @@ impl Doing<'_> {
         let mut changes: futures_util::stream::FuturesUnordered<_> = frames
             .iter()
             .map(|(_, frame)| async {
-                // A document that goes away is a change too, and the state tells of it.
+                // A document that goes away is a change too, which the state reports.
                 self.session.ask::<bool>(frame, &ask).await.unwrap_or(false)
             })
             .collect();

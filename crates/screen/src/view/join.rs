@@ -1,4 +1,4 @@
-//! Joins the trees of a tab's frames to one, in pixels of the frame that is seen.
+//! Joins the trees of a tab's frames into one, in pixels of the picture.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,31 +7,31 @@ use serde::Deserialize;
 
 use crate::{cdp::CdpError, state::Frame};
 
-/// What a script in a frame says of it.
+/// Result of the script that reads a frame.
 #[derive(Debug, Deserialize)]
 pub(super) struct Walked {
     pub(super) title: String,
-    /// Of the frame's own viewport.
+    /// Size of the frame's own viewport.
     pub(super) width: f64,
     pub(super) height: f64,
-    /// Of pinching, which only the main frame knows of, and the corner of what it shows.
+    /// Pinch zoom, which only the main frame knows, and the corner of the visible part.
     pub(super) zoom: f64,
     pub(super) left: f64,
     pub(super) top: f64,
-    /// Device pixels a pixel of the frame.
+    /// Device pixels per pixel of the frame.
     pub(super) density: f64,
     pub(super) scroll: [f64; 4],
     pub(super) nodes: Vec<Node>,
     pub(super) frames: Vec<Child>,
     pub(super) unread: Vec<String>,
-    /// Elements that may hold a closed shadow root.
+    /// Number of elements that may have a closed shadow root.
     pub(super) suspects: u32,
-    /// Fields that hold secrets, filled or not.
+    /// Number of fields for secrets, filled or not.
     pub(super) secrets: u32,
 }
 
-/// Number, role, name, value, states, x, y, width, height, depth, where it leads. No box: negative
-/// width.
+/// A node: number, role, name, value, states, x, y, width, height, depth, link target. A negative
+/// width means no box.
 #[derive(Debug, Deserialize)]
 pub(super) struct Node(
     u32,
@@ -47,13 +47,13 @@ pub(super) struct Node(
     #[serde(default)] Option<String>,
 );
 
-/// A frame inside: its id, the box of its content, what is seen of it, which cells of an 8 by 8
-/// grid over that are covered (a byte a row; none: nothing is seen), after which node it stands,
-/// and how deep.
+/// A frame inside: its id, the box of its content, the visible part of it, the covered cells of an
+/// 8 by 8 grid over that (a byte per row; empty: nothing is visible), the node that it follows, and
+/// its depth.
 #[derive(Debug, Deserialize)]
 pub(super) struct Child(String, [f64; 4], [f64; 4], Vec<u8>, usize, u16);
 
-/// Bits of a node's states, in the order that the script has them.
+/// States of a node in the order of the script's bits.
 const STATES: [ElementState; 20] = [
     ElementState::Focused,
     ElementState::Checked,
@@ -77,7 +77,7 @@ const STATES: [ElementState; 20] = [
     ElementState::Clickable,
 ];
 
-/// Where the content of a frame stands: a point of it is `x + across * its x`.
+/// Position of a frame's content: a point of it is at `x + across * its x`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) x: f64,
@@ -102,10 +102,10 @@ impl Place {
         }
     }
 
-    /// The whole pixels that a box touches.
+    /// Returns the whole pixels that a box touches.
     pub(super) fn bounds(self, corner: [f64; 4]) -> Bounds {
         let area = self.area(corner);
-        // What is off by a rounding error touches no pixel more.
+        // A rounding error must not touch a further pixel.
         let (left, top) = (
             pixels((area.left + 0.02).floor()),
             pixels((area.top + 0.02).floor()),
@@ -119,7 +119,7 @@ impl Place {
     }
 }
 
-/// A rectangle in pixels of the picture, with parts of pixels.
+/// A rectangle in fractional pixels of the picture.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Area {
     left: f64,
@@ -152,19 +152,19 @@ impl Area {
     }
 }
 
-/// A whole number of pixels; what no screen holds becomes the nearest that could be.
+/// Rounds to whole pixels, and clamps values that no screen has.
 pub(super) fn pixels(value: f64) -> i32 {
     #[expect(clippy::cast_possible_truncation, reason = "bounded just before")]
     let whole = value.clamp(-1e6, 1e6) as i32;
     whole
 }
 
-/// As [`pixels`], of what is never negative.
+/// Like [`pixels`], for values that are never negative.
 pub(super) fn distance(value: f64) -> u32 {
     u32::try_from(pixels(value.round())).unwrap_or(0)
 }
 
-/// What the frames around a frame let be seen of it.
+/// The part of a frame that the frames around it leave visible.
 #[derive(Debug, Clone)]
 struct Window {
     seen: Area,
@@ -195,13 +195,13 @@ pub(super) struct Join {
     pub(super) walked: BTreeMap<String, Result<Walked, CdpError>>,
     pub(super) elements: Vec<Element>,
     pub(super) places: BTreeMap<String, Place>,
-    /// Frames with fields that hold secrets.
+    /// Ids of frames with fields for secrets.
     pub(super) secret: Vec<String>,
     pub(super) unread: Vec<String>,
 }
 
 impl Join {
-    /// Adds the main frame and all that is in it.
+    /// Adds the main frame and all frames in it.
     pub(super) fn add_main(&mut self, id: &str, walked: Walked, place: Place, seen: Area) {
         let window = Window {
             seen,

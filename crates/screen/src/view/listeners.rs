@@ -1,5 +1,5 @@
-//! Which elements listen for the mouse. No script of another world can find out; the browser tells,
-//! and the page does not notice.
+//! Finds the elements that listen for the mouse. Scripts of another world cannot find out; the
+//! browser reports it, and the page does not notice.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::remote::{Evaluated, Resolved};
 use crate::{browser::Session, cdp::CdpError, state::Frame};
 
-/// Elements that one look hears of for the first time; the others are told by the next one.
+/// Maximum number of new elements per look; the others follow with the next one.
 const MAX_NEW: usize = 1_000;
 
 const OF_THE_MOUSE: [&str; 6] = [
@@ -31,7 +31,7 @@ struct Listening {
 struct Listener {
     #[serde(rename = "type")]
     kind: String,
-    /// None of the window.
+    /// Number of the element; missing for the window.
     #[serde(default)]
     backend_node_id: i64,
 }
@@ -47,28 +47,28 @@ struct Node {
     backend_node_id: i64,
 }
 
-/// What is known of a document's listeners.
+/// Known listeners of a document.
 pub(super) struct Heard {
-    /// The document as an object of the page's own. It is of no group: then the browser tells of
-    /// listeners without making an object of each of their functions.
+    /// The document as an object of the page's own. It belongs to no group: then the browser
+    /// reports listeners without creating an object for each of their functions.
     document: String,
     /// Elements that listen, by the browser's numbers.
     known: BTreeSet<i64>,
 }
 
-/// Our handles on elements of a document, released together.
+/// Returns the group of our handles on elements of a document, released together.
 fn group(frame: &Frame) -> String {
     format!("gyrus-listeners-{}", frame.document)
 }
 
 impl Session {
-    /// Tells our world of a frame which elements listen, each element once. A page adds listeners
-    /// without anything to notice it by, so the browser is asked each time.
+    /// Tells our world of a frame which elements listen, each element once. Pages add listeners
+    /// without any event, so the browser is asked each time.
     pub(super) async fn hear(&self, frame: &Frame) -> Result<(), CdpError> {
         let session = &frame.session;
         let document = self.document_of_page(frame).await?;
-        // It tells of listeners of the world that the object belongs to. Asked for those of all
-        // worlds, by `pierce`, Chromium 156 goes into the fields' own shadow trees and corrupts
+        // The browser reports listeners of the world that the object belongs to. Asked for those of
+        // all worlds, by `pierce`, Chromium 156 goes into the fields' own shadow trees and corrupts
         // them: hit tests go wrong, and then it crashes.
         let order = json!({"objectId": document, "depth": -1});
         let method = "DOMDebugger.getEventListeners";
@@ -94,13 +94,13 @@ impl Session {
             "functionDeclaration": "function(...elements) { gyrus.hear(elements); }",
             "arguments": found.map(|id| json!({"objectId": id})).collect::<Vec<_>>(),
         });
-        // What is sent next is carried out after it.
+        // The next command is carried out after it.
         self.cdp.send(session, "Runtime.callFunctionOn", order);
         self.release(session, &group);
         Ok(())
     }
 
-    /// Which of the elements that listen our world was not told of; from now on it was.
+    /// Returns the listening elements that our world does not know yet, and marks them as known.
     fn not_heard_of(&self, frame: &Frame, document: String, ids: BTreeSet<i64>) -> Vec<i64> {
         let documents: BTreeSet<u32> = {
             let state = self.state();
@@ -114,7 +114,7 @@ impl Session {
             document,
             known: BTreeSet::new(),
         });
-        // What listens no more may be gone; its number is not given again.
+        // Elements that listen no more may be gone; their numbers are not reused.
         heard.known.retain(|id| ids.contains(id));
         let new = ids.difference(&heard.known).copied();
         let new: Vec<i64> = new.take(MAX_NEW).collect();
@@ -122,7 +122,7 @@ impl Session {
         new
     }
 
-    /// The document of a frame as the page's own object, had once.
+    /// Returns the document of a frame as the page's own object, created once.
     async fn document_of_page(&self, frame: &Frame) -> Result<String, CdpError> {
         let heard = self
             .memory()

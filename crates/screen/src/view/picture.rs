@@ -11,32 +11,32 @@ use serde_json::json;
 use super::{MAX_WIDTH, pixels::Pixels};
 use crate::{browser::Session, cdp::CdpError, state::TabState};
 
-/// A picture with what else its pixels tell.
+/// A picture with its hash.
 #[derive(Clone)]
 pub(super) struct Frame {
     pub(super) picture: Picture,
     pub(super) hash: u64,
 }
 
-/// The last picture: what the browser sent, what was painted over, and what came of it.
+/// The last picture: the browser's data, the covered areas, and the result.
 pub(crate) struct Last {
     data: String,
     covered: Vec<Bounds>,
     frame: Frame,
 }
 
-/// How a page is scaled on its way to the picture.
+/// Scaling of a page in the picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scaling {
-    /// Of the viewport, in CSS pixels.
+    /// Size of the viewport, in CSS pixels.
     pub(super) width: f64,
-    /// Device pixels a CSS pixel.
+    /// Device pixels per CSS pixel.
     pub(super) density: f64,
-    /// Of pinching: how much larger a smaller part of the viewport is shown.
+    /// Pinch zoom: magnification of the visible part of the viewport.
     pub(super) zoom: f64,
 }
 
-/// What the browser sent.
+/// Picture as the browser sent it.
 #[derive(Deserialize)]
 pub(super) struct Captured {
     data: String,
@@ -56,7 +56,7 @@ struct Viewport {
 }
 
 impl Session {
-    /// Captures what is to be seen of a tab that is scaled so.
+    /// Captures the visible part of a tab with this scaling.
     pub(super) async fn capture(
         &self,
         tab: &TabState,
@@ -69,7 +69,7 @@ impl Session {
             "optimizeForSpeed": true,
             "captureBeyondViewport": false,
         });
-        // Only what is not a pixel a pixel has to be scaled, which takes the browser longer.
+        // Scaling takes the browser longer, so it is used only where pixels differ from CSS pixels.
         let is_plain =
             (scaling.density - 1.0).abs() < 1e-6 && scaling.width <= f64::from(MAX_WIDTH);
         if !is_plain {
@@ -92,7 +92,7 @@ impl Session {
             .await
     }
 
-    /// The picture without what must not be seen. What is the same as last time is not made again.
+    /// Returns the picture with secrets covered. An unchanged picture is not made again.
     pub(super) fn develop(
         &self,
         captured: Captured,

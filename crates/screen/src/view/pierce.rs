@@ -1,5 +1,5 @@
-//! What scripts in a page cannot find out by themselves and the browser tells them: which frame
-//! an element holds, and shadow roots that are closed.
+//! Information for scripts in a page that only the browser has: the frame that an element holds,
+//! and closed shadow roots.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use serde_json::json;
 use super::remote::{Evaluated, Object, Resolved};
 use crate::{browser::Session, cdp::CdpError, state::Frame};
 
-/// Our handles on elements of a document, released together: frames may be read at once.
+/// Returns the group of our handles on elements of a document, released together: frames may be
+/// read at once.
 fn group(frame: &Frame) -> String {
     format!("gyrus-suspects-{}", frame.document)
 }
@@ -47,7 +48,7 @@ struct Root {
 }
 
 impl Session {
-    /// Tells the world around each frame which element holds it, once a document.
+    /// Tells the world around each frame which element holds it, once per document.
     pub(crate) async fn own_frames(&self, frames: &[(String, Frame)]) {
         let by_id: BTreeMap<&String, &Frame> =
             frames.iter().map(|(id, frame)| (id, frame)).collect();
@@ -93,7 +94,7 @@ impl Session {
         called.map(|_| ())
     }
 
-    /// A node of the browser's as an object of our world.
+    /// Returns a node of the browser as an object of our world.
     pub(super) async fn resolve(
         &self,
         frame: &Frame,
@@ -113,13 +114,13 @@ impl Session {
         Ok(resolved.object.object_id)
     }
 
-    /// Lets the objects of a group go.
+    /// Releases the objects of a group.
     pub(super) fn release(&self, session: &str, group: &str) {
         let order = json!({"objectGroup": group});
         self.cdp.send(session, "Runtime.releaseObjectGroup", order);
     }
 
-    /// Looks for closed shadow roots in the elements that a walk suspects; how many it found.
+    /// Opens closed shadow roots in the elements that a walk suspects, and returns their number.
     pub(super) async fn open_roots(&self, frame: &Frame) -> Result<usize, CdpError> {
         let session = &frame.session;
         let order = json!({

@@ -1,21 +1,21 @@
-//! The pixels of a picture: what must not be seen is painted over, and the average hash.
+//! Pixels of a picture: covers secrets, and computes the average hash.
 
 use std::io::Cursor;
 
 use gyrus_contract::Bounds;
 use png::{BitDepth, ColorType, Compression, Decoder, Encoder, Transformations};
 
-/// Every so many pixels one counts for the hash: it is of 64 cells of a whole screen.
+/// Distance of the pixels that count for the hash, which has 64 cells for a whole screen.
 const STRIDE: usize = 4;
 
-/// What secrets are painted over with.
+/// Grey value that covers secrets.
 const PAINT: u8 = 0x40;
 
 /// A decoded picture.
 pub(super) struct Pixels {
     pub(super) width: u32,
     pub(super) height: u32,
-    /// Bytes a pixel.
+    /// Bytes per pixel.
     channels: usize,
     colour: ColorType,
     data: Vec<u8>,
@@ -54,7 +54,7 @@ impl Pixels {
         Ok(bytes)
     }
 
-    /// Paints a rectangle over, as far as it lies in the picture.
+    /// Paints over a rectangle, as far as it is inside the picture.
     pub(super) fn cover(&mut self, bounds: Bounds) {
         let within =
             |at: i32, most: u32| usize::try_from(at.clamp(0, i32::try_from(most).unwrap_or(0)));
@@ -80,7 +80,8 @@ impl Pixels {
         }
     }
 
-    /// A bit for each of 8 by 8 cells, row by row from the highest bit: lighter than the mean.
+    /// Returns the average hash: a bit for each of 8 by 8 cells, row by row from the highest bit,
+    /// set if lighter than the mean.
     pub(super) fn average_hash(&self) -> u64 {
         let (width, height) = (self.width as usize, self.height as usize);
         let mut cells = [(0_u64, 0_u64); 64];

@@ -1,14 +1,14 @@
-//! What the browser answers when it is asked for an object of a page.
+//! Answers of the browser to requests for an object of a page.
 
 use serde::Deserialize;
 
-/// To `DOM.resolveNode`.
+/// Answer to `DOM.resolveNode`.
 #[derive(Deserialize)]
 pub(super) struct Resolved {
     pub(super) object: Object,
 }
 
-/// To `Runtime.evaluate` and `Runtime.callFunctionOn`.
+/// Answer to `Runtime.evaluate` and `Runtime.callFunctionOn`.
 #[derive(Deserialize)]
 pub(super) struct Evaluated {
     pub(super) result: Object,
@@ -17,7 +17,7 @@ pub(super) struct Evaluated {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Object {
-    /// Empty: a plain value, which is no object.
+    /// Id of the object; empty for a plain value.
     #[serde(default)]
     pub(super) object_id: String,
 }

@@ -1,4 +1,4 @@
-//! Inputs reach what was meant and nothing else, as the pages themselves heard it.
+//! Inputs reach their target and nothing else, as the pages themselves report it.
 
 use gyrus_contract::{ActionVerdict, Starts};
 use gyrus_screen::Launch;
@@ -442,7 +442,7 @@ async fn dialogs_tabs_and_floods_are_bounded() {
         .act("click", json!({"on": world.id("Pops").await}))
         .await;
     assert!(popped.text.contains("opened"), "{}", popped.text);
-    // As if a person clicked each time, which the browser's own blocker allows.
+    // With the user gesture of a click, which the browser's own blocker allows.
     for _ in 0..25 {
         let open =
             json!({"expression": "window.open('inner.html', '_blank'), 0", "userGesture": true});

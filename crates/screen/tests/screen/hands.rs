@@ -114,7 +114,7 @@ impl World {
         self.browser.look(look).await.unwrap().view
     }
 
-    /// The id of what is called so.
+    /// Returns the id of the element of this name.
     pub(crate) async fn id(&self, name: &str) -> String {
         let view = self.look().await;
         let named = |one: &&gyrus_contract::Element| one.name == name && one.role != "text";
@@ -140,7 +140,7 @@ impl World {
             .map_err(|error| error.reason)
     }
 
-    /// Measures and does.
+    /// Measures and acts.
     pub(crate) async fn act(&self, name: &str, arguments: Value) -> ToolOutput {
         match self.aim(name, arguments.clone()).await {
             Ok(aim) => self.act_as_judged(name, arguments, aim).await,
@@ -180,12 +180,12 @@ impl World {
         self.tool(name).call(cleared, &self.site).await
     }
 
-    /// What was sent to `/post/…`, at any address.
+    /// Returns the requests to `/post/…`, at any address.
     pub(crate) fn arrived(&self) -> Vec<String> {
         self.arrived.borrow().clone()
     }
 
-    /// Waits until so much has arrived.
+    /// Waits until this many have arrived.
     pub(crate) async fn arrives(&self, count: usize) {
         let mut arrived = self.arrived.subscribe();
         let wait = arrived.wait_for(|all| all.len() >= count);
@@ -195,7 +195,7 @@ impl World {
             .unwrap();
     }
 
-    /// What an expression of the page itself comes to.
+    /// Returns the value of an expression in the page's own world.
     pub(crate) async fn eval(&self, expression: &str) -> Value {
         let order = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self
@@ -206,9 +206,9 @@ impl World {
         answer["result"]["value"].clone()
     }
 
-    /// What the page heard since it was asked last.
+    /// Returns the page's log since the last call.
     pub(crate) async fn log(&self) -> Vec<String> {
-        // What frames tell comes as a message.
+        // Frames report by messages.
         let log = self
             .eval("new Promise((done) => setTimeout(() => done(log.splice(0)), 0))")
             .await;

@@ -1,4 +1,4 @@
-//! What a page sends elsewhere because of an input waits for an answer, wherever it comes from.
+//! Requests to other sites because of an input wait for an answer, wherever they come from.
 
 use gyrus_contract::{ActionVerdict, Starts};
 use gyrus_screen::Launch;
@@ -10,7 +10,7 @@ async fn world() -> World {
     World::at("hold.html", Launch::default()).await
 }
 
-/// Clicks, and hands back what is held then.
+/// Clicks, and returns the requests held then.
 async fn held(world: &World, button: &str) -> u32 {
     let on = world.id(button).await;
     let done = world.act("click", json!({"on": on})).await;
@@ -78,7 +78,7 @@ async fn what_stays_where_it_may_go_is_not_held() {
     let done = world.act("click", json!({"on": on})).await;
     assert_eq!(done.verdict, ActionVerdict::Changed, "{}", done.text);
     assert_eq!(world.arrived(), ["POST /post/own"]);
-    // Nobody waits for a beacon: it is not worth a question.
+    // No script waits for a beacon: it is blocked without a question.
     let on = world.id("Beacon").await;
     let done = world.act("click", json!({"on": on})).await;
     assert!(!done.text.contains("Held"), "{}", done.text);
@@ -89,7 +89,7 @@ async fn what_stays_where_it_may_go_is_not_held() {
             .any(|note| note.contains("was not sent (1 time)")),
         "{view:#?}"
     );
-    // What a page does by itself, after a look, is its own business.
+    // A request that the page sends by itself, after a look, is not held.
     world.eval("send('alone'), 0").await;
     world.arrives(2).await;
 }
@@ -118,7 +118,7 @@ async fn a_link_sends_nothing_along_and_what_is_held_ends_with_its_page() {
     let done = world.act("click", json!({"on": on})).await;
     assert!(done.text.contains("plain.html"), "{}", done.text);
     assert_eq!(world.look().await.held, []);
-    // Held for so many turns that nobody will answer.
+    // Held until no answer counts any more.
     world
         .browser
         .open(&world.address("hold.html"))

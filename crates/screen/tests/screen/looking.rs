@@ -7,7 +7,7 @@ use gyrus_screen::Launch;
 
 use crate::support::{Pages, browser, has_browser, view};
 
-/// The elements as lines: role, name, value, states; deeper ones further in.
+/// Formats the elements as lines: role, name, value, states; deeper ones are indented.
 pub(crate) fn tree(view: &View) -> String {
     let mut text = String::new();
     for one in &view.elements {
@@ -52,7 +52,7 @@ async fn seen(page: &str) -> Option<View> {
     Some(view(&browser, &pages.at(page)).await)
 }
 
-/// The lines that have to stand in the tree of a page, and the words that must not.
+/// Checks the lines that must be in the tree of a page, and the words that must not.
 async fn check(page: &str, lines: &str, nowhere: &[&str]) {
     let Some(view) = seen(page).await else {
         return;
@@ -286,7 +286,7 @@ async fn what_has_no_box_of_its_own_is_read() {
 
 #[tokio::test]
 async fn what_says_nothing_is_left_out() {
-    // Nor is anything said to be covered: asking for listeners has to leave the page as it is.
+    // No element may be reported as covered: asking for listeners must not change the page.
     let lines = r#"
         button "Sort"
         checkbox "Pick 0"

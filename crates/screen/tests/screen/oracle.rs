@@ -39,7 +39,7 @@ const USABLE: [&str; 24] = [
     "Canvas",
 ];
 
-/// What the browser says can be used: role, name, and box from the left, the top, in size.
+/// A usable element according to the browser: role, name, and box from the left, the top, in size.
 struct Usable {
     role: String,
     name: String,
@@ -108,7 +108,8 @@ fn is_near(one: &Element, bounds: [f64; 4]) -> bool {
         && near(own.y + own.height, bounds[1] + bounds[3])
 }
 
-/// How the view compares: how many there are, and what is missing, elsewhere, or named worse.
+/// Compares the view: returns the number of elements, and those that are missing, elsewhere, or
+/// have a worse name.
 fn compare(view: &View, usable: &[Usable]) -> (usize, Vec<String>) {
     let mut wrong = Vec::new();
     for one in usable {
@@ -183,7 +184,7 @@ async fn what_only_listens_for_the_mouse_is_told() {
     let told: Vec<_> = told
         .map(|one| (one.role.as_str(), one.name.as_str()))
         .collect();
-    // Not what listens for all that is in it, nor what nobody listens on.
+    // Neither an element that listens for all of its content, nor one without listeners.
     assert_eq!(
         told,
         [

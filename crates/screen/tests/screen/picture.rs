@@ -43,7 +43,7 @@ impl Pixels {
         [pixel[0], pixel[1], pixel[2]]
     }
 
-    /// The box around all pixels of about a colour.
+    /// Returns the box around all pixels of approximately a colour.
     fn around(&self, colour: [u8; 3]) -> Option<Bounds> {
         let is_near = |pixel: &[u8]| {
             pixel
@@ -141,7 +141,7 @@ async fn boxes_are_where_they_are_painted_at_any_density_and_zoom() {
                 .unwrap();
             check(&format!("{width} wide, pinched"), &browser).await;
         }
-        // As a browser's own zoom does it: fewer and denser pixels in the same window.
+        // Like a browser's own zoom: fewer and denser pixels in the same window.
         let zoomed = json!({
             "width": width * 4 / 5,
             "height": 640,
@@ -235,7 +235,7 @@ async fn secrets_are_in_neither_tree_nor_picture() {
         );
         assert_ne!(inside, [0x40; 3]);
     }
-    // What is no field for a secret is covered where its text is recognised as one.
+    // An element that is not a password field is covered where its text is recognised as a secret.
     let browser = browser(Launch::default());
     browser.cover(Arc::new(|name, value| {
         name == "Login" && value == Some("ada")

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::hands::World;
 
-/// Clicks buttons at random, by id and by point; each must be heard by the one that was meant.
+/// Clicks buttons at random, by id and by point; the intended one must receive each click.
 pub(crate) async fn play(world: &World, clicks: usize, only_points: bool, seed: u32) {
     let mut random = fastrand::Rng::with_seed(seed.into());
     let mut next = |below: usize| random.usize(..below);
@@ -53,14 +53,14 @@ pub(crate) async fn play(world: &World, clicks: usize, only_points: bool, seed: 
             );
             clicked += 1;
             if !by_point {
-                // It may have scrolled: points are those of another view.
+                // The page may have scrolled: points belong to another view.
                 break;
             }
         }
     }
 }
 
-/// What a click on the button of this name is told as.
+/// Returns the log entry of a click on the button of this name.
 fn element_of(name: &str) -> String {
     match name {
         "One" | "Two" | "Last" => format!("top:click:{}", name.to_lowercase()),
@@ -72,23 +72,23 @@ fn element_of(name: &str) -> String {
     }
 }
 
-/// Who does something to the page that then has to come to rest.
+/// The cause of a change after which the page has to come to rest.
 #[derive(Clone, Copy)]
 pub(crate) enum By {
-    /// A click of ours: what it changed is found out as well before it is over.
+    /// A click of ours: its effects are determined as well before it is over.
     Hand,
-    /// The page itself: waiting for rest is all there is.
+    /// The page itself: only rest is waited for.
     Script,
 }
 
-/// What came of trials, in milliseconds.
+/// Results of trials, in milliseconds.
 #[derive(Default)]
 pub(crate) struct Trials {
-    /// From the page's last change until it was called at rest.
+    /// Time from the page's last change until it was reported at rest.
     pub(crate) late: Vec<f64>,
-    /// From the second frame after that change: who waits for two quiet frames cannot be earlier.
+    /// Time from the second frame after that change: two quiet frames cannot end earlier.
     pub(crate) later: Vec<f64>,
-    /// It was called at rest before its last change.
+    /// Trials that were reported at rest before the last change.
     pub(crate) early: Vec<String>,
 }
 

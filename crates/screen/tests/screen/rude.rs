@@ -1,4 +1,4 @@
-//! Pages that misbehave: each is told in a sentence, and the next look works.
+//! Pages that misbehave: each is reported in a sentence, and the next look works.
 
 use gyrus_contract::{ActionVerdict, DownloadState};
 use gyrus_screen::Launch;
@@ -80,7 +80,7 @@ async fn downloads_without_end_are_cut_off() {
     let on = world.id("Downloads").await;
     world.act("click", json!({"on": on})).await;
     let mut view = world.look().await;
-    // They come one after the other, as fast as the browser likes.
+    // They come one after the other, at the browser's speed.
     for _ in 0..30 {
         if view
             .unread
@@ -148,7 +148,7 @@ async fn what_leaving_would_lose_is_measured() {
         .await;
     let aim = world.aim("close_tab", json!({})).await.unwrap().unwrap();
     assert_eq!(aim.element.unwrap().role, "beforeunload");
-    // The page asks back; closing never waits for it.
+    // The page asks for confirmation; closing never waits for it.
     let done = world.act("close_tab", json!({})).await;
     assert!(done.text.contains("Closed tab 1"), "{}", done.text);
     for (key, starts) in [

@@ -45,7 +45,7 @@ async fn a_page_that_never_rests_is_given_up() {
     world.eval("run = false").await;
     assert_eq!(world.look().await.rest, Rest::Quiet);
 
-    // What was asked for long ago, and what never ends by itself, is not waited for.
+    // Old requests, and those that never end by themselves, are not waited for.
     world
         .eval("fetch('hang'); new EventSource('hang'); navigator.sendBeacon('hang'); 0")
         .await;

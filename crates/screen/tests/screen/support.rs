@@ -22,7 +22,7 @@ use gyrus_contract::{CommandOutcome, CommandSpec, Exit, KeeperError, Look, Scree
 use gyrus_screen::{Browser, Launch, ProfileChoice, RunCommand, find_program};
 use tokio::{net::TcpListener, process::Command};
 
-/// Whether there is a browser to test with; says so if there is none.
+/// Whether there is a browser to test with; prints a note if there is none.
 pub(crate) fn has_browser() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
     *FOUND.get_or_init(|| match find_program(None) {
@@ -64,7 +64,7 @@ fn run() -> RunCommand {
     })
 }
 
-/// A browser that is started so.
+/// Returns a browser with these options.
 pub(crate) fn browser(launch: Launch) -> Browser {
     Browser::new(launch, ProfileChoice::Ephemeral, run())
 }
@@ -83,7 +83,7 @@ impl Pages {
         Self { address }
     }
 
-    /// The address of a page at this machine's first loopback address.
+    /// Returns the address of a page at this machine's first loopback address.
     pub(crate) fn at(&self, page: &str) -> String {
         format!("http://127.0.0.1:{}/{page}", self.address.port())
     }
@@ -116,7 +116,7 @@ pub(crate) async fn page(
     }
 }
 
-/// What is seen of a page.
+/// Returns the view of a page.
 pub(crate) async fn view(browser: &Browser, address: &str) -> View {
     browser.open(address).await.unwrap();
     let look = Look {
