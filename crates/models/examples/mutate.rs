@@ -13,10 +13,10 @@ use std::process::ExitCode;
 
 use gyrus_models::sim::sweep;
 
-/// What is read when nobody says how much, in bytes.
+/// Default number of bytes to read.
 const BYTES: u64 = 100_000_000;
 
-/// The most memory that the readers may need, in kilobytes: some times the longest event.
+/// Maximum memory that the readers may need, in kilobytes: a few times the longest event.
 const MAX_MEMORY_KB: u64 = 192 * 1024;
 
 fn main() -> ExitCode {
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         eprintln!("mutate takes --bytes N and --seed S, both whole numbers");
         return ExitCode::from(2);
     };
-    // Panics are found by the sweep, which tells the stream that causes them.
+    // The sweep finds panics and reports the stream that causes them.
     std::panic::set_hook(Box::new(|_| {}));
     match sweep(bytes, seed) {
         Ok(done) => println!("{done}"),
@@ -56,7 +56,7 @@ fn options(arguments: &[String]) -> Option<(u64, u64)> {
     pairs.remainder().is_empty().then_some((bytes, seed))
 }
 
-/// The most memory that this process ever had, where the system tells.
+/// Returns the peak memory of this process, where the system reports it.
 fn peak_memory_kb() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

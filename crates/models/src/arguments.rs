@@ -1,15 +1,16 @@
-//! The arguments of a tool call: from the model's text to JSON.
+//! Parses the arguments of a tool call from the model's text.
 //!
-//! What a model writes may be no JSON. That is its mistake and not the wire's, so it must not cost
-//! the reply: such arguments stay a string with the raw text, so that the loop can tell the model.
+//! A model's text may not be JSON. That is an error of the model and not of the wire, so the reply
+//! must not be lost: such arguments stay a string with the raw text, so that the loop can tell the
+//! model.
 
 use serde_json::{Map, Value};
 
-/// The deepest JSON, in brackets. What comes in is written into journals and requests some levels
-/// deeper and must be readable there, where readers stop at 128.
+/// Maximum nesting of JSON, in brackets. What comes in is written into journals and requests some
+/// levels deeper and must be readable there, where readers stop at 128.
 pub(crate) const MAX_NESTING: usize = 100;
 
-/// The arguments of a call. No text at all stands for the empty object.
+/// Returns the arguments of a call. Empty text stands for the empty object.
 pub(crate) fn parse(raw: String, begun_with: Value) -> Value {
     if raw.trim().is_empty() {
         return match begun_with {

@@ -1,8 +1,9 @@
-//! Calls that travel whole, their arguments as JSON and not as text: read, sent back, answered.
+//! Calls that travel whole, with their arguments as JSON and not as text: reading, sending back,
+//! answering.
 //!
-//! A result goes to the call that it names, if that call stands in the turn before. A call
-//! without a result is answered all the same, and a result without its call (its message may
-//! have been folded away) is left to the protocol as one of the other parts.
+//! A result goes to the call that it names, if that call is in the turn before. A call without a
+//! result is answered with a note, and a result without its call (its message may have been folded
+//! away) is left to the protocol as one of the other parts.
 
 use gyrus_contract::{ModelError, Part, ToolCall, ToolResult};
 use serde_json::{Map, Value, json};
@@ -14,19 +15,20 @@ use crate::{
     reading::{self, Content, MAX_ARGUMENT_BYTES},
 };
 
-/// A call as it stands on the wire, still to be believed.
+/// A call as received, not validated yet.
 #[derive(Debug, Default)]
 pub(crate) struct Arrived {
-    /// The provider's own id, if it gives one.
+    /// The provider's own id, if there is one.
     pub(crate) id: Option<String>,
-    /// The tool.
+    /// The tool's name.
     pub(crate) name: Option<String>,
-    /// An object; nothing where there are none, and some servers send the text of an object.
+    /// The arguments, as an object or, from some servers, as the text of one; `None` if there are
+    /// none.
     pub(crate) arguments: Option<Value>,
 }
 
 impl Arrived {
-    /// The call as it joins `parts`, counted as `content`.
+    /// Returns the call as it joins `parts`, counted as `content`.
     ///
     /// # Errors
     /// [`ModelError::BadOutput`] if it has no name or is longer than a call or a reply may be.
@@ -59,8 +61,8 @@ impl Arrived {
     }
 }
 
-/// The arguments as they go back: providers take objects only, and arguments that were none are
-/// shown to the model as what they were.
+/// Returns the arguments to send back: providers take objects only, and arguments that were none
+/// are shown to the model as what they were.
 pub(crate) fn object(call: &ToolCall) -> Value {
     match &call.arguments {
         Value::Object(_) => call.arguments.clone(),
@@ -68,42 +70,42 @@ pub(crate) fn object(call: &ToolCall) -> Value {
     }
 }
 
-/// What stands for the result of a call that has none.
+/// Text in place of the result of a call that has none.
 pub(crate) const NO_RESULT: &str =
     "There is no result: the call was not carried out, or its result is not kept.";
 
-/// A call as it went out, and its result.
+/// A call as sent, with its result.
 #[derive(Debug)]
 pub(crate) struct Answered<'a> {
     /// The call's id on the wire.
     pub(crate) id: String,
     /// The tool's name on the wire.
     pub(crate) tool: String,
-    /// `None` if the conversation has none.
+    /// The result; `None` if the conversation has none.
     pub(crate) result: Option<&'a ToolResult>,
 }
 
 impl Answered<'_> {
-    /// The result's words.
+    /// Returns the text of the result.
     pub(crate) fn text(&self) -> &str {
         self.result.map_or(NO_RESULT, |result| &result.text.text)
     }
 
-    /// Whether the call failed, which one without a result did.
+    /// Whether the call failed; a call without a result did.
     pub(crate) fn is_error(&self) -> bool {
         self.result.is_none_or(|result| result.is_error)
     }
 }
 
-/// The calls of a conversation while it is put into the words of a protocol, turn by turn.
+/// The calls of a conversation while it is converted to a protocol, turn by turn.
 pub(crate) struct Calls {
     ids: CallIds,
-    /// Id and name of those that the turn before made.
+    /// Ids and names of the calls of the turn before.
     open: Vec<(String, String)>,
 }
 
 impl Calls {
-    /// For a conversation from its beginning. Any id will do.
+    /// Creates the state for the beginning of a conversation; any id is accepted.
     pub(crate) fn new() -> Self {
         Self {
             ids: CallIds::new(|_| true),
@@ -111,7 +113,7 @@ impl Calls {
         }
     }
 
-    /// The id and the name under which the next call goes out.
+    /// Returns the id and the name under which the next call is sent.
     pub(crate) fn call(&mut self, call: &ToolCall) -> (String, String) {
         let sent = (
             self.ids.call(&call.id),
@@ -121,8 +123,8 @@ impl Calls {
         sent
     }
 
-    /// The calls of the turn before, in their order, with their results from `parts`; and the
-    /// parts that are no such result.
+    /// Returns the calls of the turn before, in their order, with their results from `parts`; and
+    /// the parts that are not such results.
     pub(crate) fn answer<'a>(&mut self, parts: &[&'a Part]) -> (Vec<Answered<'a>>, Vec<&'a Part>) {
         let answered = std::mem::take(&mut self.open).into_iter();
         let mut answered: Vec<_> = answered

@@ -1,34 +1,34 @@
-//! Where a model is and what is known of it: what every client is made from.
+//! Address and facts of a model, from which every client is made.
 
 use std::{fmt, sync::Arc};
 
 use crate::{Blobs, Facts};
 
-/// How one model is reached.
+/// Connection data of one model.
 #[derive(Clone)]
 pub struct Connection {
-    /// Without the protocol's own path: `https://host`, or `http://127.0.0.1:11434`.
+    /// Address without the protocol's own path: `https://host`, or `http://127.0.0.1:11434`.
     pub base_url: String,
-    /// The key; `None` where none is asked for.
+    /// The key; `None` where none is required.
     pub key: Option<String>,
-    /// The provider in a model's name, before the slash.
+    /// Name of the provider, before the slash in a model's name.
     pub provider: String,
-    /// The model as its provider calls it.
+    /// The provider's name of the model.
     pub model: String,
-    /// What is known of it.
+    /// Known facts of the model.
     pub facts: Facts,
-    /// Where its prompts' pictures are.
+    /// Source of the pictures of its prompts.
     pub blobs: Arc<dyn Blobs>,
 }
 
 impl Connection {
-    /// `provider/model`.
+    /// Returns the full name, `provider/model`.
     pub fn name(&self) -> String {
         format!("{}/{}", self.provider, self.model)
     }
 }
 
-/// Without the key.
+/// Omits the key.
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")

@@ -1,9 +1,9 @@
-//! What requests of all protocols share: turns, ids and names of calls, pictures.
+//! Parts of requests that all protocols share: turns, ids and names of calls, pictures.
 //!
-//! A conversation may have been led with several providers, and a model may have called a tool
-//! by any name. So what goes out is made to fit: adjacent messages of one role are one turn, what
-//! says nothing is left out, an id that a provider would refuse gets a stand-in that is the same
-//! at every request (which is what makes the provider's cache work), and so does a name.
+//! A conversation may have used several providers, and a model may have called a tool by any name.
+//! So requests are adapted: adjacent messages of one role are one turn, empty parts are left out,
+//! and an id or a name that a provider would refuse is replaced by one that is the same in every
+//! request, so that the provider's cache works.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -13,23 +13,23 @@ use serde_json::Value;
 
 use crate::Blobs;
 
-/// The longest id of a call that all providers take back, in bytes.
+/// Maximum bytes of an id of a call that all providers accept back.
 const MAX_ID_BYTES: usize = 40;
 
-/// The longest name of a called tool that all providers take back, in bytes.
+/// Maximum bytes of a name of a called tool that all providers accept back.
 const MAX_NAME_BYTES: usize = 64;
 
 /// Adjacent messages of one role.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
-    /// Whose.
+    /// Role of the turn.
     pub(crate) role: Role,
-    /// What it says, in order; never empty.
+    /// Parts in order; never empty.
     pub(crate) parts: Vec<&'a Part>,
 }
 
-/// The conversation in turns, whose roles alternate. Left out is what providers refuse: empty
-/// texts, messages without content, thinking that is not `own`, and thinking that led to nothing
+/// Returns the conversation in turns, whose roles alternate. Omits parts that providers refuse:
+/// empty texts, messages without content, thinking that is not `own`, and thinking without a result
 /// because the output limit was reached.
 ///
 /// # Errors
@@ -82,16 +82,17 @@ fn drop_last_thinking(turns: &mut Vec<Turn<'_>>) {
     }
 }
 
-/// The ids of a conversation's calls as they go out, and which calls have no result yet.
+/// The ids of a conversation's calls as sent, and the calls that have no result yet.
 pub(crate) struct CallIds {
     fits: fn(&str) -> bool,
     used: BTreeSet<String>,
-    /// The conversation's own id, and the one that went out.
+    /// Pairs of the conversation's own id and the one that was sent.
     open: Vec<(String, String)>,
 }
 
 impl CallIds {
-    /// For a provider that takes the ids for which `fits` says so. Long ones never go out.
+    /// Creates the state for a provider that accepts the ids for which `fits` returns true. Long
+    /// ids are always replaced.
     pub(crate) fn new(fits: fn(&str) -> bool) -> Self {
         Self {
             fits,
@@ -100,7 +101,7 @@ impl CallIds {
         }
     }
 
-    /// The id for the next call.
+    /// Returns the id for the next call.
     pub(crate) fn call(&mut self, id: &str) -> String {
         let mut fitting = id.to_owned();
         let fits = |id: &String| {
@@ -117,22 +118,22 @@ impl CallIds {
         fitting
     }
 
-    /// The id under which the call that a result names went out; `None` if there is no such call
-    /// without a result.
+    /// Returns the id under which the call that a result names was sent; `None` if there is no such
+    /// call without a result.
     pub(crate) fn result(&mut self, id: &str) -> Option<String> {
         let at = self.open.iter().position(|(own, _)| own == id)?;
         Some(self.open.remove(at).1)
     }
 
-    /// Gives up on the calls that have no result, and names them.
+    /// Removes the calls that have no result, and returns their ids.
     pub(crate) fn give_up(&mut self) -> Vec<String> {
         let open = std::mem::take(&mut self.open);
         open.into_iter().map(|(_, id)| id).collect()
     }
 }
 
-/// The name of a called tool as every provider takes it back. A model may have called anything;
-/// the registry has told it so, and the conversation must go on.
+/// Returns the name of a called tool in a form that every provider accepts back. A model may have
+/// called any name; the registry has reported the error, and the conversation must continue.
 pub(crate) fn called_name(name: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(is_plain) {
@@ -146,7 +147,7 @@ pub(crate) fn called_name(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The bytes of a picture in base64.
+/// Returns the bytes of a picture in base64.
 ///
 /// # Errors
 /// [`ModelError::Refused`] if the store does not have it.

@@ -1,11 +1,9 @@
-//! What refusals of all providers have in common: statuses, first words and delays to
-//! [`ModelError`].
+//! Converts refusals of all providers to [`ModelError`]: by status, message and delay.
 //!
-//! Pure. A provider's own table finds the words in its kind of body and knows its own codes;
-//! what it does not know is decided here, by the status and by how the words begin. A delay is
-//! what the provider asks for, read with distrust: one that is negative, not a number or in the
-//! past is no delay (the run then waits as it sees fit), and no delay is longer than
-//! [`MAX_DELAY_MS`].
+//! Pure. A provider's own table extracts the message from its kind of body and has its own codes;
+//! unknown ones are decided here, by the status and the beginning of the message. The delay that a
+//! provider asks for is validated: one that is negative, not a number or in the past is ignored
+//! (the run then chooses its own), and no delay is longer than [`MAX_DELAY_MS`].
 
 use gyrus_contract::ModelError;
 use jiff::{Timestamp, fmt::rfc2822};
@@ -14,30 +12,30 @@ use reqwest::{
     header::{HeaderMap, LOCATION, RETRY_AFTER},
 };
 
-/// The longest delay that is believed, in milliseconds: an hour.
+/// Maximum accepted delay, in milliseconds: an hour.
 pub(crate) const MAX_DELAY_MS: u64 = 60 * 60 * 1000;
 
-/// The most of a provider's words that is kept, in characters.
+/// Maximum characters kept of a provider's message.
 const MAX_WORDS: usize = 1000;
 
-/// What an error means, before it has words.
+/// Kind of an error, without its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// Too many requests: wait.
     RateLimited,
-    /// No capacity, or a failure inside: wait.
+    /// No capacity, or an internal failure: wait.
     Overloaded,
-    /// The prompt, or prompt and reply together, do not fit.
+    /// The prompt, or prompt and reply together, are too long.
     ContextTooLong,
     /// The request or its content is not accepted.
     Refused,
-    /// Not what the protocol knows.
+    /// The answer does not fit the protocol.
     BadOutput,
     /// The key is missing, wrong, not allowed to do this, or out of money.
     Auth,
 }
 
-/// Sentences whose status says too little: how they begin and what else they hold, in lower
+/// Messages whose status is not specific enough: how they begin and what else they hold, in lower
 /// case. The beginning must come first, for anywhere else it may be quoted from the prompt.
 const SENTENCES: [(&str, &str, Meaning); 14] = [
     ("prompt is too long", "", Meaning::ContextTooLong),
@@ -89,7 +87,7 @@ const SENTENCES: [(&str, &str, Meaning); 14] = [
 ];
 
 impl Meaning {
-    /// What a status means with these words beside it.
+    /// Returns the kind for a status with this message.
     pub(crate) fn of(status: StatusCode, words: &str) -> Self {
         match (status.as_u16(), Self::of_words(words)) {
             (401..=403, _) => Meaning::Auth,
@@ -102,7 +100,7 @@ impl Meaning {
         }
     }
 
-    /// What these words mean, if they are known.
+    /// Returns the kind for a message, if it is known.
     pub(crate) fn of_words(words: &str) -> Option<Self> {
         let words = words.trim_start().to_ascii_lowercase();
         let known = SENTENCES
@@ -111,7 +109,7 @@ impl Meaning {
         known.map(|(_, _, meaning)| *meaning)
     }
 
-    /// The error, with bounded words and the delay where one makes sense.
+    /// Returns the error, with a bounded message and, where it makes sense, the delay.
     pub(crate) fn error(self, words: &str, after_ms: Option<u64>) -> ModelError {
         self.told(bounded_line(words), after_ms)
     }
@@ -135,15 +133,15 @@ pub(crate) struct Refusal<'a> {
     pub(crate) status: StatusCode,
     /// Its headers.
     pub(crate) headers: &'a HeaderMap,
-    /// The start of its body.
+    /// Start of its body.
     pub(crate) body: &'a str,
-    /// When it came.
+    /// Time of its arrival.
     pub(crate) now: Timestamp,
 }
 
 impl Refusal<'_> {
-    /// The error: what the provider's own table makes of it, else what the status and the words
-    /// mean. `words` are those of the body.
+    /// Returns the error: by the provider's own table, otherwise by the status and the message.
+    /// `words` are those of the body.
     pub(crate) fn error(&self, own: Option<Meaning>, words: &str) -> ModelError {
         if self.status.is_redirection() {
             return Meaning::Refused.error(&redirected(self.headers), None);
@@ -155,7 +153,7 @@ impl Refusal<'_> {
     }
 }
 
-/// [`ModelError::BadOutput`], which every reader of streams needs most.
+/// Returns [`ModelError::BadOutput`], which every reader of streams needs most.
 pub(crate) fn bad(message: impl Into<String>) -> ModelError {
     ModelError::BadOutput {
         message: message.into(),
@@ -171,8 +169,8 @@ fn redirected(headers: &HeaderMap) -> String {
     )
 }
 
-/// How long the provider asks to wait: `retry-after-ms`, else `retry-after` in seconds or as a
-/// date (RFC 9110, section 10.2.3).
+/// Returns the delay that the provider asks for: `retry-after-ms`, otherwise `retry-after` in
+/// seconds or as a date (RFC 9110, section 10.2.3).
 pub(crate) fn delay_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let milliseconds = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok());
@@ -190,7 +188,7 @@ pub(crate) fn delay_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     believed_ms(wanted)
 }
 
-/// A delay in milliseconds as far as it is believed; for providers that name it in their body.
+/// Returns a delay in milliseconds, validated; for providers that name it in their body.
 pub(crate) fn believed_ms(wanted: f64) -> Option<u64> {
     // A float becomes an integer by saturating; what is not a number fails the comparison.
     (wanted > 0.0).then_some((wanted.ceil() as u64).min(MAX_DELAY_MS))

@@ -1,48 +1,47 @@
-//! What is known of a model beside its name: what it charges, takes and can do, and how strong it
-//! is.
+//! Facts of a model beside its name: price, limits, abilities and strength.
 
 use std::str::FromStr;
 
 use gyrus_contract::{DEFAULT_IMAGE_TOKENS, Image, Price};
 use serde::{Deserialize, Serialize};
 
-/// What is known of one model. What is not known is `None`, and nothing is guessed from it.
+/// Known facts of one model. An unknown one is `None`, and nothing is guessed from it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Facts {
-    /// What it charges.
+    /// Price of its tokens.
     pub price: Option<Price>,
-    /// How many tokens a prompt and its reply may have together.
+    /// Maximum tokens of a prompt and its reply together.
     pub window: Option<u64>,
-    /// The most it writes in one reply, in tokens.
+    /// Maximum tokens of one reply.
     pub max_output_tokens: Option<u64>,
-    /// What a picture counts as.
+    /// The number of tokens of a picture.
     pub image_tokens: Option<ImageTokens>,
-    /// It calls tools by itself; one that does not is driven by prompted calls.
+    /// Whether it calls tools by itself; otherwise calls are prompted.
     pub tools: Option<bool>,
-    /// It sees pictures.
+    /// Whether it accepts pictures.
     pub images: Option<bool>,
-    /// Its replies can be bound to a schema.
+    /// Whether its replies can be bound to a schema.
     pub schema: Option<bool>,
-    /// It is offered its provider's own tool for screens. Only a person says so: what such a tool
-    /// brings has to be measured with a key.
+    /// Whether it is offered its provider's own tool for screens. Only a person sets this: the
+    /// benefit of such a tool has to be measured with a key.
     pub screen_tool: Option<bool>,
 }
 
-/// How strong a model is among its provider's, which is also how dear and how slow.
+/// Strength of a model among its provider's, which is also the order of price and latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
-    /// For short questions with a clear answer.
+    /// Models for short questions with a clear answer.
     Small,
-    /// For the steps of a run.
+    /// Models for the steps of a run.
     Medium,
-    /// For plans and hard questions.
+    /// Models for plans and hard questions.
     Large,
 }
 
 impl Tier {
-    /// This tier, then those that stand in for it, best first: larger ones, then smaller ones.
+    /// Returns this tier, then its substitutes, best first: larger ones, then smaller ones.
     pub fn or_nearest(self) -> [Tier; 3] {
         match self {
             Tier::Small => [Tier::Small, Tier::Medium, Tier::Large],
@@ -51,7 +50,7 @@ impl Tier {
         }
     }
 
-    /// `small`, `medium` or `large`.
+    /// Returns `small`, `medium` or `large`.
     pub fn word(self) -> &'static str {
         match self {
             Tier::Small => "small",
@@ -61,7 +60,7 @@ impl Tier {
     }
 }
 
-/// A word that is no [`Tier`].
+/// A word that is not a [`Tier`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no size of a model; write small, medium or large")]
 pub struct UnknownTier(pub String);
@@ -76,7 +75,7 @@ impl FromStr for Tier {
     }
 }
 
-/// How a provider counts the tokens of a picture.
+/// The way in which a provider counts the tokens of a picture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     rename_all = "kebab-case",
@@ -84,24 +83,24 @@ impl FromStr for Tier {
     deny_unknown_fields
 )]
 pub enum ImageTokens {
-    /// One token for each square of so many pixels a side, times a factor in thousandths.
+    /// One token for each square, times a factor in thousandths.
     Patches {
-        /// The side of a square, in pixels.
+        /// Side of a square, in pixels.
         side: u32,
-        /// 1000 for one token a square.
+        /// Factor in thousandths; 1000 for one token a square.
         per_mille: u64,
-        /// A longer side is scaled down to this before squares are counted.
+        /// Maximum side in pixels; a longer one is scaled down before squares are counted.
         longest_side: u32,
-        /// The most squares; a picture with more is scaled down to them.
+        /// Maximum number of squares; a picture with more is scaled down to them.
         most: u64,
     },
-    /// A base, and so many tokens for each tile.
+    /// A base, and a number of tokens for each tile.
     Tiles {
-        /// For the picture as a whole.
+        /// Tokens of the picture as a whole.
         base: u64,
-        /// For each tile.
+        /// Tokens of each tile.
         tile: u64,
-        /// The side of a tile, in pixels.
+        /// Side of a tile, in pixels.
         side: u32,
     },
     /// The same for every picture.
@@ -109,7 +108,7 @@ pub enum ImageTokens {
 }
 
 impl ImageTokens {
-    /// What `image` counts as.
+    /// Returns the number of tokens of `image`.
     pub fn of(&self, image: &Image) -> u64 {
         let (width, height) = (image.width.max(1), image.height.max(1));
         let squares = |width: u32, height: u32, side: u32| {
@@ -140,7 +139,7 @@ impl ImageTokens {
 }
 
 impl Facts {
-    /// What `image` counts as, or the usual guess.
+    /// Returns the number of tokens of `image`, or the default estimate.
     pub fn image_tokens(&self, image: &Image) -> u64 {
         let formula = self.image_tokens.as_ref();
         formula.map_or(DEFAULT_IMAGE_TOKENS, |formula| formula.of(image))
@@ -182,7 +181,7 @@ mod tests {
         };
         check(tiles.clone(), (1280, 800), 4 * 258);
         check(ImageTokens::Each(1_120), (9, 9), 1_120);
-        // Nothing overflows.
+        // The arithmetic must not overflow.
         check(tiles, (u32::MAX, u32::MAX), 258 * 5_592_406 * 5_592_406);
         check(
             patches(1, u64::MAX, u32::MAX, u64::MAX),

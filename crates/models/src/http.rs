@@ -1,11 +1,12 @@
-//! The wire that all providers share: one POST, one streamed reply.
+//! HTTP for all providers: one POST, one streamed reply.
 //!
-//! What is here is what no protocol is needed for: the client, bounds in time and size, refusals,
-//! and giving up when the future is dropped. Nothing is retried and no redirect is followed, so
-//! the key goes to the configured address and nowhere else, and it is taken out of every error.
+//! This module does all that does not depend on the protocol: the client, bounds in time and size,
+//! refusals, and cancellation when the future is dropped. Nothing is retried and no redirect is
+//! followed, so the key goes to the configured address and nowhere else, and it is taken out of
+//! every error.
 //!
-//! A provider brings a [`Protocol`] (where, with what headers, what a refusal means), the body,
-//! and a [`ReplyReader`] for the stream.
+//! A provider supplies a [`Protocol`] (path, headers, meaning of refusals), the body, and a
+//! [`ReplyReader`] for the stream.
 
 use std::time::Duration;
 
@@ -24,63 +25,66 @@ use crate::{
     errors::{Refusal, bad, bounded_line},
 };
 
-/// How long a connection may take to be made.
+/// Time limit for connecting.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long the provider may be silent: before it answers, and between two pieces of its answer.
+/// Maximum silence of the provider: before it answers, and between two pieces of its answer.
 const SILENCE_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// How long one reply may take from its first byte on, however lively: signs of life are cheap.
+/// Maximum duration of one reply from its first byte on, even if data keeps arriving.
 const REPLY_LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// How long a question that no model answers (which models there are) may take.
+/// Time limit of a look-up without a model, such as the list of models.
 const LOOK_UP_LIMIT: Duration = Duration::from_secs(30);
 
-/// The most bytes that are received for one reply. Every few characters of content travel in an
-/// event of a hundred bytes or more, so this is well above the limit on content.
+/// Maximum bytes received for one reply. Every few characters of content travel in an event of a
+/// hundred bytes or more, so this is well above the limit on content.
 const MAX_WIRE_BYTES: usize = 512 * 1024 * 1024;
 
-/// The most that is read of the answer to a look-up, in bytes.
+/// Maximum bytes read of the answer to a look-up.
 const MAX_LOOK_UP_BYTES: usize = 16 * 1024 * 1024;
 
-/// The most that is read of the body of a refusal, in bytes.
+/// Maximum bytes read of the body of a refusal.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// A key shorter than this is no secret and is not searched for in errors, in bytes.
+/// Minimum bytes of a key that is searched for in errors; a shorter one is not a secret.
 const MIN_KEY_BYTES: usize = 8;
 
 /// Reads one streamed reply: bytes in whatever pieces the network delivers, one [`Reply`] or
 /// [`ModelError`] out. Pure, so that any stream can be tried without a network.
 pub(crate) trait ReplyReader: Send {
-    /// Takes the next bytes; the reply, once they complete it. Nothing is pushed after that.
+    /// Takes the next bytes, and returns the reply once they complete it. It is not called again
+    /// after that.
     ///
     /// # Errors
-    /// When the stream is not what the protocol promises, or carries an error.
+    ///
+    /// When the stream violates the protocol, or carries an error.
     fn push(
         &mut self,
         bytes: &[u8],
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError>;
 
-    /// The body ended as HTTP wants it: the reply, if the protocol lets it be whole without an
-    /// event that closes it.
+    /// Handles the proper end of the body: returns the reply, if the protocol does not require a
+    /// closing event.
     ///
     /// # Errors
+    ///
     /// [`ModelError::BadOutput`] if the reply is not whole.
     fn end(&mut self) -> Result<Reply, ModelError> {
         Err(self.broken_off("the provider sent no more"))
     }
 
-    /// Why there is no reply when the body breaks off: [`ModelError::BadOutput`] that says where.
+    /// Returns the error for a body that breaks off: [`ModelError::BadOutput`] with the position.
     fn broken_off(&self, why: &str) -> ModelError;
 }
 
-/// How a key travels: in which header, and after which word.
+/// Header of a key, and the prefix of its value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyHeader {
-    /// In lower case.
+    /// Name of the header in lower case.
     pub(crate) name: &'static str,
-    /// `"Bearer "`, or nothing.
+    /// Prefix of the value: `"Bearer "`, or empty.
     pub(crate) prefix: &'static str,
 }
 
@@ -92,22 +96,22 @@ impl KeyHeader {
     };
 }
 
-/// What the wire must know of a protocol.
+/// The parts of a protocol that HTTP needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Protocol {
-    /// Where a prompt goes, behind the base URL: `/v1/messages`.
+    /// Path of prompts, after the base URL: `/v1/messages`.
     pub(crate) path: String,
-    /// How the key travels.
+    /// Header of the key.
     pub(crate) key: KeyHeader,
-    /// Sent with every request beside the key.
+    /// Headers of every request besides the key.
     pub(crate) headers: HeaderMap,
-    /// What the content type of a stream begins with.
+    /// Prefix of a stream's content type.
     pub(crate) content_type: &'static str,
-    /// What a response with another status than 200 means.
+    /// Returns the error for a response with a status other than 200.
     pub(crate) classify: fn(&Refusal<'_>) -> ModelError,
 }
 
-/// One address of a provider, with the key for it.
+/// An address of a provider, with its key.
 pub(crate) struct Endpoint {
     client: Client,
     base_url: String,
@@ -119,11 +123,11 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// The address of `connection` for `protocol`. Nothing is sent yet.
+    /// Creates the endpoint of `connection` for `protocol`. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`ModelError::Network`] if the address is none, [`ModelError::Auth`] if the key holds
-    /// characters that no key has.
+    /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
+    /// invalid characters.
     pub(crate) fn new(connection: &Connection, protocol: Protocol) -> Result<Self, ModelError> {
         let base_url = connection.base_url.trim_end_matches('/').to_owned();
         let address = address(&base_url, &protocol.path)?;
@@ -157,12 +161,12 @@ impl Endpoint {
         })
     }
 
-    /// Asks once, with `extra` headers, and hands what comes to `reader`. Dropping the future
-    /// gives up and closes the connection.
+    /// Sends one request, with `extra` headers, and passes the answer to `reader`. Dropping the
+    /// future cancels the request and closes the connection.
     ///
     /// # Errors
-    /// What `classify` makes of a refusal, what `reader` makes of the stream, and
-    /// [`ModelError::Network`] if nobody answers or the provider falls silent.
+    /// The error of `classify` for a refusal, those of `reader` for the stream, and
+    /// [`ModelError::Network`] if there is no answer or the provider falls silent.
     pub(crate) async fn ask(
         &self,
         body: String,
@@ -182,20 +186,22 @@ impl Endpoint {
             .map_err(|error| self.without_key(error))
     }
 
-    /// Asks for the JSON at `path` behind the base URL: which models there are.
+    /// Gets the JSON at `path` after the base URL, such as the list of models.
     ///
     /// # Errors
-    /// As [`Endpoint::ask`]; [`ModelError::BadOutput`] if the answer is no JSON or longer than
-    /// 16 MiB.
+    ///
+    /// Those of [`Endpoint::ask`]; [`ModelError::BadOutput`] if the answer is not JSON or longer
+    /// than 16 MiB.
     pub(crate) async fn get_json(&self, path: &str) -> Result<Value, ModelError> {
         let address = address(&self.base_url, path)?;
         self.look_up(self.client.get(address)).await
     }
 
-    /// As [`Endpoint::get_json`], with a question in JSON.
+    /// Like [`Endpoint::get_json`], but posts a body in JSON.
     ///
     /// # Errors
-    /// As [`Endpoint::get_json`].
+    ///
+    /// Those of [`Endpoint::get_json`].
     pub(crate) async fn post_json(&self, path: &str, body: &Value) -> Result<Value, ModelError> {
         let address = address(&self.base_url, path)?;
         let request = self.client.post(address);
@@ -270,7 +276,7 @@ impl Endpoint {
         }))
     }
 
-    /// A server may repeat the key in what it says.
+    /// Removes the key from a message, because a server may repeat it.
     fn without_key(&self, mut error: ModelError) -> ModelError {
         let Some(key) = self.key.as_ref().filter(|key| key.len() >= MIN_KEY_BYTES) else {
             return error;
@@ -323,7 +329,7 @@ async fn receive(
     }
 }
 
-/// As much of a body as is of use. If it breaks off, what came explains it.
+/// Reads the useful part of a body. If it breaks off, the received part explains it.
 async fn start_of_body(mut response: Response, most: usize) -> String {
     let mut start = Vec::new();
     while start.len() < most {

@@ -1,12 +1,12 @@
-//! Whom a run asks: clients of model providers, and a scripted model for work without a key.
+//! Clients of model providers, and a scripted model for work without a key.
 //!
-//! The one idea: a model is reached only over a wire, and that wire is hostile. Everything that
-//! arrives is bounded, and whatever is not what the protocol promises becomes a [`ModelError`],
-//! never a panic and never half a reply. The scripted model is a server on this machine that
-//! speaks the same protocol to the same client, so that what works with it works with a provider.
+//! The one idea: a model is reached only over a wire, and that wire is untrusted. Everything that
+//! arrives is bounded, and every violation of the protocol becomes a [`ModelError`], never a panic
+//! and never half a reply. The scripted model is a server on this machine that speaks the same
+//! protocol to the same client, so that what works with it works with a provider.
 //!
-//! Not here: retries and budgets. Only the run retries; a client asks once and says how long the
-//! provider wants to be left alone, and a router chooses among models but asks none.
+//! Not here: retries and budgets. Only the run retries; a client asks once and returns the delay
+//! that the provider asks for, and a router chooses among models but asks none.
 //!
 //! [`ModelError`]: gyrus_contract::ModelError
 
@@ -37,7 +37,7 @@ pub mod sim;
 use gyrus_contract::BlobId;
 
 pub use anthropic::AnthropicModel;
-/// The client by its protocol: scripts are played through it and know no vendor.
+/// The client for scripts: they are played by its protocol, and contain no vendor's name.
 use anthropic::AnthropicModel as MessagesClient;
 pub use catalogue::{Catalogue, CatalogueError, ConnectError, Known, connect, connect_all};
 pub use connection::Connection;
@@ -54,9 +54,9 @@ pub use prompted::Prompted;
 pub use router::{Candidate, ModelRouter, Policy};
 pub use script::{ScriptError, ScriptedModel};
 
-/// Where the bytes of pictures come from.
+/// Source of the bytes of pictures.
 pub trait Blobs: Send + Sync {
-    /// The content with this id, or in words why there is none.
+    /// Returns the content with this id, or the reason why there is none.
     fn load(&self, id: &BlobId) -> Result<Vec<u8>, String>;
 }
 

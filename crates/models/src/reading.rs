@@ -1,4 +1,4 @@
-//! What the readers of all protocols share: bounds, the parsing of events, counts of tokens, and
+//! Parts of readers that all protocols share: bounds, the parsing of events, counts of tokens, and
 //! the ids of calls.
 
 use gyrus_contract::{ModelError, Part, Reply, StopReason, ToolCall, Usage};
@@ -12,28 +12,30 @@ use crate::{
     sse,
 };
 
-/// The most content of one reply, in bytes.
+/// Maximum bytes of content of one reply.
 pub(crate) const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 
-/// The most arguments of one tool call, in bytes.
+/// Maximum bytes of arguments of one tool call.
 pub(crate) const MAX_ARGUMENT_BYTES: usize = 8 * 1024 * 1024;
 
-/// The most parts in one reply.
+/// Maximum number of parts in one reply.
 pub(crate) const MAX_PARTS: usize = 4096;
 
-/// A count of tokens above this is a mistake of the provider and counts as not reported.
+/// Maximum accepted count of tokens; a greater one is an error of the provider and counts as not
+/// reported.
 const MAX_TOKENS: u64 = 1_000_000_000;
 
-/// How much content of a reply has arrived.
+/// Amount of content of a reply received so far.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     bytes: usize,
 }
 
 impl Content {
-    /// Counts `bytes` more.
+    /// Adds `bytes` to the count.
     ///
     /// # Errors
+    ///
     /// [`ModelError::BadOutput`] beyond [`MAX_REPLY_BYTES`].
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.bytes = self.bytes.saturating_add(bytes);
@@ -60,10 +62,11 @@ pub(crate) fn grow_arguments(raw: &mut String, more: &str) -> Result<(), ModelEr
     Ok(())
 }
 
-/// One event's JSON; `name` is what the stream calls it.
+/// Parses one event's JSON; `name` is its name in the stream.
 ///
 /// # Errors
-/// [`ModelError::BadOutput`] if it is not a `T`, or deeper than readers of journals can go.
+///
+/// [`ModelError::BadOutput`] if it is not a `T`, or nested deeper than readers of journals support.
 pub(crate) fn parse_event<T: DeserializeOwned>(name: &str, data: &str) -> Result<T, ModelError> {
     if nests_too_deep(data) {
         return Err(bad(format!(
@@ -79,14 +82,14 @@ pub(crate) fn parse_event<T: DeserializeOwned>(name: &str, data: &str) -> Result
     })
 }
 
-/// A count of tokens in an object of counts, if it can be believed.
+/// Returns a count of tokens from an object of counts, if it is plausible.
 pub(crate) fn tokens(counts: &Value, name: &str) -> Option<u64> {
     let count = counts.get(name)?.as_u64()?;
     (count <= MAX_TOKENS).then_some(count)
 }
 
-/// The id under which a call joins `parts`: the provider's own, or a new one where it is missing
-/// or taken.
+/// Returns the id under which a call joins `parts`: the provider's own, or a new one where it is
+/// missing or taken.
 pub(crate) fn unique_id(wanted: &str, parts: &[Part]) -> String {
     let is_taken = |part: &Part| matches!(part, Part::ToolCall(call) if call.id == wanted);
     match wanted.trim().is_empty() || parts.iter().any(is_taken) {
@@ -95,8 +98,8 @@ pub(crate) fn unique_id(wanted: &str, parts: &[Part]) -> String {
     }
 }
 
-/// A whole reply. Whether it has calls is what a loop goes by, and some servers give the wrong
-/// word: only for [`StopReason::MaxTokens`] is the provider's own believed.
+/// Returns a whole reply. Loops go by its calls, and some servers report the wrong stop reason:
+/// only for [`StopReason::MaxTokens`] is the provider's own believed.
 pub(crate) fn finished(
     mut parts: Vec<Part>,
     stop: StopReason,
@@ -105,7 +108,7 @@ pub(crate) fn finished(
 ) -> Reply {
     let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     let stop = match (stop, parts.last_mut()) {
-        // A call that was cut off before its first argument is no call without arguments.
+        // A call that was cut off before its first argument is not a call without arguments.
         (StopReason::MaxTokens, Some(Part::ToolCall(call)))
             if arguments::is_empty(&call.arguments) =>
         {
@@ -124,7 +127,7 @@ pub(crate) fn finished(
     }
 }
 
-/// A call as it joins a reply.
+/// Returns a call as it joins a reply.
 pub(crate) fn call(id: &str, tool: String, arguments: Value, parts: &[Part]) -> Part {
     Part::ToolCall(ToolCall {
         id: unique_id(id, parts),
@@ -133,9 +136,11 @@ pub(crate) fn call(id: &str, tool: String, arguments: Value, parts: &[Part]) -> 
     })
 }
 
-/// What a call of a provider's own tool becomes. The first call keeps its id.
+/// Adds the calls that a call of a provider's own tool is translated into. The first one keeps its
+/// id.
 ///
 /// # Errors
+///
 /// [`ModelError::BadOutput`] beyond [`MAX_PARTS`].
 pub(crate) fn act(id: &str, acts: Vec<Act>, parts: &mut Vec<Part>) -> Result<(), ModelError> {
     if parts.len() + acts.len() > MAX_PARTS {

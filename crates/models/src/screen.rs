@@ -1,10 +1,10 @@
-//! A provider's own tool for screens: when it is offered, and what its calls become.
+//! A provider's own tool for screens: whether it is offered, and the translation of its calls.
 //!
-//! The one idea: a loop knows one set of words for what is done on a screen, those of the screen's
-//! tools. Each provider's file says which of its calls is which word; what has no word keeps its
-//! own name, so that the loop can tell the model that there is no such action. Points become
-//! pixels of the picture that was sent, wherever they lie: whether they lie inside is the loop's
-//! to say. Nothing is ever acknowledged in a person's name.
+//! The one idea: a loop knows one set of actions on a screen, those of the screen's tools. Each
+//! provider's file translates its calls into these; a call without an equivalent keeps its own
+//! name, so that the loop can tell the model that there is no such action. Points become pixels of
+//! the picture that was sent; the loop checks that they are inside. Nothing is ever confirmed on
+//! behalf of a person.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -13,20 +13,20 @@ use serde_json::{Map, Value, json};
 
 use crate::Facts;
 
-/// What a model is told that may use its own tool. It stands behind the picture, where nothing is
-/// cached.
+/// Hint for a model that may use its own tool. It comes after the picture, where nothing is cached.
 const HINT: &str = include_str!("screen.md");
 
-/// Pixels that a notch of a wheel scrolls.
+/// Pixels that one notch of a wheel scrolls.
 const NOTCH: f64 = 100.0;
 
-/// What the reply to `prompt` may act on by its provider's own tool, if that is offered at all.
+/// Returns the picture on which the reply to `prompt` may act by its provider's own tool, if that
+/// is offered.
 pub(crate) fn offered(prompt: &Prompt, facts: &Facts) -> Option<Shown> {
     prompt.screen.filter(|_| facts.screen_tool == Some(true))
 }
 
-/// The prompt for a model that is offered the tool: it is told so, and nothing binds its text to a
-/// schema, which the calls could not fit.
+/// Returns the prompt for a model that is offered the tool: it contains the hint, and no schema,
+/// which the calls could not fit.
 pub(crate) fn told(prompt: &Prompt, offered: Option<Shown>) -> Cow<'_, Prompt> {
     if offered.is_none() {
         return Cow::Borrowed(prompt);
@@ -40,7 +40,7 @@ pub(crate) fn told(prompt: &Prompt, offered: Option<Shown>) -> Cow<'_, Prompt> {
     Cow::Owned(told)
 }
 
-/// A call in our words: the tool and its arguments. Arguments that are `Null` are left out.
+/// A translated call: the tool and its arguments. Arguments that are `Null` are left out.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Act {
     pub(crate) tool: String,
@@ -60,7 +60,7 @@ impl Act {
         }
     }
 
-    /// The provider wants a person's yes.
+    /// Returns the action that asks for a person's confirmation.
     pub(crate) fn confirm(why: &Value) -> Self {
         let why = why.as_str().unwrap_or("it gave no reason");
         Self::new(CONFIRM, json!({ "why": why }))
@@ -88,7 +88,7 @@ pub(crate) fn presses<'a>(keys: impl IntoIterator<Item = &'a str>) -> Vec<Act> {
     }
 }
 
-/// Keys that are held during a click, in the words that a click has for them.
+/// Returns the keys that are held during a click, by the names that a click has for them.
 pub(crate) fn held<'a>(keys: impl IntoIterator<Item = &'a str>) -> Value {
     let words: Vec<_> = keys
         .into_iter()
@@ -110,8 +110,8 @@ fn modifier(key: &str) -> Option<&'static str> {
     }
 }
 
-/// As the screen's tools call it: those of the X Window System have underscores, and some models
-/// write every letter large.
+/// Returns the screen's name of a key: those of the X Window System have underscores, and some
+/// models write all letters in upper case.
 fn key_name(key: &str, is_held: bool) -> String {
     let key = key.trim();
     match key.chars().count() {
@@ -121,12 +121,12 @@ fn key_name(key: &str, is_held: bool) -> String {
     }
 }
 
-/// So many pixels of scrolling as pages of the picture.
+/// Converts pixels of scrolling to pages of the picture.
 pub(crate) fn pages(pixels: f64, length: u32) -> Value {
     json!((pixels.abs() / f64::from(length.max(1)) * 100.0).round() / 100.0)
 }
 
-/// So many notches of a wheel as pages of the picture.
+/// Converts notches of a wheel to pages of the picture.
 pub(crate) fn notches(notches: f64, length: u32) -> Value {
     pages(notches * NOTCH, length)
 }

@@ -1,25 +1,25 @@
 //! Server-sent events: bytes in, events out, in whatever pieces the network delivers them.
 //!
 //! A pure decoder of the stream format in the HTML standard (section 9.2, "server-sent events"):
-//! lines end with LF, CR or CRLF, a byte order mark may come first, comments and unknown fields
-//! are skipped, and an event that no blank line ends never happened. Bytes are gathered into
-//! whole lines before they become text, so a character may be split between two chunks.
+//! lines end with LF, CR or CRLF, a byte order mark may come first, comments and unknown fields are
+//! skipped, and an event without a final blank line is dropped. Bytes are gathered into whole lines
+//! before they become text, so a character may be split between two chunks.
 //!
-//! Not here: `id` and `retry`. A reply that breaks off is asked for again, never resumed.
+//! Not here: `id` and `retry`. A reply that breaks off is requested again, never resumed.
 
-/// The longest event, in bytes. Above the largest reply, since a provider may send it as one.
+/// Maximum bytes of an event. Above the largest reply, since a provider may send it as one.
 pub(crate) const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
 /// One event.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// Its name; empty if the server gave none.
+    /// Name of the event; empty if the server gave none.
     pub(crate) name: String,
-    /// Its data lines, joined by line feeds.
+    /// Data lines, joined by line feeds.
     pub(crate) data: String,
 }
 
-/// An event grew beyond [`MAX_EVENT_BYTES`].
+/// Error: an event grew beyond [`MAX_EVENT_BYTES`].
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("one event is longer than {MAX_EVENT_BYTES} bytes")]
 pub(crate) struct EventTooLong;
@@ -35,7 +35,7 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// Takes the next bytes and hands each event that they complete to `on_event`.
+    /// Takes the next bytes and passes each completed event to `on_event`.
     pub(crate) fn push<E: From<EventTooLong>>(
         &mut self,
         bytes: &[u8],

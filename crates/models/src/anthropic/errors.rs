@@ -1,4 +1,4 @@
-//! What a refusal of the provider means: the words and kinds of its bodies and `error` events.
+//! Classifies the provider's refusals: the messages and kinds of its bodies and `error` events.
 
 use gyrus_contract::ModelError;
 use serde::Deserialize;
@@ -19,14 +19,14 @@ struct ErrorDetail {
     message: String,
 }
 
-/// A response with a status other than 200: the status decides.
+/// Classifies a response with a status other than 200: the status decides.
 pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
     let body = serde_json::from_str::<ErrorBody>(refusal.body).ok();
     let words = body.as_ref().map_or(refusal.body, |b| &b.error.message);
     refusal.error(None, words)
 }
 
-/// An `error` event inside a stream that began well.
+/// Classifies an `error` event inside a stream that began well.
 pub(super) fn from_event(body: ErrorBody) -> ModelError {
     let ErrorDetail { kind, message } = body.error;
     let meaning = match kind.as_str() {

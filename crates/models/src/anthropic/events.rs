@@ -1,4 +1,4 @@
-//! The events of the Messages stream, as they stand on the wire.
+//! The events of the Messages stream, in their wire format.
 //!
 //! Usage and the beginnings of blocks stay plain JSON: wrong counts must not cost a reply, and a
 //! thinking block goes back to the provider with all its fields.
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::errors::ErrorBody;
 
-/// One event. A type that is not known is `Other`: the protocol may grow.
+/// One event. An unknown type is `Other`: the protocol may grow.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Event {
@@ -36,21 +36,21 @@ pub(super) enum Event {
     Other,
 }
 
-/// What a message begins with.
+/// Content of `message_start`.
 #[derive(Deserialize)]
 pub(super) struct Start {
     pub(super) model: String,
     pub(super) usage: Option<Value>,
 }
 
-/// What it ends with.
+/// Content of the final `message_delta`.
 #[derive(Deserialize)]
 pub(super) struct End {
     pub(super) stop_reason: Option<String>,
     pub(super) stop_details: Option<Value>,
 }
 
-/// More of a block.
+/// An increment of a block.
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 pub(super) enum Piece {

@@ -20,13 +20,13 @@ use crate::{
 };
 use stream::Reader;
 
-/// The version of the protocol that is spoken.
+/// Version of the protocol, sent with each request.
 const PROTOCOL_VERSION: (HeaderName, HeaderValue) = (
     HeaderName::from_static("anthropic-version"),
     HeaderValue::from_static("2023-06-01"),
 );
 
-/// A model behind an address that speaks the Messages protocol.
+/// A model that is reached by the Messages protocol.
 pub struct AnthropicModel {
     endpoint: Endpoint,
     connection: Connection,
@@ -34,12 +34,12 @@ pub struct AnthropicModel {
 }
 
 impl AnthropicModel {
-    /// A client of the model at `connection`, whose base URL has no `/v1/messages`. Nothing is
-    /// sent yet.
+    /// Creates a client of the model at `connection`, whose base URL has no `/v1/messages`. Nothing
+    /// is sent yet.
     ///
     /// # Errors
-    /// [`ModelError::Network`] if the address is none, [`ModelError::Auth`] if the key holds
-    /// characters that no key has.
+    /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
+    /// invalid characters.
     pub fn new(connection: Connection) -> Result<Self, ModelError> {
         let protocol = Protocol {
             path: "/v1/messages".to_owned(),
@@ -58,7 +58,7 @@ impl AnthropicModel {
         })
     }
 
-    /// Asks once, with `extra` headers.
+    /// Sends one request, with `extra` headers.
     pub(crate) async fn ask(
         &self,
         prompt: &Prompt,
@@ -103,7 +103,7 @@ impl Model for AnthropicModel {
     }
 }
 
-/// The protocol for the sweep of broken streams.
+/// Describes the protocol for the sweep of broken streams.
 #[cfg(any(test, feature = "sim"))]
 pub(crate) const SPECIMEN: crate::sim::Specimen = crate::sim::Specimen {
     name: "messages",

@@ -16,7 +16,7 @@ use crate::{
     conversation::{CallIds, Turn, base64, called_name, turns},
 };
 
-/// The body, or why the prompt cannot be sent.
+/// Returns the body, or the reason why the prompt cannot be sent.
 pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, ModelError> {
     let most = connection.facts.max_output_tokens.unwrap_or(u64::MAX);
     let mut body = json!({
@@ -57,7 +57,7 @@ fn system(prompt: &Prompt) -> Vec<Value> {
     blocks
 }
 
-/// The provider caches the prompt up to and with this block.
+/// Marks a block up to and including which the provider caches the prompt.
 fn mark(block: &mut Value) {
     block["cache_control"] = json!({"type": "ephemeral"});
 }
@@ -90,8 +90,8 @@ fn messages(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError
             Role::Assistant => json!({"role": "assistant", "content": blocks}),
         });
     }
-    // Only the agent's own conversation grows. Writing others into the cache, or a prompt that is
-    // made anew each time, costs and brings nothing.
+    // Only the agent's own conversation grows. Caching others, or a prompt that is new each time,
+    // would cost money without benefit.
     let is_conversation = !prompt.tools.is_empty()
         || messages
             .iter()
@@ -115,7 +115,7 @@ fn mark_end(messages: &mut [Value]) {
     }
 }
 
-/// The ids that the provider takes.
+/// Whether the provider accepts the id.
 fn fits(id: &str) -> bool {
     id.bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
@@ -129,7 +129,7 @@ fn blocks(turn: &Turn<'_>, ids: &mut CallIds, blobs: &dyn Blobs) -> Result<Vec<V
             Part::Image(image) => picture(image, blobs)?,
             Part::ToolResult(result) => json!({
                 "type": "tool_result",
-                // Without its call the provider refuses it, whatever the id.
+                // Without its call the provider refuses the result, whatever the id.
                 "tool_use_id": ids.result(&result.call_id).unwrap_or(result.call_id.clone()),
                 "content": content(result, blobs)?,
                 "is_error": result.is_error,
@@ -146,7 +146,7 @@ fn blocks(turn: &Turn<'_>, ids: &mut CallIds, blobs: &dyn Blobs) -> Result<Vec<V
     Ok(blocks)
 }
 
-/// A result's text, with its pictures behind it.
+/// Returns a result's text, followed by its pictures.
 fn content(result: &ToolResult, blobs: &dyn Blobs) -> Result<Value, ModelError> {
     if result.images.is_empty() {
         return Ok(result.text.text.clone().into());
@@ -161,8 +161,8 @@ fn content(result: &ToolResult, blobs: &dyn Blobs) -> Result<Value, ModelError> 
     Ok(blocks.into())
 }
 
-/// The provider takes back objects only; arguments that were none are shown to the model as what
-/// they were.
+/// Returns the arguments as an object: the provider accepts nothing else, so other values are
+/// wrapped and shown to the model as they were.
 fn input(call: &ToolCall) -> Value {
     match &call.arguments {
         Value::Object(_) => call.arguments.clone(),

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::screen::{Act, held, notches, presses};
 
-/// The name of the set in calls.
+/// Name of the set in calls.
 pub(super) const TOOLSET: &str = "computer";
 
-/// Actions that the screen has no word for.
+/// Actions without an equivalent among the screen's tools.
 const WITHHELD: [&str; 5] = [
     "cursor_position",
     "hold_key",
@@ -23,14 +23,14 @@ const WITHHELD: [&str; 5] = [
     "zoom",
 ];
 
-/// The set as it is offered.
+/// Returns the definition of the set for a request.
 pub(super) fn tool() -> Value {
     let off = WITHHELD.map(|name| (name.to_owned(), json!({"enabled": false})));
     let configs: serde_json::Map<_, _> = off.into_iter().collect();
     json!({"type": "computer_toolset_20260801", "configs": configs})
 }
 
-/// A call in our words.
+/// Translates a call into the screen's tools.
 pub(super) fn acts(name: &str, input: &Value, shown: Shown) -> Vec<Act> {
     let at = &input["coordinate"];
     let words = |field: &str| input[field].as_str().unwrap_or_default().to_owned();

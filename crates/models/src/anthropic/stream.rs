@@ -1,12 +1,12 @@
 //! The stream of a reply: bytes in, one [`Reply`] or [`ModelError`] out.
 //!
-//! Pure, so that any stream can be tried without a network. The protocol is the Messages
-//! streaming format: `message_start`, then blocks one after the other (start, deltas, stop), then
+//! Pure, so that any stream can be tried without a network. The protocol is the Messages streaming
+//! format: `message_start`, then blocks one after the other (start, deltas, stop), then
 //! `message_delta` with the stop reason and the usage, then `message_stop`. A stream that does
-//! anything else, or ends before its `message_stop`, is [`ModelError::BadOutput`]: a reply is
-//! whole or it is none. Event types that are not known are skipped, as the protocol asks.
+//! anything else, or ends before its `message_stop`, is [`ModelError::BadOutput`]: there are no
+//! partial replies. Unknown event types are skipped, as the protocol asks.
 //!
-//! One mistake is the model's and not the wire's: tool arguments that are no JSON. They are
+//! One error is the model's and not the wire's: tool arguments that are not JSON. They are
 //! delivered as a string with the raw text, so that the loop can tell the model.
 
 use gyrus_contract::{
@@ -35,7 +35,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// For a reply that may act on `shown` by the provider's own tools.
+    /// Creates a reader of a reply that may act on `shown` by the provider's own tools.
     pub(crate) fn new(shown: Option<Shown>) -> Self {
         let mut reader = Self::default();
         reader.reply.shown = shown;
@@ -73,14 +73,14 @@ impl ReplyReader for Reader {
 /// The block that is being received.
 enum Block {
     Text(String),
-    /// Kept as the provider's own object; only its texts grow.
+    /// A block of thinking, kept as the provider's own object; only its texts grow.
     Thinking(Map<String, Value>),
     Tool {
         id: String,
         tool: String,
-        /// It acts on this in the provider's words.
+        /// The picture on which the call acts, if it is one of the provider's own tool.
         on: Option<Shown>,
-        /// What the start of the block already held.
+        /// The input in the start of the block.
         begun_with: Value,
         raw: String,
     },
@@ -239,7 +239,7 @@ impl Building {
     fn end_block(&mut self, index: u64) -> Result<(), ModelError> {
         open_block(&mut self.open, self.blocks, index)?;
         match self.open.take() {
-            // An empty text says nothing, and the provider refuses to take it back.
+            // An empty text has no content, and the provider does not accept it back.
             Some(Block::Text(text)) if text.is_empty() => {}
             Some(Block::Text(text)) => self.parts.push(Part::Text(Text::new(text, Origin::Model))),
             Some(Block::Thinking(block)) => self.parts.push(Part::Thinking(block.into())),
@@ -280,8 +280,8 @@ impl Building {
         Ok(reading::finished(parts, stop, self.usage(), model))
     }
 
-    /// Counts at the end are cumulative and replace those of the start. The start's count of
-    /// output tokens is only what had been written by then, so it is no usage.
+    /// Returns the usage. Counts at the end are cumulative and replace those of the start. The
+    /// start's count of output tokens covers only what had been written by then, so it is not used.
     fn usage(&self) -> Option<Usage> {
         let input = |name| tokens(&self.usage_at_end, name).or(tokens(&self.usage_at_start, name));
         let cached_tokens = input("cache_read_input_tokens").unwrap_or(0);

@@ -1,8 +1,9 @@
-//! From a name that a person typed to a model that can be asked.
+//! Turns a name that a person typed into a client of a model.
 //!
-//! `provider/model` names one. `provider` and `provider:tier` take the best model of that strength
-//! from the provider's own list. An address, `http://host/v1#model`, is asked by the Chat protocol
-//! that most servers understand; no key is sent there, for nobody said that one is meant for it.
+//! `provider/model` names one. `provider` and `provider:tier` choose the best model of that
+//! strength from the provider's own list. An address, `http://host/v1#model`, is reached by the
+//! Chat protocol, which most servers support; no key is sent there, because none is configured for
+//! it.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -13,7 +14,7 @@ use reqwest::Url;
 use super::{Catalogue, Known, Protocol, Provider, file::ListEntry, list, protocol};
 use crate::{Blobs, Candidate, Connection, Prompted, Tier};
 
-/// The most models that an error names.
+/// Maximum number of models that an error names.
 const NAMED: usize = 5;
 
 /// Connects to all that a name stands for: a provider alone stands for its models of every
@@ -48,62 +49,62 @@ pub async fn connect_all(
     }
 }
 
-/// Why a name did not become a model.
+/// Reason why a name could not be turned into a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    /// Nobody is called so.
+    /// No provider has this name.
     #[error("no provider is called `{name}`; {}", remedy(.suggestion, .known))]
     UnknownProvider {
-        /// What was given.
+        /// The given name.
         name: String,
-        /// The name most like it.
+        /// The most similar name.
         suggestion: Option<String>,
-        /// All names.
+        /// The names of all providers.
         known: Vec<String>,
     },
-    /// What stands behind the colon is no tier.
+    /// The part after the colon is not a tier.
     #[error("{0}, or `provider/model` for a certain model")]
     UnknownTier(#[from] crate::UnknownTier),
-    /// The provider wants a key.
+    /// The provider requires a key.
     #[error("{provider} wants a key: set {}", .variables.join(" or "))]
     NoKey {
-        /// Who.
+        /// The provider.
         provider: String,
-        /// The environment variables that were looked for.
+        /// The environment variables that were read.
         variables: Vec<String>,
     },
-    /// Where to ask is no address.
+    /// The provider's address is invalid.
     #[error("`{address}` is no address like https://host: {reason}")]
     BadAddress {
-        /// What was given, without what may be a password.
+        /// The given address, without a password.
         address: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The provider's list has nothing that may be chosen unasked.
+    /// The provider's list has no model that may be chosen automatically.
     #[error("{provider} has no model that is known to be {tier}; name one: {}", examples(.listed))]
     NoModel {
-        /// Whose list.
+        /// The provider.
         provider: String,
-        /// What was wanted.
+        /// The requested tier.
         tier: &'static str,
-        /// Some of what it has, as names that can be given.
+        /// Some of its models, as names that can be used.
         listed: Vec<String>,
     },
-    /// The provider could not be asked which models it has.
+    /// The provider's list of models could not be read.
     #[error("{provider} did not say which models it has: {error}")]
     NoList {
-        /// Who.
+        /// The provider.
         provider: String,
-        /// Why.
+        /// The error.
         error: ModelError,
     },
-    /// The client could not be made.
+    /// The client could not be created.
     #[error("{name}: {error}")]
     Client {
-        /// Of whom.
+        /// The model's name.
         name: String,
-        /// Why.
+        /// The error.
         error: ModelError,
     },
 }
@@ -122,13 +123,13 @@ fn examples(listed: &[String]) -> String {
     }
 }
 
-/// Which model of a provider is wanted.
+/// The requested model of a provider.
 enum Wish<'a> {
     Named(&'a str),
     OfTier(Tier),
 }
 
-/// Where to ask, and for what.
+/// The address and the requested model.
 struct Place<'a> {
     connection: Connection,
     protocol: Protocol,
@@ -136,12 +137,13 @@ struct Place<'a> {
     free_when_local: bool,
 }
 
-/// The model that `name` means, ready to be asked and to be a candidate of a router.
+/// Returns the model that `name` means, as a candidate of a router.
 ///
-/// `environment` looks up variables; one that is empty counts as not set. Nothing is sent where
-/// `name` says which model is meant; else the provider is asked for its list.
+/// `environment` looks up variables; an empty one counts as not set. No request is sent if `name`
+/// contains the model; otherwise the provider is asked for its list.
 ///
 /// # Errors
+///
 /// [`ConnectError`], which says what to do.
 pub async fn connect(
     name: &str,
@@ -243,9 +245,8 @@ fn at_address(name: &str, blobs: Arc<dyn Blobs>) -> Result<(Place<'_>, Wish<'_>)
     Ok((place, wish))
 }
 
-/// An address as people write it into a variable: a URL, or `host` and `host:port`, where the
-/// catalogue's port stands in for a missing one; and `0.0.0.0` where a server was told to listen
-/// everywhere.
+/// Completes an address from a variable: a URL, or `host` or `host:port`, where a missing port is
+/// the catalogue's; `0.0.0.0`, where a server listens on all interfaces, becomes this machine.
 fn complete(given: &str, provider: &Provider) -> Result<String, ConnectError> {
     let wrong = |()| ConnectError::BadAddress {
         address: given.to_owned(),
@@ -268,7 +269,7 @@ fn complete(given: &str, provider: &Provider) -> Result<String, ConnectError> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// An address that can be asked.
+/// Checks that an address can be used.
 fn check(address: &str) -> Result<Url, ConnectError> {
     let wrong = |address: &str, reason: &str| ConnectError::BadAddress {
         address: address.to_owned(),
@@ -287,7 +288,7 @@ fn check(address: &str) -> Result<Url, ConnectError> {
 }
 
 impl Place<'_> {
-    /// The best model of this tier, or of the nearest one, in the provider's list.
+    /// Returns the best model of this tier, or of the nearest one, in the provider's list.
     async fn pick(&self, tier: Tier, catalogue: &Catalogue) -> Result<list::Listed, ConnectError> {
         let provider = &self.connection.provider;
         let models = match &self.list {
@@ -299,7 +300,7 @@ impl Place<'_> {
             error,
         })?;
         models.retain(|model| !catalogue.known(provider, &model.id).is_other);
-        // Where there is one, it is meant: a server that runs a single model.
+        // The only model of a server is meant, whatever its tier.
         if let [only] = &models[..] {
             return Ok(only.clone());
         }
@@ -324,7 +325,7 @@ impl Place<'_> {
         })
     }
 
-    /// The name under which a person gets this model.
+    /// Returns the name under which a person gets this model.
     fn name_of(&self, model: &str) -> String {
         match self.connection.provider.contains(['.', ':']) {
             true => format!("{}#{model}", self.connection.base_url),

@@ -1,6 +1,6 @@
-//! The catalogue's file format, in TOML: what is built in and what a person writes are one.
+//! The catalogue's file format, in TOML, for the built-in files and a person's.
 //!
-//! Every key is optional, so that a person's entry changes what it names and leaves the rest.
+//! Every key is optional, so that a person's entry changes only the facts that it states.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use crate::{ImageTokens, Tier};
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct File {
-    /// By the name before the slash.
+    /// Providers by the name before the slash.
     pub(super) providers: BTreeMap<Spanned<String>, ProviderEntry>,
-    /// In the order of preference among models of one tier.
+    /// Families of models, in the order of preference among models of one tier.
     pub(super) models: Vec<ModelEntry>,
 }
 
@@ -25,29 +25,29 @@ pub(super) struct File {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(super) struct ProviderEntry {
-    /// What it speaks.
+    /// Protocol of the provider.
     pub(super) protocol: Option<Protocol>,
-    /// Where it is.
+    /// Address of the provider.
     pub(super) base_url: Option<String>,
-    /// Environment variables that say where else it is; the first that is set counts.
+    /// Environment variables with another address; the first that is set counts.
     pub(super) base_url_variables: Option<Vec<String>>,
     /// Environment variables with its key; the first that is set counts.
     pub(super) key_variables: Option<Vec<String>>,
-    /// It answers without a key too.
+    /// Whether it answers without a key too.
     pub(super) key_optional: Option<bool>,
-    /// It computes where it is: on this machine it charges nothing.
+    /// Whether a server on this machine runs the models itself and so is free.
     pub(super) free_when_local: Option<bool>,
-    /// How it lists its models.
+    /// The way in which it lists its models.
     pub(super) list: Option<ListEntry>,
 }
 
-/// How a provider lists its models.
+/// The way in which a provider lists its models.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct ListEntry {
-    /// Behind the base URL.
+    /// Path after the base URL.
     pub(super) path: String,
-    /// The header in which the key travels.
+    /// Header with the key.
     pub(super) key: KeyPlace,
     /// Further headers.
     #[serde(default)]
@@ -56,16 +56,16 @@ pub(super) struct ListEntry {
     pub(super) models: String,
     /// A JSON pointer to the id inside a model.
     pub(super) id: String,
-    /// What stands before the id and is no part of it.
+    /// Prefix of the ids, which is removed.
     #[serde(default)]
     pub(super) id_prefix: String,
-    /// A JSON pointer to the number of tokens that a model takes.
+    /// A JSON pointer to the maximum number of tokens of a model.
     #[serde(default)]
     pub(super) window: Option<String>,
 }
 
 impl ListEntry {
-    /// That of a server that is compatible with everybody's Chat protocol.
+    /// Returns the entry of a server that is compatible with the Chat protocol.
     pub(super) fn compatible() -> Self {
         Self {
             path: "/models".to_owned(),
@@ -79,7 +79,7 @@ impl ListEntry {
     }
 }
 
-/// The headers in which keys travel.
+/// Headers with keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum KeyPlace {
@@ -91,38 +91,39 @@ pub(super) enum KeyPlace {
     XGoogApiKey,
 }
 
-/// One `[[models]]`: what is known of the models that it matches.
+/// One `[[models]]`: the facts of the models that it matches.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct ModelEntry {
-    /// Which models: any of these.
+    /// Patterns of model names; any of them may match.
     #[serde(rename = "match")]
     pub(super) patterns: Vec<Pattern>,
-    /// How strong they are.
+    /// Strength of the models.
     pub(super) tier: Option<Tier>,
-    /// What they charge.
+    /// Price of the models.
     pub(super) price: Option<PriceEntry>,
-    /// How many tokens a prompt and its reply may have together.
+    /// Maximum tokens of a prompt and its reply together.
     pub(super) window: Option<u64>,
-    /// The most they write in one reply, in tokens.
+    /// Maximum tokens of one reply.
     pub(super) max_output_tokens: Option<u64>,
-    /// How they count pictures.
+    /// The way in which they count pictures.
     pub(super) image_tokens: Option<ImageTokens>,
-    /// They call tools.
+    /// Whether they call tools.
     pub(super) tools: Option<bool>,
-    /// They see pictures.
+    /// Whether they accept pictures.
     pub(super) images: Option<bool>,
-    /// Their replies can be bound to a schema.
+    /// Whether their replies can be bound to a schema.
     pub(super) schema: Option<bool>,
-    /// They are offered their provider's own tool for screens.
+    /// Whether they are offered their provider's own tool for screens.
     pub(super) screen_tool: Option<bool>,
-    /// They converse; models for embeddings or speech do not and are never chosen from a list.
+    /// Whether they converse; models for embeddings or speech do not and are never chosen from a
+    /// list.
     pub(super) chat: Option<bool>,
-    /// They run on the provider's machines even where its address is on this one.
+    /// Whether they run on the provider's machines even where its address is on this one.
     pub(super) hosted: Option<bool>,
 }
 
-/// A price in US dollars for a million tokens, or the word that there is none to go by.
+/// A price in US dollars per million tokens, or the word for a model without a known price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PriceEntry(pub(super) Option<Price>);
 
@@ -161,7 +162,7 @@ impl<'de> Deserialize<'de> for PriceEntry {
     }
 }
 
-/// The dearest price that is believed, in dollars for a million tokens.
+/// Maximum accepted price, in dollars per million tokens.
 const MAX_DOLLARS: f64 = 1_000_000.0;
 
 fn microdollars(dollars: f64) -> Result<u64, String> {
@@ -178,7 +179,7 @@ impl File {
     /// Reads a file.
     ///
     /// # Errors
-    /// With the line, and what was probably meant.
+    /// With the line, and a suggestion.
     pub(super) fn parse(text: &str) -> Result<Self, CatalogueError> {
         toml::from_str(text).map_err(|error| {
             let message = error.message().replacen("unknown field", "unknown key", 1);
@@ -191,7 +192,7 @@ impl File {
     }
 }
 
-/// The number of the line that `byte` stands on, from 1.
+/// Returns the number of the line that contains `byte`, from 1.
 pub(super) fn line_of(text: &str, byte: usize) -> usize {
     1 + text
         .bytes()

@@ -1,4 +1,4 @@
-//! Which models a provider has, in its own words.
+//! Lists the models of a provider.
 
 use gyrus_contract::ModelError;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -11,25 +11,26 @@ use crate::{
     http::{Endpoint, KeyHeader, Protocol},
 };
 
-/// The most models of a list that are looked at.
+/// Maximum number of models of a list that are read.
 const MAX_MODELS: usize = 10_000;
 
-/// The longest id that is believed, in bytes.
+/// Maximum bytes of an accepted id.
 const MAX_ID_BYTES: usize = 300;
 
 /// A model of a provider's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listed {
-    /// As the provider calls it.
+    /// The provider's id of the model.
     pub(super) id: String,
-    /// How many tokens it takes, if the list says so.
+    /// Maximum tokens, if the list contains it.
     pub(super) window: Option<u64>,
 }
 
-/// Asks the provider at `connection`, whose model does not matter, for its models.
+/// Asks the provider at `connection`, whose model is ignored, for its models.
 ///
 /// # Errors
-/// As every look-up; [`ModelError::BadOutput`] if the answer is no list.
+///
+/// As for every look-up; [`ModelError::BadOutput`] if the answer is not a list.
 pub(super) async fn list(
     connection: &Connection,
     entry: &ListEntry,
@@ -65,7 +66,8 @@ fn headers(entry: &ListEntry) -> Result<HeaderMap, ModelError> {
     })
 }
 
-/// Whatever the shape of the body: its message where there is one in the usual place.
+/// Returns the error of a refusal, with the message from its usual place in the body, if there is
+/// one.
 fn refusal(refusal: &Refusal<'_>) -> ModelError {
     let body: Value = serde_json::from_str(refusal.body).unwrap_or_default();
     let words = body["error"]["message"]

@@ -1,16 +1,17 @@
-//! What a catalogue says of its providers, for whoever looks for one that can be asked.
+//! Information from a catalogue about providers that could be used.
 
 use super::Catalogue;
 
 impl Catalogue {
-    /// The environment variables that may hold a provider's key, in the order they are looked at.
+    /// Returns the environment variables that may hold a provider's key, in the order in which they
+    /// are read.
     pub fn key_variables(&self, provider: &str) -> &[String] {
         let provider = self.providers.get(provider);
         provider.map_or(&[], |provider| &provider.key_variables)
     }
 
-    /// The providers that answer without a key: servers on this machine, unless a variable says
-    /// that they are elsewhere.
+    /// Returns the providers that answer without a key: servers on this machine, unless a variable
+    /// says that they are elsewhere.
     pub fn without_key(&self) -> impl Iterator<Item = &str> {
         let open = self.providers.iter();
         open.filter(|(_, provider)| provider.key_optional)

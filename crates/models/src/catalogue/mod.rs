@@ -1,10 +1,10 @@
-//! What is known of providers and models without asking them, and how a name becomes a model.
+//! Known facts of providers and models, and the choice of a model by name.
 //!
-//! The one idea: no model's name stands in the code. `providers.toml` says where providers are and
-//! `models.toml` what families of models can do and charge; a person's file of the same format is
-//! laid over both. Of several entries for one model, each fact is taken from the most specific
-//! entry that states it, a person's entries before those built in. What no entry states is not
-//! known, and a price is never guessed.
+//! The one idea: the code contains no model's name. `providers.toml` has the addresses of providers
+//! and `models.toml` the abilities and prices of families of models; a person's file of the same
+//! format is laid over both. Of several entries for one model, each fact is taken from the most
+//! specific entry that states it, a person's entries before those built in. A fact that no entry
+//! states is unknown, and a price is never guessed.
 
 mod connect;
 mod file;
@@ -21,20 +21,20 @@ use protocol::Protocol;
 
 use crate::{Facts, Tier};
 
-/// The file with providers.
+/// The built-in file with providers.
 const PROVIDERS: &str = include_str!("providers.toml");
-/// The file with families of models.
+/// The built-in file with families of models.
 const MODELS: &str = include_str!("models.toml");
 
-/// A mistake in a catalogue's text. It does not know the file's name: whoever read it does.
+/// An error in a catalogue's text. The file's name is added by its reader.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}{}", hint(.suggestion))]
 pub struct CatalogueError {
-    /// Counted from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub message: String,
-    /// What was probably meant.
+    /// A word that was probably meant.
     pub suggestion: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub struct Catalogue {
     models: Vec<Layered>,
 }
 
-/// Whose an entry is. The greater one wins.
+/// Origin of an entry. The greater one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Layer {
     BuiltIn,
@@ -64,7 +64,7 @@ struct Layered {
     entry: ModelEntry,
 }
 
-/// Where a provider is and how it is spoken to.
+/// Address and protocol of a provider.
 #[derive(Debug, Clone)]
 struct Provider {
     protocol: Protocol,
@@ -76,21 +76,21 @@ struct Provider {
     list: Option<ListEntry>,
 }
 
-/// What a catalogue knows of one model.
+/// The catalogue's facts about one model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Known {
-    /// What it charges, takes and can do.
+    /// Price, limits and abilities.
     pub facts: Facts,
-    /// How strong it is; `None` when unknown.
+    /// Strength of the model; `None` when unknown.
     pub tier: Option<Tier>,
-    /// It is no model for conversations.
+    /// Whether it is not a model for conversations.
     pub(crate) is_other: bool,
-    /// It runs on the provider's machines even where the address is on this one.
+    /// Whether it runs on the provider's machines even where the address is on this one.
     pub(crate) is_hosted: bool,
 }
 
 impl Catalogue {
-    /// What comes with gyrus. Its prices are those of the day that stands in `models.toml`.
+    /// Returns the built-in catalogue. Its prices are those of the date in `models.toml`.
     pub fn builtin() -> Self {
         let read = |text| File::parse(text).expect("the built-in files are read in the tests");
         let mut catalogue = Self {
@@ -105,23 +105,24 @@ impl Catalogue {
         catalogue
     }
 
-    /// This catalogue with a person's file laid over it: what the file states counts, whatever is
-    /// built in; what it leaves open stays.
+    /// Returns this catalogue with a person's file laid over it: facts in the file take precedence
+    /// over built-in ones; all others stay.
     ///
     /// # Errors
-    /// The first mistake, with its line.
+    ///
+    /// The first error, with its line.
     pub fn merged(mut self, text: &str) -> Result<Self, CatalogueError> {
         let file = File::parse(text)?;
         self.add(text, file, Layer::Person)?;
         Ok(self)
     }
 
-    /// The names of all providers, sorted.
+    /// Returns the names of all providers, sorted.
     pub fn providers(&self) -> impl Iterator<Item = &str> {
         self.providers.keys().map(String::as_str)
     }
 
-    /// What is known of the model that `provider` calls `model`.
+    /// Returns the known facts of the model that `provider` calls `model`.
     pub fn known(&self, provider: &str, model: &str) -> Known {
         let mut matching: Vec<_> = self
             .models
@@ -141,8 +142,8 @@ impl Catalogue {
         known
     }
 
-    /// The place of a model in the order of preference: that of the first entry with a tier that
-    /// means it. `None` if there is none.
+    /// Returns the place of a model in the order of preference: that of the first entry with a tier
+    /// that matches it. `None` if there is none.
     fn preference(&self, provider: &str, model: &str) -> Option<usize> {
         self.models.iter().position(|layered| {
             let mut patterns = layered.entry.patterns.iter();
@@ -200,7 +201,7 @@ impl Provider {
 }
 
 impl Known {
-    /// Takes over what `entry` states.
+    /// Takes over the facts that `entry` states.
     fn learn(&mut self, entry: &ModelEntry) {
         let ModelEntry {
             patterns: _,

@@ -11,14 +11,14 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Whether it means this model: its id as it is, or without the date of a snapshot at its end
+    /// Whether it matches this model: its id as it is, or without the date of a snapshot at its end
     /// (`-20261007`, `-2026-10-07`), since a snapshot is the same model.
     pub(super) fn is_for(&self, provider: &str, model: &str) -> bool {
         matches(&self.provider, provider)
             && (matches(&self.model, model) || matches(&self.model, without_date(model)))
     }
 
-    /// How many characters it demands.
+    /// Returns the number of characters other than stars.
     pub(super) fn specificity(&self) -> usize {
         let demanded = |text: &str| text.chars().filter(|&c| c != '*').count();
         demanded(&self.provider) + demanded(&self.model)
@@ -40,8 +40,8 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// Whether `text` fits a pattern in which `*` stands for any text. Linear in the length of `text`
-/// for each star.
+/// Whether `text` matches a pattern in which `*` stands for any text. Linear in the length of
+/// `text` for each star.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == text;

@@ -1,4 +1,4 @@
-//! The protocols that providers speak, each with its client.
+//! The protocols of providers, each with its client.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::{AnthropicModel, ChatModel, Connection, GeminiModel, OllamaModel, ResponsesModel};
 
-/// What a provider speaks.
+/// Protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Protocol {
@@ -23,10 +23,11 @@ pub(super) enum Protocol {
     Ollama,
 }
 
-/// A client of the model at `connection`. Nothing is sent yet.
+/// Returns a client of the model at `connection`. No request is sent yet.
 ///
 /// # Errors
-/// As the client's `new`.
+///
+/// Those of the client's `new`.
 pub(super) fn make(
     protocol: Protocol,
     connection: Connection,

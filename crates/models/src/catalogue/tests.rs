@@ -131,7 +131,7 @@ fn a_persons_file_counts_where_it_says_something() {
         (price.input, price.cache_read, price.cache_write),
         (30_000, Some(3_000), None)
     );
-    // What the file leaves open stays.
+    // Facts that the file does not state stay.
     assert_eq!(known.facts.tools, Some(true));
     assert_eq!(
         known.facts.image_tokens,
@@ -187,7 +187,7 @@ fn mistakes_name_line_and_remedy() {
     check("[[models]", "line 1");
 }
 
-/// A provider's list on loopback; it answers only who brings the right headers.
+/// Serves a provider's list on loopback; only requests with the right headers are answered.
 async fn lists(models: Value, needed: &'static [(&'static str, &'static str)]) -> SocketAddr {
     let answer = move |uri: Uri, headers: HeaderMap| async move {
         let is_sent =
@@ -213,7 +213,7 @@ async fn connected(name: &str, variables: &[(&str, String)]) -> Result<Candidate
     connect(name, environment, &Catalogue::builtin(), Arc::new(NoBlobs)).await
 }
 
-/// What came of it, in a line.
+/// Returns the result in a line.
 async fn outcome(name: &str, variables: &[(&str, String)]) -> String {
     match connected(name, variables).await {
         Ok(candidate) => format!(
@@ -374,7 +374,7 @@ async fn an_address_with_one_model_needs_no_name() {
     let expected = format!("name one: http://{two}/v1#a, http://{two}/v1#b");
     assert!(error.contains(&expected), "{error}");
 
-    // No key of the environment goes to an address that somebody typed.
+    // No key of the environment is sent to an address that a person typed.
     let asks = lists(json!({"data": []}), &[("authorization", "Bearer secret")]).await;
     let error = outcome(&format!("http://{asks}/v1"), &key).await;
     assert!(error.contains("refused the key"), "{error}");

@@ -1,8 +1,8 @@
-//! What a refusal of the provider means: the words, statuses and details of its error bodies.
+//! Classifies the provider's refusals: the messages, statuses and details of its error bodies.
 //!
-//! The body is a `google.rpc.Status` in JSON (<https://cloud.google.com/apis/design/errors>). How
-//! long to wait stands in one of its details, not in a header; so does whether a quota is used up
-//! for the minute or for the day.
+//! The body is a `google.rpc.Status` in JSON (<https://cloud.google.com/apis/design/errors>). The
+//! delay is in one of its details, not in a header, and so is the period of a used-up quota, a
+//! minute or a day.
 
 use gyrus_contract::ModelError;
 use reqwest::StatusCode;
@@ -15,7 +15,7 @@ use crate::errors::{Meaning, Refusal, believed_ms};
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ErrorDetail {
-    /// An HTTP status.
+    /// HTTP status.
     code: Value,
     message: Value,
     /// Its canonical name: `RESOURCE_EXHAUSTED`.
@@ -28,7 +28,7 @@ impl ErrorDetail {
         self.details.as_array().into_iter().flatten()
     }
 
-    /// What the status alone does not say.
+    /// Returns the kind that the status alone does not determine.
     fn meaning(&self, words: &str) -> Option<Meaning> {
         let is_key = |detail: &Value| detail["reason"] == "API_KEY_INVALID";
         if self.details().any(is_key) || self.is_used_up(words) {
@@ -37,14 +37,14 @@ impl ErrorDetail {
         (self.status == "CANCELLED").then_some(Meaning::Overloaded)
     }
 
-    /// A quota that waiting a while does not bring back: one for a day, or one of nothing.
+    /// Whether a quota is used up that does not recover soon: one for a day, or one of zero.
     fn is_used_up(&self, words: &str) -> bool {
         let violations = self.details().flat_map(|detail| {
             let violations = detail["violations"].as_array();
             violations.into_iter().flatten()
         });
         let mut quotas = violations.filter_map(|violation| violation["quotaId"].as_str());
-        // `Quota exceeded for metric: …, limit: 0`: the account may not use this model at all.
+        // `Quota exceeded for metric: …, limit: 0`: the account may not use this model.
         let is_nothing = words.split("limit: ").skip(1).any(|rest| {
             let number = rest.split(|c: char| !c.is_ascii_digit() && c != '.').next();
             number == Some("0")
@@ -52,7 +52,7 @@ impl ErrorDetail {
         is_nothing || quotas.any(|quota| quota.contains("PerDay"))
     }
 
-    /// `RetryInfo`: a duration in seconds, `"45.837906927s"`.
+    /// Returns the delay of `RetryInfo`: a duration in seconds, `"45.837906927s"`.
     fn delay_ms(&self) -> Option<u64> {
         let mut delays = self.details().filter_map(|d| d["retryDelay"].as_str());
         let seconds = delays.next()?.strip_suffix('s')?;
@@ -69,10 +69,10 @@ impl ErrorDetail {
     }
 }
 
-/// A response with a status other than 200.
+/// Classifies a response with a status other than 200.
 pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
     let body = serde_json::from_str::<Value>(refusal.body).unwrap_or_default();
-    // Without `alt=sse` the answer is a list, and some gateways wrap it so all the same.
+    // Without `alt=sse` the answer is a list, and some gateways use that form anyway.
     let error = body.get(0).unwrap_or(&body).get("error");
     let detail = error.and_then(|error| ErrorDetail::deserialize(error).ok());
     let detail = detail.unwrap_or_default();
@@ -80,7 +80,7 @@ pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
     detail.delayed(refusal.error(detail.meaning(words), words))
 }
 
-/// An `error` inside a stream that began well.
+/// Classifies an `error` inside a stream that began well.
 pub(super) fn from_event(detail: &ErrorDetail) -> ModelError {
     let words = detail.message.as_str().unwrap_or_default();
     let code = detail
@@ -111,7 +111,7 @@ mod tests {
         format!("{error} {:?}", error.retry_after_ms())
     }
 
-    /// The same as a response and as an event.
+    /// Checks the same error as a response and as an event.
     fn both(error: &Value) -> String {
         let code = error["code"].as_u64().unwrap();
         let refused = |body: Value| {

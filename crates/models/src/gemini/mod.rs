@@ -24,7 +24,7 @@ use crate::{
 };
 use stream::Reader;
 
-/// A model behind an address that speaks the Gemini API.
+/// A model that is reached by the Gemini API.
 pub struct GeminiModel {
     endpoint: Endpoint,
     connection: Connection,
@@ -32,13 +32,13 @@ pub struct GeminiModel {
 }
 
 impl GeminiModel {
-    /// A client of the model at `connection`, whose base URL has no `/v1beta`. Nothing is sent
-    /// yet.
+    /// Creates a client of the model at `connection`, whose base URL has no `/v1beta`. Nothing is
+    /// sent yet.
     ///
     /// # Errors
-    /// [`ModelError::Network`] if the address is none, [`ModelError::Auth`] if the key holds
-    /// characters that no key has, [`ModelError::Refused`] if the model's name has such that
-    /// would lead to another address.
+    /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
+    /// invalid characters, [`ModelError::Refused`] if the model's name has characters that would
+    /// lead to another address.
     pub fn new(mut connection: Connection) -> Result<Self, ModelError> {
         // The provider lists its models with this word in front.
         if let Some(short) = connection.model.strip_prefix("models/") {

@@ -15,10 +15,10 @@ use crate::{
     conversation::{Turn, base64, turns},
 };
 
-/// The largest count that fits the protocol's field, in tokens.
+/// Maximum number of tokens that fits the protocol's field.
 const MOST_TOKENS: u64 = i32::MAX as u64;
 
-/// The body, or why the prompt cannot be sent.
+/// Returns the body, or the reason why the prompt cannot be sent.
 pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, ModelError> {
     let most = connection.facts.max_output_tokens.unwrap_or(MOST_TOKENS);
     let most = most.min(MOST_TOKENS);
@@ -55,7 +55,7 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-/// A schema without the word that names its dialect, which is no part of the subset.
+/// Returns a schema without the keyword that names its dialect, which is not part of the subset.
 fn plain(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(fields) = schema.as_object_mut() {
@@ -84,7 +84,7 @@ fn contents(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError
     Ok(contents)
 }
 
-/// The results of the calls before, then everything else.
+/// Returns the content of a user's turn: the results of the calls before, then everything else.
 fn user(parts: &[&Part], calls: &mut Calls, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError> {
     let (answered, rest) = calls.answer(parts);
     let mut parts = Vec::with_capacity(answered.len() + rest.len());
@@ -102,14 +102,15 @@ fn user(parts: &[&Part], calls: &mut Calls, blobs: &dyn Blobs) -> Result<Vec<Val
                     parts.push(picture(image, blobs)?);
                 }
             }
-            // Not in a user's turn.
+            // These parts cannot be in a user's turn.
             Part::Thinking(_) | Part::ToolCall(_) => {}
         }
     }
     Ok(parts)
 }
 
-/// The names `output` and `error` are those that the provider knows. Pictures stand inside.
+/// Returns the response of a call. The provider knows the field names `output` and `error`.
+/// Pictures are inside.
 fn response(call: &Answered<'_>, blobs: &dyn Blobs) -> Result<Value, ModelError> {
     let kind = match call.is_error() {
         true => "error",
@@ -133,7 +134,7 @@ fn picture(image: &Image, blobs: &dyn Blobs) -> Result<Value, ModelError> {
     Ok(json!({"inlineData": {"mimeType": image.media_type, "data": data}}))
 }
 
-/// What the model said, each part with its own signature.
+/// Returns the content of the model's turn, each part with its own signature.
 fn model(turn: &Turn<'_>, calls: &mut Calls) -> Vec<Value> {
     let mut parts = Vec::with_capacity(turn.parts.len());
     let mut on_text = Vec::new();
@@ -169,7 +170,7 @@ fn model(turn: &Turn<'_>, calls: &mut Calls) -> Vec<Value> {
                 is_first_call = false;
                 parts.push(part);
             }
-            // Not in a turn of the model.
+            // These parts cannot be in a model's turn.
             Part::Image(_) | Part::ToolResult(_) => {}
         }
     }

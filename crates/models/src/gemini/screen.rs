@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::screen::{Act, presses};
 
-/// Functions that the screen has no word for.
+/// Functions without an equivalent among the screen's tools.
 const EXCLUDED: [&str; 5] = ["mouse_down", "mouse_up", "key_down", "key_up", "go_forward"];
 
-/// The tool as it is offered.
+/// Returns the definition of the tool for a request.
 pub(super) fn tool() -> Value {
     json!({"computerUse": {
         "environment": "ENVIRONMENT_BROWSER",
@@ -20,12 +20,12 @@ pub(super) fn tool() -> Value {
     }})
 }
 
-/// A call in our words, behind what a person must confirm.
+/// Translates a call into the screen's tools, after what a person must confirm.
 pub(super) fn acts(name: &str, input: &Value, shown: Shown) -> Vec<Act> {
     let decision = &input["safety_decision"];
     let mut acts = match decision["decision"].as_str() {
         None | Some("regular" | "allowed") => Vec::new(),
-        // What the provider forbids is no action, whatever a person says.
+        // An action that the provider forbids is not translated, even with a person's approval.
         Some("blocked") => return vec![Act::new("blocked", Value::Null)],
         Some(_) => vec![Act::confirm(&decision["explanation"])],
     };

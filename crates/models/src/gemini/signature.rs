@@ -1,4 +1,4 @@
-//! Thought signatures: what they belong to, and how a conversation carries them.
+//! Thought signatures, and the form in which a conversation stores them.
 //!
 //! A model that thinks signs some of its parts, and wants each signature back on the same part
 //! (<https://ai.google.dev/gemini-api/docs/thought-signatures>). A conversation carries it as
@@ -18,11 +18,11 @@ pub(super) const FOREIGN_CALL: &str = "skip_thought_signature_validator";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Signature {
-    // Not `type`: that word is the conversation's own, for what kind of part this is.
+    // Not called `type`: that field is the conversation's own, for the kind of a part.
     kind: Kind,
-    /// As the provider wrote it.
+    /// The signature as the provider wrote it.
     pub(super) signature: String,
-    /// What it belongs to.
+    /// The part that it belongs to.
     pub(super) on: Place,
 }
 
@@ -32,18 +32,18 @@ enum Kind {
     ThoughtSignature,
 }
 
-/// What a signature belongs to.
+/// The part that a signature belongs to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Place {
-    /// The call behind it.
+    /// The call after it.
     Call,
-    /// These bytes of the text behind it, which arrived as a part of its own. The text is not
-    /// kept in pieces, for whoever reads it wants it whole. An empty range is an empty part.
+    /// These bytes of the text after it, which arrived as a part of its own. The text is not kept
+    /// in pieces, for whoever reads it wants it whole. An empty range is an empty part.
     Text {
-        /// Where the part began.
+        /// First byte of the part.
         start: usize,
-        /// Where it ended.
+        /// End of the part, exclusive.
         end: usize,
     },
     /// A part of thinking, with these words.
@@ -51,7 +51,7 @@ pub(super) enum Place {
 }
 
 impl Signature {
-    /// A signature as a conversation carries it.
+    /// Returns a signature in the form in which a conversation stores it.
     pub(super) fn part(signature: String, on: Place) -> Part {
         let kind = Kind::ThoughtSignature;
         // Strings and numbers only: this cannot fail.
@@ -63,14 +63,14 @@ impl Signature {
         Part::Thinking(carried.unwrap_or_default())
     }
 
-    /// The signature in a block of thinking; `None` if another provider wrote the block.
+    /// Returns the signature in a block of thinking; `None` if another provider wrote the block.
     pub(super) fn read(block: &Value) -> Option<Self> {
         Self::deserialize(block).ok()
     }
 }
 
-/// A text as the parts that it arrived in: `signed` has the ranges and their signatures, in
-/// order. A range that does not fit (the text was changed since) is left out.
+/// Splits a text into the parts in which it arrived: `signed` has the ranges and their signatures,
+/// in order. A range that does not fit (the text was changed since) is left out.
 pub(super) fn text_parts(text: &str, signed: Vec<(usize, usize, String)>) -> Vec<Value> {
     let mut parts = Vec::with_capacity(1);
     let push_plain = |parts: &mut Vec<Value>, plain: &str| {
@@ -144,7 +144,7 @@ mod tests {
             &[("a", false), ("b", true), ("c", true), ("d", false)],
         );
         check("", &[(0, 0)], &[("", true)]);
-        // Not on a character's edge, past the end, backwards, overlapping.
+        // Ranges not on a character boundary, past the end, backwards, or overlapping.
         check("ä", &[(0, 1), (0, 9), (2, 1)], &[("ä", false)]);
         check("abc", &[(0, 2), (1, 3)], &[("ab", true), ("c", false)]);
     }

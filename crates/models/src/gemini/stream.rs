@@ -81,8 +81,8 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// For a reply of `model`, which is what the reply says unless the stream knows better, that
-    /// may act on `shown` by the provider's own tool.
+    /// Creates a reader of a reply that may act on `shown` by the provider's own tool. `model` is
+    /// the model of the reply unless the stream names one.
     pub(crate) fn new(model: &str, shown: Option<Shown>) -> Self {
         let mut reader = Self::default();
         reader.reply.shown = shown;
@@ -125,7 +125,7 @@ struct Building {
     has_begun: bool,
     model: String,
     parts: Vec<Part>,
-    /// The text that is being received, and the signatures on it.
+    /// The text that is being received, and its signatures.
     text: String,
     signatures: Vec<Part>,
     content: Content,
@@ -151,7 +151,7 @@ impl Building {
         if let Some(model) = event.model_version.filter(|model| !model.is_empty()) {
             self.model = bounded_line(&model);
         }
-        // Only one was asked for.
+        // Only one candidate was requested.
         let is_first = |candidate: &Candidate| candidate.index.unwrap_or(0) == 0;
         for candidate in event.candidates.into_iter().flatten().filter(is_first) {
             let parts = candidate.content.and_then(|content| content.parts);
@@ -243,12 +243,12 @@ impl Building {
             self.parts.push(Part::ToolCall(call));
             return Ok(());
         };
-        // Nothing but the provider's own functions was offered.
+        // Only the provider's own functions were offered.
         let acts = screen::acts(&call.tool, &call.arguments, shown);
         reading::act(&call.id, acts, &mut self.parts)
     }
 
-    /// The text so far is a part, behind the signatures on it.
+    /// Ends the current text: it becomes a part, after its signatures.
     fn end_text(&mut self) {
         self.parts.append(&mut self.signatures);
         let text = std::mem::take(&mut self.text);
@@ -264,7 +264,8 @@ impl Building {
         reading::finished(parts, stop, self.usage(), model)
     }
 
-    /// The prompt's count has the cached tokens in it; thinking is output beside the candidate.
+    /// Returns the usage. The prompt's count includes the cached tokens; thinking is counted as
+    /// output beside the candidate.
     fn usage(&self) -> Option<Usage> {
         let counts = &self.usage;
         let optional = |name| match counts.get(name) {
@@ -275,7 +276,7 @@ impl Building {
             tokens(counts, "promptTokenCount")? + optional("toolUsePromptTokenCount")?;
         let output_tokens = match counts.get("candidatesTokenCount") {
             Some(_) => tokens(counts, "candidatesTokenCount")? + optional("thoughtsTokenCount")?,
-            // Left out when nothing was written but thoughts.
+            // Omitted when only thoughts were written.
             None => tokens(counts, "totalTokenCount")?.checked_sub(input_tokens)?,
         };
         let cached = tokens(counts, "cachedContentTokenCount").unwrap_or(0);
@@ -292,7 +293,7 @@ fn blocked(feedback: &Value) -> Option<&str> {
     feedback.get("blockReason")?.as_str()
 }
 
-/// The reasons of `Candidate.FinishReason`.
+/// Maps the reasons of `Candidate.FinishReason`.
 fn stop_reason(reason: &str, why: &str) -> Result<StopReason, ModelError> {
     let told = |words: &str| match why.trim() {
         "" => format!("{words} ({})", bounded_line(reason)),

@@ -1,4 +1,4 @@
-//! Settings that cannot work. What happens on the wire is tried with every protocol in
+//! Tests of settings that cannot work. Behaviour on the wire is tested with every protocol in
 //! `tests/wire`.
 
 use std::sync::Arc;

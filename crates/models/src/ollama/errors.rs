@@ -1,5 +1,5 @@
-//! What a refusal of the server means. Its errors are one sentence: `{"error": "…"}`, as the body
-//! of a response or as a line in a stream that began well.
+//! Classifies the server's refusals. Its errors are one sentence: `{"error": "…"}`, as the body of
+//! a response or as a line in a stream that began well.
 
 use gyrus_contract::ModelError;
 use reqwest::StatusCode;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::errors::{Meaning, Refusal, bad};
 
-/// A response with a status other than 200.
+/// Classifies a response with a status other than 200.
 pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
     let body = serde_json::from_str::<Value>(refusal.body).unwrap_or_default();
     let words = words(&body["error"]).unwrap_or(refusal.body);
@@ -17,7 +17,7 @@ pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
     refusal.error(meaning(words), words)
 }
 
-/// The `error` of a line.
+/// Classifies the `error` of a line.
 pub(super) fn from_line(error: &Value) -> ModelError {
     match words(error) {
         Some(words) => meaning(words)
@@ -27,7 +27,7 @@ pub(super) fn from_line(error: &Value) -> ModelError {
     }
 }
 
-/// Tells a person what to do about a server that is not there.
+/// Adds advice for a person to the error of a server that is not running.
 pub(super) fn with_advice(error: ModelError) -> ModelError {
     match error {
         ModelError::Network { message } if message.contains("onnection refused") => {
@@ -38,12 +38,13 @@ pub(super) fn with_advice(error: ModelError) -> ModelError {
     }
 }
 
-/// The sentence; gateways and hosted servers put it one level deeper.
+/// Returns the message; gateways and hosted servers nest it one level deeper.
 fn words(error: &Value) -> Option<&str> {
     error.as_str().or_else(|| error["message"].as_str())
 }
 
-/// What the status does not say: whatever goes wrong inside is a 500, or a line in the stream.
+/// Returns the kind that the status does not determine: every internal failure is a 500, or a line
+/// in the stream.
 fn meaning(words: &str) -> Option<Meaning> {
     let lower = words.to_ascii_lowercase();
     let says = |sentence: &&str| lower.contains(sentence);
@@ -61,7 +62,7 @@ fn meaning(words: &str) -> Option<Meaning> {
     }
 }
 
-/// `model 'NAME' not found`, in one kind of quotes or the other.
+/// Whether it is `model 'NAME' not found`, in either kind of quotes.
 fn missing(words: &str) -> String {
     let name = words.split(['\'', '"']).nth(1).unwrap_or_default();
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);

@@ -1,13 +1,13 @@
 //! Lines of JSON: bytes in, lines out, in whatever pieces the network delivers them.
 //!
 //! A line ends with LF, CR or CRLF, none of which can stand in JSON unescaped within a string.
-//! Empty lines are skipped, and a line that nothing ends never happened.
+//! Empty lines are skipped, and a line without an end is dropped.
 
 use gyrus_contract::ModelError;
 
 use crate::errors::bad;
 
-/// The longest line, in bytes. Above the largest reply, since a server may send it as one.
+/// Maximum bytes of a line. Above the largest reply, since a server may send it as one.
 const MAX_LINE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Turns bytes into lines. Start from `Lines::default()`.

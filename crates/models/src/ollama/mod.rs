@@ -1,12 +1,12 @@
 //! A client of Ollama's own protocol: one request to `/api/chat`, one reply in lines of JSON.
 //!
-//! `request` makes the body, `stream` reads the reply, `errors` reads refusals; all three are
-//! pure. `models` asks which models there are. The shapes are those of server version 0.33
-//! (August 2026); what 0.12 and later understand is relied upon: calls with ids, and that a
-//! prompt which does not fit is refused instead of being cut without a word.
+//! `request` makes the body, `stream` reads the reply, `errors` reads refusals; all three are pure.
+//! `models` lists the models. The shapes are those of server version 0.33 (August 2026); features
+//! of 0.12 and later are required: calls with ids, and that a prompt which is too long is refused
+//! instead of silently cut.
 //!
-//! The provider's other protocol, which many servers speak, is another client's; this one can
-//! say how large the window must be.
+//! The server's other protocol, Chat Completions, has its own client; this one can set the size of
+//! the window.
 
 mod errors;
 mod lines;
@@ -32,11 +32,12 @@ pub struct OllamaModel {
 }
 
 impl OllamaModel {
-    /// A client of the model at `connection`, whose base URL has no `/api`. Nothing is sent yet.
+    /// Creates a client of the model at `connection`, whose base URL has no `/api`. Nothing is sent
+    /// yet.
     ///
     /// # Errors
-    /// [`ModelError::Network`] if the address is none, [`ModelError::Auth`] if the key holds
-    /// characters that no key has.
+    /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
+    /// invalid characters.
     pub fn new(connection: Connection) -> Result<Self, ModelError> {
         Ok(Self {
             endpoint: Endpoint::new(&connection, protocol())?,
@@ -59,7 +60,7 @@ impl OllamaModel {
     }
 }
 
-/// A server on this machine wants no key; a hosted one, or one behind a gateway, may.
+/// A server on this machine requires no key; a hosted one, or one behind a gateway, may.
 fn protocol() -> Protocol {
     Protocol {
         path: "/api/chat".to_owned(),

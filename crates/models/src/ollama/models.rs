@@ -1,4 +1,4 @@
-//! Which models a server has, for choosing one.
+//! Lists the models of a server, to choose one.
 
 use std::sync::Arc;
 
@@ -9,38 +9,39 @@ use serde_json::{Value, json};
 use super::{errors, protocol};
 use crate::{Connection, Facts, NoBlobs, http::Endpoint};
 
-/// The most models that are listed.
+/// Maximum number of models that are listed.
 const MAX_MODELS: usize = 1_000;
 
-/// The most models that are asked about one by one, where the list says nothing of them.
+/// Maximum number of models that are asked about one by one, where the list has no facts about
+/// them.
 const MAX_LOOK_UPS: usize = 32;
 
-/// A model that a server has.
+/// A model of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalModel {
-    /// As the server calls it: `qwen3:4b`.
+    /// The server's name of the model: `qwen3:4b`.
     pub name: String,
     /// Its size on disk, in bytes; 0 if it runs elsewhere.
     pub bytes: u64,
-    /// How many parameters it has, in the server's words: `7.6B`.
+    /// Number of parameters, in the server's words: `7.6B`.
     pub parameters: Option<String>,
-    /// The host that really runs it, for models that the server only passes on: what is asked
-    /// leaves this machine.
+    /// The host that really runs it, for models that the server only forwards: prompts leave this
+    /// machine.
     pub remote_host: Option<String>,
-    /// The longest prompt and reply that it was made for, in tokens. Few machines have the memory
-    /// for that much, so it is a bound on a window and not one to configure as it is.
+    /// Maximum tokens of prompt and reply that it was made for. Few machines have the memory for
+    /// that much, so it is a bound on a window and not one to configure as it is.
     pub longest_window: Option<u64>,
-    /// It calls tools by itself.
+    /// Whether it calls tools by itself.
     pub tools: Option<bool>,
-    /// It sees pictures.
+    /// Whether it accepts pictures.
     pub images: Option<bool>,
 }
 
-/// The models that the server at `base_url` can talk with, in its order (last changed first).
-/// Those that only embed or only paint are left out.
+/// Returns the conversational models of the server at `base_url`, in its order (last changed
+/// first). Models for embeddings or for generating pictures are left out.
 ///
 /// # Errors
-/// [`ModelError::Network`] if nobody answers there, [`ModelError::BadOutput`] if the answer is no
+/// [`ModelError::Network`] if there is no answer, [`ModelError::BadOutput`] if the answer is not a
 /// list of models.
 pub async fn local_models(base_url: &str) -> Result<Vec<LocalModel>, ModelError> {
     let connection = Connection {
@@ -121,7 +122,8 @@ impl Candidate {
         self.found.tools.is_some() && (self.found.longest_window.is_some() || !self.talks)
     }
 
-    /// From the answer of `/api/show`, where the window stands under the architecture's name.
+    /// Takes facts from the answer of `/api/show`, where the window is under the architecture's
+    /// name.
     fn learn(&mut self, shown: &Value) {
         self.learn_capabilities(&shown["capabilities"]);
         let info = &shown["model_info"];

@@ -13,23 +13,23 @@ use crate::{
     conversation::{Turn, base64, turns},
 };
 
-/// How long the server keeps the model in memory behind a reply: long enough for the slow tools
-/// and people that come between two steps of a run. The server's default is five minutes.
+/// Time for which the server keeps the model in memory after a reply: long enough for slow tools
+/// and for people between two steps of a run. The server's default is five minutes.
 const KEEP_ALIVE: &str = "30m";
 
-/// The smallest window that is asked for where none is configured, in tokens.
+/// Minimum window in tokens to request where none is configured.
 const SMALLEST_WINDOW: u64 = 8_192;
 
-/// The largest count that the server reads as what it is, in tokens.
+/// Maximum number of tokens that the server reads correctly.
 const MOST_TOKENS: u64 = i32::MAX as u64;
 
-/// Bytes of text in a token, as the run reckons too when it reserves.
+/// Bytes of text per token, the same estimate that the run uses when it reserves.
 const BYTES_A_TOKEN: u64 = 3;
 
-/// What a template puts around a message, in bytes.
+/// Bytes that a template adds to a message.
 const BYTES_AROUND_A_MESSAGE: u64 = 32;
 
-/// The body, or why the prompt cannot be sent.
+/// Returns the body, or the reason why the prompt cannot be sent.
 pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, ModelError> {
     let facts = &connection.facts;
     let messages = messages(prompt, &*connection.blobs)?;
@@ -56,7 +56,7 @@ pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, Mo
     Ok(body)
 }
 
-/// How large a prompt is.
+/// Size of a prompt.
 struct Size {
     text_bytes: u64,
     image_tokens: u64,
@@ -83,9 +83,9 @@ impl Size {
         }
     }
 
-    /// The window to ask for. A configured one is asked for as it is, for another one makes the
-    /// server load the model anew. Else it is one of a few sizes, and reckoned so that nothing is
-    /// cut: a token for every two bytes, and all of the output.
+    /// Returns the window to request. A configured one is requested unchanged, because another one
+    /// makes the server reload the model. Otherwise it is one of a few sizes, large enough that
+    /// nothing is cut: a token for every two bytes, plus all of the output.
     fn window(&self, output: u64, facts: &Facts) -> Result<u64, ModelError> {
         let Some(window) = facts.window else {
             let most = (self.text_bytes / 2).saturating_add(self.image_tokens);
@@ -145,7 +145,7 @@ fn messages(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError
     Ok(messages)
 }
 
-/// The results of the calls before, then one message with everything else.
+/// Returns the results of the calls before, then one message with everything else.
 fn user(
     parts: &[&Part],
     calls: &mut Calls,
@@ -188,7 +188,7 @@ fn user(
                 ));
                 images.extend(&result.images);
             }
-            // Not in a user's turn.
+            // These parts cannot be in a user's turn.
             Part::Thinking(_) | Part::ToolCall(_) => {}
         }
     }
@@ -216,7 +216,7 @@ fn assistant(turn: &Turn<'_>, calls: &mut Calls) -> Value {
                     "id": id, "function": {"name": name, "arguments": object(call)},
                 }));
             }
-            // Not in a turn of the model, or not this one's.
+            // These parts cannot be in a model's turn, or are foreign thinking.
             Part::Thinking(_) | Part::Image(_) | Part::ToolResult(_) => {}
         }
     }

@@ -57,7 +57,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// For a reply of `model`, which is what the reply says unless the stream knows better.
+    /// Creates a reader of a reply. `model` is the model of the reply unless the stream names one.
     pub(crate) fn new(model: &str) -> Self {
         let mut reader = Self::default();
         model.clone_into(&mut reader.reply.model);
@@ -177,7 +177,7 @@ impl Building {
     }
 }
 
-/// A count of nothing is left out, so a missing one says nothing.
+/// Returns the usage. The server omits a count of zero, so a missing one is unknown.
 fn usage(counts: &Value) -> Option<Usage> {
     Some(Usage {
         input_tokens: tokens(counts, "prompt_eval_count")?,

@@ -1,6 +1,6 @@
-//! What errors of both protocols mean, in responses and in streams.
+//! Classifies errors of both protocols, in responses and in streams.
 //!
-//! The provider's own shape is `{"error": {"message", "type", "code"}}`. Compatible servers also
+//! The provider's own form is `{"error": {"message", "type", "code"}}`. Compatible servers also
 //! send the error as a text, without the outer object, as `detail`, or with a number as code.
 
 use gyrus_contract::ModelError;
@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use crate::errors::{Meaning, Refusal};
 
-/// A response with a status other than 200.
+/// Classifies a response with a status other than 200.
 pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
     let body = serde_json::from_str::<Value>(refusal.body).unwrap_or_default();
     let error = body.get("error").unwrap_or(&body);
     refusal.error(meaning(error), words(error).unwrap_or(refusal.body))
 }
 
-/// An error inside a stream that began well: the value of `error`, or the whole event.
+/// Classifies an error inside a stream that began well: the value of `error`, or the whole event.
 pub(super) fn from_event(error: &Value) -> ModelError {
     let words = words(error).unwrap_or("it gave no reason");
     let code = [&error["code"], &error["type"]];
@@ -39,7 +39,7 @@ pub(super) fn from_event(error: &Value) -> ModelError {
     }
 }
 
-/// Whether a model that does not reason refused to hand out its reasoning.
+/// Whether a model that does not reason refused to return its reasoning.
 pub(super) fn is_about_reasoning(error: &ModelError) -> bool {
     matches!(error, ModelError::Refused { message }
         if message.starts_with("Encrypted content is not supported"))
@@ -51,7 +51,8 @@ fn words(error: &Value) -> Option<&str> {
     words.find(|words| !words.trim().is_empty())
 }
 
-/// The provider's own codes, and those of compatible servers; the code says more than the type.
+/// Maps the codes of the provider and of compatible servers; the code is more specific than the
+/// type.
 fn meaning(error: &Value) -> Option<Meaning> {
     let of = |code: &Value| match code.as_str()? {
         "insufficient_quota"

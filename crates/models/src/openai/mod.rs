@@ -1,9 +1,8 @@
-//! Clients of two protocols: Chat Completions, which most compatible servers speak too, and
+//! Clients of two protocols: Chat Completions, which most compatible servers support too, and
 //! Responses, which carries reasoning from step to step.
 //!
-//! Shapes: the provider's API reference of 2026, and what compatible servers are known to do
-//! otherwise (each such place says so). Base URLs end before `/chat/completions` and
-//! `/responses`, so most end with `/v1`.
+//! Shapes: the provider's API reference of 2026, and known deviations of compatible servers (each
+//! is marked). Base URLs end before `/chat/completions` and `/responses`, so most end with `/v1`.
 
 mod chat;
 mod errors;
@@ -27,7 +26,7 @@ use crate::{
     reading::tokens,
 };
 
-/// The system prompt as one text.
+/// Returns the system prompt as one text.
 fn system(prompt: &Prompt) -> String {
     let says_something = |part: &&SystemPart| !part.text.trim().is_empty();
     let parts = prompt.system.iter().filter(says_something);
@@ -35,7 +34,7 @@ fn system(prompt: &Prompt) -> String {
     texts.join("\n\n")
 }
 
-/// The text of an answer. The protocols have no field for failure, so the words say it.
+/// Returns the text of a result. The protocols have no field for failure, so the text says it.
 fn answer_text(answered: &Answered<'_>) -> String {
     match answered.is_error() {
         true => format!("The call failed: {}", answered.text()),
@@ -43,23 +42,23 @@ fn answer_text(answered: &Answered<'_>) -> String {
     }
 }
 
-/// The arguments of a call as the text of an object. Servers parse it and fail on anything else,
-/// so arguments that were none are shown as what they were.
+/// Returns the arguments of a call as the text of an object. Servers parse it and fail on anything
+/// else, so arguments that were none are shown as what they were.
 fn argument_text(call: &ToolCall) -> String {
     object(call).to_string()
 }
 
-/// A picture as a URL that holds it (RFC 2397).
+/// Returns a picture as a data URL (RFC 2397).
 fn data_url(image: &Image, blobs: &dyn Blobs) -> Result<String, ModelError> {
     let data = base64(image, blobs)?;
     Ok(format!("data:{};base64,{data}", image.media_type))
 }
 
-/// What stands before a result whose call is not in the conversation any more.
+/// Text before a result whose call is not in the conversation any more.
 const ORPHAN: &str = "The result of an earlier call:";
 
-/// Tokens by the names that a protocol gives them: those of the prompt, its details, and the
-/// reply, whose count includes reasoning.
+/// Returns the usage by a protocol's names: those of the prompt, its details, and the reply, whose
+/// count includes reasoning.
 fn usage(counts: &Value, input: &str, details: &str, output: &str) -> Option<Usage> {
     let input_tokens = tokens(counts, input)?;
     let detail = |name| counts.get(details).and_then(|counts| tokens(counts, name));

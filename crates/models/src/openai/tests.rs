@@ -73,8 +73,8 @@ fn result(id: &str, text: &str, images: Vec<Image>) -> Part {
     })
 }
 
-/// With a result too many, one too few, foreign and unfinished thinking, and arguments that are
-/// no object.
+/// Returns a conversation with a result too many, one too few, foreign and unfinished thinking, and
+/// arguments that are not an object.
 pub(super) fn rich_conversation() -> Prompt {
     let own = json!({"type": "reasoning", "id": "rs_1", "encrypted_content": "x", "summary": []});
     let empty = json!({"type": "reasoning", "id": "rs_2", "encrypted_content": null});

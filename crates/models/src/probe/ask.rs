@@ -1,4 +1,4 @@
-//! Asks the model that is measured, and remembers how long it took.
+//! Asks the model that is measured, and records the times.
 
 use std::{
     sync::Arc,
@@ -13,14 +13,14 @@ use tokio::time::timeout;
 
 use super::measured::{Finding, Latency};
 
-/// The room for a reply, in tokens. Much for the short answers that are wanted: many models think
-/// first, and that counts.
+/// Maximum tokens of a reply. Much for the short answers that are wanted: many models think first,
+/// and that counts.
 pub(super) const REPLY_TOKENS: u64 = 4_096;
 
-/// Why a question has no answer.
+/// Reason why a question has no answer.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// Nothing came in time.
+    /// No answer came in time.
     Silent(Duration),
     /// An error came.
     Error(ModelError),
@@ -35,7 +35,7 @@ pub(super) struct Question {
     pub(super) schema: Option<Value>,
 }
 
-/// The model with what was seen of it.
+/// The model with the measurements so far.
 pub(super) struct Asked<'a> {
     model: &'a dyn Model,
     limit: Duration,
@@ -86,7 +86,7 @@ impl<'a> Asked<'a> {
         Ok(reply)
     }
 
-    /// The medians of what was asked so far.
+    /// Returns the medians of the questions so far.
     pub(super) fn latency(&self) -> Option<Latency> {
         Some(Latency {
             median_ms: median_ms(&self.whole)?,
@@ -103,7 +103,7 @@ fn median_ms(times: &[Duration]) -> Option<u64> {
 }
 
 impl Trouble {
-    /// What it says of an ability: a provider that refuses such questions answers them.
+    /// Returns the finding about an ability: a refusal means that the model does not have it.
     pub(super) fn finding(&self) -> Finding {
         let why = self.words();
         match self {
@@ -112,7 +112,7 @@ impl Trouble {
         }
     }
 
-    /// In words.
+    /// Describes the trouble.
     pub(super) fn words(&self) -> String {
         match self {
             Trouble::Silent(limit) => {

@@ -1,7 +1,7 @@
-//! How much a model takes: a word at the start of a prompt, a lot of text, and the question for
-//! the word.
+//! Measures the longest prompt of a model: a word at the start of a prompt, a lot of text, and the
+//! question for the word.
 //!
-//! Some servers cut long prompts without saying so, so that no error comes is not enough.
+//! Some servers silently cut long prompts, so the absence of an error is not enough.
 
 use gyrus_contract::ModelError;
 
@@ -10,32 +10,33 @@ use super::{
     measured::Context,
 };
 
-/// How far to look. Each request costs up to `most_tokens` tokens of input, so that all of it
+/// Bounds of the search. Each request costs up to `most_tokens` tokens of input, so that all of it
 /// costs at most the product of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextProbe {
-    /// The longest prompt that is tried, in tokens.
+    /// Maximum tokens of a prompt that is tried.
     pub most_tokens: u64,
-    /// The most requests.
+    /// Maximum number of requests.
     pub most_requests: u32,
 }
 
-/// The word that is to be remembered.
+/// The word to remember.
 const WORD: &str = "heliotrope-48213";
 
-/// What lies between the word and the question, again and again.
+/// Text that is repeated between the word and the question.
 const FILLER: &str = "The harbour was quiet, and the boats lay where they had been left. ";
 
-/// How many bytes of the filler make a token, until the provider has counted some.
+/// Bytes of the filler per token, until the provider has counted some.
 const BYTES_A_TOKEN: f64 = 4.5;
 
-/// The search ends when the answer is known to this part of the shortest prompt that is too long.
+/// The search ends when the result is known to this fraction of the shortest prompt that is too
+/// long.
 const PRECISION: u64 = 16;
 
 /// Searches for the longest prompt that is held, longest first.
 ///
 /// # Errors
-/// In words, when not even one prompt was held.
+/// As text, when not even one prompt was held.
 pub(super) async fn measure(asked: &mut Asked<'_>, probe: ContextProbe) -> Result<Context, String> {
     let (mut held, mut too_long) = (None::<u64>, None::<u64>);
     let mut bytes_a_token = BYTES_A_TOKEN;
@@ -57,7 +58,7 @@ pub(super) async fn measure(asked: &mut Asked<'_>, probe: ContextProbe) -> Resul
             | Err(Trouble::Error(ModelError::ContextTooLong { .. } | ModelError::Refused { .. })) => {
                 too_long = Some(too_long.map_or(wanted, |known| known.min(wanted)))
             }
-            // What is known so far still holds.
+            // The results so far remain valid.
             Err(_) if held.is_some() => break,
             Err(trouble) => return Err(trouble.words()),
         }

@@ -1,4 +1,4 @@
-//! What was measured, as it is kept and shown.
+//! Results of measuring a model, as they are stored and shown.
 
 use std::fmt;
 
@@ -6,61 +6,61 @@ use serde::{Deserialize, Serialize};
 
 use crate::Facts;
 
-/// The version of [`Measured`] that is written. Later ones may add fields, which readers skip.
+/// Version of [`Measured`] that is written. Later ones may add fields, which readers skip.
 pub const MEASURED_VERSION: u32 = 1;
 
-/// What one model did when it was tried.
+/// Results of measuring one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// [`MEASURED_VERSION`] of whoever wrote it.
+    /// [`MEASURED_VERSION`] of the writer.
     pub version: u32,
-    /// When, as RFC 3339 in UTC.
+    /// Time of the measurement, as RFC 3339 in UTC.
     pub at: String,
-    /// `provider/model`.
+    /// The model, as `provider/model`.
     pub model: String,
-    /// It answers at all.
+    /// Whether it answers.
     pub answers: Finding,
-    /// It calls a tool with the right arguments.
+    /// Whether it calls a tool with the right arguments.
     pub tools: Finding,
-    /// Its reply is bound to a schema.
+    /// Whether its reply is bound to a schema.
     pub schema: Finding,
-    /// It reads a number in a picture.
+    /// Whether it reads a number in a picture.
     pub images: Finding,
-    /// It points at things on a screen.
+    /// Whether it points at targets on a screen.
     pub pointing: Finding,
-    /// How it points, if it does.
+    /// Its coordinates and errors, if it points.
     pub clicks: Option<Clicks>,
-    /// It picks the right one from a numbered tree of elements.
+    /// Whether it picks the right element from a numbered tree.
     pub choice: Finding,
-    /// How much it takes. Only measured where that was asked for.
+    /// Length of the longest prompt. Only measured on request.
     pub context: Option<Context>,
-    /// How its tokens compare with the size of a text.
+    /// Number of tokens for the size of a text.
     pub tokens: Option<Tokens>,
-    /// How fast it is.
+    /// Times of its replies.
     pub latency: Option<Latency>,
-    /// The requests that all of this took.
+    /// Number of requests for all of this.
     pub requests: u32,
 }
 
-/// How one probe came out.
+/// Result of one probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
 pub enum Finding {
-    /// It does it.
+    /// The model has the ability.
     Works,
-    /// It does not, and what it did instead.
+    /// The model does not have the ability.
     Fails {
-        /// In words.
+        /// Description of what it did instead.
         why: String,
     },
-    /// That could not be found out.
+    /// The probe had no result.
     Unknown {
-        /// In words.
+        /// The reason.
         why: String,
     },
 }
 
-/// In what coordinates a model points.
+/// Coordinates in which a model points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Convention {
@@ -68,45 +68,45 @@ pub enum Convention {
     Pixels,
     /// Thousandths of its width and height.
     Thousandths,
-    /// Its width and height are 1.
+    /// Fractions of its width and height.
     Fractions,
 }
 
-/// How a model points.
+/// Accuracy of a model that points.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Clicks {
-    /// In what coordinates.
+    /// Coordinates that it uses.
     pub convention: Convention,
-    /// How far off it is in the median, in pixels of a screen of 1280 by 800.
+    /// Median error, in pixels of a screen of 1280 by 800.
     pub median_error: f64,
-    /// How far off it is at the worst, in the same pixels.
+    /// Largest error, in the same pixels.
     pub largest_error: f64,
 }
 
-/// How much a model takes.
+/// Length of the longest prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
-    /// The longest prompt, in tokens, of which it still knew the beginning.
+    /// Tokens of the longest prompt of which the model still knew the beginning.
     pub holds: u64,
-    /// The shortest that was too long; `None` if none was.
+    /// Tokens of the shortest prompt that was too long; `None` if none was.
     pub too_long: Option<u64>,
 }
 
-/// A text's size and what it counted as.
+/// Size and token count of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
-    /// Of the prompt's texts.
+    /// Bytes of the prompt's texts.
     pub bytes: u64,
-    /// As the provider counted them.
+    /// Tokens as the provider counted them.
     pub counted: u64,
 }
 
-/// How fast replies to short questions come, in milliseconds.
+/// Time of replies to short questions, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
-    /// The median of whole replies.
+    /// Median time of whole replies.
     pub median_ms: u64,
-    /// The median of their first pieces.
+    /// Median time until their first pieces.
     pub first_ms: u64,
 }
 
@@ -140,9 +140,8 @@ impl fmt::Display for Convention {
     }
 }
 
-/// What is known of a model once it was measured: what it showed outweighs what was believed, and
-/// what could not be found out stays as it was. A window only shrinks, since none larger than the
-/// known one is tried.
+/// Returns the facts of a model after a measurement: results replace earlier facts, and unknown
+/// ones stay as they were. A window only shrinks, since none larger than the known one is tried.
 pub fn apply(measured: &Measured, facts: Facts) -> Facts {
     let held = measured.context.map(|context| context.holds);
     let window = match (facts.window, held) {

@@ -1,8 +1,8 @@
-//! What a model can really do: short questions with known answers, asked over its own wire.
+//! Measures the abilities of a model: short questions with known answers, asked over its own wire.
 //!
-//! The one idea: what is believed of a model (its page, its name) is worth less than one question.
-//! Each probe is one request, except for that of the context, which only runs where it is asked
-//! for. A model that does not even answer is asked nothing else.
+//! The one idea: one question is worth more than a claim about a model (its page, its name). Each
+//! probe is one request, except for that of the context, which only runs on request. A model that
+//! does not answer the first is asked nothing else.
 //!
 //! The pictures come from [`Pictures`], which must be the blob store that the model was connected
 //! with.
@@ -26,12 +26,12 @@ pub use measured::{
 };
 pub use pictures::Pictures;
 
-/// How much may be spent on measuring.
+/// Bounds of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// How long one answer may take.
+    /// Time limit of one answer.
     pub limit: Duration,
-    /// How far to look for the longest prompt; `None` leaves that out.
+    /// Search for the longest prompt; `None` leaves it out.
     pub context: Option<ContextProbe>,
 }
 
@@ -45,7 +45,7 @@ impl Default for Effort {
     }
 }
 
-/// Measures `model`, which must load its pictures from [`Pictures`]. `progress` hears of each
+/// Measures `model`, which must load its pictures from [`Pictures`]. `progress` is called for each
 /// probe as it ends: what was tried, and what came of it in words.
 ///
 /// Six requests, and those of the context. A model whose tool calls are prompted is measured with
@@ -152,7 +152,7 @@ fn fails(why: impl Into<String>) -> Finding {
     Finding::Fails { why: why.into() }
 }
 
-/// The start of what a model wrote, to be quoted.
+/// Returns the start of a model's text, to be quoted.
 fn start_of(text: &str) -> String {
     const MOST: usize = 100;
     let start = gyrus_text::shorten(text.trim(), MOST);
@@ -166,7 +166,7 @@ async fn answers(asked: &mut Asked<'_>) -> Finding {
     };
     match asked.ask(question).await {
         Ok(_) => Finding::Works,
-        // Whatever it is, it is about the simplest of questions.
+        // Any trouble counts as a failure: this is the simplest of questions.
         Err(trouble) => fails(trouble.words()),
     }
 }
@@ -211,7 +211,7 @@ async fn tool_call(asked: &mut Asked<'_>) -> Finding {
     }
 }
 
-/// A question that invites anything but JSON, so that what comes shows whether a schema binds.
+/// Question that invites anything but JSON, so that the answer shows whether a schema binds.
 async fn schema(asked: &mut Asked<'_>) -> Finding {
     let question = Question {
         text: "Write a short poem about the sea.".to_owned(),
@@ -261,7 +261,7 @@ async fn image(asked: &mut Asked<'_>, pictures: &Pictures) -> Finding {
     }
 }
 
-/// Elements of a page as a model gets them, with two buttons that differ by where they are.
+/// Elements of a page as shown to a model, with two buttons that differ by their position.
 const TREE: &str = "\
 [1] window \"Invoices\"
   [2] toolbar

@@ -1,4 +1,4 @@
-//! The pictures that models are shown: made here, so that what is in them is known to the pixel.
+//! Pictures for the probes: drawn here, so that their content is known to the pixel.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use gyrus_contract::{BlobId, Image};
 
 use crate::Blobs;
 
-/// The number that stands in the first picture.
+/// Number in the first picture.
 pub(super) const NUMBER: &str = "4719";
 
-/// The screen with targets, in pixels. Neither side is 1000, or pixels could not be told from
-/// thousandths.
+/// Size of the screen with targets, in pixels. Neither side is 1000, so that pixels can be
+/// distinguished from thousandths.
 pub(super) const SCREEN: (u32, u32) = (1280, 800);
 
 /// A disc on the screen.
 pub(super) struct Target {
-    /// Its colour, as a person calls it.
+    /// Common name of its colour.
     pub(super) name: &'static str,
     /// Red, green and blue.
     colour: [u8; 3],
-    /// Its middle, in pixels.
+    /// Centre, in pixels.
     pub(super) at: (u32, u32),
 }
 
-/// What is to be pointed at: in the corners, where conventions differ most, and near the middle.
+/// Targets to point at: in the corners, where conventions differ most, and near the middle.
 pub(super) const TARGETS: [Target; 5] = [
     Target {
         name: "red",
@@ -52,7 +52,7 @@ pub(super) const TARGETS: [Target; 5] = [
     },
 ];
 
-/// The radius of a target, in pixels. All targets lie further from the edges.
+/// Radius of a target, in pixels. All targets are further from the edges.
 const RADIUS: u32 = 22;
 
 const WHITE: [u8; 3] = [255, 255, 255];
@@ -86,18 +86,18 @@ const DIGITS: [(char, [&str; 7]); 4] = [
     ),
 ];
 
-/// The pictures, as the store that a model to be measured needs.
+/// The pictures, as the store that a model must have to be measured.
 #[derive(Debug, Clone)]
 pub struct Pictures {
     bytes: BTreeMap<BlobId, Vec<u8>>,
-    /// The number on white.
+    /// Picture of the number on white.
     pub(super) number: Image,
-    /// The screen with its targets.
+    /// Picture of the screen with its targets.
     pub(super) screen: Image,
 }
 
 impl Pictures {
-    /// Draws them.
+    /// Draws the pictures.
     pub fn new() -> Self {
         let mut bytes = BTreeMap::new();
         let mut keep = |canvas: Canvas| {

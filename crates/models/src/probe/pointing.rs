@@ -1,4 +1,5 @@
-//! Where a model clicks: five targets at known places, and the coordinates that it gives them.
+//! Measures where a model clicks: five targets at known places, and the coordinates that it
+//! returns.
 
 use serde_json::Value;
 
@@ -11,12 +12,13 @@ use super::{
     start_of,
 };
 
-/// Further off than this in the median, in pixels, and it does not point at all.
+/// Median error in pixels above which a model does not count as pointing.
 const FARTHEST: f64 = 100.0;
 
-/// Shows the screen and compares.
+/// Shows the screen and compares the answers.
 ///
 /// # Errors
+///
 /// When it does not point, or cannot be asked.
 pub(super) async fn measure(asked: &mut Asked<'_>, pictures: &Pictures) -> Result<Clicks, Finding> {
     let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
@@ -50,7 +52,7 @@ pub(super) async fn measure(asked: &mut Asked<'_>, pictures: &Pictures) -> Resul
     }
 }
 
-/// The five points in the order of the targets, in whatever prose or fence they stand.
+/// Returns the five points in the order of the targets, from any prose or fence.
 fn points(text: &str) -> Option<Vec<(f64, f64)>> {
     let (start, end) = (text.find('{')?, text.rfind('}')?);
     let object: Value = serde_json::from_str(text.get(start..=end)?).ok()?;
@@ -67,7 +69,7 @@ fn points(text: &str) -> Option<Vec<(f64, f64)>> {
     TARGETS.iter().map(|target| point(target.name)).collect()
 }
 
-/// The convention under which the points lie nearest to the targets.
+/// Returns the convention under which the points are nearest to the targets.
 fn best(points: &[(f64, f64)]) -> Clicks {
     let under = |convention| {
         let mut errors: Vec<f64> = points

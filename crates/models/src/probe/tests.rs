@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::{ChatModel, Connection, Facts};
 
-/// How the server answers: with a body for a question, or not at all.
+/// Behaviour of the server: returns a response to a question, or none.
 type Answers = fn(&str, &Value) -> Option<Response>;
 
 fn event_stream(events: &[Value]) -> Response {
@@ -24,7 +24,7 @@ fn event_stream(events: &[Value]) -> Response {
         .unwrap()
 }
 
-/// A reply that says `text`; its prompt counted as a quarter of its bytes.
+/// Returns a reply with `text`; its prompt is counted as a quarter of its bytes.
 fn says(text: &str, request: &str) -> Response {
     event_stream(&[
         json!({"choices": [{"index": 0, "delta": {"content": text}}]}),
@@ -45,7 +45,7 @@ fn calls(name: &str, arguments: &Value) -> Response {
     ])
 }
 
-/// The window of the good model, in tokens.
+/// Window of the good model, in tokens.
 const WINDOW: usize = 20_000;
 
 fn good(text: &str, request: &Value) -> Option<Response> {
@@ -160,7 +160,7 @@ context: HELD tokens are held, TOO_LONG are not
     let tokens = measured.tokens.unwrap();
     assert!(tokens.counted > 0 && tokens.bytes > 500, "{tokens:?}");
 
-    // It is kept as JSON, and a later version with more in it can be read.
+    // The results are stored as JSON, and a later version with more fields can be read.
     let mut json = serde_json::to_value(&measured).unwrap();
     json["version"] = json!(7);
     json["beauty"] = json!({"finding": "works"});

@@ -1,11 +1,11 @@
-//! Tool calls for models that have none: the tools go into the prompt, the calls come as text.
+//! Tool calls for models that have none: tools are described in the prompt, calls arrive as text.
 //!
 //! The one idea: such a model differs from others on this side of the wire only. `write` turns
-//! tools, past calls and results into text, `read` finds the calls in what the model writes, and
-//! nobody else knows. A result cannot forge a call, since only the model's own reply is read.
+//! tools, past calls and results into text, `read` finds the calls in the model's text, and no
+//! other module notices. A result cannot forge a call, since only the model's own reply is read.
 //!
-//! Not here: whether the arguments fit the tool. Like the arguments of every call they are checked
-//! where tools are called.
+//! Not here: validation of the arguments. Like those of every call they are checked where tools are
+//! called.
 
 mod read;
 mod write;
@@ -26,7 +26,7 @@ pub struct Prompted {
 }
 
 impl Prompted {
-    /// Lets `model` call tools by writing.
+    /// Wraps `model` so that it calls tools by text.
     pub fn new(model: Arc<dyn Model>) -> Self {
         Self { model }
     }
@@ -74,7 +74,7 @@ impl Model for Prompted {
         prompt: &'a Prompt,
         deltas: &'a mut (dyn FnMut(Delta) + Send),
     ) -> Boxed<'a, Result<Reply, ModelError>> {
-        // Without tools and their traces there is nothing to write differently.
+        // A prompt without tools, calls and results needs no change.
         match write::is_plain(prompt) {
             true => self.model.reply(prompt, deltas),
             false => Box::pin(self.ask(prompt, deltas)),
@@ -82,7 +82,7 @@ impl Model for Prompted {
     }
 }
 
-/// The reply with the calls of tools in `names` taken out of its texts.
+/// Returns the reply with the calls of tools in `names` taken out of its texts.
 fn with_calls(reply: Reply, names: &[&str]) -> Reply {
     let mut parts: Vec<Part> = Vec::with_capacity(reply.parts.len());
     for part in reply.parts {
@@ -115,12 +115,12 @@ fn with_calls(reply: Reply, names: &[&str]) -> Reply {
     }
 }
 
-/// What is shown live: the text until something begins that may be a call. The rest is held back
-/// until it is known what it was.
+/// The text shown live: it stops at anything that may be the start of a call, which is held back
+/// until it is known.
 #[derive(Default)]
 struct Shown {
     held_back: String,
-    /// The text so far ends inside a line.
+    /// Whether the text so far ends inside a line.
     is_inside_line: bool,
 }
 

@@ -1,22 +1,22 @@
-//! Calls in what a model writes.
+//! Finds calls in a model's text.
 //!
-//! A call is a JSON object `{"tool": NAME, "arguments": …}`, or an array of such, that stands
-//! alone: in a fence that holds nothing else, or from the start of a line to the end of one. What
-//! stands in a sentence, in a string or among code is no call, nor is anything that is not whole,
-//! not JSON to the letter, or not one of the offered tools: it stays the text that it is.
+//! A call is a JSON object `{"tool": NAME, "arguments": …}`, or an array of such, alone: in a fence
+//! that contains nothing else, or from the start of a line to the end of one. An object in a
+//! sentence, in a string or among code is not a call, nor is one that is incomplete, not valid
+//! JSON, or not of an offered tool: it stays text.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::arguments::MAX_NESTING;
 
-/// The most calls of one reply; what comes after them stays text.
+/// Maximum number of calls of one reply; later ones stay text.
 const MAX_CALLS: usize = 64;
 
-/// How often all of a reply is looked at, at the most.
+/// Maximum number of times that all of a reply is scanned.
 const LOOKS: usize = 8;
 
-/// What may stand behind the opening of a fence with calls.
+/// Words after the opening of a fence with calls.
 const LANGUAGES: [&str; 5] = ["", "json", "tool", "tool_call", "tool_calls"];
 
 /// A piece of a reply.
@@ -28,19 +28,19 @@ pub(super) enum Piece {
     Call {
         /// Its name.
         tool: String,
-        /// As they were written, of whatever type.
+        /// The arguments as written, of any type.
         arguments: Value,
     },
 }
 
-/// What a call looks like. Other keys are passed over; one of these twice is a mistake.
+/// Form of a call. Other keys are ignored; a duplicate of one of these is an error.
 #[derive(Deserialize)]
 struct Written {
     tool: String,
     arguments: Value,
 }
 
-/// The pieces of `text`, in order. Empty texts are left out.
+/// Returns the pieces of `text`, in order. Empty texts are left out.
 pub(super) fn pieces(text: &str, names: &[&str]) -> Vec<Piece> {
     let mut reader = Reader {
         names,
@@ -63,13 +63,13 @@ struct Reader<'a> {
     /// The text since the last call.
     plain: String,
     calls: usize,
-    /// How many bytes may still be looked at in search of the end of something: what opens again
-    /// and again and never closes would be read as often.
+    /// Bytes that may still be scanned for the end of something: text that opens many brackets and
+    /// never closes them would be scanned as often.
     patience: usize,
 }
 
 impl Reader<'_> {
-    /// Reads what begins with the line at the start of `text`; what is left.
+    /// Reads what begins with the line at the start of `text`; returns the rest.
     fn next<'t>(&mut self, text: &'t str) -> &'t str {
         let line = first_line(text);
         let start = text.trim_start_matches([' ', '\t']);
@@ -95,7 +95,7 @@ impl Reader<'_> {
         self.keep(text, line.len())
     }
 
-    /// What is left behind a fence with nothing but calls; `None` if it is another one.
+    /// Returns the rest after a fence with only calls; `None` if it is another one.
     fn fence<'t>(&mut self, inside: &'t str) -> Option<&'t str> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let content = inside.trim_start_matches(is_word);
@@ -105,7 +105,7 @@ impl Reader<'_> {
         }
         let (calls, rest) = self.calls_in(content)?;
         let rest = rest.trim_start();
-        // A model may end with the object and leave the fence open.
+        // A model may end with the object and not close the fence.
         let after = match rest.strip_prefix("```") {
             Some(after) => after.trim_start_matches('`'),
             None if rest.is_empty() => rest,
@@ -115,7 +115,7 @@ impl Reader<'_> {
         Some(after)
     }
 
-    /// The calls at the start of `text`, at least one, and what follows them.
+    /// Returns the calls at the start of `text`, at least one, and the rest.
     fn calls_in<'t>(&mut self, text: &'t str) -> Option<(Vec<Written>, &'t str)> {
         let mut calls: Vec<Written> = Vec::new();
         let mut rest = text;
@@ -135,7 +135,7 @@ impl Reader<'_> {
         (!calls.is_empty() && are_few).then_some((calls, rest))
     }
 
-    /// The calls that one JSON value is.
+    /// Returns the calls in one JSON value.
     fn calls_of(&self, value: &str) -> Option<Vec<Written>> {
         let calls = match value.starts_with('[') {
             true => serde_json::from_str::<Vec<Written>>(value).ok()?,
@@ -145,8 +145,8 @@ impl Reader<'_> {
         (!calls.is_empty() && calls.iter().all(is_offered)).then_some(calls)
     }
 
-    /// The length of the object or array at the start of `text`, by its brackets alone. `None` if
-    /// there is none, it does not end, or it nests too deep.
+    /// Returns the length of the object or array at the start of `text`, by its brackets alone.
+    /// `None` if there is none, it does not end, or it nests too deep.
     fn extent(&mut self, text: &str) -> Option<usize> {
         if !text.starts_with(['{', '[']) {
             return None;
@@ -199,12 +199,12 @@ impl Reader<'_> {
     }
 }
 
-/// The first line, with its line feed.
+/// Returns the first line, with its line feed.
 fn first_line(text: &str) -> &str {
     text.split_inclusive('\n').next().unwrap_or_default()
 }
 
-/// How much of `text`, which is inside a fence, there is until the line that closes it.
+/// Returns the length of `text`, which is inside a fence, up to the line that closes it.
 fn end_of_fence(text: &str) -> usize {
     let mut length = 0;
     for line in text.split_inclusive('\n') {

@@ -49,7 +49,7 @@ fn calls_are_found_where_they_stand_alone() {
         "{\n  \"tool\": \"write\",\n  \"arguments\": {\"text\": \"```\\n{\\\"tool\\\": \\\"read\\\"\"}\n}",
         r#"call write {"text":"```\n{\"tool\": \"read\""}"#,
     );
-    // Arguments of any type are told apart where arguments are checked.
+    // Arguments of any type are accepted here and checked later.
     check(r#"{"tool":"read","arguments":"a"}"#, r#"call read "a""#);
     check(
         r#"{"why":"I must","tool":"read","arguments":{}}"#,
@@ -99,7 +99,7 @@ fn what_is_no_call_stays_text() {
     }
 }
 
-/// The pieces that hostile replies are made of.
+/// Pieces of hostile replies.
 const SHARDS: [&str; 24] = [
     "{\"tool\": \"read\", \"arguments\": {\"path\": \"a\"}}",
     "{\"tool\": \"shell\", \"arguments\": {}}",
@@ -153,7 +153,7 @@ fn no_hostile_reply_panics_or_forges() {
                 }
             }
         }
-        // Nothing is offered, so nothing is called, and nothing but blanks gets lost.
+        // No tool is offered, so there are no calls, and only blanks may be lost.
         let unread = read::pieces(&text, &[]);
         let kept: String = match &unread[..] {
             [] => String::new(),
@@ -185,7 +185,7 @@ fn replies_that_never_end_what_they_begin_are_read_in_bounded_time() {
     assert!(calls.count() <= 64);
 }
 
-/// A model that writes `says` in pieces of three characters and keeps what it was asked.
+/// A model that writes `says` in pieces of three characters and keeps its prompt.
 struct Writes {
     says: &'static str,
     stop: StopReason,
@@ -391,7 +391,7 @@ async fn a_reply_has_calls_and_shows_no_json() {
     assert_eq!(text_of(&deltas), "I look: it is `a`.\n");
     assert_eq!(deltas.last(), Some(&Delta::Tool("read".into())));
 
-    // What only looked like a call is shown after all.
+    // Text that only looked like a call is shown in the end.
     let (reply, deltas, _) = ask("So:\n```sh\nls\n```", StopReason::EndOfTurn).await;
     assert_eq!(reply.stop, StopReason::EndOfTurn);
     assert_eq!(text_of(&deltas), reply.text());

@@ -1,4 +1,4 @@
-//! Tools, calls and results as text.
+//! Converts tools, calls and results to text.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,7 +7,7 @@ use gyrus_contract::{
 };
 use serde_json::json;
 
-/// What the model is told of calls.
+/// Instructions for the model about calls.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 
 /// Whether a prompt has neither tools nor traces of them.
@@ -17,12 +17,12 @@ pub(super) fn is_plain(prompt: &Prompt) -> bool {
         && !parts.any(|part| matches!(part, Part::ToolCall(_) | Part::ToolResult(_)))
 }
 
-/// The same prompt without tools, calls and results. A reply that must fit a schema could not
-/// call: with tools there is no schema either.
+/// Returns the same prompt without tools, calls and results. A reply that must fit a schema could
+/// not contain calls: with tools the schema is dropped too.
 pub(super) fn as_text(prompt: &Prompt) -> Prompt {
     let mut system = prompt.system.clone();
     if !prompt.tools.is_empty() {
-        // What is the same in every step stands first, so that it can be cached.
+        // The part that is the same in every step comes first, so that it can be cached.
         let at = system.iter().take_while(|part| part.cacheable).count();
         let text = instructions(&prompt.tools);
         let cacheable = true;
@@ -67,7 +67,7 @@ fn instructions(tools: &[Arc<ToolSpec>]) -> String {
         .replacen("{tools}", &described.join("\n\n"), 1)
 }
 
-/// `called` remembers the tool of each call, for its result.
+/// Converts a part. `called` records the tool of each call, for its result.
 fn in_words<'a>(message: &'a Message, called: &mut BTreeMap<&'a str, &'a str>) -> Message {
     let mut parts = Vec::with_capacity(message.parts.len());
     for part in &message.parts {
@@ -89,13 +89,13 @@ fn in_words<'a>(message: &'a Message, called: &mut BTreeMap<&'a str, &'a str>) -
 }
 
 fn written_call(call: &ToolCall) -> Text {
-    // In the order in which the model is told to write it.
+    // In the order that the instructions require.
     let (tool, arguments) = (json!(call.tool), &call.arguments);
     let object = format!("{{\"tool\": {tool}, \"arguments\": {arguments}}}");
     Text::new(format!("```json\n{object}\n```"), Origin::Model)
 }
 
-/// The result between fences that nothing inside it can close.
+/// Returns the result between fences that nothing inside it can close.
 fn written_result(result: &ToolResult, tool: Option<&str>) -> Text {
     let text = &result.text.text;
     let fence = "`".repeat(3.max(longest_run_of_backticks(text) + 1));

@@ -1,26 +1,27 @@
-//! The choice: a pure function of the candidates, how they stand, and what is wanted.
+//! Chooses a model: a pure function of the candidates, their health, and the question.
 //!
-//! First whoever cannot answer this question is left out. Of the others the best stands first by,
-//! in this order: not being left alone after failures; attempts at this question that failed; how
-//! near its tier is to the wanted one; that it can be bound to a schema, if there is one; the
-//! policy; the order in which they were given.
+//! First, models that cannot answer this question are excluded. The others are ordered by: no pause
+//! after failures; fewer failed attempts at this question; distance of its tier from the wanted
+//! one; support for schemas, if the question has one; the policy; the order in which they were
+//! given.
 //!
-//! A model that is left alone is not left out: where it is the only one that could answer, the run
-//! is better off with its own patience, which waits between attempts, than with none.
+//! A paused model is not excluded: if it is the only one that could answer, the run still asks it,
+//! and waits between attempts.
 
 use gyrus_contract::{ModelError, Purpose, Wanted};
 
 use super::{Candidate, Policy, health::Standing};
 use crate::Tier;
 
-/// The room that is kept for a reply where nothing smaller is known, in tokens.
+/// Tokens reserved for a reply where no smaller limit is known.
 const REPLY_TOKENS: u64 = 4_096;
 
-/// The index of the model to ask, and why in a few words.
+/// Returns the index of the model to ask, and the reason in a few words.
 ///
 /// # Errors
-/// When nobody can answer: the last error of this question with why each was left out, or only
-/// the latter.
+///
+/// When no model can answer: the last error of this question with the reasons why each was
+/// excluded, or only the reasons.
 pub(super) fn choose(
     candidates: &[Candidate],
     standings: &[Standing],
@@ -40,7 +41,8 @@ pub(super) fn choose(
                 standing.rests_for,
                 failures(candidate, wanted).count(),
                 nearness(candidate.tier, tier),
-                // A schema is a preference: whoever cannot be bound to one is told the shape.
+                // A schema is a preference: for a model without support the prompt describes the
+                // form.
                 wanted.schema && candidate.facts.schema == Some(false),
                 by_policy(candidate, standing, policy, wanted),
                 index,
@@ -52,7 +54,7 @@ pub(super) fn choose(
     }
 }
 
-/// Whether the policy ever allows it.
+/// Whether the policy allows it.
 pub(super) fn may_be_chosen(candidate: &Candidate, policy: Policy) -> bool {
     policy != Policy::LocalOnly || candidate.is_local
 }
@@ -73,7 +75,7 @@ fn nearness(tier: Tier, wanted: Tier) -> usize {
         .unwrap_or(order.len())
 }
 
-/// The smaller the better. What is not known comes last.
+/// Returns a sort key by the policy, smaller is better. Unknown values come last.
 fn by_policy(
     candidate: &Candidate,
     standing: &Standing,
@@ -101,7 +103,7 @@ fn reply_tokens(candidate: &Candidate) -> u64 {
     most.min(REPLY_TOKENS)
 }
 
-/// How this question failed with this model so far.
+/// Returns the failures of this question with this model so far.
 fn failures<'a>(
     candidate: &'a Candidate,
     wanted: &Wanted<'a>,
@@ -112,11 +114,11 @@ fn failures<'a>(
         .map(|(_, error)| error)
 }
 
-/// Why a model cannot answer a question.
+/// Reason why a model cannot answer a question.
 enum Unfit {
     /// The question is too long for it.
     TooLong(String),
-    /// Something else.
+    /// Another reason.
     Other(String),
 }
 
@@ -128,7 +130,7 @@ impl Unfit {
     }
 }
 
-/// Why it cannot answer this.
+/// Returns the reason why it cannot answer this question, if there is one.
 fn why_not(
     candidate: &Candidate,
     candidates: &[Candidate],
@@ -164,7 +166,7 @@ fn why_not(
     Some(Unfit::TooLong(words))
 }
 
-/// How a model failed, as what follows "it" or the model's name.
+/// Describes a failure of a model, to follow "it" or the model's name.
 fn in_words(error: &ModelError) -> &'static str {
     match error {
         ModelError::RateLimited { .. } => "is limited",
@@ -177,7 +179,7 @@ fn in_words(error: &ModelError) -> &'static str {
     }
 }
 
-/// Why this one, in a few words; nothing where there was no choice.
+/// Returns the reason of the choice, in a few words; empty if there was no alternative.
 fn why(
     index: usize,
     candidates: &[Candidate],
@@ -218,7 +220,7 @@ fn why(
     words.join("; ")
 }
 
-/// A model of the wanted tier that is left alone, if the chosen one stands in for it.
+/// Returns a paused model of the wanted tier, if the chosen one replaces it.
 fn resting_before(
     chosen: usize,
     candidates: &[Candidate],

@@ -1,5 +1,5 @@
-//! Who is up, and how fast: a circuit breaker and a median for each model. Pure but for the time
-//! that it is told.
+//! Health of models: a circuit breaker and a median latency for each. Pure; the caller passes the
+//! time.
 
 use std::{
     collections::VecDeque,
@@ -8,41 +8,41 @@ use std::{
 
 use gyrus_contract::ModelError;
 
-/// After so many failures in a row a model is left alone.
+/// Number of consecutive failures after which a model is paused.
 const MOST_FAILURES: u32 = 3;
 
-/// For how long at first; twice as long after each further failure.
+/// Length of the first pause; it doubles with each further failure.
 const FIRST_REST: Duration = Duration::from_secs(30);
 
-/// The longest rest.
+/// Maximum length of a pause.
 const LONGEST_REST: Duration = Duration::from_secs(10 * 60);
 
-/// The replies whose times count.
+/// Number of replies whose times count.
 const MEASURED: usize = 15;
 
-/// How one model did lately.
+/// Recent health of one model.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     failures: u32,
-    /// Until when it is left alone, and how long that is.
+    /// End and length of its pause.
     rest: Option<(Instant, Duration)>,
-    /// How long its last replies took, oldest first.
+    /// Times of its last replies, oldest first.
     took: VecDeque<Duration>,
 }
 
-/// What a choice must know of it.
+/// Health of a model as a choice needs it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Standing {
-    /// How much longer it is left alone.
+    /// Remaining time of its pause.
     pub(super) rests_for: Option<Duration>,
-    /// How many failures in a row there were.
+    /// Number of consecutive failures.
     pub(super) failures: u32,
-    /// How long a reply takes.
+    /// Median time of a reply.
     pub(super) median: Option<Duration>,
 }
 
 impl Health {
-    /// A model that was not asked yet, but perhaps measured.
+    /// Returns the health of a model that was not asked yet, but perhaps measured.
     pub(super) fn new(latency_ms: Option<u64>) -> Self {
         Self {
             took: latency_ms.map(Duration::from_millis).into_iter().collect(),
@@ -50,7 +50,7 @@ impl Health {
         }
     }
 
-    /// How it stands `now`.
+    /// Returns its health `now`.
     pub(super) fn at(&self, now: Instant) -> Standing {
         let rests_for = self
             .rest
@@ -65,8 +65,8 @@ impl Health {
         }
     }
 
-    /// It is asked. After a rest that is its one attempt: until it is known how that went, or as
-    /// long as the rest was, all others leave it alone.
+    /// Records that it is asked. After a pause this is its one attempt: until the result is known,
+    /// or for the length of the pause, no other question goes to it.
     pub(super) fn chosen(&mut self, now: Instant) {
         if let Some((until, length)) = &mut self.rest
             && *until <= now
@@ -75,7 +75,7 @@ impl Health {
         }
     }
 
-    /// It answered or failed. What is wrong with the question says nothing of the model: whoever
+    /// Records a reply or an error. An error of the question is not one of the model: a model that
     /// refuses is up.
     pub(super) fn heard(&mut self, came: Result<(), &ModelError>, now: Instant) {
         let is_down = match came {
@@ -102,7 +102,7 @@ impl Health {
         }
     }
 
-    /// A reply took so long.
+    /// Records the time of a reply.
     pub(super) fn took(&mut self, time: Duration) {
         if self.took.len() == MEASURED {
             self.took.pop_front();

@@ -1,8 +1,8 @@
-//! Chooses among several models: by what a question needs, what it may cost, and who is up.
+//! Chooses among several models: by the needs of a question, its cost, and the models' health.
 //!
 //! The one idea: the choice itself is a pure function (`choose`) of the candidates, their health
-//! and the question. What changes over time is kept in `health`: failures in a row, and how fast
-//! replies came. The router asks nobody and repeats nothing: only the run does.
+//! and the question. The state that changes over time is in `health`: consecutive failures, and
+//! times of replies. The router sends no requests and repeats none: only the run does.
 
 mod choose;
 mod health;
@@ -24,21 +24,21 @@ use timed::Timed;
 /// A model that a router may choose.
 #[derive(Clone)]
 pub struct Candidate {
-    /// Whom to ask.
+    /// The model's client.
     pub model: Arc<dyn Model>,
-    /// How strong it is.
+    /// Strength of the model.
     pub tier: Tier,
-    /// What it charges, takes and can do.
+    /// Price, limits and abilities.
     pub facts: Facts,
-    /// It runs on this machine: nothing leaves it.
+    /// Whether it runs on this machine, so that no data leaves it.
     pub is_local: bool,
-    /// Its tool calls are prompted, so it has them whatever its facts say.
+    /// Whether its tool calls are prompted, so that it has them whatever its facts say.
     pub is_prompted: bool,
-    /// How long a reply took when it was last measured, in milliseconds.
+    /// Time of a reply when it was last measured, in milliseconds.
     pub latency_ms: Option<u64>,
 }
 
-/// What decides among models of the same tier.
+/// Preference among models of the same tier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
@@ -47,13 +47,13 @@ pub enum Policy {
     Order,
     /// The cheapest known price.
     Cost,
-    /// The fastest as measured: by the median of its last replies.
+    /// The fastest, by the median of its last replies.
     Latency,
-    /// As `Order`, and never a model on another machine, even if nothing else is left.
+    /// Like `Order`, but never a model on another machine, even if no other is left.
     LocalOnly,
 }
 
-/// What the time is. In tests, what the test says.
+/// Returns the time; in tests, the test's.
 type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
 /// Chooses among candidates.
@@ -66,7 +66,7 @@ pub struct ModelRouter {
 }
 
 impl ModelRouter {
-    /// A router over `candidates`, best first. Of two with the same name the first counts.
+    /// Creates a router over `candidates`, best first. Of two with the same name the first counts.
     pub fn new(candidates: Vec<Candidate>, policy: Policy) -> Self {
         Self::with_clock(candidates, policy, Arc::new(Instant::now))
     }

@@ -49,7 +49,7 @@ fn candidate(name: &'static str, tier: Tier, window: u64, dollars: Option<u64>) 
     }
 }
 
-/// What is chosen from, in the person's order.
+/// Returns the candidates, in the person's order.
 fn candidates() -> Vec<Candidate> {
     let mut blind = candidate("local/small", Tier::Small, 32_000, None);
     blind.facts.images = Some(false);
@@ -235,7 +235,7 @@ fn permanent_failures_end_with_reasons() {
     insta::assert_snapshot!(nobody.choose(&wanted).err().unwrap(), @"the model refused: not allowed; no model is configured");
 }
 
-/// A router whose clock the test moves.
+/// Returns a router whose clock the test moves.
 fn with_hand(policy: Policy) -> (ModelRouter, impl Fn(u64)) {
     let passed = Arc::new(Mutex::new(Duration::ZERO));
     let hand = passed.clone();
@@ -267,16 +267,16 @@ fn a_model_that_fails_is_left_alone_and_tried_once() {
     pass(29);
     assert_eq!(chosen(&router), "b/medium");
     pass(1);
-    // Half open: one attempt, and nobody else's until it is known how it went.
+    // Half open: one attempt, and no other until its result is known.
     assert_eq!(chosen(&router), "a/medium");
     assert_eq!(chosen(&router), "b/medium");
-    // It failed: twice as long.
+    // It failed, so the pause is twice as long.
     fail();
     pass(59);
     assert_eq!(chosen(&router), "b/medium");
     pass(1);
     assert_eq!(chosen(&router), "a/medium");
-    // Nobody heard of that attempt: after as long again it is tried anew.
+    // The result of that attempt is unknown: after the same time it is tried again.
     pass(59);
     assert_eq!(chosen(&router), "b/medium");
     pass(1);
@@ -291,7 +291,7 @@ fn a_model_that_fails_is_left_alone_and_tried_once() {
     assert_eq!(chosen(&router), "b/medium");
     pass(1);
     assert_eq!(chosen(&router), "a/medium");
-    // A refusal says nothing of its health.
+    // A refusal does not affect its health.
     router.heard(
         "a/medium",
         Err(&ModelError::Refused {
@@ -341,7 +341,7 @@ fn the_fastest_is_first_and_the_unpriced_is_named() {
     assert_eq!(ModelRouter::new(twice, Policy::Cost).candidates.len(), 5);
 }
 
-/// Remembers what it was asked.
+/// A model that keeps its prompt.
 struct Heard(Mutex<Option<Prompt>>);
 
 impl Model for Heard {
@@ -416,6 +416,6 @@ fn whether_anybody_sees_pictures_is_known() {
     let sees =
         |candidates: Vec<Candidate>, policy| ModelRouter::new(candidates, policy).sees_pictures();
     assert!(sees(candidates(), Policy::Order));
-    // The local one is blind, and nobody else may be asked.
+    // The local one does not accept pictures, and no other may be asked.
     assert!(!sees(candidates(), Policy::LocalOnly));
 }

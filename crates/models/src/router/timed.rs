@@ -1,5 +1,5 @@
-//! A model as its router hands it out: its replies are timed, and it is asked only for what it
-//! can.
+//! A model as the router returns it: its replies are timed, and it is asked only for what it
+//! supports.
 
 use std::{
     borrow::Cow,
@@ -10,13 +10,13 @@ use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Repl
 
 use super::{Clock, health::Health};
 
-/// The chosen model. Only whole replies count: how fast one fails says nothing.
+/// The chosen model. Only whole replies are timed.
 pub(super) struct Timed {
     pub(super) model: Arc<dyn Model>,
-    /// Which of the router's candidates it is.
+    /// Index in the router's candidates.
     pub(super) index: usize,
-    /// Its replies can be bound to a schema. The others are asked without one: every prompt with a
-    /// schema says the shape in words, too.
+    /// Whether its replies can be bound to a schema. Other models are asked without one: every
+    /// prompt with a schema also describes the form in words.
     pub(super) takes_schemas: bool,
     pub(super) health: Arc<Mutex<Vec<Health>>>,
     pub(super) clock: Clock,

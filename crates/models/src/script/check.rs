@@ -1,4 +1,4 @@
-//! What a real provider would refuse about a request, so that a test with a script finds it.
+//! Checks a request like a real provider, so that a test with a script finds errors.
 //!
 //! Pure: the request's JSON in, the first violation as a sentence out.
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::wire::{SIGNATURE_PREFIX, signature};
 
-/// The first rule of the protocol that `request` breaks.
+/// Returns the first rule of the protocol that `request` breaks.
 pub(super) fn check(request: &Value) -> Result<(), String> {
     if request["max_tokens"]
         .as_u64()
@@ -26,13 +26,13 @@ pub(super) fn check(request: &Value) -> Result<(), String> {
     check_messages(list(&request["messages"]))
 }
 
-/// The text of the last message, results of tools included.
+/// Returns the text of the last message, results of tools included.
 pub(super) fn last_text(request: &Value) -> String {
     let last = list(&request["messages"]).last().unwrap_or(&Value::Null);
     texts(&last["content"]).join("\n")
 }
 
-/// All that a request says: the instructions, then message after message.
+/// Returns all text of a request: the instructions, then message after message.
 pub(super) fn all_text(request: &Value) -> String {
     let messages = list(&request["messages"]).iter();
     let messages = messages.flat_map(|message| texts(&message["content"]));

@@ -17,7 +17,7 @@ use super::ScriptError;
 /// A script, checked.
 #[derive(Debug)]
 pub(super) struct Script {
-    /// What it is called in messages.
+    /// Name of the file in messages.
     pub(super) file: String,
     pub(super) model: ModelSection,
     replies: Vec<ScriptedReply>,
@@ -32,7 +32,7 @@ pub(super) struct ModelSection {
     price: Option<PriceSection>,
 }
 
-/// Microdollars for a million tokens.
+/// Microdollars per million tokens.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PriceSection {
@@ -44,16 +44,16 @@ struct PriceSection {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScriptedReply {
-    /// Where it begins in the file.
+    /// Line in the file at which it begins.
     #[serde(skip)]
     pub(super) line: usize,
     #[serde(default = "agent")]
     purpose: Purpose,
-    /// What the text of the last message must match.
+    /// Pattern that the text of the last message must match.
     #[serde(default, deserialize_with = "regex")]
     pub(super) when: Option<Regex>,
-    /// What is to be found in the request, instructions included: `{{name}}` in the reply becomes
-    /// the first group of its pattern, where that matched last.
+    /// Patterns to find in the request, instructions included: `{{name}}` in the reply becomes the
+    /// first group of its pattern's last match.
     #[serde(default, deserialize_with = "regexes")]
     find: BTreeMap<String, Regex>,
     pub(super) thinking: Option<String>,
@@ -61,16 +61,16 @@ pub(super) struct ScriptedReply {
     #[serde(default)]
     pub(super) calls: Vec<Call>,
     pub(super) usage: Option<ReportedUsage>,
-    /// Played once, before the reply.
+    /// Fault that is played once, before the reply.
     pub(super) fault: Option<Fault>,
-    /// The bytes of a stream: once before the reply if there is one, else always.
+    /// Bytes of a stream: played once before the reply if there is one, otherwise always.
     pub(super) raw: Option<String>,
     pub(super) stop: Option<StopReason>,
     #[serde(default = "once")]
     repeat: NonZero<u64>,
 }
 
-/// What is served of a reply.
+/// The content of a reply with all placeholders filled.
 #[derive(Debug)]
 pub(super) struct Filled {
     pub(super) thinking: Option<String>,
@@ -85,12 +85,12 @@ pub(super) struct Filled {
 #[serde(deny_unknown_fields)]
 pub(super) struct Call {
     pub(super) tool: String,
-    /// What the model writes: the JSON of a table, or a text as it stands, JSON or not.
+    /// Text of the arguments: the JSON of a table, or a text as it is, JSON or not.
     #[serde(default, deserialize_with = "json_text")]
     pub(super) arguments: String,
 }
 
-/// What is reported instead of an estimate.
+/// Usage that is reported instead of an estimate.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(
     untagged,
@@ -109,7 +109,7 @@ pub(super) enum Nothing {
     None,
 }
 
-/// What real providers do wrong.
+/// Faults of real providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Fault {
@@ -121,9 +121,9 @@ pub(super) enum Fault {
     Cut,
     /// An error event in a stream that began well.
     ErrorEvent,
-    /// An event that is no JSON.
+    /// An event that is not JSON.
     Garbage,
-    /// No error: the reply, in pieces of one byte.
+    /// Not an error: the reply, in pieces of one byte.
     SlowBytes,
 }
 
@@ -178,15 +178,15 @@ impl Script {
         })
     }
 
-    /// What the model charges, if the script says so.
+    /// Returns the price of the model, if the script contains it.
     pub(super) fn price(&self) -> Option<Price> {
         self.model
             .price
             .map(|price| Price::new(price.input, price.output))
     }
 
-    /// The reply to the request for `purpose` with this ordinal, counted from 0; else how many
-    /// replies there are.
+    /// Returns the reply to the request for `purpose` with this ordinal, counted from 0. The error
+    /// is the number of replies.
     pub(super) fn reply(&self, purpose: Purpose, ordinal: u64) -> Result<&ScriptedReply, u64> {
         let mut count = 0_u64;
         for reply in self.replies.iter().filter(|reply| reply.purpose == purpose) {
@@ -200,7 +200,7 @@ impl Script {
 }
 
 impl ScriptedReply {
-    /// The reply with what was to be found in `request`; else what was not.
+    /// Returns the reply with the matches found in `request`. The error names what was not found.
     pub(super) fn filled(&self, request: &str) -> Result<Filled, String> {
         let mut found = Vec::new();
         for (name, pattern) in &self.find {
@@ -308,8 +308,8 @@ fn to_json(value: toml::Value) -> Result<Value, String> {
     })
 }
 
-/// Says a message like "unknown field `a`, expected one of `b`, `c`" in the words of the file, and
-/// adds the nearest known word.
+/// Rewrites a message like "unknown field `a`, expected one of `b`, `c`" in the words of the file,
+/// and adds the nearest known word.
 fn with_suggestion(message: &str) -> String {
     let message = message
         .trim()

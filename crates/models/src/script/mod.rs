@@ -1,13 +1,13 @@
 //! A model that plays replies from a file, over a real wire.
 //!
-//! `script:FILE` starts a server on this machine that speaks the protocol of a real provider,
-//! and asks it with the client that asks the real provider. So everything above the script is
-//! what it would be with a key: requests, streams, pictures, errors, retries.
+//! `script:FILE` starts a server on this machine with the protocol of a real provider, and uses the
+//! same client. So everything above the script is the same as with a key: requests, streams,
+//! pictures, errors, retries.
 //!
-//! The server keeps no place in the script. Each request says which reply it is due (its purpose
-//! and how many replies of that purpose the run has recorded), so a run that was killed goes on
-//! where it was. `file` is the format, `server` answers, `check` refuses what a provider would
-//! refuse, and `wire` writes the stream.
+//! The server keeps no position in the script. Each request contains its purpose and the number of
+//! replies of that purpose that the run has recorded, so a run that was killed continues where it
+//! was. `file` is the format, `server` answers, `check` refuses invalid requests like a provider,
+//! and `wire` writes the stream.
 
 mod check;
 mod file;
@@ -26,13 +26,13 @@ use crate::{Blobs, Connection, Facts, MessagesClient};
 use file::Script;
 use server::Server;
 
-/// What the reply is for.
+/// Header with the purpose of the reply.
 const PURPOSE_HEADER: HeaderName = HeaderName::from_static("x-gyrus-purpose");
 
-/// How many replies for that purpose were recorded before.
+/// Header with the number of replies for that purpose recorded before.
 const ORDINAL_HEADER: HeaderName = HeaderName::from_static("x-gyrus-ordinal");
 
-/// Why a script cannot be played.
+/// Reason why a script cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// The file cannot be read.
@@ -43,23 +43,23 @@ pub enum ScriptError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// It is not a script.
+    /// The file is not a script.
     #[error("{file}, line {line}: {message}")]
     Format {
         /// The file's name.
         file: String,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong and what would be right.
+        /// Description of the error, and of what is expected.
         message: String,
     },
-    /// No server could be started on this machine.
+    /// The server could not be started.
     #[error("the server of the script cannot be started on 127.0.0.1")]
     Server {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// No client could be made for the server.
+    /// The client for the server could not be created.
     #[error("the server of the script cannot be asked")]
     Client {
         /// The reason.
@@ -67,8 +67,8 @@ pub enum ScriptError {
     },
 }
 
-/// A model whose replies stand in a script. Its server lives on the runtime that started it and
-/// stops when this is dropped.
+/// A model whose replies are in a script. Its server lives on the runtime that started it and stops
+/// when this is dropped.
 pub struct ScriptedModel {
     client: MessagesClient,
     _server: Server,
@@ -78,7 +78,7 @@ impl ScriptedModel {
     /// Reads the script in `file` and starts its server on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// When the file cannot be read, is no script, or no server can be started.
+    /// When the file cannot be read or is not a script, or the server cannot be started.
     pub async fn start(file: &Path, blobs: Arc<dyn Blobs>) -> Result<Self, ScriptError> {
         let text = std::fs::read_to_string(file).map_err(|source| ScriptError::Read {
             path: file.to_owned(),
@@ -87,10 +87,10 @@ impl ScriptedModel {
         Self::from_text(&file.display().to_string(), &text, blobs).await
     }
 
-    /// As [`ScriptedModel::start`], with the script itself; `name` stands for it in messages.
+    /// Like [`ScriptedModel::start`], with the script itself; `name` is its name in messages.
     ///
     /// # Errors
-    /// When `script` is none, or no server can be started.
+    /// When `script` is invalid, or the server cannot be started.
     pub async fn from_text(
         name: &str,
         script: &str,
@@ -146,7 +146,7 @@ impl Model for ScriptedModel {
     }
 }
 
-/// The word for a purpose in scripts, headers and messages: the one that the journal uses.
+/// Returns the word for a purpose in scripts, headers and messages, the same as in the journal.
 fn word_for(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Agent => "agent",

@@ -1,7 +1,7 @@
 //! The server that plays a script.
 //!
-//! It listens on this machine only and answers only who shows its token. It remembers nothing
-//! about a run; only which faults it has played, for a fault happens once.
+//! It listens on this machine only and requires its token. It keeps no state of a run except the
+//! faults that it has played, because a fault happens once.
 
 use std::{
     collections::BTreeSet,
@@ -34,13 +34,13 @@ use super::{
     word_for,
 };
 
-/// The largest request that is read, in bytes.
+/// Maximum bytes of a request.
 const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
 
-/// The delay that the fault `rate-limited` asks for, in milliseconds.
+/// Delay that the fault `rate-limited` asks for, in milliseconds.
 const RATE_LIMIT_DELAY_MS: &str = "20";
 
-/// The most that is quoted of a message that a `when` did not match, in characters.
+/// Maximum characters quoted of a message that a `when` did not match.
 const MAX_QUOTE: usize = 300;
 
 /// A running server. Dropping it stops it.
@@ -67,7 +67,7 @@ impl Server {
             .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
             .with_state(Arc::new(stage));
         let serving = axum::serve(listener, router).with_graceful_shutdown(async {
-            // It resolves when the sender is dropped: that is the whole signal.
+            // It resolves when the sender is dropped, which is the signal.
             _ = stopped.await;
         });
         tokio::spawn(async { serving.await });
@@ -78,12 +78,12 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address of the server.
     pub(super) fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The key that it accepts.
+    /// Returns the key that it accepts.
     pub(super) fn token(&self) -> &str {
         &self.token
     }

@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 
 use super::file::{Fault, Filled, ReportedUsage};
 
-/// The longest piece of text in one event, in characters.
+/// Maximum characters of text in one event.
 const PIECE: usize = 24;
 
-/// What the signatures of this server begin with; others are not its to judge.
+/// Prefix of this server's signatures; others are not checked.
 pub(super) const SIGNATURE_PREFIX: &str = "script-";
 
-/// The signature of a thinking text.
+/// Returns the signature of a thinking text.
 pub(super) fn signature(thinking: &str) -> String {
     format!("{SIGNATURE_PREFIX}{}", Digest::of(thinking.as_bytes()))
 }
 
-/// What differs between two servings of the same scripted reply.
+/// Values that differ between two servings of the same scripted reply.
 pub(super) struct Serving<'a> {
-    /// The model that was asked for.
+    /// The requested model.
     pub(super) model: &'a str,
     /// Unique in a run; ids of messages and calls are made from it.
     pub(super) key: String,
@@ -30,7 +30,7 @@ pub(super) struct Serving<'a> {
     pub(super) request_bytes: usize,
 }
 
-/// The whole stream of `reply`.
+/// Returns the whole stream of `reply`.
 pub(super) fn stream(reply: &Filled, serving: &Serving) -> String {
     let (input, output) = match reply.usage {
         Some(ReportedUsage::Tokens { input, output }) => (Some(input), Some(output)),
@@ -94,7 +94,7 @@ pub(super) fn stream(reply: &Filled, serving: &Serving) -> String {
     stream
 }
 
-/// What is streamed instead of `reply` when `fault` is of the kind that streams.
+/// Returns the stream instead of `reply` for a `fault` that happens in the stream.
 pub(super) fn faulty_stream(fault: Fault, reply: &Filled, serving: &Serving) -> Vec<u8> {
     match fault {
         Fault::Cut => {
@@ -117,7 +117,7 @@ pub(super) fn faulty_stream(fault: Fault, reply: &Filled, serving: &Serving) -> 
     }
 }
 
-/// The body of an error, in a response or an event.
+/// Returns the body of an error, in a response or an event.
 pub(super) fn error(kind: &str, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}})
 }
@@ -172,7 +172,7 @@ fn content_bytes(reply: &Filled) -> usize {
     texts.chain(calls).sum()
 }
 
-/// Tokens of so many bytes: four bytes a token, the usual rule of thumb.
+/// Estimates the tokens of a text by the usual four bytes a token.
 fn estimate(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4).max(1)
 }

@@ -12,7 +12,7 @@ pub use specimen::Specimen;
 pub(crate) use specimen::read;
 pub use sweep::{Failure, Sweep, sweep};
 
-/// The canonical stream of every protocol.
+/// Returns the canonical stream of every protocol.
 pub fn specimens() -> &'static [Specimen] {
     crate::SPECIMENS
 }

@@ -1,11 +1,11 @@
-//! How a stream is broken.
+//! Mutations of streams.
 
 use fastrand::Rng;
 
-/// The longest stream that is made of a canonical one, in bytes.
+/// Maximum bytes of a mutated stream.
 const MAX_STREAM_BYTES: usize = 256 * 1024;
 
-/// Bytes that mean something to a reader.
+/// Bytes with a meaning for readers.
 const MEANING: &[u8] = b"\"{}[]:,\\\n\r 0-9eE.u\0\xff\xc3\xed\xf0\t";
 
 /// Breaks `stream` in one to four places, seldom in many. `other` is a stream to steal from.

@@ -1,4 +1,4 @@
-//! What must hold of whatever a reader makes of a stream.
+//! Properties that must hold for every result of a reader.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::specimen::Specimen;
 use crate::{arguments::nests_too_deep, reading::MAX_ARGUMENT_BYTES};
 
-/// Reads `stream` in `pieces` and as a whole; whether it was a reply, or what is wrong.
+/// Reads `stream` in `pieces` and as a whole; returns whether it was a reply, or the violated
+/// property.
 pub(super) fn judge(specimen: &Specimen, stream: &[u8], pieces: &[usize]) -> Result<bool, String> {
     let mut rest = stream;
     let mut cut = pieces.iter().cycle();
@@ -46,7 +47,7 @@ fn read(
         .map_err(|_| "the reader panicked".to_owned())
 }
 
-/// Ids may be made up, and differ then.
+/// Removes ids, which may be generated and differ then.
 fn without_ids(reply: &Reply) -> Reply {
     let mut reply = reply.clone();
     for part in &mut reply.parts {
@@ -119,7 +120,7 @@ fn check(specimen: &Specimen, stream: &[u8], reply: &Reply) -> Result<(), String
     }
 }
 
-/// The size of what a journal holds of `value`; what it cannot give back would end the run.
+/// Returns the size of `value` in a journal; what it cannot give back would end the run.
 fn written<T: Serialize + DeserializeOwned + PartialEq>(value: &T) -> Result<usize, String> {
     let json = serde_json::to_string(value).map_err(|error| error.to_string())?;
     match serde_json::from_str::<T>(&json) {

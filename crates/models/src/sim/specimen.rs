@@ -1,4 +1,4 @@
-//! One protocol, as the sweep sees it.
+//! One protocol, as the sweep uses it.
 
 use gyrus_contract::{ModelError, Reply};
 
@@ -6,11 +6,11 @@ use crate::http::ReplyReader;
 
 /// A protocol's canonical stream, and the reader of such streams.
 pub struct Specimen {
-    /// What the protocol is called.
+    /// Name of the protocol.
     pub name: &'static str,
     /// A whole reply with thinking, text and two calls.
     pub stream: &'static str,
-    /// Every stream that may be a reply holds one of these: what closes a reply.
+    /// Markers of the end of a reply; every stream that is a reply contains one of these.
     pub closing: &'static [&'static str],
     /// Feeds a fresh reader with the pieces and ends the body.
     pub read: fn(&mut dyn Iterator<Item = &[u8]>) -> Result<Reply, ModelError>,

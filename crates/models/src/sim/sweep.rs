@@ -6,25 +6,25 @@ use fastrand::Rng;
 
 use super::{mutate::mutate, oracle::judge, specimen::Specimen, specimens};
 
-/// How often a failing stream is made smaller at most.
+/// Maximum number of attempts to shrink a failing stream.
 const MAX_SHRINKS: usize = 4_000;
 
-/// What a sweep did.
+/// Results of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sweep {
     /// Bytes of the streams that were read.
     pub bytes: u64,
-    /// How many streams.
+    /// Number of streams.
     pub streams: u64,
-    /// Those that were replies all the same.
+    /// Number of streams that were replies nevertheless.
     pub accepted: u64,
-    /// Those that were none.
+    /// Number of streams that were not.
     pub refused: u64,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// In one line.
+/// Formats the results in one line.
 impl fmt::Display for Sweep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = self.bytes as f64 / 1e6 / self.seconds.max(1e-9);
@@ -36,21 +36,21 @@ impl fmt::Display for Sweep {
     }
 }
 
-/// A stream that a reader took wrongly.
+/// A stream that a reader handled wrongly.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{protocol}, seed {seed}: {why}\nthe smallest such stream found:\n{}", case.escape_ascii())]
 pub struct Failure {
     /// The protocol.
     pub protocol: &'static str,
-    /// [`sweep`] finds it again from here at once.
+    /// Seed from which [`sweep`] finds it again at once.
     pub seed: u64,
-    /// What does not hold.
+    /// Description of the violated property.
     pub why: String,
     /// The stream.
     pub case: Vec<u8>,
 }
 
-/// Breaks streams until `bytes` were read, and checks what the readers make of them. The streams
+/// Mutates streams until `bytes` were read, and checks the results of the readers. The streams
 /// follow from `seed`: the n-th from the seed `seed + n`.
 ///
 /// # Errors
@@ -84,7 +84,7 @@ pub fn sweep(bytes: u64, seed: u64) -> Result<Sweep, Failure> {
     Ok(done)
 }
 
-/// Leaves out whatever the failure does not need.
+/// Removes everything that the failure does not need.
 fn shrink(
     specimen: &Specimen,
     seed: u64,

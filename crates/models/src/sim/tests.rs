@@ -8,7 +8,7 @@ const SAMPLE_BYTES: u64 = 4_000_000;
 #[test]
 fn broken_streams_are_replies_or_errors() {
     let done = sweep(SAMPLE_BYTES, 1).unwrap_or_else(|failure| panic!("{failure}"));
-    // A sweep that breaks everything, or nothing, tells nothing.
+    // A sweep that breaks all streams, or none, proves nothing.
     assert!(done.accepted > done.streams / 50, "{done}");
     assert!(done.refused > done.streams / 50, "{done}");
 }
@@ -20,7 +20,7 @@ fn a_stream_cut_at_any_byte_is_no_call() {
         assert_eq!(judge(specimen, stream, &[1]), Ok(true), "{}", specimen.name);
         for length in 0..stream.len() {
             let reply = (specimen.read)(&mut std::iter::once(&stream[..length]));
-            // Some protocols have nothing behind what closes a reply.
+            // Some protocols have no data after the marker that closes a reply.
             let has_closed = length * 10 > stream.len() * 8;
             if reply.is_ok() {
                 assert!(has_closed, "{} at {length}: {reply:?}", specimen.name);

@@ -1,4 +1,4 @@
-//! Messages, as its provider speaks and checks it.
+//! The Messages protocol, with its provider's checks.
 
 use std::{collections::BTreeSet, sync::Arc};
 

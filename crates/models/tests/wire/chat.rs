@@ -1,4 +1,4 @@
-//! Chat Completions, as its provider speaks and checks it.
+//! The Chat Completions protocol, with its provider's checks.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -105,7 +105,7 @@ impl Dialect for Chat {
     }
 }
 
-/// The body of a refusal, which both protocols of the provider share.
+/// Returns the body of a refusal, which both protocols of the provider share.
 pub(crate) fn refusal(refusal: Refusal, words: &str) -> String {
     let (kind, code) = match refusal {
         Refusal::RateLimited => ("requests", "rate_limit_exceeded"),
@@ -250,7 +250,7 @@ fn content(content: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// A picture in a data URL.
+/// Checks a picture in a data URL.
 pub(crate) fn picture(url: &str) -> Result<(), String> {
     let data = url.strip_prefix("data:image/png;base64,");
     let data = data.and_then(|data| STANDARD.decode(data).ok());

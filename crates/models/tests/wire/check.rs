@@ -1,8 +1,8 @@
-//! What the checkers of requests share.
+//! Helpers for the checkers of requests.
 
 use serde_json::Value;
 
-/// A sentence if `holds` does not.
+/// Returns the sentence as an error if `holds` is false.
 pub(crate) fn expect(holds: bool, what: &str) -> Result<(), String> {
     match holds {
         true => Ok(()),
@@ -10,7 +10,7 @@ pub(crate) fn expect(holds: bool, what: &str) -> Result<(), String> {
     }
 }
 
-/// An object with all of `required`, and nothing else but `optional`.
+/// Checks an object with all of `required`, and no other fields than `optional`.
 pub(crate) fn fields(object: &Value, required: &[&str], optional: &[&str]) -> Result<(), String> {
     let Some(found) = object.as_object() else {
         return Err(format!("no object: {object}"));
@@ -28,17 +28,17 @@ pub(crate) fn fields(object: &Value, required: &[&str], optional: &[&str]) -> Re
     }
 }
 
-/// The items of a list; none if it is no list.
+/// Returns the items of a list; none if it is not a list.
 pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A text in an object; empty if there is none.
+/// Returns a text in an object; empty if there is none.
 pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object[field].as_str().unwrap_or_default()
 }
 
-/// A name or an id as providers take it.
+/// Checks a name or an id by the rules of providers.
 pub(crate) fn is_name(name: &str, longest: usize) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     !name.is_empty() && name.len() <= longest && name.chars().all(is_plain)

@@ -1,4 +1,4 @@
-//! What a protocol brings to the cases.
+//! The properties of a protocol that the cases need.
 //!
 //! To add one: a file with a unit struct that implements [`Dialect`], a line in
 //! [`crate::dialects`], and a canonical stream beside the client's sources. The canonical stream
@@ -17,46 +17,47 @@ use gyrus_contract::Model;
 use gyrus_models::Connection;
 use serde_json::Value;
 
-/// A protocol as its provider speaks it.
+/// A protocol with the behaviour of its provider.
 pub(crate) trait Dialect: Sync {
-    /// What it is called in messages.
+    /// Returns its name in messages.
     fn name(&self) -> &'static str;
 
-    /// The client, for `connection`.
+    /// Creates the client for `connection`.
     fn model(&self, connection: Connection) -> Arc<dyn Model>;
 
-    /// What the base URL has behind the host: `/v1`, or nothing.
+    /// Returns the part of the base URL after the host: `/v1`, or nothing.
     fn base_path(&self) -> &'static str {
         ""
     }
 
-    /// Where prompts for the model `m` go, the query included.
+    /// Returns the path of prompts for the model `m`, query included.
     fn path(&self) -> &'static str;
 
-    /// The header with the key, and what stands before the key in it.
+    /// Returns the header with the key, and the prefix of the key in it.
     fn key_header(&self) -> (&'static str, &'static str);
 
-    /// The headers that the provider wants beside the key, with their values.
+    /// Returns the required headers beside the key, with their values.
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// What the real provider would refuse about a request: required fields, unknown fields,
-    /// order of roles, calls without results, ids that do not match, pictures that are none.
+    /// Checks a request like the real provider: required fields, unknown fields, order of roles,
+    /// calls without results, ids that do not match, invalid pictures.
     fn check(&self, request: &Value) -> Result<(), String>;
 
-    /// The content type of a stream.
+    /// Returns the content type of a stream.
     fn content_type(&self) -> &'static str {
         "text/event-stream; charset=utf-8"
     }
 
-    /// The canonical stream, lines ended by LF.
+    /// Returns the canonical stream, with LF as line end.
     fn canonical(&self) -> &'static str;
 
-    /// The canonical stream's thinking comes back as a part, for it must be returned.
+    /// Whether the canonical stream's thinking becomes a part, because it must be sent back.
     fn returns_thinking(&self) -> bool;
 
-    /// How many cached tokens the canonical stream reports: 0 where the protocol has no count.
+    /// Returns the number of cached tokens in the canonical stream: 0 where the protocol has no
+    /// count.
     fn cached_tokens(&self) -> u64 {
         100
     }
@@ -66,42 +67,43 @@ pub(crate) trait Dialect: Sync {
         false
     }
 
-    /// What ends an event: a blank line, or a line.
+    /// Returns the end of an event: a blank line, or a line end.
     fn event_end(&self) -> &'static str {
         "\n\n"
     }
 
-    /// A line that keeps the connection alive and says nothing, if there is such a thing.
+    /// Returns a line that keeps the connection alive and has no content, if there is such a thing.
     fn keep_alive(&self) -> Option<&'static str> {
         Some(": keep-alive\n\n")
     }
 
-    /// Arguments travel as text, so that they can be anything.
+    /// Whether arguments travel as text, and so can be invalid JSON.
     fn arguments_are_text(&self) -> bool {
         true
     }
 
-    /// A second call with the id of the first is no reply (else it gets an id of its own).
+    /// Whether a second call with the id of the first makes the reply invalid (otherwise it gets an
+    /// id of its own).
     fn refuses_same_ids(&self) -> bool {
         false
     }
 
-    /// The stream of a reply, as the provider would send it.
+    /// Returns the provider's stream of a reply.
     fn stream(&self, script: &Script<'_>) -> String;
 
-    /// An event that says that there is no capacity, with [`ERROR_WORDS`].
+    /// Returns an event that reports no capacity, with [`ERROR_WORDS`].
     fn error_event(&self) -> String;
 
-    /// The status with which the provider says that there is no money.
+    /// Returns the provider's status for an account without money.
     fn no_money_status(&self) -> u16 {
         402
     }
 
-    /// The body that goes with a refusal, with `words` as its words.
+    /// Returns the body of a refusal, with `words` as its message.
     fn refusal(&self, refusal: Refusal, words: &str) -> String;
 }
 
-/// The words of [`Dialect::error_event`].
+/// Message of [`Dialect::error_event`].
 pub(crate) const ERROR_WORDS: &str = "no capacity at the moment";
 
 /// A reply to stream.
@@ -112,7 +114,7 @@ pub(crate) struct Script<'a> {
     pub(crate) calls: &'a [ScriptedCall<'a>],
     /// Counts of tokens; `Null` for one that is not reported.
     pub(crate) input_tokens: Value,
-    /// As `input_tokens`.
+    /// Output tokens, like `input_tokens`.
     pub(crate) output_tokens: Value,
 }
 
@@ -120,7 +122,7 @@ pub(crate) struct Script<'a> {
 pub(crate) struct ScriptedCall<'a> {
     pub(crate) id: &'a str,
     pub(crate) tool: &'a str,
-    /// What the model wrote; an object where arguments are no text.
+    /// The model's text; an object where arguments are not text.
     pub(crate) arguments: &'a str,
 }
 
@@ -135,7 +137,7 @@ impl Default for Script<'_> {
     }
 }
 
-/// Why a provider refuses. The status is the case's, so that the body must fit it.
+/// Reason of a refusal. The case sets the status, so that the body must fit it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// 429.
@@ -146,7 +148,7 @@ pub(crate) enum Refusal {
     ContextTooLong,
     /// 401.
     BadKey,
-    /// What the provider sends when there is no money: see [`Dialect::no_money_status`].
+    /// An account without money: see [`Dialect::no_money_status`].
     NoMoney,
     /// 404.
     NoSuchModel,

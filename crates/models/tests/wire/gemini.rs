@@ -1,4 +1,4 @@
-//! The Gemini API, as its provider speaks and checks it.
+//! The Gemini API, with its provider's checks.
 
 use std::sync::Arc;
 
@@ -187,7 +187,7 @@ fn contents(contents: &[Value]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a turn of the model, and gives back the ids and names of its calls.
+/// Checks a turn of the model, and returns the ids and names of its calls.
 fn calls(parts: &[Value]) -> Result<Vec<(&str, &str)>, String> {
     let mut calls = Vec::new();
     for part in parts {

@@ -1,8 +1,9 @@
-//! The truth about the wire: every client against a server that speaks its protocol, good and
-//! bad, on a real socket.
+//! Tests of the wire: every client against a server with its protocol, good and bad, on a real
+//! socket.
 //!
-//! `dialect` says what a protocol must bring; each has one file that brings it and one line in
-//! [`dialects`]. The cases (`requests`, `streams`, `refusals`) are the same for all of them.
+//! `dialect` defines the properties of a protocol; each protocol has one file with them and one
+//! line in [`dialects`]. The cases (`requests`, `streams`, `refusals`) are the same for all of
+//! them.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -24,7 +25,7 @@ mod streams;
 
 use dialect::Dialect;
 
-/// Every protocol that is spoken.
+/// Returns all protocols.
 fn dialects() -> Vec<&'static dyn Dialect> {
     vec![
         &anthropic::Messages,

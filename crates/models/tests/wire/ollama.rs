@@ -1,5 +1,5 @@
-//! Ollama's own protocol, as its server speaks it. The server takes more than it should, and does
-//! something else than was meant: the checks are those of what was meant.
+//! Ollama's own protocol, with stricter checks than its server's, which accepts invalid requests
+//! and does something else than was meant.
 
 use std::{collections::BTreeSet, sync::Arc};
 

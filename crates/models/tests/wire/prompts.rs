@@ -1,4 +1,4 @@
-//! What is asked, and of whom.
+//! Prompts and clients for the cases.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     server::{Answer, Ending, Server},
 };
 
-/// Long enough to be a secret.
+/// A key long enough to be a secret.
 pub(crate) const KEY: &str = "sk-wire-0123456789-secret";
 
 /// The bytes of a picture of one pixel.
@@ -31,17 +31,17 @@ impl Blobs for Pixel {
     }
 }
 
-/// The client of a dialect for a server at `url`.
+/// Returns the client of a dialect for a server at `url`.
 pub(crate) fn client(dialect: &dyn Dialect, url: &str) -> Arc<dyn Model> {
     dialect.model(connection(dialect, url, Some(KEY)))
 }
 
-/// The same without a key.
+/// Returns the same client without a key.
 pub(crate) fn keyless_client(dialect: &dyn Dialect, url: &str) -> Arc<dyn Model> {
     dialect.model(connection(dialect, url, None))
 }
 
-/// How a dialect's client reaches a server at `url`.
+/// Returns the connection of a dialect's client to a server at `url`.
 pub(crate) fn connection(dialect: &dyn Dialect, url: &str, key: Option<&str>) -> Connection {
     Connection {
         base_url: format!("{url}{}", dialect.base_path()),
@@ -69,12 +69,12 @@ pub(crate) async fn ask(
     (reply, deltas)
 }
 
-/// A stream that ends well.
+/// Returns a stream that ends well.
 pub(crate) fn streamed(dialect: &dyn Dialect, stream: impl Into<Vec<u8>>) -> Answer {
     Answer::new(200, dialect.content_type(), stream)
 }
 
-/// A stream in these pieces that ends so.
+/// Returns a stream in these pieces with this ending.
 pub(crate) fn in_pieces(dialect: &dyn Dialect, pieces: Vec<Vec<u8>>, ending: Ending) -> Answer {
     Answer {
         pieces,
@@ -83,7 +83,7 @@ pub(crate) fn in_pieces(dialect: &dyn Dialect, pieces: Vec<Vec<u8>>, ending: End
     }
 }
 
-/// One question, no tools.
+/// Returns a prompt of one question, without tools.
 pub(crate) fn plain_prompt() -> Prompt {
     prompt(vec![Message::user(Text::new("hello", Origin::Person))])
 }
@@ -151,9 +151,9 @@ fn tool(name: &str) -> Arc<ToolSpec> {
     })
 }
 
-/// A conversation with everything that can be in one: pictures from the person and from a tool,
-/// empty texts and messages, thinking of other providers, calls of tools that do not exist with
-/// ids that no provider takes and arguments that are none; then `reply` with a result for each
+/// Returns a conversation with everything that can be in one: pictures from the person and from a
+/// tool, empty texts and messages, thinking of other providers, calls of tools that do not exist
+/// with ids that no provider takes and arguments that are none; then `reply` with a result for each
 /// of its calls, the second one without a word.
 pub(crate) fn rich_prompt(reply: Reply) -> Prompt {
     let user = |parts| Message {

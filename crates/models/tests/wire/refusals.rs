@@ -1,4 +1,4 @@
-//! What a refusal means, and that the key goes nowhere else.
+//! Tests of refusals: their meaning, and that the key goes nowhere else.
 
 use gyrus_contract::ModelError;
 

@@ -1,4 +1,4 @@
-//! What goes out is what a provider takes.
+//! Tests of requests: providers accept them.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ async fn each_provider_would_refuse_what_is_broken() {
         let body = &server.asked()[1].body;
         let refused = |body: &serde_json::Value| dialect.check(body).is_err();
         assert!(!refused(body), "{name}");
-        // A field of nobody, and each field of the body gone: the checker is awake.
+        // The checker must detect an unknown field, and each missing one.
         let mut broken = body.clone();
         broken["of_nobody"] = 1.into();
         assert!(refused(&broken), "{name} takes an unknown field");
@@ -92,7 +92,7 @@ async fn each_provider_would_refuse_what_is_broken() {
             let mut broken = body.clone();
             broken[list].as_array_mut().unwrap().clear();
             assert!(refused(&broken), "{name} takes an empty conversation");
-            // Without its answer a call hangs in the air.
+            // A call without its result must be detected.
             let mut broken = body.clone();
             broken[list]
                 .as_array_mut()

@@ -1,4 +1,4 @@
-//! Responses, as its provider speaks and checks it.
+//! The Responses protocol, with its provider's checks.
 
 use std::{collections::BTreeSet, sync::Arc};
 

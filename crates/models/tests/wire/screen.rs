@@ -39,7 +39,7 @@ fn prompt() -> Prompt {
     }
 }
 
-/// What is asked, and what a stream becomes.
+/// Returns the request, and the reply for a stream.
 async fn asked(dialect: &dyn Dialect, stream: &str, screen_tool: Option<bool>) -> (Value, Reply) {
     let server = Server::start(vec![streamed(dialect, stream)]).await;
     let mut connection = connection(dialect, &server.url, None);
@@ -65,7 +65,7 @@ fn shown(reply: &Reply) -> String {
     parts.join("\n")
 }
 
-/// A stream of Messages with these calls.
+/// Returns a stream of Messages with these calls.
 fn messages(calls: &[(&str, Value)]) -> String {
     let mut events = vec![json!({
         "type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 9}},
@@ -94,7 +94,7 @@ fn messages(calls: &[(&str, Value)]) -> String {
     events.iter().map(line).collect()
 }
 
-/// A stream of Responses with these items.
+/// Returns a stream of Responses with these items.
 fn responses(items: &[Value]) -> String {
     let done = items.iter().enumerate().map(
         |(index, item)| json!({"type": "response.output_item.done", "output_index": index, "item": item}),
@@ -110,7 +110,7 @@ fn responses(items: &[Value]) -> String {
     done.chain([end]).map(line).collect()
 }
 
-/// A stream of Gemini with these parts.
+/// Returns a stream of Gemini with these parts.
 fn gemini(parts: &[Value]) -> String {
     let event = json!({
         "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}],
@@ -218,7 +218,7 @@ async fn messages_calls_become_ours() {
     click {"at":[640,400],"kind":"triple"}
     fly {"to":"the moon"}
     "#);
-    // Nobody offered it: the calls are what they are.
+    // The tool was not offered: the calls stay as they are.
     let (_, reply) = asked(&Messages, &messages(&calls[..1]), None).await;
     insta::assert_snapshot!(shown(&reply), @r#"left_click {"coordinate":[640,400]}"#);
 }

@@ -1,4 +1,4 @@
-//! A server on loopback that answers as it is told, byte by byte.
+//! A server on loopback with scripted answers, byte by byte.
 
 use std::{
     collections::VecDeque,
@@ -18,14 +18,14 @@ use futures_util::{StreamExt, stream};
 use serde_json::Value;
 use tokio::{net::TcpListener, task::JoinHandle};
 
-/// How a body ends.
+/// Ending of a body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ending {
-    /// As HTTP wants it.
+    /// The proper end of HTTP.
     Clean,
     /// The connection is closed in the middle.
     Abort,
-    /// Nothing more comes, and the connection stays open.
+    /// No further data, and the connection stays open.
     Silence,
     /// These bytes come every five minutes, forever; time runs ahead.
     Drip(&'static str),
@@ -40,7 +40,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// A whole body.
+    /// Returns an answer with a whole body.
     pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status,
@@ -50,14 +50,14 @@ impl Answer {
         }
     }
 
-    /// The same with one header more.
+    /// Adds a header.
     pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
         self
     }
 }
 
-/// What was asked.
+/// A received request.
 #[derive(Clone)]
 pub(crate) struct Asked {
     pub(crate) uri: String,
@@ -65,7 +65,7 @@ pub(crate) struct Asked {
     pub(crate) body: Value,
 }
 
-/// What a server is about to say, and what it has heard.
+/// The answers of a server, and the requests that it has received.
 #[derive(Default)]
 struct Stage {
     answers: Mutex<VecDeque<Answer>>,
@@ -82,7 +82,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A server that gives `answers` one after the other, whatever it is asked.
+    /// Starts a server that gives `answers` one after the other, whatever the request.
     pub(crate) async fn start(answers: Vec<Answer>) -> Self {
         Self::with(Stage {
             answers: Mutex::new(answers.into()),
@@ -91,7 +91,7 @@ impl Server {
         .await
     }
 
-    /// A server that never answers; from the first request on, time runs ahead.
+    /// Starts a server that never answers; from the first request on, time runs ahead.
     pub(crate) async fn silent() -> Self {
         Self::with(Stage {
             pauses_time: true,
@@ -116,7 +116,7 @@ impl Server {
         }
     }
 
-    /// Everything that it was asked so far.
+    /// Returns all requests so far.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.stage.asked.lock().unwrap().clone()
     }

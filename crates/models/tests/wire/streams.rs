@@ -1,4 +1,4 @@
-//! What comes back is a whole reply or none, however it arrives.
+//! Tests of replies: each is whole or an error, however it arrives.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use crate::{
     server::{Answer, Ending, Server},
 };
 
-/// Every so many bytes a stream is cut on the wire. The readers are cut at every byte in the
-/// sweep of the crate's own tests.
+/// Distance in bytes of the positions at which a stream is cut on the wire. The crate's own tests
+/// cut the readers at every byte.
 const CUT_EVERY: usize = 53;
 
 async fn reply_to(dialect: &dyn Dialect, stream: &str) -> Reply {
@@ -27,7 +27,7 @@ async fn error_of(dialect: &dyn Dialect, answer: Answer) -> ModelError {
     reply.expect_err(&format!("{name} took {deltas:?} for a reply"))
 }
 
-/// The canonical stream up to the event with the second half of the first call's arguments.
+/// Returns the canonical stream up to the event with the second half of the first call's arguments.
 fn inside_arguments(dialect: &dyn Dialect) -> &str {
     let stream = dialect.canonical();
     let half = stream.find("tes.txt").expect("the canonical arguments");
@@ -37,7 +37,7 @@ fn inside_arguments(dialect: &dyn Dialect) -> &str {
     &stream[..event + dialect.event_end().len()]
 }
 
-/// The canonical reply, without ids that the client made up.
+/// Returns the canonical reply, without ids that the client generated.
 fn check_canonical(dialect: &dyn Dialect, reply: &Reply) {
     let name = dialect.name();
     assert_eq!(reply.text(), "I will look 🦀", "{name}");

@@ -54,13 +54,13 @@ fn text(text: &str) -> Part {
     Part::Text(Text::new(text, Origin::Model))
 }
 
-/// The parts of a reply in these events, ended well.
+/// Returns the parts of a reply in these events, ended well.
 fn reply_to(list: &[Value]) -> Reply {
     let stream = events(list) + &events(&[end("STOP")]);
     read(&stream, 64).0.unwrap()
 }
 
-/// Thoughts, text and calls, with signatures wherever they may stand.
+/// Returns thoughts, text and calls, with signatures in all possible places.
 fn good_stream() -> String {
     events(&[
         parts(json!([{"text": "hm, ", "thought": true}])),
@@ -125,7 +125,7 @@ fn a_stream_cut_anywhere_is_no_reply() {
     let stream = good_stream();
     for length in (0..stream.len() - 1).filter(|&at| stream.is_char_boundary(at)) {
         let (reply, _) = read(&stream[..length], 64);
-        // Of CRLF CRLF, the last LF is not needed.
+        // The last LF of CRLF CRLF is not needed.
         let is_bad = matches!(reply, Err(ModelError::BadOutput { .. }));
         assert!(is_bad, "cut at {length}: {reply:?}");
     }
@@ -185,7 +185,7 @@ fn reasons_and_usage_are_understood() {
                "cachedContentTokenCount": 9}),
         Some((5, 4, 5)),
     );
-    // Nothing but thoughts was written.
+    // Only thoughts were written.
     check(
         json!({"promptTokenCount": 3, "thoughtsTokenCount": 7, "totalTokenCount": 10}),
         Some((3, 7, 0)),

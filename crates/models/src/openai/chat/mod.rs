@@ -15,7 +15,7 @@ use crate::{
 };
 use stream::Reader;
 
-/// A model behind an address that speaks Chat Completions.
+/// A model that is reached by Chat Completions.
 pub struct ChatModel {
     endpoint: Endpoint,
     connection: Connection,
@@ -24,12 +24,12 @@ pub struct ChatModel {
 }
 
 impl ChatModel {
-    /// A client of the model at `connection`, whose base URL has no `/chat/completions`. Nothing
-    /// is sent yet.
+    /// Creates a client of the model at `connection`, whose base URL has no `/chat/completions`.
+    /// Nothing is sent yet.
     ///
     /// # Errors
-    /// [`ModelError::Network`] if the address is none, [`ModelError::Auth`] if the key holds
-    /// characters that no key has.
+    /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
+    /// invalid characters.
     pub fn new(connection: Connection) -> Result<Self, ModelError> {
         let protocol = Protocol {
             path: "/chat/completions".to_owned(),
@@ -100,7 +100,7 @@ impl Model for ChatModel {
     }
 }
 
-/// The protocol for the sweep of broken streams.
+/// Describes the protocol for the sweep of broken streams.
 #[cfg(any(test, feature = "sim"))]
 pub(crate) const SPECIMEN: crate::sim::Specimen = crate::sim::Specimen {
     name: "chat",

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::super::{ORPHAN, answer_text, argument_text, data_url, schema, system};
 use crate::{Blobs, Connection, calls::Calls, conversation::turns};
 
-/// The body, or why the prompt cannot be sent. `limit_field` is what the server calls the limit
-/// of the reply.
+/// Returns the body, or the reason why the prompt cannot be sent. `limit_field` is the server's
+/// name for the limit of the reply.
 pub(super) fn body(
     prompt: &Prompt,
     connection: &Connection,
@@ -63,7 +63,8 @@ fn messages(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError
     Ok(messages)
 }
 
-/// The results first, for they must follow their calls; then all that a user can say.
+/// Returns the messages of a user's turn: first the results, which must follow their calls; then
+/// everything else.
 fn user_messages(
     parts: &[&Part],
     calls: &mut Calls,
@@ -90,7 +91,7 @@ fn user_messages(
                 content.push(said(&format!("{ORPHAN} {}", result.text.text)));
                 add_pictures(&result.images, blobs, &mut content)?;
             }
-            // Not in a user's turn.
+            // These parts cannot be in a user's turn.
             Part::Thinking(_) | Part::ToolCall(_) => {}
         }
     }
@@ -110,7 +111,7 @@ fn assistant_message(parts: &[&Part], calls: &mut Calls) -> Value {
                 let function = json!({"name": name, "arguments": argument_text(call)});
                 called.push(json!({"id": id, "type": "function", "function": function}));
             }
-            // Not in the model's turn, or not for this protocol.
+            // These parts cannot be in the model's turn, or are not supported by this protocol.
             Part::Image(_) | Part::Thinking(_) | Part::ToolResult(_) => {}
         }
     }
@@ -141,7 +142,7 @@ fn add_pictures(
     Ok(())
 }
 
-/// Texts alone go as one text: many compatible servers know nothing else.
+/// Returns texts alone as one text: many compatible servers support nothing else.
 fn plain(content: Vec<Value>) -> Value {
     let texts: Option<Vec<_>> = content.iter().map(|part| part["text"].as_str()).collect();
     match texts {

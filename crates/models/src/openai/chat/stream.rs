@@ -67,14 +67,14 @@ impl ReplyReader for Reader {
     }
 }
 
-/// One chunk, as leniently as compatible servers need it.
+/// One chunk, parsed leniently for compatible servers.
 #[derive(Deserialize)]
 struct Chunk {
     model: Option<String>,
     choices: Option<Vec<Choice>>,
     usage: Option<Value>,
     error: Option<Value>,
-    /// "error" where the chunk itself is one.
+    /// Set to "error" if the chunk itself is one.
     object: Option<String>,
 }
 
@@ -84,7 +84,7 @@ struct Choice {
     finish_reason: Option<String>,
 }
 
-/// More of the message.
+/// An increment of the message.
 #[derive(Deserialize)]
 struct Piece {
     #[serde(default)]
@@ -151,7 +151,7 @@ impl Building {
         if let Some(usage) = chunk.usage.filter(Value::is_object) {
             self.usage = usage;
         }
-        // One reply was asked for; where servers number the choices by token, the first is it.
+        // One reply was requested; where servers number the choices by token, it is the first.
         let Some(choice) = chunk.choices.into_iter().flatten().next() else {
             return Ok(());
         };
@@ -190,7 +190,7 @@ impl Building {
         Ok(())
     }
 
-    /// `has_sibling`: another call began in the same chunk.
+    /// Takes a piece of a call. `has_sibling`: another call began in the same chunk.
     fn grow_call(
         &mut self,
         piece: CallPiece,
@@ -267,7 +267,7 @@ impl Building {
     }
 }
 
-/// The texts in a `content`, which is one, a list of parts, or nothing.
+/// Returns the texts in a `content`: one text, a list of parts, or nothing.
 fn texts(content: Value) -> Vec<String> {
     let text = |content| match content {
         Value::String(text) if !text.is_empty() => Some(text),

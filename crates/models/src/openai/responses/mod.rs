@@ -21,22 +21,22 @@ use crate::{
 };
 use stream::Reader;
 
-/// A model behind an address that speaks Responses.
+/// A model that is reached by the Responses protocol.
 pub struct ResponsesModel {
     endpoint: Endpoint,
     connection: Connection,
     name: String,
-    /// The model refused to hand out reasoning, because it does none.
+    /// Whether the model refused to return reasoning, because it does none.
     is_plain: AtomicBool,
 }
 
 impl ResponsesModel {
-    /// A client of the model at `connection`, whose base URL has no `/responses`. Nothing is sent
-    /// yet.
+    /// Creates a client of the model at `connection`, whose base URL has no `/responses`. Nothing
+    /// is sent yet.
     ///
     /// # Errors
-    /// [`ModelError::Network`] if the address is none, [`ModelError::Auth`] if the key holds
-    /// characters that no key has.
+    /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
+    /// invalid characters.
     pub fn new(connection: Connection) -> Result<Self, ModelError> {
         let protocol = Protocol {
             path: "/responses".to_owned(),
@@ -67,8 +67,8 @@ impl ResponsesModel {
         if !self.is_plain.load(Ordering::Relaxed) {
             request::include_reasoning(&mut body);
             match self.send(body.to_string(), shown, deltas).await {
-                // Which models reason cannot be known beforehand. The provider says so before any
-                // work is done, so asking again costs nothing and is no retry.
+                // It is unknown which models reason. The provider refuses before any work is done,
+                // so asking again costs nothing and is not a retry.
                 Err(error) if errors::is_about_reasoning(&error) => {
                     self.is_plain.store(true, Ordering::Relaxed);
                     request::exclude_reasoning(&mut body);
@@ -118,7 +118,7 @@ impl Model for ResponsesModel {
     }
 }
 
-/// The protocol for the sweep of broken streams.
+/// Describes the protocol for the sweep of broken streams.
 #[cfg(any(test, feature = "sim"))]
 pub(crate) const SPECIMEN: crate::sim::Specimen = crate::sim::Specimen {
     name: "responses",

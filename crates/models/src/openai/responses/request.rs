@@ -14,10 +14,10 @@ use crate::{
     conversation::turns,
 };
 
-/// The smallest limit of a reply that the provider takes, in tokens.
+/// Minimum limit of a reply that the provider accepts, in tokens.
 const MIN_OUTPUT_TOKENS: u64 = 16;
 
-/// The body, or why the prompt cannot be sent.
+/// Returns the body, or the reason why the prompt cannot be sent.
 pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, ModelError> {
     let most = connection.facts.max_output_tokens.unwrap_or(u64::MAX);
     let mut body = json!({
@@ -45,19 +45,20 @@ pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, Mo
     Ok(body)
 }
 
-/// Asks for the model's reasoning in a form that can go back to it.
+/// Requests the model's reasoning in a form that can be sent back to it.
 pub(super) fn include_reasoning(body: &mut Value) {
     body["include"] = json!(["reasoning.encrypted_content"]);
 }
 
-/// Takes back [`include_reasoning`].
+/// Undoes [`include_reasoning`].
 pub(super) fn exclude_reasoning(body: &mut Value) {
     if let Some(fields) = body.as_object_mut() {
         fields.remove("include");
     }
 }
 
-/// This protocol is strict where nothing is said, and a schema outside its subset is refused.
+/// Returns the definition of a tool. This protocol is strict by default and refuses a schema
+/// outside its subset, so strictness is turned off.
 fn tool(spec: &ToolSpec) -> Value {
     json!({
         "type": "function",
@@ -82,8 +83,8 @@ fn input(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError> {
     Ok(items)
 }
 
-/// Reasoning that says something to the provider, who has kept nothing: encrypted, or in the
-/// clear from a compatible server.
+/// Whether the provider, which stores nothing, can use this reasoning: it is encrypted, or plain
+/// from a compatible server.
 fn is_own(block: &Value) -> bool {
     let content = block["content"].as_array();
     block["type"] == "reasoning"
@@ -110,7 +111,7 @@ fn user_items(
                 content.push(said(&format!("{ORPHAN} {}", result.text.text)));
                 add_pictures(&result.images, blobs, &mut content)?;
             }
-            // Not in a user's turn.
+            // These parts cannot be in a user's turn.
             Part::Thinking(_) | Part::ToolCall(_) => {}
         }
     }
@@ -120,7 +121,7 @@ fn user_items(
     Ok(())
 }
 
-/// A text, or a list where there are pictures.
+/// Returns a text, or a list where there are pictures.
 fn output(call: &Answered<'_>, blobs: &dyn Blobs) -> Result<Value, ModelError> {
     let text = answer_text(call);
     let images = call.result.map_or(&[][..], |result| &result.images);
@@ -153,7 +154,7 @@ fn assistant_items(parts: &[&Part], calls: &mut Calls, items: &mut Vec<Value>) {
                     "arguments": argument_text(call),
                 })
             }
-            // Not in the model's turn.
+            // These parts cannot be in the model's turn.
             Part::Image(_) | Part::ToolResult(_) => continue,
         });
     }

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::screen::{Act, held, pages, presses};
 
-/// The tool as it is offered.
+/// Returns the definition of the tool for a request.
 pub(super) fn tool() -> Value {
     json!({"type": "computer"})
 }
 
-/// Pictures keep their pixels.
+/// Detail setting that keeps the pixels of pictures.
 pub(super) fn keep_pixels(body: &mut Value) {
     let items = body["input"].as_array_mut().into_iter().flatten();
     let parts = items.flat_map(|item| item["content"].as_array_mut().into_iter().flatten());
@@ -22,7 +22,7 @@ pub(super) fn keep_pixels(body: &mut Value) {
     }
 }
 
-/// A call in our words: what a person must confirm, then the actions.
+/// Translates a call into the screen's tools: first what a person must confirm, then the actions.
 pub(super) fn acts(item: &Value, shown: Shown) -> Vec<Act> {
     let checks = item["pending_safety_checks"]
         .as_array()

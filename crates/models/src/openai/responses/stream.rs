@@ -1,11 +1,11 @@
 //! The stream of a reply: bytes in, one [`Reply`] or [`ModelError`] out.
 //!
-//! Pure. The protocol is a list of events: items are added, grow and are done, and one event
-//! closes the stream: `response.completed`, `response.incomplete` or `response.failed`. What is
-//! believed are the items that are done (and those of the closing event that had no event of
-//! their own); the growing is only shown. So a call that was cut is never one.
+//! Pure. The protocol is a list of events: items are added, grow and are done, and one event closes
+//! the stream: `response.completed`, `response.incomplete` or `response.failed`. Only items that
+//! are done count (and those of the closing event that had no event of their own); their growth is
+//! only shown. So a truncated call is never accepted.
 //!
-//! Items of other types than messages, calls and reasoning were not asked for and are skipped.
+//! Items of other types than messages, calls and reasoning were not requested and are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// For a reply that may act on `shown` by the provider's own tool.
+    /// Creates a reader of a reply that may act on `shown` by the provider's own tool.
     pub(crate) fn new(shown: Option<Shown>) -> Self {
         let mut reader = Self::default();
         reader.reply.acts_on = shown;
@@ -68,7 +68,7 @@ impl ReplyReader for Reader {
     }
 }
 
-/// One event. A type that is not known, or of which only the end matters, is `Other`.
+/// One event. An unknown type, or one of which only the end matters, is `Other`.
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 enum Event {
@@ -106,7 +106,7 @@ enum Event {
     Other,
 }
 
-/// What the closing event holds.
+/// Content of the closing event.
 #[derive(Deserialize)]
 struct Closing {
     model: Option<String>,

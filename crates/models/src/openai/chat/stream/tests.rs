@@ -60,7 +60,7 @@ fn a_whole_reply_arrives() {
         ("m-1-2026", "I will look 🦀")
     );
     assert_eq!(reply.stop, StopReason::ToolCalls);
-    // The reasoning is shown and is no part of the reply.
+    // The reasoning is shown and is not part of the reply.
     assert_eq!(reply.parts.len(), 3);
     assert_eq!(
         deltas,
@@ -100,7 +100,7 @@ fn calls_are_told_apart_however_servers_mark_them() {
         piece(json!({"index": 0, "id": "b", "function": function("list", json!("{}"))})),
     ];
     assert_eq!(calls_of(&zeros, "tool_calls"), expected);
-    // No index, one call in pieces, id and name repeated in each.
+    // No index; one call in pieces, with id and name repeated in each.
     let repeated = [
         piece(json!({"id": "a", "function": function("read", json!("{\"path\""))})),
         piece(json!({"id": "a", "function": function("read", json!(": \"x\"}"))})),

@@ -1,4 +1,4 @@
-//! What goes out.
+//! Tests of requests.
 
 use std::sync::Arc;
 

@@ -117,7 +117,7 @@ fn items_count_when_they_are_done() {
     );
     let bare = json!({"type": "response.output_item.done", "item": a});
     assert_eq!(text(&[bare.clone(), bare, completed(&[])]), "a\na");
-    // What was not asked for is skipped.
+    // Items that were not requested are skipped.
     let search = json!({"type": "web_search_call", "id": "ws_1"});
     assert_eq!(text(&[done(0, &search), done(1, &a), completed(&[])]), "a");
 
