@@ -1,4 +1,4 @@
-//! Changes in a folder that are known exactly, can be taken back, and can be applied again.
+//! Exact changes of a folder, which can be undone and redone.
 //!
 //! A [`ChangeSet`] says of each of its paths what stood there before and what stands there after.
 //! Taking back and applying are one act in two directions: both happen only where the path is
@@ -28,34 +28,32 @@ use crate::{
     undo::{Done, Plan, UndoError, look},
 };
 
-/// The most bytes of a file's content that a diff looks at.
+/// Maximum bytes of a file's content that is included in a diff.
 const MAX_DIFF_BYTES: usize = 64 << 10;
 
-/// What happened to some paths of a folder.
+/// Changes of some paths of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeSet {
-    /// The snapshot that holds the contents of `before`; without one they lie in blobs of their
-    /// own.
+    /// The snapshot with the contents of `before`; without one they are in blobs of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     snapshot: Option<BlobId>,
-    /// What stood at the paths; those that are missing had nothing.
+    /// Entries at the paths before; a missing path did not exist.
     before: Entries,
-    /// What stands at the paths now. Contents lie in blobs of their own.
+    /// Entries at the paths now. Contents are in blobs of their own.
     after: Entries,
 }
 
-/// What became of the paths that a [`ChangeSet`] was to be made of.
+/// Result of recording the changes of some paths.
 #[derive(Debug)]
 pub struct Recorded {
-    /// Those that really differ from the snapshot.
+    /// The paths that really differ from the snapshot.
     pub changes: ChangeSet,
-    /// Those whose content cannot be kept, as it was found: pipes, sockets, devices, and files
-    /// that are too large.
+    /// Paths whose content cannot be kept: pipes, sockets, devices, and files that are too large.
     pub not_kept: Vec<PathBuf>,
 }
 
 impl ChangeSet {
-    /// Records what stands at `paths` now and what stood there at the last snapshot.
+    /// Records the entries at `paths` now and in the last snapshot.
     ///
     /// # Errors
     /// The store's error, or a folder that cannot be read.
@@ -80,7 +78,7 @@ impl ChangeSet {
             let before = last.entries.get(&encoded);
             let now = match look::look(&root, bytes) {
                 Ok(now) if now.as_ref().is_none_or(is_whole) => now,
-                // A pipe, a socket, a file that is too large: nothing of it can be kept.
+                // A pipe, a socket, or a file that is too large cannot be kept.
                 Ok(_) | Err(_) => {
                     not_kept.push(changed.path.clone());
                     discard(&root, &changed.path)?;
@@ -154,7 +152,7 @@ impl ChangeSet {
         Ok(recorded)
     }
 
-    /// What stood there before, with where the contents lie.
+    /// Returns the entries before the change, with the places of their contents.
     fn before<E>(
         &self,
         load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
@@ -172,7 +170,7 @@ impl ChangeSet {
         Contents::of_single_blobs(id, entries.clone())
     }
 
-    /// What stood at a path can come back only if the folders around it are there.
+    /// Adds the folders around a path, which must exist before its entry can be restored.
     fn restore_folders(&mut self, path: &str, snapshot: &Entries, root: &Root<'_>) {
         let ends = path.match_indices('/').map(|(at, _)| at);
         for folder in ends.map(|end| &path[..end]) {
@@ -192,7 +190,7 @@ impl ChangeSet {
         }
     }
 
-    /// The same without some paths.
+    /// Returns the same changes without some paths.
     #[must_use]
     pub fn without(&self, paths: &[PathBuf]) -> Self {
         let mut rest = self.clone();
@@ -204,7 +202,7 @@ impl ChangeSet {
         rest
     }
 
-    /// The paths, as text, each once.
+    /// Returns the paths as text, each once.
     pub fn paths(&self) -> Vec<&str> {
         let paths: BTreeSet<&str> = self
             .before
@@ -215,20 +213,20 @@ impl ChangeSet {
         paths.into_iter().collect()
     }
 
-    /// The paths below the folder, each once.
+    /// Returns the paths below the folder, each once.
     #[must_use]
     pub fn below(&self) -> Vec<PathBuf> {
         let decoded = self.paths().into_iter().filter_map(name::decode);
         decoded.map(|path| name::path(&path).to_owned()).collect()
     }
 
-    /// Whether there is nothing in it.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.before.is_empty() && self.after.is_empty()
     }
 
-    /// Puts back what stood at the paths; `load` reads a blob. What goes is copied below `trash`.
-    /// What has changed since is left alone and reported.
+    /// Restores the entries from before; `load` reads a blob. Removed entries are copied below
+    /// `trash`. What has changed since is left alone and reported.
     ///
     /// # Errors
     /// Before anything was changed: content that cannot be read, a trash that cannot be written.
@@ -245,7 +243,7 @@ impl ChangeSet {
         )
     }
 
-    /// Applies the changes again after they were taken back; `load` reads a blob. What has changed
+    /// Applies the changes again after they were undone; `load` reads a blob. What has changed
     /// since is left alone and reported.
     ///
     /// # Errors
@@ -260,8 +258,8 @@ impl ChangeSet {
         Plan::between(workspace, after, self.before.clone(), load)?.apply(load, trash, &mut || {})
     }
 
-    /// The changes as text for a person: a unified diff of what is text, a line for the rest.
-    /// `load` reads a blob.
+    /// Returns the changes as text for a person: a unified diff of text files, a line for each
+    /// other change. `load` reads a blob.
     ///
     /// # Errors
     /// Content that cannot be read.
@@ -285,11 +283,11 @@ impl ChangeSet {
 pub(crate) enum Side {
     Nothing,
     Text(String),
-    /// What it is, in words.
+    /// Description of another kind of entry.
     Other(String),
 }
 
-/// The difference of two sides of a path, as a unified diff.
+/// Returns the difference of two sides of a path, as a unified diff.
 pub(crate) fn diff_of(path: &str, old: &Side, new: &Side) -> String {
     let header = |side: &Side, prefix: &str| match side {
         Side::Nothing => "/dev/null".to_owned(),
@@ -348,7 +346,7 @@ impl Contents {
     }
 }
 
-/// Stores the content of what stands at a path, if it is a file.
+/// Stores the content of the entry at a path, if it is a file.
 fn keep<S: ContentStore>(store: &mut S, path: &Path, now: look::Now) -> Result<Entry, S::Error> {
     let look::Now {
         mut entry, content, ..
@@ -368,7 +366,7 @@ fn is_whole(now: &look::Now) -> bool {
     !is_file || u64::try_from(now.stat.st_size).is_ok_and(|size| size == read)
 }
 
-/// Removes something whose content cannot be kept.
+/// Removes an entry whose content cannot be kept.
 fn discard(root: &Root<'_>, path: &Path) -> io::Result<()> {
     let (folder, name) = root.parent(path)?;
     let found = root::stat(&folder, name)?;

@@ -1,8 +1,8 @@
-//! Several files changed together: all of them, or none.
+//! Atomic changes of several files.
 //!
-//! [`apply()`] looks, prepares and moves; the [`Applied`] that it returns can still be taken back,
-//! and is when it is dropped. Whatever cuts it off, whoever comes next finds in [`HOME`] what was about to
-//! be done, and takes everything back. See `docs/changeset.md` for what a crash leaves.
+//! [`apply()`] checks, prepares and moves; the [`Applied`] that it returns can still be undone, and
+//! is when it is dropped. After an interruption, the next process finds the intent in [`HOME`] and
+//! undoes everything. See `docs/changeset.md` for the state after a crash.
 
 mod apply;
 mod intent;

@@ -1,27 +1,27 @@
-//! Where the contents of files go. One function decides for every file whether it may lie with the
-//! rest or has to be kept apart, and nothing is stored past it.
+//! Stores the contents of files. One function decides for every file whether it may be stored with
+//! the rest or has to be kept apart; all contents pass through it.
 
 use std::{panic::resume_unwind, path::Path, sync::OnceLock, thread};
 
 use gyrus_contract::BlobId;
 
-/// Threads that judge contents at once, at most.
+/// Maximum number of threads that judge contents at once.
 const MAX_THREADS: usize = 4;
-/// Fewer bytes than this are judged by one thread.
+/// Bytes up to which one thread judges all contents.
 const MIN_SHARED_BYTES: usize = 128 << 10;
 
-/// Tells which files are or hold secrets. Asked by several threads at once.
+/// Tells which files are or hold secrets. Called by several threads at once.
 pub trait Secrecy: Sync {
     /// Whether the file at `path`, relative to the folder, is or holds a secret.
     fn is_secret(&self, path: &Path, content: &[u8]) -> bool;
 }
 
-/// Keeps the contents of files, and what says where they lie.
+/// Store for the contents of files and for the manifests.
 pub trait ContentStore {
-    /// Why it failed.
+    /// Error of the store.
     type Error;
 
-    /// What tells which contents are to be kept apart.
+    /// Returns the judge of contents that must be kept apart.
     fn secrecy(&self) -> &dyn Secrecy;
 
     /// Stores bytes that hold no secret.
@@ -37,7 +37,7 @@ pub trait ContentStore {
     fn put_apart(&mut self, bytes: &[u8]) -> Result<BlobId, Self::Error>;
 }
 
-/// The content of a file, and which of the two places it belongs in.
+/// The content of a file, and whether it is kept apart.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Judged<'a> {
     content: &'a [u8],
@@ -46,12 +46,12 @@ pub(crate) struct Judged<'a> {
 
 impl<'a> Judged<'a> {
     pub(crate) fn new(secrecy: &dyn Secrecy, path: &Path, content: &'a [u8]) -> Self {
-        // An empty file has nothing to hide, and many are empty.
+        // An empty file has no secret, and many are empty.
         let apart = !content.is_empty() && secrecy.is_secret(path, content);
         Self { content, apart }
     }
 
-    /// As [`Self::new`], of several files.
+    /// Like [`Self::new`], for several files.
     pub(crate) fn all(secrecy: &dyn Secrecy, files: &[(&Path, &'a [u8])]) -> Vec<Self> {
         let judge = |files: &[(&Path, &'a [u8])]| -> Vec<Self> {
             let judged = files
@@ -68,7 +68,7 @@ impl<'a> Judged<'a> {
             let judging: Vec<_> = shares
                 .map(|share| {
                     let thread = thread::Builder::new().spawn_scoped(scope, move || judge(share));
-                    // Without a thread it takes longer and is done all the same.
+                    // If no thread can be started, it takes longer.
                     thread.map_err(|_| judge(share))
                 })
                 .collect();
@@ -88,7 +88,7 @@ impl<'a> Judged<'a> {
         self.apart
     }
 
-    /// Stores it alone.
+    /// Stores the content in a blob of its own.
     pub(crate) fn put<S: ContentStore>(&self, store: &mut S) -> Result<BlobId, S::Error> {
         match self.apart {
             true => store.put_apart(self.content),

@@ -1,18 +1,18 @@
-//! Changes of a large folder that are made in a layer over it, judged there, and then moved into it.
+//! Changes of a large folder, made in a layer over it, judged there, and then moved into it.
 //!
 //! A folder that is too large to be kept before each command is shown to the command as the lower
-//! layer of an overlay. What the command changed lies in the upper layer, and nowhere else: so
-//! [`Layer::list`] knows it exactly, however large the folder is. [`Layer::apply`] moves it into the
-//! folder, each thing by one rename. What stood there before takes the place of the new thing in the
-//! layer, so that nothing is copied, and [`take_back`] moves it back.
+//! layer of an overlay. All changes of the command are in the upper layer: so [`Layer::list`] finds
+//! them exactly, however large the folder is. [`Layer::apply`] moves them into the folder, each
+//! entry by one rename. The old entry takes the place of the new one in the layer, so that nothing
+//! is copied, and [`take_back`] moves it back.
 //!
 //! Everything is moved between two folders of one file system, never through a link. The plan is on
-//! disk before the first move, and each thing is known by its inode: so whoever comes after a kill
-//! goes on with [`Layer::recover`], and the folder is wholly as it was or wholly as it will be. What
-//! somebody else changed meanwhile stays theirs.
+//! disk before the first move, and each entry is identified by its inode: so after a kill the next
+//! process continues with [`Layer::recover`], and the folder is either completely old or completely
+//! new. Changes that others made meanwhile stay.
 //!
-//! Overlays that an ordinary user mounts cannot rename a folder of the lower layer: the command gets
-//! `EXDEV`, upon which `mv` copies and programs that cannot fail.
+//! Overlays that an ordinary user mounts cannot rename a folder of the lower layer: the command
+//! gets `EXDEV`, upon which `mv` copies, and programs that cannot copy fail.
 
 mod list;
 mod apply;
@@ -37,7 +37,7 @@ use crate::{
     undo::Refused,
 };
 
-/// The most things that a layer may hold or hide.
+/// Maximum number of entries that a layer may hold or hide.
 pub const MAX_LISTED: usize = 2_000_000;
 
 const UPPER: &str = "upper";
@@ -45,25 +45,25 @@ const WORK: &str = "work";
 const PLAN: &str = "plan.json";
 const BEGAN: &str = "began";
 
-/// Why a layer cannot be used.
+/// Reason why a layer cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerError {
-    /// A call of the system failed.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] Failed),
-    /// A file of the layer's own cannot be read or written.
+    /// One of the layer's own files cannot be read or written.
     #[error("`{}`: {source}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// There are too many changes.
     #[error("there are more than {MAX_LISTED} changes")]
     TooMany,
-    /// Renames cannot lead from one to the other.
+    /// The folder and the layer are not on one file system, so renames between them fail.
     #[error("`{}` and `{}` lie on different file systems", one.display(), other.display())]
     Apart {
         /// The folder.
@@ -80,12 +80,12 @@ pub struct Layer {
     workspace: PathBuf,
 }
 
-/// What came of moving the changes of a layer.
+/// Result of moving the changes of a layer.
 #[derive(Debug, Default)]
 pub struct Applied {
-    /// What is needed to take it back.
+    /// The data needed to undo it.
     pub kept: KeptFiles,
-    /// What somebody else changed meanwhile; theirs stays.
+    /// Paths that others changed meanwhile; their changes stay.
     pub refused: Vec<Refused>,
 }
 
@@ -93,21 +93,21 @@ pub struct Applied {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 enum Step {
-    /// The layer's thing goes where nothing stands.
+    /// Move an entry of the layer to a path that does not exist.
     Put {
         #[serde(with = "crate::layer::encoded")]
         path: PathBuf,
         inode: u64,
     },
-    /// The layer's thing and the folder's change places.
+    /// Exchange an entry of the layer and one of the folder.
     Swap {
         #[serde(with = "crate::layer::encoded")]
         path: PathBuf,
         inode: u64,
-        /// The stamp of the folder's.
+        /// Stamp of the folder's entry.
         before: Digest,
     },
-    /// The folder's thing, which the command deleted, goes into the layer.
+    /// Move an entry of the folder, which the command deleted, into the layer.
     Take {
         #[serde(with = "crate::layer::encoded")]
         path: PathBuf,
@@ -115,7 +115,7 @@ enum Step {
         /// Its stamp.
         before: Digest,
     },
-    /// A folder that is in both gets another mode.
+    /// Change the mode of a folder that is in both.
     Mode {
         #[serde(with = "crate::layer::encoded")]
         path: PathBuf,
@@ -171,7 +171,7 @@ impl Layer {
         }
     }
 
-    /// The layer that an earlier process made; `None` if it did not.
+    /// Opens the layer that an earlier process made; `None` if there is none.
     #[must_use]
     pub fn find(folder: &Path, workspace: &Path) -> Option<Self> {
         let layer = Self::at(folder, workspace);
@@ -185,13 +185,13 @@ impl Layer {
         }
     }
 
-    /// Takes the changes of a command.
+    /// Upper folder, which receives the changes of a command.
     #[must_use]
     pub fn upper(&self) -> PathBuf {
         self.folder.join(UPPER)
     }
 
-    /// An empty folder for the operating system.
+    /// Work folder of the overlay, empty.
     #[must_use]
     pub fn work(&self) -> PathBuf {
         self.folder.join(WORK)
@@ -201,7 +201,8 @@ impl Layer {
         Ok((Root::open(&self.upper())?, Root::open(&self.workspace)?))
     }
 
-    /// When the layer was made, by the clock of its file system, in nanoseconds.
+    /// Returns the time at which the layer was made, by the clock of its file system, in
+    /// nanoseconds.
     fn began(&self) -> Result<i64, LayerError> {
         let path = self.folder.join(BEGAN);
         let data = fs::metadata(&path).map_err(|source| LayerError::File { path, source })?;
@@ -211,7 +212,7 @@ impl Layer {
             .saturating_add(data.ctime_nsec()))
     }
 
-    /// Removes the layer with all that is in it.
+    /// Removes the layer with its contents.
     ///
     /// # Errors
     /// When that is refused.
@@ -222,13 +223,14 @@ impl Layer {
     }
 }
 
-/// The operating system leaves a folder there that nobody may look into.
+/// Makes the overlay's work folder removable: the kernel leaves a folder there without any
+/// permissions.
 fn make_removable(folder: &Path) {
     let inner = folder.join(WORK).join("work");
     let _ = fs::set_permissions(inner, fs::Permissions::from_mode(0o700));
 }
 
-/// Paths of any bytes as text.
+/// Serialises paths of any bytes as text.
 pub(crate) mod encoded {
     use std::{
         ffi::OsStr,

@@ -1,14 +1,14 @@
-//! The content of a workspace and how it changes: snapshots of it, several files changed together,
-//! taking back what lies between two snapshots, the repositories in it, and layers over folders that
+//! The content of a workspace and how it changes: snapshots of it, atomic changes of several files,
+//! the undo of changes between two snapshots, the repositories in it, and layers over folders that
 //! are too large for snapshots.
 //!
-//! The one idea: everything goes through a [`Root`], a folder held open below which no symbolic link
-//! is ever followed, so that whatever is swapped meanwhile leads nowhere else; and every change is
-//! one call of the system between two states that both make sense, so that a crash leaves something
-//! that the next process can finish or take back.
+//! The one idea: everything goes through a [`Root`], a folder held open below which no symbolic
+//! link is ever followed, so that a path swapped meanwhile cannot lead elsewhere; and every change
+//! is one system call between two consistent states, so that after a crash the next process can
+//! finish or undo it.
 //!
-//! This crate knows nothing of runs, journals, tools or approvals: contents go to a [`ContentStore`]
-//! that the caller hands it, which also says which of them are secret, and come from a function.
+//! This crate does not know runs, journals, tools or approvals: contents go to a [`ContentStore`]
+//! that the caller passes, which also decides which of them are secret, and come from a function.
 
 mod root;
 mod contents;

@@ -1,9 +1,9 @@
-//! A folder held open, and what is read and changed below it without following a symbolic link:
-//! neither one that was there nor one that is swapped in between.
+//! A folder held open, with reads and changes below it that follow no symbolic link, not even one
+//! that is swapped in meanwhile.
 //!
 //! Every path is resolved by the system, from the open folder, and refused if any part of it is a
-//! link or leads out. Every call that changes something asks the [`Pace`] first, so that a test can
-//! end the world, or fill the disk, before any of them.
+//! link or leads out. Every call that changes something calls the [`Pace`] first, so that a test
+//! can simulate a crash, or a full disk, before any of them.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -26,22 +26,22 @@ use rustix::{
     path::Arg,
 };
 
-/// Asked before each change of the disk; an error stands for what the system would have said.
+/// Function called before each change of the disk; its error simulates one of the system.
 pub type Pace<'a> = &'a (dyn Fn() -> Result<(), Errno> + Sync);
 
-/// On a real disk nothing is to be feared but the disk.
+/// Pace of a real disk, which never fails by itself.
 pub(crate) const AT_ONCE: Pace<'static> = &|| Ok(());
 
-/// The longest path that the system takes at once, in bytes.
+/// Maximum bytes of a path that the system accepts at once.
 const MAX_PATH: usize = 4_095;
 
-/// A call of the system that failed, and what it was about.
+/// A failed system call, and its path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}`: {error}", path.display())]
 pub struct Failed {
-    /// Below the folder, or the folder itself.
+    /// Path below the folder, or the folder itself.
     pub path: PathBuf,
-    /// The system's words.
+    /// Error of the operating system.
     pub error: Errno,
 }
 
@@ -53,7 +53,7 @@ impl From<Failed> for io::Error {
 
 /// A folder held open. All paths are below it; the empty one is the folder itself.
 pub struct Root<'a> {
-    /// Opened as a path only.
+    /// Descriptor opened as a path only.
     folder: OwnedFd,
     pace: Pace<'a>,
 }
@@ -69,10 +69,11 @@ impl Root<'static> {
 }
 
 impl<'a> Root<'a> {
-    /// As [`Root::open`]; `pace` is asked before each change.
+    /// Like [`Root::open`]; `pace` is called before each change.
     ///
     /// # Errors
-    /// As of [`Root::open`].
+    ///
+    /// Those of [`Root::open`].
     pub fn with_pace(path: &Path, pace: Pace<'a>) -> Result<Self, Failed> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match openat(CWD, path, flags, Mode::empty()) {
@@ -81,7 +82,7 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// Opens what stands at a path, of any length.
+    /// Opens the file at a path, of any length.
     ///
     /// # Errors
     /// The system's; [`Errno::LOOP`] for a symbolic link in any part, [`Errno::XDEV`] for a way out.
@@ -102,10 +103,10 @@ impl<'a> Root<'a> {
         beneath(above.as_ref().unwrap_or(&self.folder), rest, flags)
     }
 
-    /// The folder that a path is in, opened as a path only, and the path's last part.
+    /// Returns the folder of a path, opened as a path only, and the path's last part.
     ///
     /// # Errors
-    /// As of [`Root::open_at`]; [`Errno::INVAL`] for a path without a last part.
+    /// Those of [`Root::open_at`]; [`Errno::INVAL`] for a path without a last part.
     pub fn parent<'p>(&self, path: &'p Path) -> Result<(OwnedFd, &'p OsStr), Errno> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
         let above = path.parent().unwrap_or(Path::new(""));
@@ -113,10 +114,11 @@ impl<'a> Root<'a> {
         Ok((folder, name))
     }
 
-    /// As [`Root::parent`]; folders that are missing are made, or none of them.
+    /// Like [`Root::parent`], but makes missing folders, all of them or none.
     ///
     /// # Errors
-    /// As of [`Root::parent`].
+    ///
+    /// Those of [`Root::parent`].
     pub fn make_parent<'p>(&self, path: &'p Path) -> Result<Parent<'p>, Errno> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
         let mut parent = Parent {
@@ -138,8 +140,8 @@ impl<'a> Root<'a> {
         Ok(parent)
     }
 
-    /// The folders from this one down to `path`, which is not among them, each with the rest of the
-    /// path below it; fewer if one cannot be opened.
+    /// Returns the folders from this one down to `path`, which is not among them, each with the
+    /// rest of the path below it; fewer if one cannot be opened.
     pub fn folders_above(&self, path: &Path) -> Vec<(OwnedFd, PathBuf)> {
         let mut folders = Vec::new();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -156,23 +158,24 @@ impl<'a> Root<'a> {
         folders
     }
 
-    /// What stands at a path, not followed; `None` if nothing does.
+    /// Returns the metadata of a path, links not followed; `None` if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be told.
+    ///
+    /// When the system call fails otherwise.
     pub fn stat(&self, path: &Path) -> Result<Option<Stat>, Failed> {
         let looked = self
             .parent(path)
             .and_then(|(folder, name)| statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW));
         match looked {
             Ok(stat) => Ok(Some(stat)),
-            // Below a file there is nothing either.
+            // A path below a file does not exist either.
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(error) => Err(failed(path, error)),
         }
     }
 
-    /// The content of a regular file, and what was there when it was opened.
+    /// Returns the content of a regular file, and its metadata when it was opened.
     ///
     /// # Errors
     /// When it is missing, behind a link, or cannot be read.
@@ -192,7 +195,7 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// The digest of what stands there; `None` if nothing does.
+    /// Returns the digest of a file; `None` if it does not exist.
     pub(crate) fn digest(&self, path: &Path) -> Result<Option<Digest>, Failed> {
         match self.read(path) {
             Ok((content, _)) => Ok(Some(Digest::of(&content))),
@@ -204,13 +207,13 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// An open folder, for locking, listing and syncing it.
+    /// Returns an open folder, for locking, listing and syncing it.
     pub(crate) fn folder(&self, path: &Path) -> Result<OwnedFd, Failed> {
         self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)
             .map_err(|error| failed(path, error))
     }
 
-    /// The names in a folder.
+    /// Returns the names in a folder.
     pub(crate) fn names(&self, path: &Path) -> Result<Vec<OsString>, Failed> {
         let names = names(&self.folder(path)?).map_err(|error| failed(path, error))?;
         names
@@ -219,7 +222,7 @@ impl<'a> Root<'a> {
             .map_err(|error| failed(path, error))
     }
 
-    /// A new file.
+    /// Creates a new file.
     pub(crate) fn create(&self, path: &Path, mode: Mode) -> Result<File, Failed> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         self.change(path, |folder, name| {
@@ -227,7 +230,7 @@ impl<'a> Root<'a> {
         })
     }
 
-    /// A step that changes a file which is already open.
+    /// Runs a step that changes a file which is already open.
     pub(crate) fn fill(
         &self,
         path: &Path,
@@ -248,7 +251,7 @@ impl<'a> Root<'a> {
         })
     }
 
-    /// Only an empty one.
+    /// Removes an empty folder.
     pub(crate) fn remove_folder(&self, path: &Path) -> Result<(), Failed> {
         self.change(path, |folder, name| {
             unlinkat(folder, name, AtFlags::REMOVEDIR)
@@ -261,12 +264,12 @@ impl<'a> Root<'a> {
         })
     }
 
-    /// To a name that nothing has.
+    /// Renames to an unused name.
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), Failed> {
         self.swing(from, to, RenameFlags::NOREPLACE)
     }
 
-    /// Each takes the other's name, in one step.
+    /// Exchanges two names, in one step.
     pub(crate) fn exchange(&self, one: &Path, other: &Path) -> Result<(), Failed> {
         self.swing(one, other, RenameFlags::EXCHANGE)
     }
@@ -289,7 +292,7 @@ impl<'a> Root<'a> {
             .map_err(|error| failed(path, error))
     }
 
-    /// Everything that was done is on disk: one call, however many files it were.
+    /// Syncs all changes to disk: one call, however many files were changed.
     pub(crate) fn sync(&self) -> Result<(), Failed> {
         let folder = self.folder(Path::new("."))?;
         (self.pace)()
@@ -316,13 +319,13 @@ fn beneath(folder: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errn
     )
 }
 
-/// A folder that may have been made on the way, and a name in it.
+/// An open folder, which may have been created, and a name in it.
 pub struct Parent<'p> {
-    /// Opened as a path only.
+    /// The folder, opened as a path only.
     pub folder: OwnedFd,
-    /// One part of a path.
+    /// Last part of the path.
     pub name: &'p OsStr,
-    /// Folders that did not exist before: the folder above, and the name.
+    /// Folders that were created: the folder above, and the name.
     made: Vec<(OwnedFd, &'p OsStr)>,
 }
 
@@ -356,16 +359,16 @@ impl<'p> Parent<'p> {
         Ok(())
     }
 
-    /// Removes the folders that were made on the way, as far as they are empty.
+    /// Removes the created folders, as far as they are empty.
     pub fn undo(self) {
         for (above, name) in self.made.into_iter().rev() {
-            // In use by somebody else by now: then it is to stay.
+            // In use by another process now, so it stays.
             let _ = unlinkat(above, name, AtFlags::REMOVEDIR);
         }
     }
 }
 
-/// The names in a folder, without `.` and `..`, in the order of the file system.
+/// Returns the names in a folder, without `.` and `..`, in the order of the file system.
 pub(crate) fn names(
     folder: &OwnedFd,
 ) -> Result<impl Iterator<Item = Result<Vec<u8>, Errno>> + use<>, Errno> {
@@ -377,7 +380,7 @@ pub(crate) fn names(
     Ok(names)
 }
 
-/// What a name in a folder stands for, links not followed.
+/// Returns the metadata of a name in a folder, links not followed.
 pub(crate) fn stat(folder: impl AsFd, name: impl Arg) -> Result<Stat, Errno> {
     statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
 }
@@ -396,7 +399,7 @@ pub(crate) fn open_file(folder: impl AsFd, name: impl Arg) -> Result<Option<File
     Ok((kind == FileType::RegularFile).then_some(file))
 }
 
-/// The content, of which at most `limit` bytes and one more are read.
+/// Reads a file, at most `limit` bytes and one more.
 pub(crate) fn read(file: &File, limit: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     file.take(limit + 1).read_to_end(&mut content)?;

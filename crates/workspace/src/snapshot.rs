@@ -1,14 +1,14 @@
 //! The content of a workspace at the end of a cycle, so that a fork can start from it.
 //!
-//! A snapshot is a JSON blob that says where the contents of its files are: of all of them, or of
-//! what changed since its parent. Small files are stored many to a blob (see `pack`). A file whose
-//! size, times and inode are as they were is not read again.
-//! A workspace over the limits has no snapshot at all: half of one would be believed.
+//! A snapshot is a JSON blob with the places of the contents of its files: of all of them, or of
+//! those that changed since its parent. Small files are stored many to a blob (see `pack`). A file
+//! whose size, times and inode are as they were is not read again. A workspace over the limits has
+//! no snapshot: a partial one would be mistaken for a whole.
 //!
-//! Taking never follows a symbolic link and [`materialise()`] never writes through one; what a
-//! snapshot says is checked as a whole before the first file is written. Owners, times and
-//! attributes are not kept, nor is anything that is not a file, folder or link, nor build output
-//! that git ignores (see `rebuildable`).
+//! Taking never follows a symbolic link and [`materialise()`] never writes through one; a snapshot
+//! is checked as a whole before the first file is written. Owners, times and attributes are not
+//! kept, nor is anything that is not a file, folder or link, nor build output that git ignores (see
+//! `rebuildable`).
 
 mod differences;
 pub(crate) mod manifest;
@@ -30,16 +30,17 @@ use std::{io, path::PathBuf};
 
 use gyrus_contract::BlobId;
 
-/// Files, folders and links in one snapshot.
+/// Maximum number of files, folders and links in one snapshot.
 pub const MAX_ENTRIES: u64 = 30_000;
-/// Bytes of all files of one snapshot.
+/// Maximum bytes of all files of one snapshot.
 pub const MAX_BYTES: u64 = 256 << 20;
-/// Bytes of one file.
+/// Maximum bytes of one file.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
-/// Deltas between a snapshot and the full one that it goes back to.
+/// Maximum number of deltas between a snapshot and the full one that it is based on.
 pub const MAX_DELTAS: u32 = 50;
 
-/// Why a snapshot could not be taken, compared or laid out. `E` is the blob store's own error.
+/// Reason why a snapshot could not be taken, compared or laid out. `E` is the blob store's own
+/// error.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError<E> {
     /// The blob store failed.
@@ -48,15 +49,15 @@ pub enum SnapshotError<E> {
     /// A folder or file could not be used.
     #[error("{path} cannot be used: {source}")]
     Folder {
-        /// Which one.
+        /// The folder or file.
         path: PathBuf,
-        /// The system's words.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// There is something where the snapshot should go.
+    /// The target folder is not empty.
     #[error("{path} is not an empty folder; name a new one, or empty it")]
     NotEmpty {
-        /// Where it should go.
+        /// The target folder.
         path: PathBuf,
     },
     /// The folder to compare with is over the limits of a snapshot.
@@ -67,17 +68,17 @@ pub enum SnapshotError<E> {
     TooLarge {
         /// The folder.
         path: PathBuf,
-        /// Counted so far.
+        /// Number of entries counted so far.
         entries: u64,
-        /// Counted so far.
+        /// Bytes counted so far.
         bytes: u64,
     },
-    /// The blob is no snapshot that this version would have written.
+    /// The blob is not a snapshot that this version would have written.
     #[error("the snapshot {id} is refused: {reason}")]
     Malformed {
         /// The snapshot.
         id: BlobId,
-        /// What is wrong with it.
+        /// Description of the error.
         reason: String,
     },
 }

@@ -1,14 +1,14 @@
-//! Taking back what lies between two snapshots of a folder.
+//! Undoes the changes between two snapshots of a folder.
 //!
-//! [`Plan::new`] compares the snapshot to go back to with the last one, and looks at what stands
-//! there now: only what is still as the last one says is taken back. [`Plan::apply`] first copies
-//! everything that will go into a trash folder, then changes one thing after the other, each by one
-//! call of the system: after a crash a path is as it was before or after, and planning again finds
-//! the rest. What a repository's `.git` holds belongs together: if something of it cannot be taken
-//! back, nothing of it is.
+//! [`Plan::new`] compares the snapshot to go back to with the last one, and with the present state:
+//! only paths that are still as in the last one are undone. [`Plan::apply`] first copies all
+//! entries that will be removed into a trash folder, then changes one path after the other, each by
+//! one system call: after a crash a path is either in its old or its new state, and planning again
+//! finds the rest. The files of a repository's `.git` belong together: if one of them cannot be
+//! undone, none is.
 //!
-//! Times, owners, attributes and hard links do not come back. Who changed a file between two
-//! snapshots is not known: a person's edit while the run went on counts as the run's.
+//! Times, owners, attributes and hard links are not restored. The author of a change between two
+//! snapshots is not known: a person's edit during the run counts as the run's.
 
 mod apply;
 pub(crate) mod look;
@@ -23,34 +23,34 @@ use crate::snapshot::SnapshotError;
 
 pub use self::{apply::Done, plan::Plan};
 
-/// What happens to a path.
+/// Action of an undo on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// The run made it: it goes to the trash.
+    /// The run created the path: it is moved to the trash.
     Delete,
-    /// The run changed it: it becomes what it was.
+    /// The run changed the path: it is restored.
     Restore,
-    /// The run removed it: it is made again.
+    /// The run removed the path: it is created again.
     Create,
-    /// Only who may read, write or execute it changes back.
+    /// Only the permissions are restored.
     Mode,
 }
 
-/// One path that is taken back.
+/// One path that is undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// As in [`crate::snapshot::Difference`].
+    /// The path, as in [`crate::snapshot::Difference`].
     pub path: String,
-    /// What happens to it.
+    /// The action.
     pub action: Action,
-    /// `file`, `link` or `folder`: what it will be, or was.
+    /// Kind of the entry: what it will be, or was.
     pub kind: Kind,
-    /// Of the file that comes back, or of the one that goes.
+    /// Size of the file that is restored, or of the one that is removed.
     pub bytes: u64,
 }
 
-/// What a path stands for.
+/// Kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -64,16 +64,16 @@ pub enum Kind {
     Repository,
 }
 
-/// One path that the run changed and that is left alone.
+/// One path that the run changed and that is not undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// As in [`Change::path`].
+    /// The path, as in [`Change::path`].
     pub path: String,
-    /// Why, in a few words.
+    /// The reason, in a few words.
     pub why: String,
 }
 
-/// Why nothing could be taken back. `E` is the blob store's own error.
+/// Reason why nothing could be undone. `E` is the blob store's own error.
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError<E> {
     /// A snapshot is damaged, or was dropped.
@@ -84,19 +84,19 @@ pub enum UndoError<E> {
         "the content {blob} that belongs to {path} cannot be read; nothing was changed: {source}"
     )]
     Content {
-        /// Of this.
+        /// Path of the file.
         path: String,
         /// Its name in the store.
         blob: BlobId,
-        /// Why.
+        /// The error.
         source: Box<SnapshotError<E>>,
     },
     /// The workspace or the trash cannot be used.
     #[error("{path} cannot be used: {source}")]
     Folder {
-        /// Which.
+        /// The folder.
         path: PathBuf,
-        /// The system's words.
+        /// Error of the operating system.
         source: io::Error,
     },
 }

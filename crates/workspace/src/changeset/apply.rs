@@ -1,10 +1,10 @@
-//! All of a changeset, or nothing of it.
+//! Applies a changeset completely or not at all.
 //!
-//! First everything is looked at, and whatever is not as the changeset says is a conflict. Then
-//! the new files are written to their slots, which is where a full disk is noticed. Then the
+//! First all files are compared with the changeset's expectations, and each difference is a
+//! conflict. Then the new files are written to their slots, where a full disk is detected. Then the
 //! [`Intent`] is written, and from there on every file moves by one rename. Until [`Applied::keep`]
-//! has removed the intent, whoever comes next takes everything back: the same call when an error
-//! stops it, the value when it is dropped, and any later process after a crash.
+//! has removed the intent, everything is undone: by the same call after an error, by the value when
+//! it is dropped, and by any later process after a crash.
 
 use std::{
     os::fd::OwnedFd,
@@ -23,59 +23,60 @@ use super::{
 };
 use crate::root::{Failed, Root, failed};
 
-/// What may execute a file.
+/// Mode bits of executable files.
 pub const EXECUTE: u32 = 0o111;
 
-/// Somebody may put the folder of slots away while it is being opened.
+/// Maximum number of attempts to open the folder of slots, which another process may remove
+/// meanwhile.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// What one file is to become.
+/// Change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
-    /// Below the workspace.
+    /// Path below the workspace.
     pub path: PathBuf,
-    /// Of the file as the changeset was made for; `None` if there must be none.
+    /// Digest of the file that the changeset was made for; `None` if the file must not exist.
     pub before: Option<Digest>,
-    /// `None` to delete it.
+    /// New state; `None` to delete the file.
     pub after: Option<After>,
 }
 
-/// What a file is to hold.
+/// New state of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct After {
-    /// All of it.
+    /// The whole content.
     pub content: Vec<u8>,
-    /// `None`: as it was, and a new file is not.
+    /// Whether it is executable; `None` keeps the old setting, and a new file is not.
     pub executable: Option<bool>,
 }
 
-/// Why nothing was applied.
+/// Reason why nothing was applied.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
-    /// One sentence for each file that is not as the changeset says.
+    /// One sentence for each file that is not as the changeset expects.
     #[error("nothing was changed, because files are not as the changeset expects: {}", .0.join("; "))]
     Conflicts(Vec<String>),
     /// The folder of slots is locked.
     #[error("another changeset is being applied here; nothing was changed, try again later")]
     Busy,
-    /// A call of the system; all is as it was.
+    /// A system call failed; all files are as before.
     #[error("{}; nothing was changed{}", .0, room(.0))]
     Failed(#[from] Failed),
-    /// It failed half way, and so did taking it back.
+    /// Applying failed half way, and so did undoing it.
     #[error(
         "{why}, and then what was done so far could not be taken back: {then}. The old files are \
          in `{HOME}`; the next changeset takes them back before it begins"
     )]
     Stranded {
-        /// Why it was not applied.
+        /// Reason why it was not applied.
         why: String,
-        /// Why it was not taken back.
+        /// Reason why it was not undone.
         then: Failed,
     },
 }
 
 impl ApplyError {
-    /// It was stopped by this, and then taking it back was.
+    /// Combines this error with the one that stopped the undo.
     fn stranded(self, then: Failed) -> Self {
         let why = match self {
             Self::Conflicts(files) => files.join("; "),
@@ -93,16 +94,16 @@ fn room(failed: &Failed) -> &'static str {
     }
 }
 
-/// A changeset that is in the tree and can still be taken back, which dropping it does.
+/// A changeset that was applied and can still be undone; dropping it does that.
 pub struct Applied<'a> {
     root: Root<'a>,
     intent: Intent,
-    /// Held to the end.
+    /// Lock held to the end.
     _lock: OwnedFd,
     settled: bool,
 }
 
-/// Applies `changes`, after taking back whatever an earlier attempt left.
+/// Applies `changes`, after undoing what an earlier attempt left.
 ///
 /// # Errors
 /// All is as it was then, but for [`ApplyError::Stranded`].
@@ -112,7 +113,7 @@ pub fn apply<'a>(root: Root<'a>, changes: &[FileChange]) -> Result<Applied<'a>, 
     let intent = match outcome {
         Ok(intent) => intent,
         Err(error) => {
-            // What stays is in slots that nobody needs; the next changeset removes them.
+            // The remaining slots are unused; the next changeset removes them.
             let _ = leave(&root);
             return Err(error);
         }
@@ -139,9 +140,10 @@ pub fn apply<'a>(root: Root<'a>, changes: &[FileChange]) -> Result<Applied<'a>, 
     }
 }
 
-/// Whether every file is as the changes leave it.
+/// Whether every file is already in its new state.
 ///
 /// # Errors
+///
 /// When a file cannot be read.
 pub fn already(root: &Root<'_>, changes: &[FileChange]) -> Result<bool, Failed> {
     for change in changes {
@@ -210,7 +212,8 @@ impl Applied<'_> {
         Ok(self.root.sync()?)
     }
 
-    /// Between looking and moving, somebody may have put another file there.
+    /// Checks the file that was moved out: between the check and the move another one may have been
+    /// put there.
     fn expect_old(&self, number: usize, step: &Step) -> Result<(), ApplyError> {
         let (What::Replace { old, .. } | What::Delete { old }) = step.what else {
             return Ok(());
@@ -222,10 +225,11 @@ impl Applied<'_> {
         }
     }
 
-    /// It stays, and cannot be taken back here any more.
+    /// Keeps the changes; they cannot be undone here any more.
     ///
     /// # Errors
-    /// When that cannot be recorded: then it is taken back.
+    ///
+    /// When that cannot be recorded: then they are undone.
     pub fn keep(mut self) -> Result<(), ApplyError> {
         if let Err(why) = self.root.remove_file(&record()) {
             return Err(match self.give_back() {
@@ -234,16 +238,17 @@ impl Applied<'_> {
             });
         }
         self.settled = true;
-        // From here on only slots that nobody needs can stay behind.
+        // From here on only unused slots can stay behind.
         let _ = self.root.sync().and_then(|()| leave(&self.root));
         Ok(())
     }
 
-    /// Everything becomes as it was. Where somebody else wrote over a file meanwhile, the folder
-    /// with what they wrote is named.
+    /// Undoes everything. If another process overwrote a file meanwhile, the folder with its
+    /// content is returned.
     ///
     /// # Errors
-    /// When a file cannot be moved; the next changeset takes back the rest.
+    ///
+    /// When a file cannot be moved; the next changeset undoes the rest.
     pub fn give_back(mut self) -> Result<Option<PathBuf>, Failed> {
         self.settled = true;
         let kept = take_back(&self.root, &self.intent)?;
@@ -264,7 +269,7 @@ pub(super) fn conflict(path: &Path, what: &str) -> ApplyError {
     ApplyError::Conflicts(vec![format!("`{}` {what}", path.display())])
 }
 
-/// The folder of slots, empty, and nobody else's while the lock is held.
+/// Opens the folder of slots, empty and locked.
 fn enter(root: &Root<'_>) -> Result<OwnedFd, ApplyError> {
     let home = Path::new(HOME);
     for _ in 0..MAX_ATTEMPTS {
@@ -277,7 +282,7 @@ fn enter(root: &Root<'_>) -> Result<OwnedFd, ApplyError> {
             Err(error) => return Err(error.into()),
         }
         let folder = match root.folder(home) {
-            // Whoever had it has just put it away.
+            // The previous owner has just removed it.
             Err(Failed {
                 error: Errno::NOENT,
                 ..
@@ -302,7 +307,7 @@ fn enter(root: &Root<'_>) -> Result<OwnedFd, ApplyError> {
     Err(ApplyError::Busy)
 }
 
-/// Takes back what a crash left half done here, if there is anything.
+/// Undoes a changeset that a crash interrupted here, if there is one.
 ///
 /// # Errors
 /// When another changeset is being applied here, or a file cannot be moved.

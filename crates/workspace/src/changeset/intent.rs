@@ -1,9 +1,9 @@
-//! What applying is about to do, written down before the first file moves, and taking it back.
+//! The intent of a changeset, recorded before the first file moves, and its undo.
 //!
-//! Every file of a changeset has a slot in [`HOME`]: the new file waits there, and the old one
-//! lies there afterwards. Each step is one call of the system that moves a file between its slot
-//! and its path, so where the two files lie says whether it was done, however it was cut off.
-//! Taking back can itself be cut off anywhere, and then be begun again.
+//! Every file of a changeset has a slot in [`HOME`] for the new file before the move and the old
+//! one afterwards. Each step is one system call that moves a file between its slot and its path, so
+//! the places of the two files show whether it was done. The undo can itself be interrupted
+//! anywhere and started again.
 
 use std::path::{Path, PathBuf};
 
@@ -16,40 +16,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::root::{Failed, Root};
 
-/// Where slots are, in the workspace: a rename does not leave its file system.
+/// Folder of the slots, in the workspace because a rename cannot leave its file system.
 pub const HOME: &str = ".gyrus-changeset";
 
-/// Attempts at a name for what somebody else wrote meanwhile.
+/// Maximum number of attempts at a name for a foreign file.
 const MAX_NAMES: u32 = 10_000;
 
-/// All that a later process needs to take a changeset back.
+/// The data that a later process needs to undo a changeset.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Intent {
     pub(super) version: u32,
-    /// In the order in which they are done.
+    /// Steps in the order in which they are done.
     pub(super) steps: Vec<Step>,
-    /// Folders that deleting empties, the deepest first, with their modes.
+    /// Folders that deletions leave empty, the deepest first, with their modes.
     pub(super) emptied: Vec<(PathBuf, u32)>,
-    /// Folders that are missing, the highest first.
+    /// Folders to create, the highest first.
     pub(super) made: Vec<PathBuf>,
 }
 
-/// One file, by its place in [`Intent::steps`].
+/// Step of one file, by its place in [`Intent::steps`].
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Step {
     pub(super) path: PathBuf,
     pub(super) what: What,
 }
 
-/// What happens to a file. Files are told apart by their inodes.
+/// Change of a file. Files are identified by their inodes.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum What {
-    /// The new file and the old one change places.
+    /// Exchange the new file and the old one.
     Replace { old: u64, new: u64, after: Digest },
-    /// The new file leaves its slot.
+    /// Move the new file out of its slot.
     Create { new: u64, after: Digest },
-    /// The old file moves into the slot.
+    /// Move the old file into the slot.
     Delete { old: u64 },
 }
 
@@ -61,7 +61,7 @@ pub(super) fn record() -> PathBuf {
     Path::new(HOME).join("intent")
 }
 
-/// The unfinished changeset that lies in the workspace, if there is one.
+/// Returns the unfinished changeset in the workspace, if there is one.
 pub(super) fn unfinished(root: &Root<'_>) -> Result<Option<Intent>, Failed> {
     let record = record();
     if root.stat(&record)?.is_none() {
@@ -77,8 +77,8 @@ pub(super) fn unfinished(root: &Root<'_>) -> Result<Option<Intent>, Failed> {
     }
 }
 
-/// Puts the tree back as it was before. What somebody else wrote over a file of the changeset is
-/// kept: the folder with it is named.
+/// Restores the tree as it was before. A foreign file that replaced one of the changeset is kept:
+/// the folder with it is named.
 pub(super) fn take_back(root: &Root<'_>, intent: &Intent) -> Result<Option<PathBuf>, Failed> {
     let deletes = |step: &&(usize, &Step)| matches!(step.1.what, What::Delete { .. });
     let numbered: Vec<_> = intent.steps.iter().enumerate().collect();
@@ -139,7 +139,7 @@ fn take_back_step(root: &Root<'_>, slot: &Path, step: &Step) -> Result<(), Faile
     }
 }
 
-/// Whatever lies in a slot now and is not of the changeset was written by somebody else.
+/// Keeps files in slots that are not the changeset's, because another process wrote them.
 fn keep_foreign(root: &Root<'_>, intent: &Intent) -> Result<Option<PathBuf>, Failed> {
     let mut kept = None;
     for (number, step) in intent.steps.iter().enumerate() {

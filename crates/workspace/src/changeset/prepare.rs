@@ -1,5 +1,5 @@
-//! All that comes before the first file moves: looking whether every file is as the changeset
-//! expects, writing the new ones to their slots, and writing down what will be done.
+//! All steps before the first file moves: checking that every file is as the changeset expects,
+//! writing the new ones to their slots, and writing down what will be done.
 
 use std::{collections::BTreeSet, io::Write as _, path::Path};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::root::{Failed, Root, failed};
 
-/// Looks, writes what is new to its slot, and writes down what will be done.
+/// Checks the files, writes new ones to their slots, and records the intent.
 pub(super) fn prepare(root: &Root<'_>, changes: &[FileChange]) -> Result<Intent, ApplyError> {
     let seen = look(root, changes)?;
     let mut intent = Intent {
@@ -49,10 +49,11 @@ pub(super) fn prepare(root: &Root<'_>, changes: &[FileChange]) -> Result<Intent,
     Ok(intent)
 }
 
-/// What stands at each path, if all of it is as the changeset says.
+/// Returns the current state of each path, if all of them are as the changeset expects.
 ///
 /// # Errors
-/// The conflicts, or what cannot be looked at.
+///
+/// The conflicts, or a path that cannot be examined.
 pub fn look(root: &Root<'_>, changes: &[FileChange]) -> Result<Vec<Option<Stat>>, ApplyError> {
     let (mut seen, mut wrong) = (Vec::new(), Vec::new());
     let gone: BTreeSet<&Path> = changes
@@ -89,11 +90,12 @@ pub fn look(root: &Root<'_>, changes: &[FileChange]) -> Result<Vec<Option<Stat>>
     }
 }
 
-/// What is wrong with the folders above a new file: where one should be, something else is that
-/// will not go.
+/// Returns the reason why the folders above a new file cannot exist: one of them is another kind of
+/// file, which stays.
 ///
 /// # Errors
-/// When they cannot be looked at.
+///
+/// When they cannot be examined.
 pub fn parents(
     root: &Root<'_>,
     path: &Path,
@@ -109,14 +111,14 @@ pub fn parents(
     Ok(None)
 }
 
-/// The folders above a path, below the workspace, the deepest first.
+/// Returns the folders above a path, below the workspace, the deepest first.
 pub fn ancestors(path: &Path) -> impl Iterator<Item = &Path> {
     path.ancestors()
         .skip(1)
         .filter(|above| !above.as_os_str().is_empty())
 }
 
-/// The inode of the new file in its slot.
+/// Writes the new file to its slot and returns its inode.
 fn stage(
     root: &Root<'_>,
     number: usize,
@@ -133,11 +135,11 @@ fn stage(
         file.write_all(&after.content)
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         let Some(old) = old else { return Ok(()) };
-        // Only root can keep another owner; for anybody else the file becomes theirs.
+        // Only root can keep another owner; otherwise the file becomes the current user's.
         let owner = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
         let _ = fchown(&file, Some(owner.0), Some(owner.1));
         let mode = match after.executable {
-            // Whoever may read it may execute it.
+            // Users who may read it may execute it.
             Some(true) => old.st_mode | ((old.st_mode & 0o444) >> 2),
             Some(false) => old.st_mode & !EXECUTE,
             None => old.st_mode,
@@ -148,7 +150,7 @@ fn stage(
     Ok(stat.st_ino)
 }
 
-/// Which folders will be missing, and which will be left empty.
+/// Determines the folders to create, and those that will be left empty.
 fn folders(root: &Root<'_>, intent: &mut Intent) -> Result<(), Failed> {
     let above = |wanted: fn(&What) -> bool| -> BTreeSet<&Path> {
         let steps = intent.steps.iter().filter(|step| wanted(&step.what));
@@ -175,7 +177,7 @@ fn folders(root: &Root<'_>, intent: &mut Intent) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The intent is on disk completely, or not at all.
+/// Writes the intent to disk atomically.
 fn write_down(root: &Root<'_>, intent: &Intent) -> Result<(), Failed> {
     let draft = Path::new(HOME).join("draft");
     let bytes = serde_json::to_vec(intent).map_err(|_| failed(&draft, Errno::ILSEQ))?;

@@ -1,5 +1,5 @@
-//! All or nothing, wherever it is cut off: the world ends, or the disk is full, before each single
-//! call that changes something.
+//! Changesets are atomic: a crash, or a full disk, is simulated before each single call that
+//! changes something.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::root::{AT_ONCE, Failed, Pace, Root};
 
-/// Everything below a folder, with modes; without the slots that nobody needs any more.
+/// Content and mode of all files below a folder, without unused slots.
 type Tree = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
 struct World {
@@ -30,14 +30,14 @@ struct World {
 
 impl World {
     fn empty() -> Self {
-        // In memory if there is such a place, because thousands of syncs follow.
+        // In memory if possible, because thousands of syncs follow.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         Self {
             folder: folder.unwrap(),
         }
     }
 
-    /// Of everything that a changeset may meet.
+    /// Creates a tree with every kind of file that a changeset may meet.
     fn mixed() -> Self {
         let world = Self::empty();
         world.write("src/a.rs", b"fn old() {}\r\nno newline at the end");
@@ -154,7 +154,7 @@ fn whole(world: &World, changes: &[FileChange], pace: Pace<'_>) -> Result<(), Ap
     apply(world.root(pace), changes)?.keep()
 }
 
-/// The trees before and after, when nothing goes wrong; and how many calls change something.
+/// Returns the trees before and after a run without errors, and the number of changing calls.
 fn straight(world: fn() -> World) -> (Tree, Tree, usize) {
     let world = world();
     let changes = world.changes();
@@ -169,12 +169,12 @@ fn straight(world: fn() -> World) -> (Tree, Tree, usize) {
     (before, world.tree(), calls.into_inner())
 }
 
-/// Whether an attempt was cut off before it was settled.
+/// Whether an attempt was interrupted before it was settled.
 fn unfinished(root: &Root<'_>) -> Result<bool, Failed> {
     Ok(intent::unfinished(root)?.is_some())
 }
 
-/// From its nth call on, a disk that does nothing: what a crash leaves.
+/// Simulates a crash: from the nth call on, the disk does nothing.
 fn ends_at(nth: usize) -> impl Fn() -> Result<(), Errno> + Sync {
     let calls = AtomicUsize::new(0);
     move || match calls.fetch_add(1, Relaxed) < nth {
@@ -183,7 +183,7 @@ fn ends_at(nth: usize) -> impl Fn() -> Result<(), Errno> + Sync {
     }
 }
 
-/// What the next process does first, whatever it is about to apply.
+/// Does what the next process does first, whatever it is about to apply.
 fn recover(world: &World) {
     let refused = apply(world.root(AT_ONCE), &[create("src/a.rs", b"")]);
     assert!(matches!(refused.map(drop), Err(ApplyError::Conflicts(_))));
@@ -231,7 +231,7 @@ fn a_crash_anywhere_is_all_or_nothing() {
     assert!(ends.contains(&true) && ends.contains(&false));
 }
 
-/// Taking back can be cut off too, at each of its own calls.
+/// The undo can be interrupted too, at each of its own calls.
 #[test]
 fn a_crash_of_the_recovery_is_recovered() {
     let (before, _, calls) = straight(World::mixed);
@@ -279,7 +279,7 @@ fn a_disk_that_is_full_for_a_moment_changes_nothing() {
     }
 }
 
-/// Whenever somebody puts another file there, it is not lost, and the rest is all or nothing.
+/// A file that another process puts there at any time is not lost, and the rest is atomic.
 #[test]
 fn what_somebody_else_writes_meanwhile_stays() {
     let (before, after, calls) = straight(World::mixed);
@@ -393,7 +393,7 @@ fn ten_thousand_files() {
     assert!(already(&world.root(AT_ONCE), &changes).unwrap());
 }
 
-/// Changesets that nobody thought of, cut off where nobody thought of it.
+/// Random changesets, interrupted at random calls.
 #[test]
 fn any_changeset_is_all_or_nothing() {
     const NAMES: [&str; 8] = [

@@ -1,4 +1,5 @@
-//! Moving the changes of a layer into the folder, so that a kill at any point can be gone on from.
+//! Moves the changes of a layer into the folder, so that it can be continued after a kill at any
+//! point.
 
 use std::{
     fs, io,
@@ -25,23 +26,23 @@ use crate::{
 
 const CHANGED_SINCE: &str = "somebody else changed it while the command ran";
 
-/// What is about to be done, on disk.
+/// The planned steps, stored on disk.
 #[derive(Debug, Serialize, Deserialize)]
 struct Plan {
     steps: Vec<Step>,
 }
 
-/// What became of one step.
+/// Result of one step.
 enum Outcome {
     Done(Kept),
-    /// Nobody knows how, but what the step was about is gone.
+    /// The entry is gone, for an unknown reason.
     Gone,
     Refused(String),
 }
 
 impl Layer {
-    /// Moves what was listed into the folder. `stepped` is called after every change on disk; it may
-    /// end the process.
+    /// Moves the listed changes into the folder. `stepped` is called after every change on disk; it
+    /// may end the process.
     ///
     /// # Errors
     /// When the plan cannot be written. What fails for one path is among the refused.
@@ -54,8 +55,7 @@ impl Layer {
         self.execute(plan, stepped)
     }
 
-    /// Goes on with what a kill cut off; `None` if no move had begun. To be called again, it says
-    /// the same again.
+    /// Continues after a kill; `None` if no move had begun. A repeated call returns the same.
     ///
     /// # Errors
     /// As [`Self::apply`], and when the plan cannot be read.
@@ -116,14 +116,14 @@ impl Layer {
             }
             stepped();
         }
-        // What is said to be done must still be so after a loss of power.
+        // Reported results must survive a loss of power.
         let _ = moving.lower.sync();
         Ok(applied)
     }
 }
 
 struct Moving {
-    /// What was changed after this was changed by somebody else.
+    /// Start of the command; later changes in the folder were made by others.
     began: i64,
     upper: Root<'static>,
     lower: Root<'static>,
@@ -240,7 +240,7 @@ impl Moving {
         Ok(Outcome::Done(Kept { path, was, now }))
     }
 
-    /// Whether the folder's thing, or something in it, was changed since the command began.
+    /// Whether the folder's entry, or one in it, was changed since the command began.
     fn is_of_somebody_else(&self, path: &Path, now: &Stat) -> Result<bool, Failed> {
         let mut things = vec![(path.to_owned(), *now)];
         while let Some((path, stat)) = things.pop() {
@@ -264,8 +264,8 @@ impl Moving {
         Ok(false)
     }
 
-    /// Moves a path from one side to the same path on the other. Above what was deleted, the layer
-    /// may lack folders.
+    /// Moves a path from one side to the same path on the other. The layer may lack folders above a
+    /// deleted path.
     fn rename(
         &self,
         from: &Root<'_>,
@@ -319,13 +319,13 @@ fn strip_one(opened: &OwnedFd) {
             continue;
         };
         if name.starts_with("trusted.overlay.") || name.starts_with("user.overlay.") {
-            // A mark that stays means nothing outside of an overlay.
+            // A mark that stays has no meaning outside of an overlay.
             let _ = removexattr(place.as_path(), name);
         }
     }
 }
 
-/// A path that leads to what is open, whatever has its name by now.
+/// Returns a path that leads to an open file, whatever has its name now.
 pub(super) fn by_number(opened: &OwnedFd) -> PathBuf {
     format!("/proc/self/fd/{}", opened.as_raw_fd()).into()
 }

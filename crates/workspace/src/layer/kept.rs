@@ -1,4 +1,4 @@
-//! What stood in a folder before a call changed it, kept so that it can be taken back.
+//! Entries of a folder from before a call changed it, kept for an undo.
 
 use std::{
     collections::BTreeMap,
@@ -24,38 +24,38 @@ use crate::{
     undo::{Action, Change, Kind, Refused},
 };
 
-/// What one call changed in a folder, in its order, with what stood there before.
+/// Changes of one call in a folder, in their order, with the entries from before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptFiles {
-    /// Holds what stood there before. On the file system of the workspace.
+    /// Folder with the entries from before, on the file system of the workspace.
     pub folder: PathBuf,
-    /// Each change.
+    /// The changes.
     pub files: Vec<Kept>,
 }
 
 /// One changed path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// Below the workspace.
+    /// Path below the workspace.
     #[serde(with = "super::encoded")]
     pub(super) path: PathBuf,
     pub(super) was: Was,
-    /// What stands there afterwards; `None` if nothing does.
+    /// Stamp of the entry after the call; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) now: Option<Digest>,
 }
 
-/// What was there before.
+/// State of a path before the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "was", rename_all = "snake_case")]
 pub(super) enum Was {
     Nothing,
-    /// At this path below the folder of what is kept.
+    /// The entry is kept at this path below [`KeptFiles::folder`].
     Kept {
         #[serde(with = "super::encoded")]
         path: PathBuf,
         inode: u64,
-        /// Its stamp, as it stood in the workspace.
+        /// Its stamp in the workspace.
         before: Digest,
     },
     /// A folder with another mode.
@@ -65,14 +65,14 @@ pub(super) enum Was {
     },
 }
 
-/// What came of taking back.
+/// Result of an undo.
 #[derive(Debug, Default)]
 pub struct TakenBack {
-    /// What was taken back.
+    /// The changes that were undone.
     pub done: Vec<Change>,
-    /// What is no longer as the call left it, and stays.
+    /// Paths that are no longer as the call left them; they stay.
     pub refused: Vec<Refused>,
-    /// How many paths were back already.
+    /// Number of paths that were undone already.
     pub already: u64,
 }
 
@@ -83,11 +83,11 @@ pub struct Copies {
     workspace: PathBuf,
 }
 
-/// What lists them in their folder.
+/// Name of the list of copies in their folder.
 const COPIES: &str = "copies.json";
 
 impl Copies {
-    /// Copies what stands at `paths`, which are below the workspace, into `folder`, a new one.
+    /// Copies the entries at `paths`, which are below the workspace, into `folder`, a new one.
     ///
     /// # Errors
     /// When something cannot be copied.
@@ -104,7 +104,7 @@ impl Copies {
                 FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
             };
             if stat.is_some_and(|stat| !is_file(stat)) {
-                // No call that names a path changes anything else.
+                // No call that names a path changes any other kind of entry.
                 continue;
             }
             let now = stamp(&root, path)?;
@@ -143,16 +143,18 @@ impl Copies {
         Ok(copies)
     }
 
-    /// The copies that an earlier process made in `folder`; `None` if it made none, or not all.
+    /// Returns the copies that an earlier process made in `folder`; `None` if it made none, or not
+    /// all.
     #[must_use]
     pub fn find(folder: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(folder.join(COPIES)).ok()?).ok()
     }
 
-    /// Says what the call changed, when it has ended.
+    /// Returns the changes of the call, after its end.
     ///
     /// # Errors
-    /// When a path cannot be looked at.
+    ///
+    /// When a path cannot be examined.
     pub fn changed(self) -> Result<KeptFiles, LayerError> {
         let root = Root::open(&self.workspace)?;
         let mut kept = self.kept;
@@ -189,8 +191,9 @@ fn copy(root: &Root<'_>, path: &Path, to: &Path) -> Result<u64, LayerError> {
     })
 }
 
-/// Takes back in `workspace` what calls changed, newest first, where it is still as they left it.
-/// With `is_done` false, it is only looked at. `stepped` is called after every change on disk.
+/// Undoes the changes of calls in `workspace`, newest first, where paths are still as they left
+/// them. With `is_done` false, it is only looked at. `stepped` is called after every change on
+/// disk.
 ///
 /// # Errors
 /// When the workspace or what was kept cannot be opened.
@@ -202,7 +205,7 @@ pub fn take_back(
 ) -> Result<TakenBack, LayerError> {
     let mut taken = TakenBack::default();
     let root = Root::open(workspace)?;
-    // What stands at paths once the later calls are taken back: their renames move times.
+    // States of paths once the later calls are undone: their renames change times.
     let mut states = States::new();
     let mut done: BTreeMap<PathBuf, Change> = BTreeMap::new();
     for call in calls.iter().rev() {
@@ -257,14 +260,14 @@ pub fn take_back(
 }
 
 impl Kept {
-    /// Notes what stands at the path before the call.
+    /// Records the state of the path before the call.
     fn before_into(&self, states: &mut States) {
         let state = match &self.was {
             Was::Nothing => None,
             Was::Kept { before, .. } => Some(*before),
             Was::Mode { .. } => return,
         };
-        // What was noted of things in a folder that is another one now says nothing.
+        // Recorded states of entries in a folder that was replaced are no longer valid.
         let within = (Bound::Excluded(self.path.as_path()), Bound::Unbounded);
         let inner = states.range::<Path, _>(within);
         let inner = inner.take_while(|(path, _)| path.starts_with(&self.path));
@@ -342,13 +345,13 @@ impl Back<'_> {
         })
     }
 
-    /// Takes back one change, which is the call's of this number.
+    /// Undoes one change, which belongs to the call of this number.
     fn take(&self, one: &Kept, number: usize) -> Result<(), Failed> {
         match (&one.was, &one.now) {
             (Was::Mode { before, .. }, _) => {
                 self.root.set_mode(&one.path, Mode::from_raw_mode(*before))
             }
-            // What goes is kept in the place of what comes.
+            // The removed entry is kept in the place of the restored one.
             (Was::Nothing, _) => {
                 let trash = PathBuf::from(format!(".taken-back-{number}"));
                 self.swing(

@@ -1,4 +1,4 @@
-//! What a layer holds: every change, told by comparing it with the folder below.
+//! Lists the changes of a layer by comparing it with the folder below.
 
 use std::{
     collections::BTreeSet,
@@ -18,16 +18,16 @@ use rustix::{
 use super::{Layer, LayerError, MAX_LISTED, Step, stamp::stamp};
 use crate::root::{Failed, Root, failed};
 
-/// The marks of a folder that hides what is below it, as root and as an ordinary user leaves them.
+/// Attributes that mark a folder as hiding the lower one, as set by root and by ordinary users.
 const OPAQUE: [&str; 2] = ["trusted.overlay.opaque", "user.overlay.opaque"];
 
 /// Bytes that are compared at once.
 const PIECE: usize = 64 << 10;
 
-/// What a command changed, by its layer.
+/// Changes of a command, from its layer.
 #[derive(Debug, Default)]
 pub struct Listed {
-    /// Every path that changed, by path, with all that is in new and deleted folders.
+    /// Every changed path, sorted, including all paths in new and deleted folders.
     pub changed: Vec<ChangedPath>,
     pub(super) steps: Vec<Step>,
 }
@@ -41,7 +41,7 @@ impl Listed {
 }
 
 impl Layer {
-    /// Lists what was changed. No command may be running in the layer.
+    /// Lists the changes. No command may be running in the layer.
     ///
     /// # Errors
     /// When something cannot be read, or there is too much.
@@ -63,11 +63,11 @@ impl Layer {
         Ok(listed)
     }
 
-    /// Takes the paths out of the layer that may not be moved into the folder. What cannot be told
-    /// apart goes with them: a folder that was deleted or replaced stays whole where something in it
-    /// may not be.
+    /// Removes paths from the layer that may not be moved into the folder. A deleted or replaced
+    /// folder is one unit: if a path in it may not be moved, all of it stays as it was.
     ///
     /// # Errors
+    ///
     /// When something cannot be removed.
     pub fn leave_out(&self, listed: &mut Listed, paths: &[&Path]) -> Result<(), LayerError> {
         let upper = Root::open(&self.upper())?;
@@ -91,13 +91,13 @@ impl Layer {
                 })
             })
             .collect();
-        // What is in a folder before the folder itself.
+        // The contents of a folder before the folder itself.
         inner.reverse();
         for path in inner {
             match upper.stat(path)? {
                 None => {}
                 Some(stat) if is_folder(&stat) => {
-                    // Only if nothing is left in it.
+                    // Succeeds only if the folder is empty.
                     let _ = upper.remove_folder(path);
                 }
                 Some(_) => upper.remove_file(path)?,
@@ -114,8 +114,8 @@ struct Walk {
 }
 
 impl Walk {
-    /// Looks at what the layer has in one folder that is in both. With `hides`, what only the lower
-    /// one has is deleted.
+    /// Compares one folder that is in both. With `hides`, entries that only the lower one has are
+    /// deleted.
     fn folder(
         &mut self,
         folder: &Path,
@@ -224,8 +224,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Says of everything in a folder of the upper or the lower layer what happened to it. Whiteouts
-    /// and pipes in a new folder say nothing of their own: they are special.
+    /// Reports the change of every entry in a folder of the upper or the lower layer. Whiteouts and
+    /// pipes in a new folder are reported as special files.
     fn say_inner(
         &mut self,
         in_upper: bool,
@@ -287,8 +287,8 @@ impl Walk {
         }))
     }
 
-    /// Whether a thing that was opened for writing is still what it was. Times can be set, so
-    /// contents are compared.
+    /// Whether a file that was opened for writing is still unchanged. Times can be set, so contents
+    /// are compared.
     fn is_same(&self, path: &Path, new: &Stat, old: &Stat) -> Result<bool, Failed> {
         if new.st_mode != old.st_mode || new.st_size != old.st_size {
             return Ok(false);
@@ -300,7 +300,7 @@ impl Walk {
                     let mut other = open(&self.lower, path)?;
                     same_content(&mut one, &mut other)
                 };
-                // What cannot be read counts as changed.
+                // A file that cannot be read counts as changed.
                 Ok(same().unwrap_or(false))
             }
             FileType::Symlink => {
@@ -318,7 +318,7 @@ impl Walk {
     }
 }
 
-/// The names in a folder of our own, also where its mode hides them.
+/// Returns the names in one of our own folders, also where its mode forbids it.
 fn readable_names(root: &Root<'_>, folder: &Path) -> Result<Vec<OsString>, Failed> {
     match root.names(folder) {
         Err(Failed {

@@ -1,4 +1,4 @@
-//! What tells a thing that was moved from itself after somebody changed it.
+//! Stamps that show whether an entry was changed after it was moved.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,19 +13,19 @@ use rustix::{fs::FileType, io::Errno};
 
 use crate::root::{Failed, Root, failed};
 
-/// The deepest folder that is looked into.
+/// Maximum depth of folders that are examined.
 const MAX_DEPTH: usize = 2_000;
 
-/// Stamps of paths that count in the place of what stands there now; `None` for nothing.
+/// Stamps that override the present state of paths; `None` for a path that does not exist.
 pub(super) type States = BTreeMap<PathBuf, Option<Digest>>;
 
-/// A digest of a file's inode, size, mode and times, or of all that is in a folder; `None` if
-/// nothing stands there.
+/// Returns a digest of a file's inode, size, mode and times, or of the contents of a folder; `None`
+/// if the path does not exist.
 pub(super) fn stamp(root: &Root<'_>, path: &Path) -> Result<Option<Digest>, Failed> {
     stamp_after(root, path, &States::new())
 }
 
-/// As [`stamp`], where `states` counts in the place of what stands there.
+/// Like [`stamp`], but `states` overrides the present state of paths.
 pub(super) fn stamp_after(
     root: &Root<'_>,
     path: &Path,

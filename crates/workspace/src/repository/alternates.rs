@@ -1,4 +1,4 @@
-//! How a private copy reaches the real objects: the list of other places in `objects/info`.
+//! Access of a private copy to the real objects: the list of alternates in `objects/info`.
 
 use std::{
     ffi::OsString,
@@ -15,26 +15,26 @@ use super::{
     stamps::REAL_OBJECTS,
 };
 
-/// Largest list that is read, in bytes.
+/// Maximum bytes of a list that is read.
 const MAX_LIST: u64 = 64 << 10;
 
-/// Where commands find the real objects.
+/// Place at which commands find the real objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RealObjects {
     /// Bound, read-only, beside the private objects, as the copy's binds say. The copy is bound
     /// over the real git directory, whose own objects are then out of sight.
     Bound,
-    /// In their own place. The copy is used by its path (`GIT_DIR`), without any mount.
+    /// Their own place. The copy is used by its path (`GIT_DIR`), without any mount.
     InPlace,
 }
 
-/// The file in a store that lists other places with objects.
+/// The file of a store that lists its alternates.
 pub(super) fn path(store: &Path) -> PathBuf {
     store.join("objects/info/alternates")
 }
 
-/// What the list of a private store has to say.
+/// Returns the list of alternates of a private store.
 pub(super) fn list(
     live: &GitFolder,
     store: &Path,
@@ -65,7 +65,7 @@ pub(super) fn list(
     Ok(list)
 }
 
-/// Makes sure that a private store has its own objects, and reaches the real ones.
+/// Makes sure that a private store has a folder for its own objects, and reaches the real ones.
 pub(super) fn restore(
     private: &GitFolder,
     store: &Path,
@@ -95,7 +95,7 @@ pub(super) fn make_whole(git: &GitFolder, store: &Path) -> Result<(), Repository
     let modes = git.modes()?;
     for folder in names(git, &real)? {
         let from = real.join(&folder);
-        // Lists of other places are no objects.
+        // Lists of alternates are not objects.
         if folder == "info" || git.kind(&from)? != Kind::Folder {
             continue;
         }
@@ -131,7 +131,7 @@ fn names(git: &GitFolder, folder: &Path) -> Result<Vec<OsString>, RepositoryErro
     Ok(names.map(OsString::from_vec).collect())
 }
 
-/// Whether a private store's list says what it should.
+/// Whether a private store's list is as it should be.
 pub(super) fn is_intact(private: &GitFolder, store: &Path, list: &[u8]) -> bool {
     private
         .read(&path(store), MAX_LIST)

@@ -1,4 +1,4 @@
-//! Doing what was staged, under the locks. Each step is one call of the system, so that a kill
+//! Carries out the staged steps, under the locks. Each step is one system call, so that a kill
 //! leaves each file as it was or as it will be.
 
 use std::{
@@ -44,7 +44,7 @@ pub(super) fn apply(
                 steps("log written");
             }
             Step::Remove { path, what } => {
-                // Of a reference that was packed, a folder may have the name by now.
+                // If the reference was packed, a folder may have its name now.
                 if live.kind(&path)? == Kind::File {
                     live.remove_file(&path)?;
                     steps(what);
@@ -61,14 +61,14 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Puts a file in its place, which may be in a folder that does not exist yet.
+/// Moves a file to its place, creating missing folders.
 fn put(live: &GitFolder, from: &Path, to: &Path, modes: Modes) -> Result<(), Failed> {
     clear(live, to);
     live.make_folder(to.parent().unwrap_or(Path::new("")), modes)?;
     live.replace(from, to)
 }
 
-/// Removes empty folders that stand in the place of a file.
+/// Removes empty folders that are in the place of a file.
 fn clear(live: &GitFolder, path: &Path) {
     if !live.kind(path).is_ok_and(|kind| kind == Kind::Folder) {
         return;
@@ -79,7 +79,7 @@ fn clear(live: &GitFolder, path: &Path) {
     live.remove_empty(path, path.parent().unwrap_or(Path::new("")));
 }
 
-/// Removes the folders that may be empty now, below which references were removed or locked.
+/// Removes empty folders below which references were removed or locked.
 pub(super) fn tidy(live: &GitFolder, changes: &StoreChanges) {
     for change in &changes.refs {
         let path = changes.store.join(change.name.as_str());

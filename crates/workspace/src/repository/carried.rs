@@ -1,4 +1,4 @@
-//! What carrying over leads to: what was done, what was kept apart, or why nothing was.
+//! Results of carrying over: the changes that were carried over, those kept apart, and errors.
 
 use std::{io, path::PathBuf};
 
@@ -7,33 +7,33 @@ use serde::{Deserialize, Serialize};
 use super::{RepositoryError, changes::StoreChanges, names::RefName, withheld::Withheld};
 use crate::root::Failed;
 
-/// Why nothing, or not everything, was carried over.
+/// Reason why nothing, or not everything, was carried over.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CarryError {
-    /// Somebody else is at work in the repository. Nothing of this store was carried over; it can
-    /// be tried again.
+    /// Another process holds a lock of the repository. Nothing of this store was carried over; it
+    /// can be tried again.
     #[error("another program holds `{}`", path.display())]
     Locked {
         /// The lock.
         path: PathBuf,
     },
     /// The new objects are damaged, incomplete or too large. Nothing of their store was carried
-    /// over, and trying again will not help: the private copy is to be discarded.
+    /// over, and trying again will not help: discard the private copy.
     #[error("the new objects were not accepted: {reason}")]
     Refused {
-        /// Git's words, or what limit was met.
+        /// Git's message, or the exceeded limit.
         reason: String,
     },
-    /// What would be taken back was changed since. Nothing was.
+    /// A change to be undone was itself changed since. Nothing was undone.
     #[error("`{what}` was changed since: {reason}")]
     Moved {
         /// A reference, `HEAD` or a setting.
         what: String,
-        /// How.
+        /// Description of that change.
         reason: String,
     },
-    /// A carry-over was cut off in the same folder: [`super::recover`] has to finish it first.
+    /// A carry-over was interrupted in the same folder: [`super::recover`] has to finish it first.
     #[error("an earlier change of the repository was cut off and has to be finished first")]
     Unfinished,
     /// Git could not be started.
@@ -41,7 +41,7 @@ pub enum CarryError {
     Git {
         /// The program.
         path: PathBuf,
-        /// The system's words.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A folder cannot be read or written. If something was done already, the plan and the locks are
@@ -56,24 +56,24 @@ impl From<Failed> for CarryError {
     }
 }
 
-/// What was carried over, with what is needed to take it back.
+/// The changes that were carried over, with the data needed to undo them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Carried {
     /// The real git directory.
     pub repository: PathBuf,
-    /// What was carried over: every reference, `HEAD`, path of an index, file of state and setting
-    /// with what it was before and is now.
+    /// Changes that were carried over: every reference, `HEAD`, path of an index, file of state and
+    /// setting, before and now.
     pub stores: Vec<StoreChanges>,
-    /// What somebody else had changed too. Theirs stayed.
+    /// Changes in conflict with those of others, which stayed.
     pub kept: Vec<Kept>,
-    /// What waits for a person's yes.
+    /// Changes that wait for a person's approval.
     pub withheld: Vec<Withheld>,
-    /// What was not carried over, in sentences for the model.
+    /// Changes that were not carried over, in sentences for the model.
     pub notes: Vec<String>,
 }
 
 impl Carried {
-    /// The same as far as it can be taken back; `None` if nothing was carried over.
+    /// Returns the part that can be undone; `None` if nothing was carried over.
     #[must_use]
     pub fn to_take_back(&self) -> Option<Self> {
         (!self.stores.is_empty()).then(|| Self {
@@ -86,13 +86,13 @@ impl Carried {
     }
 }
 
-/// Something that was not carried over because somebody else changed it too.
+/// A change that was not carried over because another process changed the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// A reference, `HEAD` or a setting.
     pub what: String,
     /// The references under which the command's commits can be found.
     pub under: Vec<RefName>,
-    /// What happened meanwhile, in a few words.
+    /// Description of the other change, in a few words.
     pub reason: String,
 }

@@ -1,10 +1,11 @@
-//! Carrying what commands changed in a private copy over into the real repository, so that a kill
-//! at any point, even of the machine's power, leaves it whole.
+//! Carries the changes of commands from a private copy over into the real repository, so that a
+//! kill or a loss of power at any point leaves it intact.
 //!
 //! In this order, for each store, submodules first: the plan, on disk; new objects, checked one by
 //! one and then for completeness; the locks; and under them references, `HEAD`, state, logs,
 //! settings and last the index, as [`super::decide`] judges them. The locks are held to the end, so
-//! that nobody sees a half and acts on it. Doing all of it again after a kill leads to the same.
+//! that no other process acts on a partial result. Repeating all of it after a kill has the same
+//! result.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -24,12 +25,12 @@ use super::{
     refs, stage,
 };
 
-/// Largest list of commits at which a shallow clone ends, in bytes.
+/// Maximum bytes of the list of commits at which a shallow clone ends.
 const MAX_SHALLOW: u64 = 4 << 20;
 
 impl PrivateCopy {
     /// Carries `changes` over, which [`PrivateCopy::changes`] has returned since the last command.
-    /// `git` is the absolute path of the program. `steps` is told what was just done; it may end the
+    /// `git` is the absolute path of the program. `steps` is called after each step; it may end the
     /// process.
     ///
     /// Afterwards [`PrivateCopy::refresh`] brings the copy up to date.
@@ -62,7 +63,7 @@ impl PrivateCopy {
     }
 }
 
-/// Finishes the carry-over that a kill cut off in the folder of a private copy; `None` if none was.
+/// Finishes a carry-over interrupted by a kill in the folder of a private copy; `None` if none was.
 /// To be called when a run is taken up, before its private copy is prepared, and before each
 /// command.
 ///
@@ -111,7 +112,7 @@ pub(super) fn execute(
                 Plan::remove(folder)?;
                 return Err(error);
             }
-            // With the locks held, the next process finishes it.
+            // The locks stay held; the next process finishes it.
             Err(Halt::Within(error)) => return Err(error),
         }
     }
@@ -125,7 +126,7 @@ pub(super) fn execute(
     Ok(carried)
 }
 
-/// Where a carry-over of a store ended.
+/// Point at which a carry-over of a store ended.
 enum Halt {
     /// Before anything was done, or as it was found: the plan is dropped.
     Before(CarryError),
@@ -180,7 +181,7 @@ impl StoreCarry<'_> {
         }
     }
 
-    /// Releases what a process that was killed had locked.
+    /// Releases the locks of a killed process.
     fn release(&self, changes: &StoreChanges) -> Result<(), CarryError> {
         let locks = Locks::new(self.live, &changes.store, self.plan)?;
         locks.release(&decide::files_to_lock(changes))
@@ -210,7 +211,7 @@ impl StoreCarry<'_> {
         Ok(((!done.is_empty()).then_some(done), kept))
     }
 
-    /// Brings over the objects that the changes need.
+    /// Copies the objects that the changes need.
     fn import(
         &self,
         changes: &mut StoreChanges,
@@ -238,7 +239,7 @@ impl StoreCarry<'_> {
                 private: copy.join(&changes.store).join("objects"),
                 real,
             },
-            // Everything is in the real store already.
+            // All objects are in the real store already.
             Purpose::Restore => Objects {
                 git: &git,
                 private: real.clone(),
@@ -270,7 +271,7 @@ impl StoreCarry<'_> {
         Ok(())
     }
 
-    /// What the real store's own references stand for: it is there, and so is all that it needs.
+    /// Returns the objects that the real store's own references name: they are complete.
     fn known(&self, store: &Path) -> Result<BTreeSet<ObjectId>, CarryError> {
         let refs = refs::read_all(self.live, store)?;
         let mut known: BTreeSet<_> = refs.all.values().filter_map(RefValue::object).collect();
@@ -287,7 +288,7 @@ impl StoreCarry<'_> {
     }
 }
 
-/// The changes that are in the real repository now.
+/// Returns the changes that are in the real repository now.
 fn done(changes: &StoreChanges, decision: &Decision) -> StoreChanges {
     let is_done = |fate: &Fate| !matches!(fate, Fate::Kept(_));
     let refs = changes
@@ -318,7 +319,7 @@ fn done(changes: &StoreChanges, decision: &Decision) -> StoreChanges {
     }
 }
 
-/// The first of the changes that cannot be taken back.
+/// Returns the first of the changes that cannot be undone.
 pub(super) fn moved(changes: &StoreChanges, decision: &Decision) -> CarryError {
     let refs = changes
         .refs

@@ -1,4 +1,4 @@
-//! What commands changed in the private copy of a repository.
+//! Changes that commands made in the private copy of a repository.
 
 use std::{
     collections::BTreeSet,
@@ -17,20 +17,20 @@ use super::{
     withheld::{FileContent, Withheld},
 };
 
-/// Everything that commands changed in the private copy of one repository since it was last
-/// brought up to date.
+/// All changes that commands made in the private copy of one repository since it was last brought
+/// up to date.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositoryChanges {
-    /// What is carried over, those of submodules first.
+    /// Changes that are carried over, those of submodules first.
     pub stores: Vec<StoreChanges>,
-    /// What is carried over only after a person's yes.
+    /// Changes that are carried over only after a person's approval.
     pub withheld: Vec<Withheld>,
-    /// What is not carried over, in sentences for the model.
+    /// Changes that are not carried over, in sentences for the model.
     pub notes: Vec<String>,
 }
 
 impl RepositoryChanges {
-    /// Whether there is nothing to do and nothing to say.
+    /// Whether there are no changes and no notes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.stores.is_empty() && self.withheld.is_empty() && self.notes.is_empty()
@@ -40,74 +40,74 @@ impl RepositoryChanges {
 /// The changes of one store: a folder with objects and references of its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreChanges {
-    /// Below the git directory: empty for itself, `modules/NAME` for a submodule.
+    /// Path below the git directory: empty for itself, `modules/NAME` for a submodule.
     pub store: PathBuf,
-    /// Of branches, tags, notes, stashes.
+    /// Changes of branches, tags, notes, stashes.
     pub refs: Vec<RefChange>,
-    /// Of work trees in the workspace.
+    /// Changes of work trees in the workspace.
     pub worktrees: Vec<WorktreeChange>,
-    /// Of the configuration.
+    /// Changes of the configuration.
     pub settings: Vec<SettingChange>,
-    /// Of other files. A person has approved them.
+    /// Changes of other files, approved by a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileChange>,
 }
 
-/// How a file changes that a person has approved.
+/// Change of a file that a person has approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Below the git directory.
+    /// Path below the git directory.
     pub path: PathBuf,
-    /// `None` if there is none.
+    /// Old content; `None` if the file is new.
     pub before: Option<FileContent>,
-    /// `None` if it is removed.
+    /// New content; `None` if the file is removed.
     pub after: Option<FileContent>,
 }
 
-/// How a reference changed.
+/// Change of a reference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefChange {
-    /// Which.
+    /// Name of the reference.
     pub name: RefName,
-    /// `None` if it is new.
+    /// Old value; `None` if it is new.
     pub before: Option<RefValue>,
-    /// `None` if it is gone.
+    /// New value; `None` if it is removed.
     pub after: Option<RefValue>,
-    /// How its log changed.
+    /// Change of its log.
     pub log: Option<LogChange>,
 }
 
-/// How a work tree's `HEAD`, index and state changed.
+/// Change of a work tree's `HEAD`, index and state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreeChange {
     /// The folder of its own files, below the git directory: the store, or `worktrees/NAME` in it.
     pub worktree: PathBuf,
     /// `HEAD` before and after.
     pub head: (RefValue, RefValue),
-    /// The branches that `HEAD` named before or after, with what they stood for before and after.
+    /// The branches that `HEAD` named before or after, with their values before and after.
     pub branches: Vec<(RefName, Option<ObjectId>, Option<ObjectId>)>,
     /// Paths whose entries in the index changed.
     pub index: Vec<IndexChange>,
     /// Files of state. Those of a merge are listed even if they are as before.
     pub state: Vec<StateChange>,
-    /// Operations that were in progress, and no longer are.
+    /// Operations in progress before the command that are not in progress any more.
     pub finished: Vec<FinishedOperation>,
-    /// How the log of `HEAD` changed.
+    /// Change of the log of `HEAD`.
     pub log: Option<LogChange>,
 }
 
-/// How a file of state changed, such as `MERGE_HEAD`.
+/// Change of a file of state, such as `MERGE_HEAD`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateChange {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// `None` if it was not there.
+    /// Old content; `None` if it did not exist.
     pub before: Option<String>,
-    /// `None` if it is gone.
+    /// New content; `None` if it is removed.
     pub after: Option<String>,
 }
 
-/// A rebase or the like that a person had begun, and a command has finished or ended.
+/// A rebase or similar operation that a person had begun, and a command has finished or aborted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FinishedOperation {
     /// Its files and folders beside `HEAD`, which are removed if they are still the same.
@@ -125,7 +125,7 @@ impl StoreChanges {
             && self.files.is_empty()
     }
 
-    /// The objects that have to be there before anything names them.
+    /// Returns the objects that must exist before any reference names them.
     pub(super) fn tips(&self) -> BTreeSet<ObjectId> {
         let mut tips = BTreeSet::new();
         tips.extend(
@@ -148,7 +148,7 @@ impl StoreChanges {
         tips
     }
 
-    /// The logs that change.
+    /// Returns the changed logs.
     pub(super) fn logs_mut(&mut self) -> impl Iterator<Item = &mut LogChange> {
         let refs = self
             .refs
@@ -161,7 +161,7 @@ impl StoreChanges {
         refs.chain(heads)
     }
 
-    /// The objects that only logs name.
+    /// Returns the objects that only logs name.
     pub(super) fn logged(&self) -> BTreeSet<ObjectId> {
         let refs = self.refs.iter().filter_map(|change| change.log.as_ref());
         let heads = self
@@ -173,7 +173,7 @@ impl StoreChanges {
 }
 
 impl FileChange {
-    /// The objects that it names, as `HEAD` or the index of a new work tree.
+    /// Returns the objects that it names, as `HEAD` or the index of a new work tree.
     fn objects(&self) -> Vec<ObjectId> {
         let bytes = self.after.as_ref().and_then(FileContent::bytes);
         let (Some((bytes, _)), true) = (bytes, self.path.iter().any(|part| part == "worktrees"))
@@ -197,7 +197,7 @@ impl FileChange {
 }
 
 impl WorktreeChange {
-    /// Whether nothing but its log could have changed.
+    /// Whether nothing but its log may have changed.
     pub(super) fn is_empty(&self) -> bool {
         let moved = self
             .branches
@@ -212,13 +212,13 @@ impl WorktreeChange {
             && self.log.is_none()
     }
 
-    /// The path of a file beside `HEAD`.
+    /// Returns the path of a file beside `HEAD`.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.worktree.join(name)
     }
 }
 
-/// The path of a file of a store, as a person would write it.
+/// Returns the path of a file of a store in a readable form.
 pub(super) fn display(directory: &str, path: &Path) -> String {
     match path.as_os_str().is_empty() {
         true => directory.to_owned(),
@@ -226,7 +226,7 @@ pub(super) fn display(directory: &str, path: &Path) -> String {
     }
 }
 
-/// A name that a command chose, with every unseen character named.
+/// Returns a name that a command chose, with all unseen characters escaped.
 pub(super) fn plain(name: &str) -> String {
     gyrus_text::one_line(name).into_owned()
 }

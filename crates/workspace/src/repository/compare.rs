@@ -1,8 +1,9 @@
-//! What is different between a private copy and the state it was made from.
+//! Compares a private copy with the state it was made from.
 //!
-//! The copy was written by commands, so nothing in it is believed: what is not what git would have
-//! written is left out and said. It is compared with the references as they were when the copy was
-//! made, not with those of now: what a person moved meanwhile is not the command's doing.
+//! The copy was written by commands, so its contents are untrusted: data that git would not have
+//! written is left out and reported. It is compared with the references as they were when the copy
+//! was made, not with those of now: a reference that a person moved meanwhile is not a change of
+//! the command.
 
 use std::{
     collections::BTreeSet,
@@ -28,9 +29,9 @@ use super::{
     worktree,
 };
 
-/// Most references that one command may change.
+/// Maximum number of references that one command may change.
 const MAX_CHANGES: usize = 20_000;
-/// Most notes about one store.
+/// Maximum number of notes about one store.
 const MAX_NOTES: usize = 30;
 /// Files by which git knows that a merge, cherry-pick or revert is in progress.
 const MERGES: [&str; 3] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
@@ -103,7 +104,7 @@ fn nothing_kept(name: &str, error: &RepositoryError) -> RepositoryChanges {
 struct Comparison<'a> {
     sides: &'a Sides<'a>,
     store: &'a Path,
-    /// For the model.
+    /// Name of the store for the model.
     name: String,
     notes: Vec<String>,
 }
@@ -143,7 +144,8 @@ impl Comparison<'_> {
         worktrees: &[PathBuf],
         changes: &mut StoreChanges,
     ) -> Result<(), RepositoryError> {
-        // Without it this is no repository any more, and everything would seem to be removed.
+        // Without it this is not a repository any more, and all references would seem to be
+        // removed.
         let head = refs::read_head(self.sides.private, self.store)?;
         let base = refs::read_all(self.sides.base, self.store)?;
         let private = refs::read_all(self.sides.private, self.store)?;
@@ -200,7 +202,7 @@ impl Comparison<'_> {
         if before == after && !(is_stash && before.is_some()) {
             return Ok(());
         }
-        // What lies below a link, or is not readable, has not been removed.
+        // References below a link, or unreadable ones, were not removed.
         let is_hidden = |(odd, _): &(String, _)| Path::new(name.as_str()).starts_with(odd);
         if private.odd.iter().any(is_hidden) {
             return Ok(());
@@ -230,7 +232,7 @@ impl Comparison<'_> {
         }
         let log = Path::new("logs").join(name.as_str());
         let log = match after {
-            // Even where the list is gone: it may be asked back.
+            // Even where the list is gone: it may be recreated.
             _ if is_stash => self.log(&log, TakenOut::Go)?,
             Some(_) => self.log(&log, TakenOut::Stay)?,
             None => None,
@@ -246,7 +248,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// `path` is below the store.
+    /// Compares a file; `path` is below the store.
     fn log(
         &mut self,
         path: &Path,

@@ -1,22 +1,22 @@
-//! Git's configuration format, read strictly: whatever git would refuse, or read otherwise than
-//! this does, is an error.
+//! Git's configuration format, read strictly: everything that git would refuse, or read
+//! differently, is an error.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
-/// Largest configuration, in bytes.
+/// Maximum bytes of a configuration.
 pub(super) const MAX_CONFIG: u64 = 1 << 20;
 
 /// Name of a setting, such as `branch.main.remote`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SettingName {
-    /// In lower case.
+    /// Section in lower case.
     pub section: String,
-    /// As written; it may hold dots.
+    /// Subsection as written; it may contain dots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subsection: Option<String>,
-    /// In lower case.
+    /// Name in lower case.
     pub name: String,
 }
 
@@ -33,14 +33,14 @@ impl fmt::Display for SettingName {
 /// The values of one setting, in order; `None` stands for a name without `=`, which means true.
 pub(super) type Values = Vec<Option<String>>;
 
-/// Where a file is no configuration.
+/// Position at which a file is not a valid configuration.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} is not valid in a configuration file of git")]
 pub(super) struct ConfigError {
     pub(super) line: usize,
 }
 
-/// A configuration file, with where everything in it stands.
+/// A configuration file, with the positions of its parts.
 #[derive(Debug, Default)]
 pub(super) struct Config {
     pub(super) text: String,
@@ -48,23 +48,23 @@ pub(super) struct Config {
     pub(super) settings: Vec<Setting>,
 }
 
-/// The head of a section.
+/// Header of a section.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) section: String,
     pub(super) subsection: Option<String>,
-    /// From `[` to `]`.
+    /// Span from `[` to `]`.
     pub(super) span: Range<usize>,
 }
 
-/// One line of a setting, with those that continue it.
+/// One setting, with its continuation lines.
 #[derive(Debug)]
 pub(super) struct Setting {
     pub(super) name: SettingName,
     pub(super) value: Option<String>,
-    /// Of the header that it is under.
+    /// Index of its header.
     pub(super) header: usize,
-    /// From the name to the end of the line, which is included.
+    /// Span from the name to the end of the line, included.
     pub(super) span: Range<usize>,
 }
 
@@ -89,7 +89,7 @@ impl Config {
         }
     }
 
-    /// All settings with their values.
+    /// Returns all settings with their values.
     pub(super) fn values(&self) -> BTreeMap<SettingName, Values> {
         let mut values: BTreeMap<_, Values> = BTreeMap::new();
         for setting in &self.settings {
@@ -99,7 +99,8 @@ impl Config {
         values
     }
 
-    /// The last value of a setting without a subsection; an empty one for a name without `=`.
+    /// Returns the last value of a setting without a subsection; an empty one for a name without
+    /// `=`.
     pub(super) fn last(&self, section: &str, name: &str) -> Option<&str> {
         let mut settings = self.settings.iter().rev().map(|setting| {
             let SettingName {
@@ -127,7 +128,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// The next character as git sees it: a carriage return before a line end is not there.
+    /// Returns the next character as git reads it: a carriage return before a line end is skipped.
     fn peek(&self) -> Option<char> {
         let rest = &self.text[self.at..];
         match rest.chars().next() {
@@ -153,7 +154,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `None` where the text is not valid.
+    /// Returns `None` where the text is not valid.
     fn run(&mut self) -> Option<()> {
         loop {
             match self.peek() {
@@ -316,7 +317,7 @@ impl Parser<'_> {
     }
 }
 
-/// What git takes for a blank, which does not hold all that ASCII does.
+/// Whether git treats a character as white space; it accepts fewer than ASCII has.
 fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r')
 }

@@ -1,14 +1,15 @@
-//! Changes of single settings in a configuration file, with all else in it as it was.
+//! Changes single settings in a configuration file, and leaves the rest as it is.
 
 use super::{
     config::{Config, ConfigError, Header, SettingName, Values},
     settings::SettingChange,
 };
 
-/// The text with some settings changed.
+/// Returns the text with some settings changed.
 ///
 /// # Errors
-/// When the result would not read as intended; nothing was decided by what it says then.
+///
+/// When the result would not read as intended.
 pub(super) fn edit(text: &str, changes: &[&SettingChange]) -> Result<String, ConfigError> {
     let mut expected = Config::parse(text.as_bytes())?.values();
     let mut text = text.to_owned();
@@ -33,7 +34,7 @@ fn set(config: &Config, name: &SettingName, values: &Values) -> String {
         .settings
         .iter()
         .filter(|setting| setting.name == *name);
-    // With the blanks before each, so that nothing is left of its line.
+    // Includes the blanks before each, so that nothing of its line is left.
     let cuts = old.map(|setting| {
         let start = text[..setting.span.start]
             .trim_end_matches([' ', '\t'])
@@ -61,7 +62,7 @@ fn set(config: &Config, name: &SettingName, values: &Values) -> String {
         new.insert(0, '\n');
     }
     let mut edited = text.clone();
-    // From the end, so that what stands before keeps its place.
+    // From the end, so that earlier positions stay valid.
     for (cut, _) in cuts.iter().rev() {
         edited.replace_range(cut.clone(), "");
     }
@@ -72,7 +73,7 @@ fn set(config: &Config, name: &SettingName, values: &Values) -> String {
     }
 }
 
-/// Where the last setting under a header ends; else the header.
+/// Returns the end of the last setting under a header, or of the header itself.
 fn end_of(config: &Config, header: usize) -> usize {
     let last = config
         .settings
@@ -82,7 +83,7 @@ fn end_of(config: &Config, header: usize) -> usize {
     last.map_or(config.headers[header].span.end, |setting| setting.span.end)
 }
 
-/// The text without the header of a section in which nothing stands any more.
+/// Returns the text without the header of an empty section.
 fn without_empty_section(text: &str, header: usize) -> String {
     let Ok(config) = Config::parse(text.as_bytes()) else {
         return text.to_owned();

@@ -1,7 +1,7 @@
-//! Copying single files between the real git directory and the copies of it.
+//! Copies single files between the real git directory and its copies.
 //!
-//! The private copy was written by commands: whatever is in the way there (a link, a folder in the
-//! place of a file, a folder that may not be entered) is removed, and nothing is followed.
+//! The private copy was written by commands: obstacles there (a link, a folder in the place of a
+//! file, a folder without permissions) are removed, and links are not followed.
 
 use std::{fs::File, io, path::Path};
 
@@ -20,10 +20,10 @@ use super::{
 };
 use crate::root;
 
-/// Largest file that is copied, in bytes.
+/// Maximum bytes of a file that is copied.
 const MAX_COPY: u64 = 1 << 30;
 
-/// Copies a file, a link or a folder (without what is in it) to the same path of a copy, with its
+/// Copies a file, a link or a folder (without its contents) to the same path of a copy, with its
 /// permissions and its time of last change, by which git judges an index.
 pub(super) fn copy(
     from: &GitFolder,
@@ -94,7 +94,7 @@ fn copy_link(from: &GitFolder, to: &GitFolder, path: &Path) -> Result<(), Reposi
     linked.map_err(|error| root::failed(&to.path().join(path), error).into())
 }
 
-/// Makes sure that the folder of `path` is there, and that nothing is at `path`.
+/// Makes sure that the folder of `path` exists, and that `path` does not.
 fn make_way(to: &GitFolder, path: &Path) -> Result<(), RepositoryError> {
     if let Some(above) = path.parent() {
         make_folder(to, above)?;

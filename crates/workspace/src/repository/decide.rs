@@ -1,7 +1,7 @@
-//! What becomes of each change, judged under the locks by what stands in the real repository now.
+//! Decides each change, under the locks, by the present state of the real repository.
 //!
-//! Three states are compared: before the command, after it, and now. What is now as before is
-//! carried over; what is now as after is done; what somebody else moved is theirs, and the
+//! Three states are compared: before the command, after it, and now. A value that is now as before
+//! is carried over; one that is now as after is done; one that others moved stays, and the
 //! command's is kept apart. `HEAD`, its branch and the index go together: a branch that moved under
 //! an index that did not would make the next commit undo the command's.
 
@@ -26,13 +26,13 @@ use super::{
     worktree,
 };
 
-/// What becomes of one change.
+/// Decision about one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It was carried over already.
+    /// The change was carried over already.
     Done,
     Carried,
-    /// It is kept apart, for this reason.
+    /// The change is kept apart, for this reason.
     Kept(&'static str),
 }
 
@@ -45,22 +45,22 @@ const STATE_MOVED: &str = "somebody else began or ended a merge meanwhile";
 const NOT_EDITED: &str = "the configuration cannot be changed without changing more of it";
 const BRANCH_KEPT: &str = "its branch was not carried over";
 
-/// What becomes of the changes of a store; in the order of the changes.
+/// Decisions about the changes of a store, in the order of the changes.
 pub(super) struct Decision {
     pub(super) refs: Vec<Fate>,
     pub(super) worktrees: Vec<Result<Carry, &'static str>>,
     /// The new text of the configuration, if it changes.
     pub(super) config: Option<String>,
-    /// By setting.
+    /// Decisions about the settings.
     pub(super) settings: Vec<Fate>,
-    /// By file.
+    /// Decisions about the other files.
     pub(super) files: Vec<Fate>,
     pub(super) packed: BTreeMap<RefName, ObjectId>,
 }
 
 /// A work tree whose changes are carried over.
 pub(super) struct Carry {
-    /// Whether `HEAD` is not yet as it should be.
+    /// Whether `HEAD` still has to be moved.
     pub(super) moves_head: bool,
     /// The new index, if it changes.
     pub(super) index: Option<Entries>,
@@ -85,7 +85,8 @@ impl Decision {
     }
 }
 
-/// `purpose` says whether only those settings may change that need no approval.
+/// Decides all changes. `purpose` says whether only those settings may change that need no
+/// approval.
 pub(super) fn decide(
     live: &GitFolder,
     changes: &StoreChanges,
@@ -135,7 +136,7 @@ fn fate<T: PartialEq>(now: &T, before: &T, after: &T) -> Fate {
     }
 }
 
-/// The references that are to be removed and to be written.
+/// Returns the references to be removed and to be written.
 #[derive(Default)]
 struct Names {
     leaving: BTreeSet<String>,
@@ -149,7 +150,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Lets go of what cannot be carried over because something else is not, until all agrees.
+    /// Drops changes that depend on others which cannot be carried over, until all are consistent.
     fn settle(
         &self,
         fates: &mut [Fate],
@@ -190,7 +191,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the branch that `HEAD` will name stands for what the index was made from.
+    /// Whether the branch that `HEAD` will name has the value that the index was made from.
     fn branch_arrives(&self, change: &WorktreeChange, fates: &[Fate]) -> Result<bool, CarryError> {
         let RefValue::Symbolic(name) = &change.head.1 else {
             return Ok(true);
@@ -248,7 +249,7 @@ impl Judge<'_> {
         self.holds_other(name.as_str(), names)
     }
 
-    /// Whether there is a reference below the folder `name` that is not about to leave.
+    /// Whether the folder `name` contains a reference that is not about to be removed.
     fn holds_other(&self, name: &str, names: &Names) -> Result<bool, CarryError> {
         let path = self.changes.store.join(name);
         if self.live.kind(&path)? != Kind::Folder {
@@ -267,7 +268,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether a work tree still stands as the command found it, or left it.
+/// Whether a work tree is still as the command found it, or left it.
 fn judge_worktree(
     live: &GitFolder,
     change: &WorktreeChange,
@@ -306,7 +307,7 @@ fn judge_worktree(
     Ok(merge(entries, change).map(|index| Carry { moves_head, index }))
 }
 
-/// The real index with the command's changes; `None` if it has them already.
+/// Returns the real index with the command's changes; `None` if it has them already.
 fn merge(mut entries: Entries, change: &WorktreeChange) -> Result<Option<Entries>, &'static str> {
     let mut changed = false;
     for path in &change.index {
@@ -377,7 +378,7 @@ fn judge_settings(
     }
 }
 
-/// The files of a store whose locks a carry-over takes, in the order in which it takes them.
+/// Returns the files of a store whose locks a carry-over takes, in that order.
 pub(super) fn files_to_lock(changes: &StoreChanges) -> Vec<PathBuf> {
     let store = &changes.store;
     let mut files = Vec::new();

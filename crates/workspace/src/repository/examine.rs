@@ -1,4 +1,4 @@
-//! What of a repository that a command has made in the workspace may not stay without a yes.
+//! Finds the parts of a repository made by a command that need a person's approval.
 
 use std::path::Path;
 
@@ -16,12 +16,13 @@ use super::{
 };
 
 /// Examines a git directory that is new: a folder called `.git`, a bare repository, or a file or
-/// link called `.git`. Each [`Withheld::old`] is what may stand in its place until a person agrees.
+/// link called `.git`. Each [`Withheld::old`] is its replacement until a person approves the
+/// change.
 ///
-/// Git's own data, ordinary settings and a remote at an `https` address may stay.
+/// Git's own data, ordinary settings and a remote at an `https` address are allowed.
 ///
 /// # Errors
-/// When it cannot be read. Then nothing of it may stay.
+/// When it cannot be read. Then all of it must be removed.
 pub fn examine_new(git_directory: &Path) -> Result<Vec<Withheld>, RepositoryError> {
     let is_folder = std::fs::symlink_metadata(git_directory)
         .map_err(|error| RepositoryError::io(git_directory, &error))?
@@ -79,11 +80,11 @@ pub fn examine_new(git_directory: &Path) -> Result<Vec<Withheld>, RepositoryErro
     Ok(withheld)
 }
 
-/// Examines a git directory that is new, and puts [`Withheld::old`] in the place of each change that
-/// may not stay. Returns them for [`super::apply_withheld`].
+/// Examines a git directory that is new, and replaces each change that is not allowed by its
+/// [`Withheld::old`]. Returns them for [`super::apply_withheld`].
 ///
 /// # Errors
-/// When it is no folder, or cannot be read or changed. Then nothing of it may stay.
+/// When it is not a folder, or cannot be read or changed. Then all of it must be removed.
 pub fn take_back_new(git_directory: &Path) -> Result<Vec<Withheld>, RepositoryError> {
     let git = GitFolder::open(git_directory)?;
     for store in &Stamps::take(&git)?.stores {
@@ -121,7 +122,7 @@ fn may_stay(git: &GitFolder, path: &Path, below: &Path) -> Result<bool, Reposito
     if protected::is_data(below) || plain.iter().any(|file| below.starts_with(file)) {
         return Ok(true);
     }
-    // The template's has nothing but comments.
+    // The template has only comments.
     let is_comment = |line: &&str| line.is_empty() || line.starts_with('#');
     if below != Path::new("info/exclude") {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! Finding the repositories of a workspace.
+//! Finds the repositories of a workspace.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -16,31 +16,31 @@ use super::{
     pointer, refs,
 };
 
-/// Deepest folder of a workspace that is searched.
+/// Maximum depth of folders of a workspace that are searched.
 pub const MAX_DEPTH: usize = 10;
-/// Most folders of a workspace that are searched, those near the top first.
+/// Maximum number of folders of a workspace that are searched, those near the top first.
 pub const MAX_FOLDERS: usize = 10_000;
-/// Most repositories of a workspace.
+/// Maximum number of repositories of a workspace.
 pub const MAX_REPOSITORIES: usize = 64;
 
 /// The repositories of a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Discovery {
-    /// Sorted by path.
+    /// The repositories, sorted by path.
     pub directories: Vec<GitDirectory>,
-    /// Whether all of the workspace was searched; else one of the limits was met.
+    /// Whether all of the workspace was searched; otherwise a limit was reached.
     pub complete: bool,
 }
 
-/// What can be done about a repository.
+/// Support for a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Support {
-    /// Commands get a private copy, and what changed in it is carried over.
+    /// Commands get a private copy, and its changes are carried over.
     Carried,
     /// Commands may only read the real one.
     NotCarried {
-        /// Why, in a few words.
+        /// The reason, in a few words.
         reason: String,
     },
     /// A repository without a work tree, embedded in the workspace. Git uses it when it is started
@@ -60,12 +60,12 @@ pub struct GitDirectory {
     pub pointers: Vec<PathBuf>,
     /// Whether one of them is a symbolic link, which makes a folder of the workspace its work tree.
     pub by_link: bool,
-    /// What can be done about it.
+    /// Support for the repository.
     pub support: Support,
 }
 
 impl GitDirectory {
-    /// What a person calls it: its path below the workspace, else the whole path.
+    /// Returns its name for a person: its path below the workspace, otherwise the whole path.
     #[must_use]
     pub fn name(&self) -> String {
         let path = self
@@ -105,7 +105,7 @@ pub fn find(workspace: &Path) -> Result<Discovery, RepositoryError> {
         }
         let below = match search.look(&folder) {
             Ok(below) => below,
-            // Not readable for the commands either.
+            // The commands cannot read it either.
             Err(_) if depth > 0 => continue,
             Err(error) => return Err(error),
         };
@@ -120,7 +120,7 @@ pub fn find(workspace: &Path) -> Result<Discovery, RepositoryError> {
 
 struct Search {
     workspace: PathBuf,
-    /// The device on which a folder's number of links says how many folders are in it.
+    /// Returns the device on which a folder's link count equals the number of its folders plus two.
     counted: Option<u64>,
     found: BTreeMap<PathBuf, GitDirectory>,
     complete: bool,
@@ -134,7 +134,7 @@ const COUNTING: [i64; 3] = [
     0x0102_1994,
 ];
 
-/// The device of a folder whose file system counts folders by links.
+/// Returns the device of a folder whose file system counts folders by links.
 fn counting(folder: &Path) -> Option<u64> {
     let kind = rustix::fs::statfs(folder).ok()?.f_type;
     let data = fs::symlink_metadata(folder).ok()?;
@@ -145,7 +145,7 @@ impl Search {
     /// Looks for a repository in a folder, and returns the folders below it.
     fn look(&mut self, folder: &Path) -> Result<Vec<PathBuf>, RepositoryError> {
         if self.has_no_folders(folder) {
-            // Most are such, and some hold thousands of files.
+            // Resolves the `.git` of a folder.
             if let Ok(data) = fs::symlink_metadata(folder.join(".git")) {
                 self.follow(folder, data.file_type());
             }
@@ -280,7 +280,7 @@ fn read_commondir(path: &Path) -> Result<Option<PathBuf>, RepositoryError> {
     common.map(real).transpose()
 }
 
-/// The real folder that a `.git` file names.
+/// Returns the real folder that a `.git` file names.
 fn git_file(file: &Path) -> Result<PathBuf, RepositoryError> {
     let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
         return Err(RepositoryError::NotRegular(file.to_owned()));
@@ -308,7 +308,7 @@ fn names_back(common: &Path, own: &Path, entry: &Path) -> Result<PathBuf, Reposi
     }
 }
 
-/// Extensions that are understood, with the values that they may have; an empty list for any.
+/// Supported extensions, with their supported values; an empty list for any.
 const EXTENSIONS: [(&str, &[&str]); 6] = [
     ("noop", &[]),
     ("preciousobjects", &[]),
@@ -318,10 +318,10 @@ const EXTENSIONS: [(&str, &[&str]); 6] = [
     ("refstorage", &["files"]),
 ];
 
-/// Whether the store at `path` has the form that the rest of this module understands.
+/// Checks that the store at `path` has the form that the rest of this module supports.
 ///
 /// # Errors
-/// Why it has not.
+/// The reason why it has not.
 pub(super) fn check(path: &Path) -> Result<(), RepositoryError> {
     let git = GitFolder::open(path)?;
     let not = |reason: String| {

@@ -16,12 +16,12 @@ use rustix::{
 use super::RepositoryError;
 use crate::root::{self, Failed, Root, failed};
 
-/// Most entries of one folder that are looked at.
+/// Maximum number of entries of one folder that are read.
 const MAX_ENTRIES: usize = 300_000;
-/// Deepest tree that is removed.
+/// Maximum depth of a tree that is removed.
 const MAX_DEPTH: usize = 64;
 
-/// What stands at a path.
+/// Kind of the entry at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Missing,
@@ -66,7 +66,7 @@ impl GitFolder {
         })
     }
 
-    /// Where it was when it was opened.
+    /// Returns the path at which it was opened.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -86,14 +86,14 @@ impl GitFolder {
         }
     }
 
-    /// The content of a regular file of at most `limit` bytes; `None` if nothing is there.
+    /// Returns the content of a regular file of at most `limit` bytes; `None` if it does not exist.
     pub(super) fn read(&self, path: &Path, limit: u64) -> Result<Option<Vec<u8>>, RepositoryError> {
         Ok(self
             .read_with_mode(path, limit)?
             .map(|(content, _)| content))
     }
 
-    /// As [`Self::read`], with the permissions.
+    /// Like [`Self::read`], with the permissions.
     pub(super) fn read_with_mode(
         &self,
         path: &Path,
@@ -106,7 +106,7 @@ impl GitFolder {
                 Err(Errno::NOENT) => return Ok(None),
                 Err(error) => return Err(error),
             };
-            // What is no file is not even opened.
+            // Other kinds of files are not even opened.
             if Kind::of(mode) != Kind::File {
                 return Ok(Some((None, mode)));
             }
@@ -128,7 +128,7 @@ impl GitFolder {
         Ok(Some((content, mode)))
     }
 
-    /// The names in a folder, sorted; none if there is no folder.
+    /// Returns the names in a folder, sorted; none if it does not exist.
     pub(super) fn names(&self, path: &Path) -> Result<Vec<Vec<u8>>, RepositoryError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let folder = match self.root.open_at(path, flags) {
@@ -152,7 +152,7 @@ impl GitFolder {
         Ok(names)
     }
 
-    /// The permissions that new files and folders get.
+    /// Returns the permissions of new files and folders.
     pub(super) fn modes(&self) -> Result<Modes, RepositoryError> {
         let mode = |path: &str, fallback| {
             let stat = self.root.stat(Path::new(path));
@@ -166,7 +166,7 @@ impl GitFolder {
         })
     }
 
-    /// Makes a folder and those above it, as far as they are missing.
+    /// Makes a folder and the missing ones above it.
     ///
     /// # Errors
     /// The system's; [`Errno::NOTDIR`] where something else is in the way.
@@ -203,7 +203,7 @@ impl GitFolder {
         write().map_err(|error| self.failed(path, error))
     }
 
-    /// Lets whoever may read a file execute it too.
+    /// Makes a file executable for all who may read it.
     pub(super) fn make_executable(&self, path: &Path) -> Result<(), Failed> {
         let set = || {
             let file = self.root.open_at(path, OFlags::RDONLY)?;
@@ -242,14 +242,14 @@ impl GitFolder {
         set().map_err(|error| self.failed(path, error))
     }
 
-    /// When a file was last changed, in seconds and nanoseconds.
+    /// Returns the time of a file's last change, in seconds and nanoseconds.
     pub(super) fn modified(&self, path: &Path) -> Result<Option<(i64, u64)>, RepositoryError> {
         let stat = self.root.stat(path);
         let stat = stat.map_err(|error| self.failed(path, error.error))?;
         Ok(stat.map(|stat| (stat.st_mtime, stat.st_mtime_nsec)))
     }
 
-    /// Puts what is at `from` in the place of what is at `to`, in one step.
+    /// Moves the file at `from` over the one at `to`, in one step.
     pub(super) fn replace(&self, from: &Path, to: &Path) -> Result<(), Failed> {
         let replace = || {
             let (source, old) = self.root.parent(from)?;
@@ -299,7 +299,7 @@ impl GitFolder {
         }
     }
 
-    /// Removes whatever stands at a path, with all below. Folders that cannot be entered are made
+    /// Removes the entry at a path, with everything below. Folders that cannot be entered are made
     /// accessible first.
     pub(super) fn remove_tree(&self, path: &Path) -> Result<(), RepositoryError> {
         let removed = self
@@ -312,7 +312,7 @@ impl GitFolder {
         }
     }
 
-    /// The folder that a path is in, and the path's last part.
+    /// Returns the folder of a path, and the path's last part.
     pub(super) fn parent<'p>(
         &self,
         path: &'p Path,
@@ -338,7 +338,7 @@ fn remove_in(folder: &rustix::fd::OwnedFd, name: &[u8], depth: usize) -> Result<
         done => return done,
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // Only its owner may do that; where it fails, so does what follows.
+    // Only its owner may do that; where it fails, the next call does too.
     let all = Mode::RWXU;
     let mut inner = openat(folder, name, flags, Mode::empty());
     if matches!(inner, Err(Errno::ACCESS)) {

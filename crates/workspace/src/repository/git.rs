@@ -1,11 +1,12 @@
-//! Running git for gyrus itself, bounded in time and memory, and so that nothing which a command
-//! wrote decides what it does.
+//! Runs git for gyrus itself, bounded in time and memory, and independent of all files that a
+//! command wrote.
 //!
-//! Every process gets a git directory of this module's own (the skeleton: no references, no hooks,
-//! fixed settings) and only the *objects* of a repository, by `GIT_OBJECT_DIRECTORY`. So neither the
-//! configuration of the private copy nor that of the real repository is read, nor the person's own:
-//! no filter, hook, pager, signature program, helper or remote can be named. Only plumbing is run
-//! that looks at objects: `pack-objects`, `unpack-objects`, `index-pack`, `rev-list`, `cat-file`.
+//! Every process gets one of this module's own git directories (the skeleton: no references, no
+//! hooks, fixed settings) and only the *objects* of a repository, by `GIT_OBJECT_DIRECTORY`. So
+//! neither the configuration of the private copy nor that of the real repository is read, nor the
+//! person's own: no filter, hook, pager, signature program, helper or remote can be configured.
+//! Only plumbing commands on objects are run: `pack-objects`, `unpack-objects`, `index-pack`,
+//! `rev-list`, `cat-file`.
 
 use std::{
     ffi::OsString,
@@ -24,11 +25,11 @@ use rustix::{
 
 use super::carried::CarryError;
 
-/// How long one step with objects may take.
+/// Time limit of one step with objects.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(120);
-/// Most memory of one process, in bytes, without files that it maps.
+/// Maximum memory of one process, in bytes, without mapped files.
 const MEMORY: u64 = 3 << 30;
-/// Longest message of git that is passed on, in bytes.
+/// Maximum bytes of a message of git that is passed on.
 const MAX_MESSAGE: usize = 600;
 
 /// Settings of every process.
@@ -57,7 +58,7 @@ pub(super) struct Git<'a> {
 }
 
 impl<'a> Git<'a> {
-    /// `program` is an absolute path. `folder` is the run's own; the skeleton is made in it.
+    /// Creates the skeleton in `folder`, which is the run's own. `program` is an absolute path.
     pub(super) fn new(program: &'a Path, folder: &Path) -> Result<Self, CarryError> {
         if !program.is_absolute() {
             return Err(CarryError::Git {
@@ -87,7 +88,7 @@ impl<'a> Git<'a> {
         CarryError::Git { path, source }
     }
 
-    /// Commits beyond which the real repository has no history (a shallow clone).
+    /// Sets the commits at which the history of the real repository ends (a shallow clone).
     pub(super) fn set_shallow(&self, commits: Option<&[u8]>) -> Result<(), CarryError> {
         let path = self.folder.join("shallow");
         let set = match commits {
@@ -100,7 +101,7 @@ impl<'a> Git<'a> {
         set.map_err(|error| self.failed(error))
     }
 
-    /// A command that reads and writes `objects`, and reads `other`.
+    /// Returns a command that reads and writes `objects`, and reads `other`.
     pub(super) fn command(
         &self,
         objects: &Path,
@@ -138,7 +139,7 @@ impl<'a> Git<'a> {
         command
     }
 
-    /// A file of this module's own that holds a process's input.
+    /// Creates one of this module's own files with a process's input.
     pub(super) fn input(
         &self,
         lines: impl IntoIterator<Item = String>,
@@ -156,14 +157,14 @@ impl<'a> Git<'a> {
         open().map_err(|error| self.failed(error))
     }
 
-    /// Starts a command; its messages go to a file of this module's own.
+    /// Starts a command; its messages go to one of this module's own files.
     pub(super) fn start(&self, mut command: Command, name: &str) -> Result<Running, CarryError> {
         let messages = self.folder.join(format!("{name}.messages"));
         let mut start = || {
             let file = File::create(&messages)?;
             let child = command.stderr(file).spawn()?;
             let pid = Pid::from_child(&child);
-            // It may be over already.
+            // The process may have ended already.
             let limit = Rlimit {
                 current: Some(MEMORY),
                 maximum: Some(MEMORY),
@@ -180,7 +181,7 @@ impl<'a> Git<'a> {
     }
 }
 
-/// A path in a list that is separated by colons, as git reads it.
+/// Returns a path in the form of git's lists separated by colons.
 fn quoted(path: &Path) -> OsString {
     let mut quoted = vec![b'"'];
     for byte in path.as_os_str().as_bytes() {
@@ -194,7 +195,7 @@ fn quoted(path: &Path) -> OsString {
     OsString::from_vec(quoted)
 }
 
-/// A process of git that has begun. It is killed if it is dropped before it ended.
+/// A running process of git. It is killed if it is dropped before its end.
 pub(super) struct Running {
     pub(super) child: Child,
     messages: PathBuf,
@@ -231,7 +232,7 @@ impl Running {
         self.child.wait().map(Some)
     }
 
-    /// What git said, on one line.
+    /// Returns git's messages on one line.
     fn message(&self) -> String {
         let text = fs::read(&self.messages).unwrap_or_default();
         let text = String::from_utf8_lossy(&text[..text.len().min(MAX_MESSAGE)]).into_owned();
@@ -268,7 +269,7 @@ pub(super) fn too_slow(name: &str) -> CarryError {
     }
 }
 
-/// Waits until a descriptor is ready; false if that takes longer than until `deadline`.
+/// Waits until a descriptor is ready; returns false at `deadline`.
 pub(super) fn is_ready(
     descriptor: &impl std::os::fd::AsFd,
     flags: PollFlags,

@@ -1,9 +1,9 @@
-//! The index file (versions 2, 3 and 4): what the next commit will hold.
+//! The index file (versions 2, 3 and 4), from which the next commit is made.
 //!
 //! A command's index is never copied: its entries are read, checked and compared one by one, and
-//! what changed is put into the person's own. A changed entry carries no times or sizes of files
-//! (git then looks at the file itself), and no extension survives, since each is a cache that could
-//! say something else than the entries do.
+//! the changes are merged into the person's own. A changed entry has no times or sizes of files
+//! (git then compares the file itself), and extensions are dropped, since each is a cache that
+//! could contradict the entries.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use sha1::{Digest as _, Sha1};
 
 use super::{index_path, names::ObjectId};
 
-/// Largest index, in bytes: about a million files.
+/// Maximum bytes of an index: about a million files.
 pub(super) const MAX_INDEX: u64 = 128 << 20;
-/// Most bytes of all its paths together, which version 4 writes in fewer.
+/// Maximum bytes of all its paths together, which version 4 compresses.
 const MAX_PATHS: usize = 256 << 20;
-/// Most paths that one command may change.
+/// Maximum number of paths that one command may change.
 const MAX_CHANGES: usize = 500_000;
 
 const ASSUME_UNCHANGED: u16 = 0x8000;
@@ -30,7 +30,7 @@ const INTENT_TO_ADD: u16 = 0x2000;
 const STAT: usize = 40;
 const FIXED: usize = STAT + 20;
 
-/// What one path has in the index: a file, or up to three sides of a conflict.
+/// Entries by path: a file, or up to three sides of a conflict.
 pub(super) type Entries = BTreeMap<Vec<u8>, Vec<Entry>>;
 
 /// One entry without its path.
@@ -43,21 +43,22 @@ pub(super) struct Entry {
     marks: (bool, bool),
 }
 
-/// What an entry says about a path.
+/// Content of an entry of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryContent {
-    /// 0o100644, 0o100755 for a program, 0o120000 for a symbolic link, 0o160000 for a submodule.
+    /// Mode: 0o100644, 0o100755 for a program, 0o120000 for a symbolic link, 0o160000 for a
+    /// submodule.
     pub mode: u32,
-    /// Its content; the commit of a submodule.
+    /// Object with its content; the commit of a submodule.
     pub object: ObjectId,
-    /// 0, or the side of a conflict: 1 base, 2 ours, 3 theirs.
+    /// Stage: 0, or the side of a conflict: 1 base, 2 ours, 3 theirs.
     pub stage: u8,
     /// Whether the content is still to be added.
     pub intent_to_add: bool,
 }
 
 impl Entry {
-    /// An entry that git has to compare with the file before it relies on it.
+    /// Returns an entry that git has to compare with the file before it uses it.
     pub(super) fn new(content: EntryContent, marks: (bool, bool)) -> Self {
         Self {
             content,
@@ -71,19 +72,19 @@ impl Entry {
     }
 }
 
-/// Why an index cannot be used.
+/// Reason why an index cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum IndexError {
     /// The bytes are not an index.
     #[error("it is damaged")]
     Damaged,
-    /// Git has more forms of an index than this one.
+    /// The index has a form that is not supported.
     #[error("it is {0}, which is not supported")]
     NotSupported(&'static str),
-    /// It is larger than this is made for.
+    /// It exceeds one of the limits.
     #[error("it is too large")]
     TooLarge,
-    /// No commit of git's could hold such a path.
+    /// The path is not allowed in a commit.
     #[error("the path `{path}` in it is refused: {reason}")]
     Path { path: String, reason: &'static str },
 }
@@ -98,7 +99,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Entries, IndexError> {
         (Some(b"DIRC"), Some(version @ 2..=4), Some(count)) => (version, count),
         _ => return Err(IndexError::Damaged),
     };
-    // What follows the entries ends with a hash of all.
+    // The entries are followed by extensions and a hash of the file.
     let end = bytes.len().checked_sub(20).ok_or(IndexError::Damaged)?;
     let mut reader = Reader {
         bytes: &bytes[..end],
@@ -132,7 +133,7 @@ struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     version: u32,
-    /// Of the entry before.
+    /// Path of the entry before.
     path: Vec<u8>,
 }
 
@@ -223,7 +224,7 @@ impl<'a> Reader<'a> {
         (self.path.len() <= 4_096).then(|| self.path.clone())
     }
 
-    /// Extensions in capitals are optional; of the others, git refuses those that it does not know.
+    /// Reads extensions: those in capitals are optional; of the others, git refuses unknown ones.
     fn check_extensions(&mut self) -> Result<(), IndexError> {
         while self.at < self.bytes.len() {
             let name = self.take(4).ok_or(IndexError::Damaged)?;
@@ -241,7 +242,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes an index: version 3 if an entry needs it, else 2.
+/// Writes an index: version 3 if an entry needs it, otherwise 2.
 pub(super) fn serialise(entries: &Entries) -> Vec<u8> {
     let sides = || {
         entries
@@ -281,7 +282,7 @@ pub(super) fn serialise(entries: &Entries) -> Vec<u8> {
             bytes.extend(flags.to_be_bytes());
         }
         bytes.extend(path);
-        // At least one zero, and a multiple of eight.
+        // At least one zero byte, up to a multiple of eight.
         let end = start + (bytes.len() - start + 1).next_multiple_of(8);
         bytes.resize(end, 0);
     }
@@ -293,16 +294,17 @@ pub(super) fn serialise(entries: &Entries) -> Vec<u8> {
 /// The difference of one path between two indexes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexChange {
-    /// Below the work tree.
+    /// Path below the work tree.
     #[serde(with = "index_path::as_text")]
     pub path: Vec<u8>,
-    /// Empty if it was not in the index.
+    /// Old entries; empty if the path was not in the index.
     pub before: Vec<EntryContent>,
-    /// Empty if it is not in the index any more.
+    /// New entries; empty if the path is not in the index any more.
     pub after: Vec<EntryContent>,
 }
 
-/// What is different in `after`. The paths of new entries are checked as git does on a checkout.
+/// Returns the changes from `before` to `after`. The paths of new entries are checked as git does
+/// on a checkout.
 pub(super) fn compare(before: &Entries, after: &Entries) -> Result<Vec<IndexChange>, IndexError> {
     let mut changes = Vec::new();
     let gone = before.keys().filter(|path| !after.contains_key(*path));
@@ -353,13 +355,13 @@ pub(super) fn clashes(path: &[u8], entries: &Entries) -> bool {
         .is_some_and(|(next, sides)| next.starts_with(&folder) && whole(sides))
 }
 
-/// What the entries of one path say.
+/// Returns the contents of the entries of one path.
 pub(super) fn contents(sides: Option<&Vec<Entry>>) -> Vec<EntryContent> {
     let sides = sides.map(Vec::as_slice).unwrap_or_default();
     sides.iter().map(|entry| entry.content).collect()
 }
 
-/// An index with the same entries, whose paths were checked, and nothing else.
+/// Returns an index with the same entries, with checked paths, and nothing else.
 pub(super) fn cleaned(mut entries: Entries) -> Result<Vec<u8>, IndexError> {
     compare(&Entries::new(), &entries)?;
     for entry in entries.values_mut().flatten() {

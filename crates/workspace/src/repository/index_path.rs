@@ -1,4 +1,4 @@
-//! Which paths an index may hold: those that git itself would check out on any system.
+//! Allowed paths of an index: those that git itself would check out on any system.
 
 /// Checks a path of the index as git does with `core.protectNTFS` and `core.protectHFS`.
 pub(super) fn check(path: &[u8], is_link: bool) -> Result<(), &'static str> {
@@ -19,8 +19,8 @@ pub(super) fn check(path: &[u8], is_link: bool) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A name without what some file systems ignore in it: the case, characters without a width, what
-/// follows a colon, and dots and blanks at the end.
+/// Returns a name without the parts that some file systems ignore: the case, characters without a
+/// width, what follows a colon, and dots and blanks at the end.
 fn as_other_systems_see(part: &[u8]) -> String {
     let text = String::from_utf8_lossy(part);
     let ignored = |c: &char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
@@ -29,7 +29,7 @@ fn as_other_systems_see(part: &[u8]) -> String {
     text.trim_end_matches(['.', ' ']).to_lowercase()
 }
 
-/// A path as text in a journal: bytes that are not UTF-8, and `%`, as `%` and two digits.
+/// Returns a path as text for a journal: bytes that are not UTF-8, and `%`, as `%` and two digits.
 pub(super) mod as_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
 

@@ -16,11 +16,11 @@ use super::{
     refs,
 };
 
-/// Most names that are tried for one reference.
+/// Maximum number of names that are tried for one reference.
 const MAX_NAMES: usize = 1_000;
 
-/// Keeps apart what was not carried over: below `refs/gyrus/kept/RUN`. New references are in
-/// nobody's way, so this may be done even if nothing else is.
+/// Keeps apart the changes that were not carried over: below `refs/gyrus/kept/RUN`. New references
+/// conflict with nothing, so this may be done even if nothing is carried over.
 pub(super) fn keep(
     live: &GitFolder,
     changes: &StoreChanges,
@@ -100,7 +100,7 @@ impl Keeper<'_> {
         Ok(kept)
     }
 
-    /// Gives an object a name that nothing else has.
+    /// Creates a reference with an unused name for an object.
     fn name(&self, name: &str, id: ObjectId) -> Result<RefName, CarryError> {
         let content = RefValue::Object(id).content();
         let store = &self.changes.store;

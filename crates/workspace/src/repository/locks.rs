@@ -1,5 +1,5 @@
 //! Git's own locks (`index.lock`, `HEAD.lock`, `refs/heads/main.lock` …), taken so that a later
-//! process can tell its own from everybody else's.
+//! process can distinguish them from those of others.
 //!
 //! One file, which holds the token of the plan, is linked under the name of each lock: a lock is
 //! there with its whole content, or not at all, and it is ours if that content is the token.
@@ -19,11 +19,11 @@ use super::{
     plan::Plan,
 };
 
-/// How long a lock that somebody else holds is waited for, in all.
+/// Total time to wait for locks that other processes hold.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The locks of a carry-over in one store, and its folder there. Nothing is released when this is
-/// dropped: what a kill would leave, an error leaves too, for the next process to finish.
+/// The locks of a carry-over in one store, and its folder there. Dropping this releases nothing:
+/// after an error, as after a kill, the next process finishes the carry-over.
 pub(super) struct Locks<'a> {
     pub(super) live: &'a GitFolder,
     pub(super) modes: Modes,
@@ -34,11 +34,11 @@ pub(super) struct Locks<'a> {
     held: Vec<PathBuf>,
 }
 
-/// Whether a lock could be taken.
+/// Result of taking a lock.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     Held,
-    /// A file stands where its folder would have to be.
+    /// A file is in the place of its folder.
     NoFolder,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Locks<'a> {
             files: Cell::new(0),
             held: Vec::new(),
         };
-        // Without the lock's own file, which the locks that are still held share.
+        // The lock's own file stays, because held locks are links to it.
         for name in live.names(&locks.stage)? {
             if name != b"lock" {
                 live.remove_tree(&locks.stage.join(String::from_utf8_lossy(&name).as_ref()))?;
@@ -74,7 +74,7 @@ impl<'a> Locks<'a> {
     /// Takes the lock of the file at `path`.
     ///
     /// # Errors
-    /// [`CarryError::Locked`] if somebody else holds it for longer than this waits.
+    /// [`CarryError::Locked`] if another process holds it for longer than this waits.
     pub(super) fn take(&mut self, path: &Path) -> Result<Taken, CarryError> {
         let lock = lock_of(path);
         let above = lock.parent().unwrap_or(Path::new(""));
@@ -142,7 +142,7 @@ impl<'a> Locks<'a> {
         Ok(path)
     }
 
-    /// A name of this carry-over that nothing has.
+    /// Returns an unused name in this carry-over's folder.
     pub(super) fn stage_name(&self) -> PathBuf {
         self.files.set(self.files.get() + 1);
         self.stage.join(self.files.get().to_string())

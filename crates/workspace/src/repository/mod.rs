@@ -1,34 +1,36 @@
-//! A private copy of each repository of a workspace for commands, and carrying over what changed.
+//! Private copies of a workspace's repositories for commands, whose changes are carried over.
 //!
 //! The one idea: a command never sees the real git directory. It gets a copy of everything in it
-//! but the objects, which it can read in the real place ([`PrivateCopy::binds`]). When it has ended,
-//! the copy is compared with the state it was made from, and what is git's own data (objects,
-//! references, `HEAD`, index, logs, the state of a merge, harmless settings) is carried over into the
-//! real one under git's own locks, in an order that leaves it whole when killed anywhere. What
-//! programs obey (settings, hooks, attributes, lists of steps) is [`Withheld`] until a person agrees.
-//! What a person did meanwhile stays, and what conflicts with it is kept under `refs/gyrus/kept`.
+//! but the objects, which it can read in the real place ([`PrivateCopy::binds`]). After its end,
+//! the copy is compared with the state it was made from, and changes of git's own data (objects,
+//! references, `HEAD`, index, logs, the state of a merge, harmless settings) are carried over into
+//! the real one under git's own locks, in an order that leaves it intact when killed anywhere.
+//! Files that control programs (settings, hooks, attributes, lists of steps) are [`Withheld`] until
+//! a person approves them. Changes that a person made meanwhile stay, and those in conflict with
+//! them are kept under `refs/gyrus/kept`.
 //!
 //! The order of a run: [`find`] before the first command; [`PrivateCopy::prepare`] for each
 //! [`GitDirectory`] that is [`Support::Carried`], the real one bound read-only for the others;
-//! before each command [`recover`] and [`PrivateCopy::refresh`]; after it
-//! [`PrivateCopy::changes`] and [`PrivateCopy::carry`], or [`PrivateCopy::discard`]. Later, perhaps,
-//! [`apply_withheld`] and [`restore`]. What a command made anew, [`examine_new`] judges.
+//! before each command [`recover`] and [`PrivateCopy::refresh`]; after it [`PrivateCopy::changes`]
+//! and [`PrivateCopy::carry`], or [`PrivateCopy::discard`]. Later, perhaps, [`apply_withheld`] and
+//! [`restore`]. Repositories that a command made are judged by [`examine_new`].
 //!
-//! **What this relies on.** The real git directory is written by the person and by this module
-//! alone: a command must not be able to write it, nor the run's folder, by any way but the copy, and
-//! no process may have the copy while a method of it runs. Everything in the copy is read as what an
-//! attacker wrote: by this module's own readers, bounded and without following a link, or by a git
-//! that is shown nothing but objects (`git.rs`). No process that is started here reads the
-//! configuration of any repository, or runs a hook, filter, helper or anything else that one names.
+//! **Assumptions.** The real git directory is written by the person and by this module alone: a
+//! command must not be able to write it, nor the run's folder, by any way but the copy, and no
+//! process may have access to the copy while a method of it runs. Everything in the copy is
+//! untrusted: it is read by this module's own readers, bounded and without following links, or by a
+//! git that sees only objects (`git.rs`). No process that is started here reads the configuration
+//! of any repository, or runs a hook, filter, helper or anything else that one names.
 //!
-//! References are written here and not by `git update-ref`: so the locks of references, `HEAD`, index
-//! and settings are all held at once, each can be told from somebody else's after a kill, and logs
-//! are written under them. Any git since 2.11 will do.
+//! References are written here and not by `git update-ref`: so the locks of references, `HEAD`,
+//! index and settings are all held at once, each can be distinguished from those of others after a
+//! kill, and logs are written under them. Any git since 2.11 will do.
 //!
-//! Not supported, and said by [`find`] or [`PrivateCopy::prepare`]: reftable, SHA-256, partial
-//! clones, extensions that are not known, split and sparse indexes; and by [`PrivateCopy::carry`],
-//! file systems without hard links. Not carried over, and said in the notes: submodules that a command adds, removed work trees,
-//! recorded resolutions (`rr-cache`), what large-file extensions keep beside git.
+//! Not supported, as reported by [`find`] or [`PrivateCopy::prepare`]: reftable, SHA-256, partial
+//! clones, unknown extensions, split and sparse indexes; and by [`PrivateCopy::carry`], file
+//! systems without hard links. Not carried over, as reported in the notes: submodules that a
+//! command adds, removed work trees, recorded resolutions (`rr-cache`), the files of large-file
+//! extensions.
 
 mod names;
 mod folder;
@@ -92,11 +94,11 @@ use rustix::io::Errno;
 
 use crate::root::{Failed, failed};
 
-/// Why a repository, or its private copy, cannot be used.
+/// Reason why a repository, or its private copy, cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepositoryError {
-    /// A call of the system failed.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] Failed),
     /// A link, a folder or a device where git has a file.
@@ -105,25 +107,25 @@ pub enum RepositoryError {
     /// A file is larger than any that git writes there.
     #[error("`{}` has more than {limit} bytes", path.display())]
     TooLarge {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// In bytes.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// There are more entries than this is made for.
+    /// There are more entries than the limit.
     #[error("`{}` holds more than {limit} entries", path.display())]
     TooMany {
         /// The folder or file.
         path: PathBuf,
-        /// How many are read.
+        /// Maximum number of entries that are read.
         limit: usize,
     },
-    /// A file does not hold what git writes there.
+    /// The content of a file is not what git writes there.
     #[error("invalid `{}`: {reason}", path.display())]
     Damaged {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the damage.
         reason: String,
     },
     /// The repository has a form that is not supported.
@@ -131,13 +133,13 @@ pub enum RepositoryError {
     NotSupported {
         /// The repository.
         path: PathBuf,
-        /// Why, in a few words.
+        /// The reason, in a few words.
         reason: String,
     },
 }
 
 impl RepositoryError {
-    /// That a call of the system failed at `path`.
+    /// Returns the error for a failed system call at `path`.
     #[must_use]
     pub fn io(path: &Path, error: &io::Error) -> Self {
         failed(path, Errno::from_io_error(error).unwrap_or(Errno::IO)).into()

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest name of a reference in bytes; git's own limit is that of a path.
+/// Maximum bytes of a reference's name; git's own limit is that of a path.
 const MAX_NAME: usize = 1_024;
 
 /// Name of an object: the SHA-1 of its content.
@@ -81,7 +81,7 @@ impl RefName {
     /// Checks a name by git's rules (`git check-ref-format`), and that it begins with `refs/`.
     ///
     /// # Errors
-    /// Why git would refuse it, in a few words.
+    /// The reason why git would refuse it, in a few words.
     pub fn parse(name: &str) -> Result<Self, &'static str> {
         let below = name
             .strip_prefix("refs/")
@@ -102,13 +102,13 @@ impl RefName {
         Ok(Self(name.to_owned()))
     }
 
-    /// The whole name.
+    /// Returns the whole name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name without `refs/`.
+    /// Returns the name without `refs/`.
     #[must_use]
     pub fn below_refs(&self) -> &str {
         self.0.strip_prefix("refs/").unwrap_or(&self.0)
@@ -120,8 +120,8 @@ impl RefName {
         below.is_some_and(|below| below.starts_with('/'))
     }
 
-    /// Why a new reference is not carried over because of its name alone; `None` if it is. Prompts
-    /// of shells show names of branches, and not all of them quote what they show.
+    /// Returns the reason why a new reference is not carried over because of its name alone; `None`
+    /// if it is. Shell prompts show names of branches, and not all of them quote them.
     pub(super) fn odd_name(&self) -> Option<&'static str> {
         if self.0.contains(gyrus_text::is_unseen) {
             return Some("some of its characters cannot be seen");
@@ -132,7 +132,8 @@ impl RefName {
             .then_some("shells act upon some of its characters")
     }
 
-    /// The other references that git, or a person, could take for this one by its short name.
+    /// Returns the other references that git, or a person, could confuse with this one by its short
+    /// name.
     pub(super) fn namesakes(&self) -> Vec<Self> {
         let kinds = ["refs/heads/", "refs/tags/", "refs/remotes/"];
         let own = kinds
@@ -145,7 +146,8 @@ impl RefName {
         others.map(|kind| Self(format!("{kind}{short}"))).collect()
     }
 
-    /// Why a reference that a command changed is not carried over; `None` if it is.
+    /// Returns the reason why a reference that a command changed is not carried over; `None` if it
+    /// is.
     pub(super) fn obstacle(&self) -> Option<&'static str> {
         let (kind, rest) = match self.below_refs().split_once('/') {
             Some((kind, rest)) => (kind, Some(rest)),
@@ -187,18 +189,18 @@ impl TryFrom<String> for RefName {
     }
 }
 
-/// What a reference, or `HEAD`, stands for.
+/// Value of a reference, or of `HEAD`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefValue {
     /// An object. As the value of `HEAD`: it is detached.
     Object(ObjectId),
-    /// Whatever another reference stands for.
+    /// The value of another reference.
     Symbolic(RefName),
 }
 
 impl RefValue {
-    /// Reads the content of a file such as `HEAD`.
+    /// Parses the content of a file such as `HEAD`.
     pub(super) fn parse(content: &[u8]) -> Result<Self, &'static str> {
         let text = std::str::from_utf8(content).map_err(|_| "it is not text")?;
         if let Some(name) = text.strip_prefix("ref:") {
@@ -216,7 +218,7 @@ impl RefValue {
             .ok_or("it is neither an object nor a reference")
     }
 
-    /// The content of the file.
+    /// Returns the content of the file.
     pub(super) fn content(&self) -> Vec<u8> {
         match self {
             Self::Object(id) => format!("{id}\n").into_bytes(),
@@ -224,7 +226,7 @@ impl RefValue {
         }
     }
 
-    /// The object, if it stands for one directly.
+    /// Returns the object, if the value is one directly.
     #[must_use]
     pub fn object(&self) -> Option<ObjectId> {
         match self {

@@ -1,4 +1,4 @@
-//! Bringing new objects from a private copy into the real repository.
+//! Copies new objects from a private copy into the real repository.
 //!
 //! What is reachable from the new references, and not from the real ones, goes through a pipe from
 //! one git to another, which computes every name anew, checks every object strictly, and only ever
@@ -22,11 +22,11 @@ use super::{
     names::ObjectId,
 };
 
-/// Most bytes of new objects that one command may add to a repository, compressed.
+/// Maximum bytes of new objects that one command may add to a repository, compressed.
 const MAX_STREAM: u64 = 2 << 30;
-/// From this many objects on they are kept as one pack, as `git push` does.
+/// Number of objects from which on they are kept as one pack, as by `git push`.
 const PACK_FROM: u32 = 100;
-/// Most files with objects in a private copy.
+/// Maximum number of files with objects in a private copy.
 const MAX_FILES: usize = 500_000;
 
 /// The objects of one store, private and real.
@@ -94,7 +94,7 @@ fn odd(private: &GitFolder, path: &Path) -> RepositoryError {
 }
 
 impl Objects<'_> {
-    /// Those of `ids` that neither the private nor the real store has.
+    /// Returns those of `ids` that neither the private nor the real store has.
     pub(super) fn missing(
         &self,
         ids: &BTreeSet<ObjectId>,
@@ -109,7 +109,7 @@ impl Objects<'_> {
         let mut running = self.git.start(command, "cat-file")?;
         let mut output = BufReader::new(running.child.stdout.take().expect("it is piped"));
         let mut missing = BTreeSet::new();
-        // One short line for each.
+        // Git prints one short line for each.
         for _ in ids {
             let mut line = String::new();
             if output.buffer().is_empty() && !ready(output.get_ref(), PollFlags::IN, deadline)? {
@@ -151,7 +151,7 @@ impl Objects<'_> {
         let mut stream = pack.child.stdout.take().expect("it is piped");
         let mut header = [0; 12];
         if read_header(&mut stream, &mut header, deadline)?.is_none() {
-            // It says why.
+            // Its own error is more specific.
             pack.finish(deadline)?;
             let reason = "`git pack-objects` sent nothing".to_owned();
             return Err(CarryError::Refused { reason });
@@ -177,7 +177,8 @@ impl Objects<'_> {
         let mut store = self.git.start(store, name)?;
         let target = store.child.stdin.take().expect("it is piped");
         let pumped = pump(&header, stream, target, deadline);
-        // What broke is told by whoever broke first: a storing git that met a bad object.
+        // The first process that failed has the specific error: a storing git that met a bad
+        // object.
         if pumped.is_ok() {
             pack.finish(deadline)?;
         }
@@ -185,8 +186,8 @@ impl Objects<'_> {
         pumped
     }
 
-    /// Checks that the real store alone holds everything that is reachable from `tips`, as far as
-    /// it was not so before.
+    /// Checks that the real store alone has everything that is reachable from `tips`, as far as it
+    /// was not so before.
     pub(super) fn check(
         &self,
         tips: &BTreeSet<ObjectId>,
@@ -241,7 +242,7 @@ fn read_header(
     Ok(Some(()))
 }
 
-/// Passes a pack on. Neither side can hold this up for longer than until `deadline`.
+/// Pipes a pack from one process to the other. Neither can block this beyond `deadline`.
 fn pump(
     header: &[u8],
     mut from: ChildStdout,

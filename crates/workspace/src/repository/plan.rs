@@ -1,5 +1,5 @@
-//! What a carry-over is going to do, on disk before it begins, so that the next process can finish
-//! what a kill cut off.
+//! The plan of a carry-over, on disk before it begins, so that the next process can finish it after
+//! a kill.
 
 use std::{
     fs::{self, File},
@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 
 use super::{RepositoryError, changes::RepositoryChanges};
 
-/// Its file in the folder of the private copy.
+/// Name of its file in the folder of the private copy.
 pub(super) const FILE: &str = "plan.json";
-/// The format that is written, and the only one that is read.
+/// Version of the format that is written, and the only one that is read.
 const VERSION: u32 = 1;
 
-/// What somebody else's changes since then mean.
+/// Purpose of a plan, which determines the handling of conflicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Purpose {
-    /// Theirs stay, and the command's are kept apart.
+    /// Carry over a command's changes; those in conflict with others' are kept apart.
     Carry,
-    /// A person has approved it; then nothing is done at all.
+    /// Apply changes that a person has approved; a conflict prevents all of them.
     Approved,
-    /// It is taken back; then nothing is done at all.
+    /// Undo changes; a conflict prevents all of them.
     Restore,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Plan {
     pub(super) purpose: Purpose,
     pub(super) repository: PathBuf,
     pub(super) run: String,
-    /// What every lock of this carry-over holds, and part of the names of its files.
+    /// Content of every lock of this carry-over, and part of the names of its files.
     pub(super) token: String,
     pub(super) changes: RepositoryChanges,
 }
@@ -62,7 +62,7 @@ impl Plan {
         }
     }
 
-    /// Reads the plan in a folder; `None` if no carry-over was cut off there.
+    /// Reads the plan in a folder; `None` if no carry-over was interrupted there.
     pub(super) fn read(folder: &Path) -> Result<Option<Self>, RepositoryError> {
         let path = folder.join(FILE);
         let content = match fs::read(&path) {
@@ -100,7 +100,7 @@ impl Plan {
         fs::remove_file(&path).map_err(|error| RepositoryError::io(&path, &error))
     }
 
-    /// The folder in a store for the files of this carry-over.
+    /// Returns the folder in a store for the files of this carry-over.
     pub(super) fn stage(&self, store: &Path) -> PathBuf {
         store.join(format!("{}{}", super::stamps::OWN_PREFIX, self.token))
     }

@@ -8,12 +8,12 @@ use std::{
 
 use super::{RepositoryError, folder::GitFolder};
 
-/// Largest such file, in bytes.
+/// Maximum bytes of such a file.
 const MAX_POINTER: u64 = 8_192;
 
-/// Where a `.git` file in the folder `git` leads: `gitdir: PATH`.
+/// Returns the path in a `.git` file of the folder `git`: `gitdir: PATH`.
 ///
-/// Git takes everything after the colon and one blank, but for line ends at the end of the file: a
+/// Git reads everything after the colon and one blank, except line ends at the end of the file: a
 /// blank at the end is part of the path.
 pub(super) fn of_git_file(git: &GitFolder, name: &Path) -> Result<PathBuf, RepositoryError> {
     let content = git.read(name, MAX_POINTER)?.unwrap_or_default();
@@ -22,7 +22,8 @@ pub(super) fn of_git_file(git: &GitFolder, name: &Path) -> Result<PathBuf, Repos
     Ok(git.path().join(path))
 }
 
-/// The common directory that a linked work tree names in `commondir`; `None` without that file.
+/// Returns the common directory that a linked work tree names in `commondir`; `None` without that
+/// file.
 pub(super) fn of_commondir(git: &GitFolder) -> Result<Option<PathBuf>, RepositoryError> {
     let name = Path::new("commondir");
     let Some(content) = git.read(name, MAX_POINTER)? else {
@@ -32,8 +33,8 @@ pub(super) fn of_commondir(git: &GitFolder) -> Result<Option<PathBuf>, Repositor
     Ok(Some(git.path().join(path)))
 }
 
-/// The `.git` file of a linked work tree, as its own folder `worktree` names it in `gitdir`.
-/// `None` if that is not readable as one path.
+/// Returns the `.git` file of a linked work tree, as its own folder `worktree` names it in
+/// `gitdir`. `None` if that is not readable as one path.
 pub(super) fn of_worktree(
     git: &GitFolder,
     worktree: &Path,

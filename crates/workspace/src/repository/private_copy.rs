@@ -25,9 +25,9 @@ use super::{
 pub(super) const COPY: &str = "copy";
 const BASE: &str = "base";
 const READY: &str = "ready";
-/// Says that nothing in the copy is left to be carried over.
+/// Name of the file that marks that all changes of the copy were carried over.
 pub(super) const CARRIED: &str = "carried";
-/// Says in that file that the copy was being brought up to date.
+/// Content of that file while the copy is being brought up to date.
 const SYNCING: &str = "syncing\n";
 
 /// A copy of a git directory without its objects, for the commands of one run.
@@ -44,33 +44,34 @@ pub struct PrivateCopy {
     pub(super) folder: PathBuf,
     pub(super) run: String,
     real: RealObjects,
-    /// `None` until they were taken by this process.
+    /// Stamps; `None` until this process has taken them.
     live_stamps: Option<Stamps>,
     private_stamps: Option<Stamps>,
-    /// Of the real git directory: the path below it, and what its list of alternates has to say.
+    /// Stores of the real git directory: the path below it, and the content of its list of
+    /// alternates.
     stores: Vec<(PathBuf, Vec<u8>)>,
 }
 
-/// What [`PrivateCopy::refresh`] did.
+/// Result of [`PrivateCopy::refresh`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refreshed {
     /// Nothing had changed.
     Unchanged,
-    /// The copy is as the real git directory again.
+    /// The copy is up to date with the real git directory again.
     Updated {
-        /// How many files were copied.
+        /// Number of files that were copied.
         copied: usize,
-        /// What was dropped from the copy, in sentences for the model.
+        /// Changes that were dropped from the copy, in sentences for the model.
         dropped: Vec<String>,
     },
-    /// Nothing: what commands changed was not carried over yet, or only in part.
+    /// Nothing was done: changes of commands were not carried over yet, or only in part.
     Pending,
 }
 
 impl PrivateCopy {
-    /// Makes a private copy of a git directory in `folder`, or takes up the one that is there.
-    /// `folder` belongs to the run, lies where no command can see it but by
-    /// [`PrivateCopy::binds`], and exists. `run` names the run in references.
+    /// Makes a private copy of a git directory in `folder`, or opens the existing one. `folder`
+    /// belongs to the run, lies where no command can see it but by [`PrivateCopy::binds`], and
+    /// exists. `run` names the run in references.
     ///
     /// # Errors
     /// When the git directory is not supported, or cannot be read or copied.
@@ -123,13 +124,13 @@ impl PrivateCopy {
         Ok(())
     }
 
-    /// The git directory that this is a copy of.
+    /// Returns the git directory that this is a copy of.
     #[must_use]
     pub fn directory(&self) -> &GitDirectory {
         &self.directory
     }
 
-    /// Where the copy itself is.
+    /// Returns the path of the copy itself.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.at(COPY)
@@ -144,7 +145,7 @@ impl PrivateCopy {
         remove(&self.at(READY)).map_err(failed)?;
         let folder = GitFolder::open(&self.folder)?;
         for name in [BASE, COPY] {
-            // What a command made too deep to be removed is left aside.
+            // A tree too deep to be removed is moved aside.
             if folder.remove_tree(Path::new(name)).is_err() {
                 let aside = (0..)
                     .map(|n| self.at(&format!("old-{n}")))
@@ -165,12 +166,12 @@ impl PrivateCopy {
         ))
     }
 
-    /// Brings the copy up to date with the real git directory, before a command. Where nothing
-    /// changed, this costs one look at each file but objects.
+    /// Brings the copy up to date with the real git directory, before a command. If nothing
+    /// changed, this examines each file but objects once.
     ///
-    /// What commands changed and was carried over, or was refused, is as in the real one afterwards.
-    /// An unfinished operation stays, unless somebody moved `HEAD`, its branch or the index of the
-    /// real one meanwhile. A lock that a person holds is not copied.
+    /// Changes of commands that were carried over, or were refused, are as in the real one
+    /// afterwards. An unfinished operation stays, unless another process moved `HEAD`, its branch
+    /// or the index of the real one meanwhile. A lock that a person holds is not copied.
     ///
     /// # Errors
     /// When a folder cannot be read or written, or the real git directory has changed its form.
@@ -209,7 +210,7 @@ impl PrivateCopy {
             may_retain: !was_cut_off,
         };
         find::check(&self.directory.path)?;
-        // From here on, what differs between the copy and its base is not what a command did.
+        // From here on, differences between the copy and its base are not changes of a command.
         fs::write(self.at(CARRIED), SYNCING).map_err(failed)?;
         let synced = match sync.run() {
             Ok(synced) => synced,
@@ -230,7 +231,7 @@ impl PrivateCopy {
         self.finish(&live, &private, synced)
     }
 
-    /// The copy stays as commands left it, but for its way to the real objects.
+    /// Leaves the copy as commands left it, except for its list of alternates.
     fn pending(&self, private: &GitFolder) -> Result<Refreshed, RepositoryError> {
         for (store, list) in &self.stores {
             alternates::restore(private, store, list)?;
@@ -284,11 +285,11 @@ impl PrivateCopy {
         lists.collect()
     }
 
-    /// What commands changed since the copy was last up to date; `None` if nothing of interest. Where
-    /// nothing changed at all, this costs one look at each file but objects.
+    /// Returns the changes of commands since the copy was last up to date; `None` if there are none
+    /// of interest. If nothing changed, this examines each file but objects once.
     ///
     /// # Errors
-    /// When a folder cannot be read. What is odd in the copy is said in the changes' notes.
+    /// When a folder cannot be read. Invalid data in the copy is reported in the changes' notes.
     pub fn changes(&mut self) -> Result<Option<RepositoryChanges>, RepositoryError> {
         if self.at(CARRIED).exists() {
             return Ok(None);
@@ -315,8 +316,8 @@ impl PrivateCopy {
         Ok((!changes.is_empty()).then_some(changes))
     }
 
-    /// Drops everything that commands changed in the copy. [`Refreshed::Pending`] if a carry-over of
-    /// it was cut off, which [`super::recover`] has to finish first.
+    /// Drops everything that commands changed in the copy. [`Refreshed::Pending`] if a carry-over
+    /// of it was interrupted, which [`super::recover`] has to finish first.
     ///
     /// # Errors
     /// When a folder cannot be read or written.
@@ -325,23 +326,24 @@ impl PrivateCopy {
             return Ok(Refreshed::Pending);
         }
         self.settle()?;
-        // No stamp holds for a copy that is to be made anew.
+        // No stamp is valid for a copy that is made again.
         self.live_stamps = None;
         self.private_stamps = None;
         self.start_anew()?;
         self.refresh()
     }
 
-    /// Notes that nothing of the copy is left to be carried over.
+    /// Records that all changes of the copy were carried over.
     pub(super) fn settle(&self) -> Result<(), RepositoryError> {
         let failed = |error: io::Error| RepositoryError::io(&self.folder, &error);
         fs::write(self.at(CARRIED), "1\n").map_err(failed)
     }
 
-    /// What has to stand where for a command, in this order: the copy over the real git directory,
-    /// and in it, read-only, the real objects of the repository and of each of its submodules.
+    /// Returns the binds for a command, in this order: the copy over the real git directory, and in
+    /// it, read-only, the real objects of the repository and of each of its submodules.
     ///
-    /// The sources of the later ones lie in the place of the first: they have to be opened before.
+    /// The sources of the later ones are below the place of the first: they have to be opened
+    /// before.
     #[must_use]
     pub fn binds(&self) -> Vec<Bind> {
         let real = &self.directory.path;

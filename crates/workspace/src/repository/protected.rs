@@ -1,5 +1,5 @@
-//! Files of a git directory that are neither references nor state: settings, hooks, and whatever
-//! else programs may obey. What changed in them is withheld.
+//! Files of a git directory that are neither references nor state: settings, hooks, and other files
+//! that programs may obey. What changed in them is withheld.
 
 use std::{
     collections::BTreeSet,
@@ -21,9 +21,9 @@ use super::{
     worktree,
 };
 
-/// Most changes of one command that a person is asked about, or a model is told of.
+/// Maximum number of changes of one command that a person is asked about, or a model is told of.
 const MAX_WITHHELD: usize = 100;
-/// Most settings of one file that are looked at one by one.
+/// Maximum number of settings of one file that are examined one by one.
 pub(super) const MAX_SETTINGS: usize = 200;
 
 /// Both sides of a comparison.
@@ -33,12 +33,12 @@ pub(super) struct Sides<'a> {
     pub(super) private: &'a GitFolder,
 }
 
-/// What became of the protected files of a repository.
+/// Results for the protected files of a repository.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) withheld: Vec<Withheld>,
     pub(super) notes: Vec<String>,
-    /// By store.
+    /// Changes of settings, by store.
     pub(super) settings: Vec<(PathBuf, Vec<SettingChange>)>,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn compare(sides: &Sides<'_>, base: &Stamps, private: &Stamps) -> Fou
     found
 }
 
-/// Why a folder is not kept as a whole; `None` if it is looked into.
+/// Returns the reason why a folder is withheld as a whole; `None` if its files are examined.
 fn whole_folder(path: &Path, base: &Stamps, private: &Stamps) -> Option<&'static str> {
     let is_new = !base.entries.contains_key(path);
     let is_gone = !private.entries.contains_key(path);
@@ -124,7 +124,7 @@ fn whole_folder(path: &Path, base: &Stamps, private: &Stamps) -> Option<&'static
     None
 }
 
-/// The folder of a linked work tree that is not in `base`, if `path` lies in one.
+/// Returns the folder of a linked work tree that is not in `base`, if it contains `path`.
 fn new_worktree<'a>(path: &'a Path, base: &Stamps) -> Option<&'a Path> {
     let mut above = path.ancestors();
     let own = above.find(|above| above.parent() == Some(Path::new("worktrees")))?;
@@ -141,7 +141,7 @@ fn is_in_workspace(sides: &Sides<'_>, worktree: &Path) -> bool {
     entry.ok().flatten().is_some_and(inside)
 }
 
-/// The store that a path belongs to, and the path below it.
+/// Returns the store that a path belongs to, and the path below it.
 pub(super) fn split<'a>(path: &'a Path, stores: &'a [PathBuf]) -> (&'a Path, &'a Path) {
     let inner = stores.iter().filter(|store| path.starts_with(store));
     let store = inner.max_by_key(|store| store.as_os_str().len());
@@ -205,7 +205,8 @@ impl Found {
         Ok(())
     }
 
-    /// What git needs of a linked work tree that a command added; all else of it is left out.
+    /// Adds a file that git needs for a linked work tree added by a command; the others are left
+    /// out.
     fn add_worktree_file(
         &mut self,
         sides: &Sides<'_>,
@@ -244,7 +245,8 @@ impl Found {
         Ok(())
     }
 
-    /// `store` is the one whose settings are carried over; `None` if those of this file never are.
+    /// Compares a configuration. `store` is the one whose settings are carried over; `None` if
+    /// those of this file never are.
     fn compare_config(
         &mut self,
         sides: &Sides<'_>,
@@ -285,14 +287,14 @@ impl Found {
     }
 }
 
-/// The text that a person is shown: the present one with these settings changed, without whatever
-/// else a command wrote around them.
+/// Returns the text that a person is shown: the present one with these settings changed, without
+/// whatever else a command wrote around them.
 fn after(old: &Config, changes: &[SettingChange]) -> Option<String> {
     let changes: Vec<_> = changes.iter().collect();
     config_edit::edit(&old.text, &changes).ok()
 }
 
-/// Why a file is withheld.
+/// Returns the reason why a file is withheld.
 pub(super) fn reason(below: &Path) -> &'static str {
     let parts: Vec<_> = below.iter().filter_map(|part| part.to_str()).collect();
     match parts.as_slice() {

@@ -1,4 +1,4 @@
-//! Logs of references (reflogs): what each of them stood for, one line a change. The log of
+//! Logs of references (reflogs): their values over time, one line for each change. The log of
 //! `refs/stash` is the list of stashes.
 
 use std::collections::BTreeSet;
@@ -8,35 +8,35 @@ use serde::{Deserialize, Serialize};
 
 use super::names::ObjectId;
 
-/// Largest log that is read, in bytes.
+/// Maximum bytes of a log that is read.
 pub(super) const MAX_LOG: u64 = 16 << 20;
-/// Most lines that one command may add to a log.
+/// Maximum number of lines that one command may add to a log.
 const MAX_LINES: usize = 20_000;
 
-/// How a log changed.
+/// Change of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogChange {
     /// Digest of the log as it was.
     pub(super) before: Digest,
-    /// Whether the lines come after what was there; else they are all there is.
+    /// Whether the lines are appended; otherwise they replace the log.
     pub(super) appends: bool,
-    /// Without line ends.
+    /// The lines without line ends.
     pub(super) lines: Vec<String>,
-    /// Of the list of stashes: all lines before and after, by which it can be taken back.
+    /// For the list of stashes: all lines before and after, for an undo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) stashes: Option<(Vec<String>, Vec<String>)>,
 }
 
-/// What happens to the lines that a command took out of a log.
+/// Handling of lines that a command removed from a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TakenOut {
-    /// They stay: they are how a person finds what was lost.
+    /// They stay, because a person finds lost commits by them.
     Stay,
-    /// They go: a dropped stash is one line less.
+    /// They are removed: a dropped stash is one line less.
     Go,
 }
 
-/// The difference between two states of a log. Lines that are not well-formed are left out.
+/// Returns the difference between two states of a log. Lines that are not well-formed are left out.
 pub(super) fn compare(before: &[u8], after: &[u8], taken_out: TakenOut) -> Option<LogChange> {
     if before == after {
         return None;
@@ -60,7 +60,7 @@ pub(super) fn compare(before: &[u8], after: &[u8], taken_out: TakenOut) -> Optio
 }
 
 impl LogChange {
-    /// One more line.
+    /// Returns a change that appends one line.
     pub(super) fn appending(line: String) -> Self {
         Self {
             before: Digest::of(b""),
@@ -74,7 +74,7 @@ impl LogChange {
         self.stashes.is_some()
     }
 
-    /// The change of a list of stashes that leads back.
+    /// Returns the reverse change of a list of stashes.
     pub(super) fn inverse(&self) -> Self {
         let (before, after) = self.stashes.clone().unwrap_or_default();
         let log: String = after.iter().map(|line| format!("{line}\n")).collect();
@@ -92,20 +92,20 @@ impl LogChange {
             .retain(|line| objects(line).is_some_and(|ids| ids.iter().all(&exists)));
     }
 
-    /// The objects that were new when the lines were written.
+    /// Returns the objects that were new when the lines were written.
     pub(super) fn new_objects(&self) -> impl Iterator<Item = ObjectId> {
         let new = self.lines.iter().filter_map(|line| line.get(41..81));
         new.filter_map(ObjectId::parse).filter(|id| !id.is_null())
     }
 
-    /// The objects that the lines name.
+    /// Returns the objects that the lines name.
     pub(super) fn objects(&self) -> impl Iterator<Item = ObjectId> {
         self.lines.iter().filter_map(|line| objects(line)).flatten()
     }
 }
 
-/// The log after the change, where `live` is what stands there now: somebody else may have added
-/// lines, which stay. `None` if there is nothing to do.
+/// Returns the log after the change. Lines that others have added to `live`, the present log, stay.
+/// `None` if there is nothing to do.
 pub(super) fn apply(live: &[u8], change: &LogChange) -> Option<Vec<u8>> {
     let lines: String = change
         .lines
@@ -137,7 +137,7 @@ fn objects(line: &str) -> Option<Vec<ObjectId>> {
     Some([old, new].into_iter().filter(|id| !id.is_null()).collect())
 }
 
-/// A line in the form that git writes, without characters that would move a terminal's cursor.
+/// Returns a line in git's format, without characters that move a terminal's cursor.
 fn clean(line: &[u8]) -> Option<String> {
     let line = String::from_utf8_lossy(line);
     let (head, message) = line.split_once('\t').unwrap_or((&line, ""));
@@ -182,7 +182,7 @@ mod tests {
         let person = base.clone() + &line(ONE, ONE, "theirs");
         let applied = apply(person.as_bytes(), &change).unwrap();
         assert_eq!(applied, (person + &added).into_bytes());
-        // What a command takes out stays.
+        // Lines that a command removes stay.
         let emptied = compare(base.as_bytes(), added.as_bytes(), TakenOut::Stay).unwrap();
         assert_eq!(
             apply(base.as_bytes(), &emptied),
@@ -201,7 +201,7 @@ mod tests {
             Some(first.clone().into_bytes())
         );
         assert_eq!(apply(first.as_bytes(), &change), None);
-        // Somebody else added one meanwhile: nothing is taken from them.
+        // Another process added one meanwhile, and it stays.
         let theirs = base + &line(TWO, ONE, "c");
         assert_eq!(apply(theirs.as_bytes(), &change), None);
     }

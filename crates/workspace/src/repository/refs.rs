@@ -11,15 +11,15 @@ use super::{
     names::{ObjectId, RefName, RefValue},
 };
 
-/// Most references of a repository.
+/// Maximum number of references of a repository.
 const MAX_REFS: usize = 200_000;
-/// Deepest folder below `refs/`.
+/// Maximum depth of folders below `refs/`.
 const MAX_DEPTH: usize = 32;
-/// Largest file of one reference, in bytes.
+/// Maximum bytes of the file of one reference.
 const MAX_LOOSE: u64 = 4_096;
-/// Largest `packed-refs`, in bytes.
+/// Maximum bytes of `packed-refs`.
 const MAX_PACKED: u64 = 64 << 20;
-/// Most files below `refs/` that are no references.
+/// Maximum number of files below `refs/` that are not references.
 const MAX_ODD: usize = 20;
 
 /// The name of the file with many references.
@@ -29,12 +29,12 @@ pub(super) const PACKED: &str = "packed-refs";
 #[derive(Debug, Default)]
 pub(super) struct Refs {
     pub(super) all: BTreeMap<RefName, RefValue>,
-    /// Files below `refs/` that are no references, with the reason.
+    /// Files below `refs/` that are not references, with the reason.
     pub(super) odd: Vec<(String, &'static str)>,
 }
 
 impl Refs {
-    /// The object that a value stands for, in the end.
+    /// Returns the object of a value, after resolving symbolic references.
     pub(super) fn resolve(&self, value: &RefValue) -> Option<ObjectId> {
         let mut value = value;
         // Git follows five.
@@ -56,7 +56,7 @@ pub(super) fn read_all(git: &GitFolder, store: &Path) -> Result<Refs, Repository
     let mut refs = Refs::default();
     let folder = store.join("refs");
     if git.kind(&folder)? != Kind::Folder {
-        // None at all is not what this means.
+        // An error, because a missing folder would mean that there are no references.
         return Err(RepositoryError::Damaged {
             path: git.path().join(folder),
             reason: "it is not a folder".to_owned(),
@@ -135,7 +135,7 @@ fn read_loose(
     }
 }
 
-/// Reads one reference: its file, else its line in `packed`.
+/// Reads one reference: its file, otherwise its line in `packed`.
 ///
 /// # Errors
 /// When it cannot be read or is not a reference.
@@ -182,7 +182,7 @@ pub(super) fn read_head(git: &GitFolder, worktree: &Path) -> Result<RefValue, Re
     }
 }
 
-/// The references in `packed-refs`.
+/// Returns the references in `packed-refs`.
 pub(super) fn read_packed(
     git: &GitFolder,
     store: &Path,
@@ -217,7 +217,7 @@ fn packed_line(line: &[u8]) -> Option<(ObjectId, RefName)> {
     Some((ObjectId::parse(id)?, RefName::parse(name.trim_end()).ok()?))
 }
 
-/// The content of `packed-refs` without some names; `None` if none of them is in it.
+/// Returns the content of `packed-refs` without some names; `None` if none of them is in it.
 pub(super) fn packed_without(
     git: &GitFolder,
     store: &Path,
@@ -230,7 +230,7 @@ pub(super) fn packed_without(
     let mut found = false;
     let mut drops = false;
     for line in content.split_inclusive(|byte| *byte == b'\n') {
-        // What a tag stands for follows it on a line of its own.
+        // The object of an annotated tag follows it on a line of its own.
         if !line.starts_with(b"^") {
             let parsed = packed_line(line.trim_ascii_end());
             drops = parsed.is_some_and(|(_, name)| names.contains(&name));
@@ -243,8 +243,8 @@ pub(super) fn packed_without(
     Ok(found.then_some(kept))
 }
 
-/// The work trees that are linked to a repository, by the folders of their own files, such as
-/// `worktrees/feature`.
+/// Returns the work trees that are linked to a repository, by the folders of their own files, such
+/// as `worktrees/feature`.
 pub(super) fn linked_worktrees(
     git: &GitFolder,
     store: &Path,

@@ -1,5 +1,5 @@
-//! Taking back what was carried over, and applying what a person has approved: both in the same
-//! order and under the same locks as carrying over, and only if nobody changed the same meanwhile.
+//! Undoes changes that were carried over, and applies changes that a person has approved: both in
+//! the same order and under the same locks as carrying over, and only without conflicting changes.
 
 use std::{
     collections::BTreeMap,
@@ -23,20 +23,21 @@ use super::{
     withheld::Withheld,
 };
 
-/// Whether what was carried over can be taken back, as things stand now.
+/// Whether changes that were carried over can be undone now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Restorable {
-    /// It was taken back already.
+    /// They were undone already.
     Done,
-    /// It can be.
+    /// They can be undone.
     Yes,
-    /// Somebody changed the same since; why, in a few words.
+    /// Another process changed the same since; the description, in a few words.
     No(String),
 }
 
-/// Looks whether [`restore`] would take `carried` back. Nothing is changed.
+/// Checks whether [`restore`] would undo `carried`. Nothing is changed.
 ///
 /// # Errors
+///
 /// When the repository cannot be read.
 pub fn look_at_restoring(carried: &Carried) -> Result<Restorable, CarryError> {
     let live = GitFolder::open(&carried.repository)?;
@@ -57,15 +58,15 @@ pub fn look_at_restoring(carried: &Carried) -> Result<Restorable, CarryError> {
     })
 }
 
-/// Takes back what was carried over: references, `HEAD`, index, state and settings are what they
-/// were before, or nothing is changed. Objects stay, as do files of the work tree. `folder` is one
-/// of the run's own; [`carry::recover`] finishes there what a kill cuts off.
+/// Undoes changes that were carried over: references, `HEAD`, index, state and settings are
+/// restored, or nothing is changed. Objects stay, as do files of the work tree. `folder` is one of
+/// the run's own; after a kill, [`carry::recover`] finishes the undo there.
 ///
 /// An operation in progress that a command had ended does not come back, nor do logs of branches
 /// that it had removed.
 ///
 /// # Errors
-/// [`CarryError::Moved`] if somebody changed the same since.
+/// [`CarryError::Moved`] if another process changed the same since.
 pub fn restore(
     carried: &Carried,
     folder: &Path,
@@ -92,12 +93,12 @@ pub fn restore(
     Ok(())
 }
 
-/// Applies changes that were withheld, after a person's yes: all of them or none. They are of one
-/// repository. `folder` is that of the private copy, which may hold objects that they need.
+/// Applies withheld changes after a person's approval: all of them or none. They are of one
+/// repository. `folder` is that of the private copy, which may have objects that they need.
 ///
 /// # Errors
-/// [`CarryError::Moved`] if one of the files is not what the person was shown any more, or if one
-/// of the changes is of a kind that cannot be applied.
+/// [`CarryError::Moved`] if one of the files was changed since the person saw it, or if one of the
+/// changes is of a kind that cannot be applied.
 pub fn apply_withheld(
     withheld: &[Withheld],
     folder: &Path,
@@ -143,7 +144,7 @@ pub fn apply_withheld(
     .map(Some)
 }
 
-/// The store that a file belongs to, as far as that matters: where its settings, or the objects of
+/// Returns the store that a file belongs to, if that matters: where its settings, or the objects of
 /// its work tree, are.
 fn store_of(path: &Path, is_config: bool) -> PathBuf {
     let parts = path.iter().take_while(|part| *part != "worktrees");
@@ -273,7 +274,7 @@ fn inverse_worktree(change: &WorktreeChange, now: u64) -> WorktreeChange {
     }
 }
 
-/// What a log says of taking something back.
+/// Returns the log entry of an undo.
 fn undo_line(from: Option<ObjectId>, to: Option<ObjectId>, now: u64) -> Option<LogChange> {
     let (from, to) = (from?, to?);
     let line = format!("{from} {to} gyrus <gyrus@localhost> {now} +0000\tgyrus: undo");

@@ -1,5 +1,5 @@
-//! Which settings of a repository a command may change without a person's yes: those that name
-//! neither a program nor a place, and that a person would see at work.
+//! Settings of a repository that a command may change without a person's approval: those that name
+//! neither a program nor a place, and whose effect a person would see.
 
 use std::collections::BTreeSet;
 
@@ -10,21 +10,21 @@ use super::{
     names::RefName,
 };
 
-/// How one setting changed.
+/// Change of one setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingChange {
-    /// Which.
+    /// Name of the setting.
     pub name: SettingName,
-    /// Its values; none if it was not set. `None` in the list is a name without `=`.
+    /// Old values; none if it was not set. `None` in the list is a name without `=`.
     pub before: Vec<Option<String>>,
-    /// Its values; none if it is not set any more.
+    /// New values; none if it is not set any more.
     pub after: Vec<Option<String>>,
 }
 
-/// What the value of a setting has to be.
+/// Required form of a setting's value.
 #[derive(Clone, Copy)]
 enum Form {
-    /// Words, which end up in commits.
+    /// Text that ends up in commits.
     Text,
     Boolean,
     /// A Boolean, or one of these words.
@@ -37,12 +37,12 @@ enum Form {
     BranchName,
 }
 
-/// Section, whether it has subsections, name, form. A `*` stands for any name.
+/// Allowed settings: section, whether it has subsections, name, form. A `*` stands for any name.
 ///
 /// Left out on purpose: `core.*` (most of it names programs or changes what is checked out),
 /// `alias`, `filter`, `diff.*.command` and `textconv`, `credential`, `gpg`, `user.signingKey`,
-/// `include`, `url`, `remote` and `submodule.*.url` (programs and places), `push` (what a person's
-/// next push sends), `extensions` and `gc` (what happens to objects).
+/// `include`, `url`, `remote` and `submodule.*.url` (programs and places), `push` (contents of a
+/// person's next push), `extensions` and `gc` (storage of objects).
 const ALLOWED: [(&str, bool, &str, Form); 21] = [
     ("user", false, "name", Form::Text),
     ("user", false, "email", Form::Text),
@@ -77,7 +77,7 @@ const ALLOWED: [(&str, bool, &str, Form); 21] = [
     ("color", true, "*", Form::Color),
 ];
 
-/// What git itself writes into the configuration of a new repository.
+/// Settings that git itself writes into the configuration of a new repository.
 const OF_NEW_REPOSITORIES: [(&str, &str, Form); 8] = [
     ("core", "repositoryformatversion", Form::OneOf(&["0", "1"])),
     ("core", "filemode", Form::Boolean),
@@ -89,10 +89,10 @@ const OF_NEW_REPOSITORIES: [(&str, &str, Form); 8] = [
     ("submodule", "active", Form::OneOf(&["."])),
 ];
 
-/// Longest value of a setting that is carried over, in bytes.
+/// Maximum bytes of a value that is carried over.
 const MAX_VALUE: usize = 1_000;
 
-/// The settings that are different in `after`.
+/// Returns the settings that differ in `after`.
 pub(super) fn compare(before: &Config, after: &Config) -> Vec<SettingChange> {
     let (mut old, new) = (before.values(), after.values());
     let mut changes = Vec::new();
@@ -114,7 +114,7 @@ pub(super) fn compare(before: &Config, after: &Config) -> Vec<SettingChange> {
     changes
 }
 
-/// Whether a change is carried over without a yes. `remotes` are those of the real repository.
+/// Whether a change is carried over without approval. `remotes` are those of the real repository.
 pub(super) fn is_allowed(change: &SettingChange, remotes: &BTreeSet<String>) -> bool {
     let SettingName {
         section,
@@ -127,7 +127,7 @@ pub(super) fn is_allowed(change: &SettingChange, remotes: &BTreeSet<String>) -> 
     entry.is_some_and(|(.., form)| fits(*form, &change.after, remotes))
 }
 
-/// Whether a setting may stand in a repository that a command made.
+/// Whether a setting is allowed in a repository that a command made.
 pub(super) fn is_allowed_in_new(name: &SettingName, values: &Values) -> bool {
     let SettingName {
         section,
@@ -157,7 +157,7 @@ pub(super) fn is_allowed_in_new(name: &SettingName, values: &Values) -> bool {
         || is_plain_remote()
 }
 
-/// Whether this is what `git clone` of an address on the web writes.
+/// Whether `git clone` of a web address writes this.
 fn is_plain_clone(remote: &str, name: &str, value: Option<&str>) -> bool {
     let value = value.unwrap_or_default();
     match name {
@@ -196,7 +196,7 @@ fn fits(form: Form, values: &Values, remotes: &BTreeSet<String>) -> bool {
     })
 }
 
-/// The remotes that a configuration names by an address.
+/// Returns the remotes that a configuration names by an address.
 pub(super) fn remotes(config: &Config) -> BTreeSet<String> {
     let named = config
         .settings

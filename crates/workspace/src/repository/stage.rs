@@ -1,5 +1,5 @@
-//! Writing down what a decision means, file by file, before any file of the repository is touched:
-//! what can fail for lack of space fails here, when nothing has been done yet.
+//! Stages a decision, file by file, before any file of the repository is touched: a lack of space
+//! is detected here, when nothing has been done yet.
 
 use std::path::{Path, PathBuf};
 
@@ -16,30 +16,30 @@ use super::{
     withheld::FileContent,
 };
 
-/// Below this many new references each is made durable by itself, else all files at once.
+/// Number of new references up to which each is synced by itself, otherwise all files at once.
 const FEW: usize = 32;
 
-/// One change of a file of the repository. Each can be done twice.
+/// One change of a file of the repository. Each can be repeated.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// A staged file, or a file that is put aside, takes its place.
+    /// Move a staged file, or a file that is put aside, to its place.
     Rename {
         from: PathBuf,
         to: PathBuf,
         what: &'static str,
     },
-    /// A staged log takes its place, unless stale logs of other references are in the way.
+    /// Move a staged log to its place, unless stale logs of other references are in the way.
     Log { from: PathBuf, to: PathBuf },
-    /// A file is removed, if it is one.
+    /// Remove a file, if it is one.
     Remove { path: PathBuf, what: &'static str },
-    /// Folders that are empty by now are removed, from this one up to another, which stays.
+    /// Remove empty folders, from this one up to another, which stays.
     RemoveEmpty { path: PathBuf, top: PathBuf },
-    /// The lock of a reference is taken whose folder could not be made before.
+    /// Take the lock of a reference whose folder could not be made before.
     Lock(PathBuf),
 }
 
-/// Prepares everything that was decided for one store, in the order in which it is to be done:
-/// references, `HEAD`, state, logs, other files, settings, and the index last.
+/// Stages the decisions for one store, in the order in which they are carried out: references,
+/// `HEAD`, state, logs, other files, settings, and the index last.
 pub(super) fn stage(
     live: &GitFolder,
     changes: &StoreChanges,
@@ -208,7 +208,7 @@ impl Stage<'_> {
 
     fn log(&mut self, path: &Path, change: &LogChange) -> Result<(), CarryError> {
         let now = match self.live.kind(path)? {
-            // Of references below one of that name.
+            // The folder contains logs of references below one of that name.
             Kind::Folder => Vec::new(),
             Kind::Missing | Kind::File | Kind::Link | Kind::Other => {
                 self.live.read(path, MAX_LOG)?.unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Telling by sizes, times and inodes alone that nothing changed in a git directory.
+//! Detects by sizes, times and inodes alone that a git directory is unchanged.
 
 use std::{
     collections::BTreeMap,
@@ -22,22 +22,22 @@ use super::{
 };
 use crate::root;
 
-/// Most files and folders of a git directory, without objects.
+/// Maximum number of files and folders of a git directory, without objects.
 const MAX_FILES: usize = 300_000;
-/// Deepest folder of a git directory.
+/// Maximum depth of folders of a git directory.
 const MAX_DEPTH: usize = 40;
-/// A file that was changed this long before it was looked at may change again without a new time:
-/// clocks of file systems tick every 1 to 10 ms.
+/// Age of a file at its examination below which it may change again without a new time: clocks of
+/// file systems tick every 1 to 10 ms.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Beside `objects` in a private copy: the folder over which the real objects are bound.
+/// Folder beside `objects` in a private copy, over which the real objects are bound.
 pub(super) const REAL_OBJECTS: &str = "gyrus-objects";
-/// How names of files begin that a carry-over puts into a real git directory for a moment.
+/// Prefix of the names of temporary files that a carry-over creates in a real git directory.
 pub(super) const OWN_PREFIX: &str = "gyrus-";
 /// Folders with large contents of other programs; they are bound instead of copied.
 pub(super) const BOUND: [&str; 2] = ["lfs", "annex"];
 
-/// What the system says of one file or folder.
+/// Metadata of one file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) kind: Kind,
@@ -54,7 +54,7 @@ impl Stamp {
         Self {
             kind,
             mode: stat.st_mode,
-            // That of a folder says nothing.
+            // The size of a folder has no meaning.
             size: if kind == Kind::Folder {
                 0
             } else {
@@ -71,18 +71,18 @@ impl Stamp {
     }
 }
 
-/// A git directory at one moment: everything in it but objects, locks, samples of hooks, which do
-/// nothing, and this module's own files.
+/// Metadata of a git directory at one moment, without objects, locks, sample hooks, which have no
+/// effect, and this module's own files.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
     pub(super) entries: BTreeMap<PathBuf, Stamp>,
     /// The folders that hold objects and references of their own: the git directory itself (the
     /// empty path) and those of submodules.
     pub(super) stores: Vec<PathBuf>,
-    /// Locks that somebody holds, or has left.
+    /// Locks that are held, or were left behind.
     pub(super) locks: Vec<PathBuf>,
-    /// What was changed so shortly before that its stamp proves nothing, with its content if that
-    /// was remembered.
+    /// Files that were changed so shortly before that their stamps prove nothing, with their
+    /// digests if recorded.
     racy: BTreeMap<PathBuf, Option<Digest>>,
 }
 
@@ -171,7 +171,7 @@ impl Stamps {
         }
     }
 
-    /// Remembers the content of what was changed so shortly before that its stamp proves nothing.
+    /// Records the digests of files whose stamps prove nothing because they were just changed.
     pub(super) fn remember(&mut self, git: &GitFolder) -> Result<(), RepositoryError> {
         for (path, digest) in &mut self.racy {
             let stamp = self.entries.get(path);
@@ -182,8 +182,8 @@ impl Stamps {
         Ok(())
     }
 
-    /// Whether `git` is still as it was, as far as stamps can tell. What they cannot is compared
-    /// with what was remembered, or else with `reference`, once.
+    /// Whether `git` is still the same, as far as stamps can tell. Files with unreliable stamps are
+    /// compared with their digests, or else with `reference`, once.
     pub(super) fn hold(
         &mut self,
         git: &GitFolder,
@@ -231,7 +231,7 @@ fn digest_of(git: &GitFolder, path: &Path) -> Result<Option<Digest>, RepositoryE
     Ok(content.map(|content| Digest::of(&content)))
 }
 
-/// Where submodules' folders may lie.
+/// Whether a path may be a store: the git directory or a submodule's.
 fn may_be_store(path: &Path) -> bool {
     let mut parts = path.iter().map(OsStr::as_bytes);
     match parts.next() {

@@ -1,5 +1,5 @@
-//! Files beside `HEAD` that say what a person is in the middle of: which are carried over, and
-//! which belong to an operation that stays private until it is finished.
+//! Files beside `HEAD` about operations in progress: those that are carried over, and those that
+//! belong to an operation that stays private until it is finished.
 
 use std::{
     ffi::OsStr,
@@ -15,13 +15,13 @@ use super::{
     names::ObjectId,
 };
 
-/// Largest of these files, in bytes.
+/// Maximum bytes of such a file.
 const MAX_STATE: u64 = 1 << 20;
-/// Most files of an unfinished operation, and the deepest of its folders.
+/// Maximum number of files of an unfinished operation, and maximum depth of its folders.
 const MAX_FILES: usize = 20_000;
 const MAX_DEPTH: usize = 8;
 
-/// What a file of state holds.
+/// Form of a file of state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Objects,
@@ -29,7 +29,7 @@ enum Form {
     Mode,
 }
 
-/// The files that are carried over, with what they hold:
+/// The files that are carried over, with their contents:
 ///
 /// | file | why |
 /// | --- | --- |
@@ -47,7 +47,7 @@ const CARRIED: [(&str, Form); 7] = [
     ("SQUASH_MSG", Form::Message),
 ];
 
-/// Files that nobody misses: git writes them anew when it needs them (`FETCH_HEAD` also names
+/// Files that need not be kept: git writes them again when it needs them (`FETCH_HEAD` also names
 /// places, and `MERGE_RR` makes git apply recorded resolutions).
 pub(super) const WRITTEN_ANEW: [&str; 9] = [
     "COMMIT_EDITMSG",
@@ -61,8 +61,8 @@ pub(super) const WRITTEN_ANEW: [&str; 9] = [
     "gc.pid",
 ];
 
-/// Operations that take several steps. Their files hold lists of what is to be done, which may
-/// name programs: a person's `git rebase --continue` would run them.
+/// Operations that take several steps. Their files contain lists of steps, which may name programs:
+/// a person's `git rebase --continue` would run them.
 const OPERATIONS: [(&str, &[&str]); 5] = [
     ("rebase", &["rebase-merge"]),
     ("rebase or am", &["rebase-apply"]),
@@ -114,7 +114,7 @@ pub(super) fn is_private(path: &Path) -> bool {
         || carried().any(|file| path == Path::new(file))
 }
 
-/// Reads a file of state and checks that it holds what it should; `None` if it is not there.
+/// Reads a file of state and checks its form; `None` if it does not exist.
 ///
 /// # Errors
 /// [`RepositoryError::Damaged`] if it holds something else.
@@ -152,7 +152,7 @@ fn is_plain(content: &[u8]) -> bool {
     std::str::from_utf8(content).is_ok_and(|text| text.chars().all(is_fine))
 }
 
-/// The objects that a file of state names.
+/// Returns the objects that a file of state names.
 pub(super) fn objects_in(name: &str, content: &[u8]) -> Vec<ObjectId> {
     let names_objects = CARRIED.contains(&(name, Form::Objects));
     objects(content)
@@ -169,15 +169,15 @@ fn objects(content: &[u8]) -> Option<Vec<ObjectId>> {
 /// An operation of several steps that has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Operation {
-    /// What a person calls it.
+    /// Common name of the operation.
     pub(super) name: &'static str,
-    /// Its files and folders that are there.
+    /// Its existing files and folders.
     pub(super) files: Vec<PathBuf>,
-    /// Over all of them.
+    /// Digest of all of them.
     pub(super) digest: Digest,
 }
 
-/// The operations that have begun in a work tree.
+/// Returns the operations in progress in a work tree.
 pub(super) fn operations(
     git: &GitFolder,
     worktree: &Path,

@@ -1,4 +1,4 @@
-//! Bringing a private copy, and the state it is compared with, up to date with the real git
+//! Brings a private copy, and the state it is compared with, up to date with the real git
 //! directory.
 
 use std::{
@@ -15,10 +15,11 @@ use super::{
     state, worktree,
 };
 
-/// How often the real git directory is looked at again because somebody changed it meanwhile.
+/// Maximum number of times that the real git directory is examined again because it changed
+/// meanwhile.
 const ROUNDS: usize = 5;
 
-/// The three folders, and what is known of two of them.
+/// The three folders, and the known stamps of two of them.
 pub(super) struct Sync<'a> {
     pub(super) directory: &'a GitDirectory,
     pub(super) live: &'a GitFolder,
@@ -26,17 +27,17 @@ pub(super) struct Sync<'a> {
     pub(super) private: &'a GitFolder,
     pub(super) live_stamps: Option<&'a Stamps>,
     pub(super) private_stamps: Option<&'a Stamps>,
-    /// Whether what a command left unfinished may stay. Not after a synchronisation that was cut
-    /// off: nobody knows then what the operation began from.
+    /// Whether a command's unfinished operation may stay. It may not after an interrupted
+    /// synchronisation, because the state from which it began is unknown.
     pub(super) may_retain: bool,
 }
 
-/// What was done.
+/// Result of a synchronisation.
 pub(super) struct Synced {
-    /// Of the real git directory, as it was copied.
+    /// Stamps of the real git directory, as it was copied.
     pub(super) live: Stamps,
     pub(super) copied: usize,
-    /// Sentences for the model.
+    /// Dropped changes, in sentences for the model.
     pub(super) dropped: Vec<String>,
 }
 
@@ -64,7 +65,7 @@ impl Sync<'_> {
         })
     }
 
-    /// The work trees in which a command has left an operation unfinished that can still go on.
+    /// Returns the work trees with a command's unfinished operation that can still continue.
     fn retained(
         &self,
         now: &Stamps,
@@ -73,7 +74,7 @@ impl Sync<'_> {
         let mut retained = Vec::new();
         for store in &now.stores {
             for own in worktree::in_workspace(self.live, store, self.directory)? {
-                // What cannot be read in the copy is not worth keeping.
+                // An operation that cannot be read is not worth keeping.
                 let Ok(unfinished) = state::operations(self.private, &own) else {
                     continue;
                 };
@@ -113,7 +114,7 @@ impl Sync<'_> {
     ) -> Result<usize, RepositoryError> {
         let mut copied = 0;
         for lock in &private.locks {
-            // Whoever held it is gone.
+            // The process that held it is gone.
             self.private.remove_tree(lock)?;
         }
         self.remove(now, private, retained)?;
@@ -134,13 +135,13 @@ impl Sync<'_> {
             }
         }
         for store in &now.stores {
-            // By which a store is known.
+            // A store is recognised by it.
             copying::make_folder(self.base, &store.join("objects"))?;
         }
         Ok(copied)
     }
 
-    /// Removes from both copies what is not in the real git directory.
+    /// Removes from both copies the files that are not in the real git directory.
     fn remove(
         &self,
         now: &Stamps,
@@ -178,8 +179,8 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Whether the copy's own index says the same as the real one. It then stays, because it still
-    /// has what git remembers beside the entries.
+    /// Whether the copy's own index has the same entries as the real one. It then stays, because it
+    /// still has what git remembers beside the entries.
     fn is_same_index(&self, path: &Path, private: &Stamps) -> bool {
         let is_file = private
             .entries

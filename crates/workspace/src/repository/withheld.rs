@@ -1,4 +1,4 @@
-//! Changes of a repository that wait for a person's yes.
+//! Changes of a repository that wait for a person's approval.
 
 use std::{
     ffi::OsStr,
@@ -17,21 +17,21 @@ use super::{
 };
 use crate::change_set::{Side, diff_of};
 
-/// Largest content that can be shown and applied, in bytes.
+/// Maximum bytes of content that can be shown and applied.
 pub(super) const MAX_CONTENT: u64 = 256 << 10;
 
-/// A change that is not carried over without a person's yes.
+/// A change that is not carried over without a person's approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Withheld {
     /// The real git directory.
     pub repository: PathBuf,
-    /// Below it, such as `hooks/pre-commit`.
+    /// Path below it, such as `hooks/pre-commit`.
     pub path: PathBuf,
-    /// Why it is withheld, in a few words.
+    /// Reason why it is withheld, in a few words.
     pub reason: String,
-    /// What stands there; `None` if nothing does.
+    /// Present content; `None` if the file does not exist.
     pub old: Option<FileContent>,
-    /// What would stand there; `None` if it would be removed.
+    /// New content; `None` if the file would be removed.
     pub new: Option<FileContent>,
     /// For a configuration file: the settings that would change. The rest of it stays.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -42,29 +42,29 @@ pub struct Withheld {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileContent {
-    /// UTF-8.
+    /// Text in UTF-8.
     Text {
-        /// All of it.
+        /// The whole text.
         text: String,
-        /// Whether it may be executed.
+        /// Whether it is executable.
         executable: bool,
     },
-    /// Not text.
+    /// Other content than text.
     Binary {
-        /// In hexadecimal digits.
+        /// The bytes in hexadecimal digits.
         bytes: String,
-        /// Whether it may be executed.
+        /// Whether it is executable.
         executable: bool,
     },
     /// A symbolic link with its target.
     Link(String),
-    /// Something that can be neither shown nor applied: a large file, a device, a folder.
+    /// Content that can be neither shown nor applied: a large file, a device, a folder.
     Other(String),
 }
 
 impl Withheld {
-    /// Whether a yes can be acted upon: links, devices and large files have to be made by the
-    /// person.
+    /// Whether the change can be applied after approval: the person has to make links, devices and
+    /// large files.
     #[must_use]
     pub fn can_be_applied(&self) -> bool {
         let is_file = |content: &Option<FileContent>| {
@@ -75,7 +75,8 @@ impl Withheld {
         is_file(&self.old) && is_file(&self.new)
     }
 
-    /// What a person calls the file: its path below `folder`, else the whole path.
+    /// Returns the name of the file for a person: its path below `folder`, otherwise the whole
+    /// path.
     #[must_use]
     pub fn name(&self, folder: &Path) -> String {
         let path = self.repository.join(&self.path);
@@ -83,8 +84,8 @@ impl Withheld {
         below.display().to_string()
     }
 
-    /// The change as text for a person: a unified diff of what is text, a line for the rest. Paths
-    /// are as [`Self::name`] says.
+    /// Returns the change as text for a person: a unified diff of text, a line for other content.
+    /// Paths are as [`Self::name`] says.
     #[must_use]
     pub fn diff(&self, folder: &Path) -> String {
         let side = |content: &Option<FileContent>| match content {
@@ -99,7 +100,7 @@ impl Withheld {
         diff_of(&self.name(folder), &side(&self.old), &side(&self.new))
     }
 
-    /// Drops the contents, so that the change can be told and no longer applied.
+    /// Drops the contents, so that the change can be reported but no longer applied.
     pub fn leave_out_content(&mut self) {
         let secret = || FileContent::Other("content with a secret, which was not kept".to_owned());
         self.old = self.old.as_ref().map(|_| secret());
@@ -109,7 +110,7 @@ impl Withheld {
 }
 
 impl FileContent {
-    /// Reads what stands at a path, without following it.
+    /// Reads the content at a path, without following links.
     pub(super) fn read(git: &GitFolder, path: &Path) -> Result<Option<Self>, RepositoryError> {
         match git.kind(path)? {
             Kind::Missing => Ok(None),
@@ -132,7 +133,7 @@ impl FileContent {
         }
     }
 
-    /// A regular file's content.
+    /// Returns a regular file's content.
     pub(super) fn of(bytes: Vec<u8>, mode: u32) -> Self {
         let executable = mode & 0o111 != 0;
         match String::from_utf8(bytes) {
@@ -148,7 +149,7 @@ impl FileContent {
         }
     }
 
-    /// The bytes of a regular file, and whether it may be executed; `None` for anything else.
+    /// Returns the bytes of a regular file, and whether it is executable; `None` for anything else.
     pub(super) fn bytes(&self) -> Option<(Vec<u8>, bool)> {
         match self {
             Self::Text { text, executable } => Some((text.clone().into_bytes(), *executable)),

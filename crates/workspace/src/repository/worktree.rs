@@ -1,4 +1,4 @@
-//! What one work tree stands on: its `HEAD`, the commit that this is, and its index.
+//! State of one work tree: its `HEAD`, the commit of that, and its index.
 
 use std::path::{Path, PathBuf};
 
@@ -13,10 +13,10 @@ use super::{
     refs::Refs,
 };
 
-/// What an index says of each path, without times and sizes of files, which git writes anew at will.
+/// Content of an index by path, without times and sizes of files, which git updates at will.
 pub(super) type Contents = Vec<(Vec<u8>, Vec<EntryContent>)>;
 
-/// What `HEAD` and the index say.
+/// `HEAD` and index of a work tree.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) head: RefValue,
@@ -37,7 +37,7 @@ pub(super) fn standing(
     })
 }
 
-/// What a work tree's index says of each path.
+/// Returns the content of a work tree's index by path.
 pub(super) fn entries(git: &GitFolder, worktree: &Path) -> Result<Contents, RepositoryError> {
     let entries = read_index(git, worktree)?;
     let contents = entries.into_iter().map(|(path, sides)| {
@@ -47,7 +47,7 @@ pub(super) fn entries(git: &GitFolder, worktree: &Path) -> Result<Contents, Repo
     Ok(contents.collect())
 }
 
-/// The entries of a work tree's index; none if there is no index yet.
+/// Returns the entries of a work tree's index; none if there is no index yet.
 pub(super) fn read_index(git: &GitFolder, worktree: &Path) -> Result<Entries, RepositoryError> {
     let path = worktree.join("index");
     match git.read(&path, MAX_INDEX)? {
@@ -59,10 +59,10 @@ pub(super) fn read_index(git: &GitFolder, worktree: &Path) -> Result<Entries, Re
     }
 }
 
-/// The work trees of a store whose files lie in the workspace, by the folders of their own files:
-/// the store itself, or `worktrees/NAME` in it.
+/// Returns the work trees of a store whose files are in the workspace, by the folders of their own
+/// files: the store itself, or `worktrees/NAME` in it.
 ///
-/// Only the real git directory may be asked: in a private copy these files could say anything.
+/// Only the real git directory may be used: in a private copy these files are untrusted.
 pub(super) fn in_workspace(
     live: &GitFolder,
     store: &Path,
@@ -121,8 +121,8 @@ pub(super) fn is_true(value: &str) -> bool {
     ["", "true", "yes", "on", "1"].contains(&value.to_ascii_lowercase().as_str())
 }
 
-/// The branches that are checked out, or are being rebased, in work trees other than `carried`.
-/// Moving one would make a person's next commit undo what it was moved by.
+/// Returns the branches that are checked out, or are being rebased, in work trees other than
+/// `carried`. If one were moved, a person's next commit there would undo the move.
 pub(super) fn checked_out_elsewhere(
     live: &GitFolder,
     store: &Path,

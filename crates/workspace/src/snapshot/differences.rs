@@ -1,4 +1,4 @@
-//! What a folder holds that a snapshot does not, and the other way round.
+//! Differences between a folder and a snapshot.
 
 use std::{io, path::Path};
 
@@ -17,28 +17,30 @@ use crate::root::{self, Root};
 /// One path at which a folder differs from a snapshot. Ordered by path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Difference {
-    /// Relative to the folder. `\` is written `\\`, and a byte that is not UTF-8 as `\x` and two
-    /// digits.
+    /// Path relative to the folder. `\` is written `\\`, and a byte that is not UTF-8 as `\x` and
+    /// two digits.
     pub path: String,
-    /// What happened to it since the snapshot.
+    /// The change since the snapshot.
     pub change: Change,
 }
 
-/// What happened to a path since a snapshot.
+/// Change of a path since a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// Only the folder has it.
     Added,
-    /// Content, kind, target or mode differ, or it cannot be read to tell.
+    /// Content, kind, target or mode differ, or it cannot be read.
     Changed,
     /// Only the snapshot has it.
     Removed,
 }
 
-/// How `workspace` differs from a snapshot, sorted by path. Both are read, neither is changed.
+/// Returns the differences between `workspace` and a snapshot, sorted by path. Both are read,
+/// neither is changed.
 ///
 /// # Errors
+///
 /// The store's error, a refused snapshot, or a folder that cannot be read or is over the limits.
 pub fn differences<E>(
     id: &BlobId,
@@ -89,7 +91,8 @@ fn removed(left: Entries) -> impl Iterator<Item = Difference> {
     })
 }
 
-/// Whether what stands at `path` is what the snapshot says. Read by content: times may lie.
+/// Whether the entry at `path` is the one in the snapshot. Contents are compared, because times may
+/// be wrong.
 fn is_same(root: &Root<'_>, path: &[u8], before: &Entry, now: &Listed) -> bool {
     let stamp = match now {
         Listed::Other(entry) => return entry.agrees(before),

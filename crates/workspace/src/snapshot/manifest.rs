@@ -1,4 +1,4 @@
-//! The JSON of a snapshot, and following it back to the full one.
+//! The JSON of a snapshot, and its chain of parents up to the full one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{MAX_BYTES, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, name};
 
-/// The format that is written: 4 has contents that are kept apart. 3 has packs, 2 has modes, and
-/// folders that are left out; they are read too, and so is 1.
+/// Version of the format that is written: 4 has contents that are kept apart. 3 has packs, 2 has
+/// modes, and folders that are left out; they are read too, and so is 1.
 const VERSION: u32 = 4;
 
-/// Everything in a workspace by its encoded path, relative and with `/` between parts.
+/// Entries of a workspace by their encoded paths, relative and with `/` between parts.
 pub(crate) type Entries = BTreeMap<String, Entry>;
 
 /// A snapshot that was read or is about to be written.
@@ -39,26 +39,26 @@ impl Contents {
     }
 }
 
-/// Where a file's content begins: in the pack of this number, at this byte.
+/// Position of a file's content: the number of the pack, and the first byte in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Place(pub(super) u32, pub(super) u32);
 
-/// One thing in a workspace.
+/// One entry of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Entry {
     File {
-        /// The hash of its content, and without a place the blob that holds it.
+        /// Hash of its content, which without a place is also the id of its blob.
         blob: BlobId,
         bytes: u64,
         #[serde(default, rename = "in", skip_serializing_if = "Option::is_none")]
         place: Option<Place>,
-        /// It is or holds a secret, so its content lies apart and may not be here.
+        /// Whether it is or holds a secret; its content is then kept apart and may be missing.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         apart: bool,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         executable: bool,
-        /// Who may read, write and execute it; version 1 does not say.
+        /// Permission bits; version 1 has none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
     },
@@ -66,7 +66,7 @@ pub(crate) enum Entry {
         target: String,
     },
     Folder {
-        /// As of a file.
+        /// Permission bits, as of a file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
     },
@@ -76,7 +76,7 @@ pub(crate) enum Entry {
 }
 
 impl Entry {
-    /// Whether both say the same, as far as both say it.
+    /// Whether both are the same, as far as both are known.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         let modes = |one: &Option<u32>, two: &Option<u32>| match (one, two) {
             (Some(one), Some(two)) => one == two,
@@ -103,21 +103,21 @@ impl Entry {
     }
 }
 
-/// Why the content of something is not in the snapshot.
+/// Reason why the content of an entry is not in the snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Skip {
     /// A pipe, socket or device.
     Special,
-    /// The system would not let it be read.
+    /// It could not be read for lack of permission.
     Unreadable,
-    /// It changed under every attempt to read it.
+    /// It changed during every attempt to read it.
     Changing,
-    /// A folder of build output, which its tools make again.
+    /// A folder of build output, which its tools can rebuild.
     Rebuildable,
 }
 
-/// A snapshot as it is stored: full without a parent, else what differs from it.
+/// A snapshot as it is stored: full without a parent, otherwise the differences from it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
@@ -131,13 +131,13 @@ struct Stored {
     removed: BTreeSet<String>,
 }
 
-/// The same, to be written.
+/// The same form for writing.
 #[derive(Debug, Serialize)]
 pub(super) struct Manifest<'a> {
     version: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<BlobId>,
-    /// Those that are new; they are numbered on from the parent's.
+    /// New packs; their numbers continue those of the parent.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     packs: &'a [BlobId],
     entries: BTreeMap<&'a str, &'a Entry>,
@@ -145,7 +145,7 @@ pub(super) struct Manifest<'a> {
     removed: Vec<&'a str>,
 }
 
-/// Bytes of an entry in JSON, roughly.
+/// Approximate bytes of an entry in JSON.
 const ENTRY_BYTES: usize = 200;
 
 impl<'a> Manifest<'a> {
@@ -162,7 +162,7 @@ impl<'a> Manifest<'a> {
         }
     }
 
-    /// What turns `before` into `packs` and `now`.
+    /// Returns the differences that turn `before` into `packs` and `now`.
     pub(super) fn delta(before: &'a Contents, packs: &'a [BlobId], now: &'a Entries) -> Self {
         let entries = now
             .iter()
@@ -184,7 +184,7 @@ impl<'a> Manifest<'a> {
         }
     }
 
-    /// How many entries it mentions.
+    /// Returns the number of entries that it mentions.
     pub(super) fn len(&self) -> usize {
         self.entries.len() + self.removed.len()
     }

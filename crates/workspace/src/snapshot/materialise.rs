@@ -1,4 +1,4 @@
-//! Laying a snapshot out as a new folder.
+//! Lays a snapshot out as a new folder.
 
 use std::{
     fs::{self, File},
@@ -57,8 +57,8 @@ pub fn materialise<E>(
     done
 }
 
-/// Parents sort before what lies in them, so one pass makes every folder in time. Links come last:
-/// nothing is written while one exists.
+/// Writes all entries. Parents sort before their contents, so one pass makes every folder in time.
+/// Links come last: nothing is written while one exists.
 fn lay_out<E>(
     root: &Root<'_>,
     contents: &Contents,
@@ -111,7 +111,7 @@ fn lay_out<E>(
             source: e.into(),
         })?;
     }
-    // Last and from within: a folder may be one that nothing can be put into.
+    // Last, and from the deepest: a folder's mode may forbid adding files.
     for (path, mode) in folders.into_iter().rev() {
         let Some(mode) = mode else { continue };
         let path = name::path(&path);
@@ -155,7 +155,7 @@ fn make_file(
     File::from(file).write_all(content)
 }
 
-/// Takes back what was laid out.
+/// Removes what was laid out.
 fn clear(into: &Path, created: bool) -> io::Result<()> {
     if created {
         return fs::remove_dir_all(into);

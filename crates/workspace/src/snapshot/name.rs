@@ -1,16 +1,16 @@
-//! File names as text. A name is bytes; JSON is text; so what is not UTF-8 is escaped.
+//! File names as text. A name is bytes, and JSON is text; so bytes that are not UTF-8 are escaped.
 //!
 //! `\` becomes `\\` and a byte outside UTF-8 becomes `\x` and two digits. Every name has exactly
 //! one such form, and [`decode`] takes no other: two entries can never mean one file.
 
 use std::{ffi::OsStr, fmt::Write as _, os::unix::ffi::OsStrExt as _, path::Path};
 
-/// The bytes of a path as a path.
+/// Returns the bytes of a path as a path.
 pub(crate) fn path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// The text of a name or path.
+/// Returns the text of a name or path.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -27,7 +27,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of a text made by [`encode`]; `None` if it was not.
+/// Returns the bytes of a text made by [`encode`]; `None` if it was not.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -54,7 +54,7 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     (encode(&bytes) == text).then_some(bytes)
 }
 
-/// The path's parts, if it is relative and plain: no empty part, no `.`, no `..`, no NUL.
+/// Returns the path's parts, if it is relative and plain: no empty part, no `.`, no `..`, no NUL.
 pub(super) fn parts(path: &[u8]) -> Option<Vec<&[u8]>> {
     let parts: Vec<_> = path.split(|byte| *byte == b'/').collect();
     let plain = |part: &&[u8]| !matches!(*part, b"" | b"." | b"..") && !part.contains(&0);

@@ -1,9 +1,9 @@
-//! Small files stored many to a blob, because a blob of its own costs a file, a sync and two names.
+//! Packs: blobs with many small files, because a blob for each costs a file, a sync and two names.
 //!
-//! A pack is the contents of files, one after the other. Where it ends follows from the files in
-//! it, as far as its bounds leave room: so two folders that are nearly the same have nearly the
-//! same packs, whoever took their snapshots, and the store keeps equal packs once. Contents that
-//! are kept apart have packs of their own, which lie apart as well.
+//! A pack is the contents of files, one after the other. Its end is determined by the files in it,
+//! within its bounds: so two folders that are nearly the same have nearly the same packs, and the
+//! store keeps equal packs once. Contents that are kept apart have packs of their own, which are
+//! kept apart as well.
 
 use std::{
     cell::RefCell,
@@ -19,20 +19,20 @@ use super::{
 };
 use crate::contents::{ContentStore, Judged};
 
-/// A file longer than this has a blob of its own.
+/// Maximum bytes of a file in a pack; a longer one has a blob of its own.
 pub(super) const MAX_PACKED: usize = 1 << 20;
-/// Bytes of a pack; more than [`MAX_PACKED`].
+/// Maximum bytes of a pack; more than [`MAX_PACKED`].
 const MAX_PACK: usize = 2 << 20;
-/// No pack ends earlier, but for the last.
+/// Minimum bytes of a pack, except for the last.
 const MIN_PACK: usize = 512 << 10;
-/// A pack goes on for so many bytes on average after that.
+/// Average number of bytes that a pack continues after that.
 const SPAN: u64 = 1 << 20;
 
-/// Stores what is not stored yet.
+/// Stores contents that are not stored yet.
 pub(super) struct Packer<'a, S> {
     store: &'a mut S,
-    /// All packs so far, by their numbers, those of earlier snapshots first; `None` for one that is
-    /// being filled.
+    /// All packs so far, by number, those of earlier snapshots first; `None` for one that is being
+    /// filled.
     packs: Vec<Option<BlobId>>,
     /// The next pack.
     open: Filling,
@@ -41,23 +41,23 @@ pub(super) struct Packer<'a, S> {
     stored: HashMap<BlobId, Kept>,
 }
 
-/// A pack that is being filled. It is begun if it has a number, if only by an empty file.
+/// A pack that is being filled. It has a number once it is begun, even if only by an empty file.
 #[derive(Default)]
 struct Filling {
     number: Option<usize>,
     bytes: Vec<u8>,
 }
 
-/// Where a content lies.
+/// Place of a stored content.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kept {
-    /// In a pack; else in a blob of its own.
+    /// Position in a pack; `None` for a blob of its own.
     pub(super) place: Option<Place>,
     pub(super) apart: bool,
 }
 
 impl<'a, S: ContentStore> Packer<'a, S> {
-    /// `packs` and `entries` are those of the snapshot before.
+    /// Starts from the `packs` and `entries` of the snapshot before.
     pub(super) fn new(store: &'a mut S, packs: Vec<BlobId>, entries: Option<&Entries>) -> Self {
         let stored = entries.into_iter().flat_map(Entries::values);
         let stored = stored.filter_map(|entry| match entry {
@@ -152,7 +152,7 @@ impl<'a, S: ContentStore> Packer<'a, S> {
         Ok(())
     }
 
-    /// Stores what waits, and returns all packs and the store.
+    /// Stores the remaining packs, and returns all packs and the store.
     pub(super) fn finish(mut self) -> Result<(Vec<BlobId>, &'a mut S), S::Error> {
         self.end_pack(false)?;
         self.end_pack(true)?;
@@ -160,12 +160,12 @@ impl<'a, S: ContentStore> Packer<'a, S> {
     }
 }
 
-/// The pack that was read last: files that are read one after the other mostly lie in the same.
+/// The last pack that was read: files read one after the other are mostly in the same.
 #[derive(Debug, Default)]
 pub(crate) struct Opened(RefCell<Option<(u32, Vec<u8>)>>);
 
 impl Contents {
-    /// The content of a file of this snapshot, checked.
+    /// Returns the content of a file of this snapshot, checked.
     pub(crate) fn read<E>(
         &self,
         file: &Entry,

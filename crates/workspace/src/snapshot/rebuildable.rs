@@ -1,10 +1,10 @@
-//! Which folders a snapshot leaves out: build output, which may be gigabytes and which its tools
-//! make again.
+//! Folders that a snapshot leaves out: build output, which may be gigabytes and which its tools can
+//! rebuild.
 //!
-//! Four things must come together, because what is left out cannot be brought back: the folder has
-//! the name of build output, something beside or in it shows which tool makes it, a `.gitignore`
-//! of the repository ignores it, and git keeps nothing of it. A file is never left out, so an
-//! ignored `.env` is kept. What a run's first snapshot says of a folder stays: otherwise a run
+//! Four conditions must hold, because a folder that is left out cannot be restored: it has the name
+//! of build output, a file beside or in it identifies the tool that makes it, a `.gitignore` of the
+//! repository ignores it, and git tracks nothing in it. A file is never left out, so an ignored
+//! `.env` is kept. The decision of a run's first snapshot about a folder stays: otherwise a run
 //! could hide a person's folder by writing a `.gitignore`.
 
 use std::{
@@ -26,15 +26,15 @@ use super::{
     tracked::Tracked,
 };
 
-/// Bytes of a `.gitignore` that is looked at.
+/// Maximum bytes of a `.gitignore` that is read.
 const MAX_IGNORE_BYTES: u64 = 1 << 20;
 
-/// A folder of build output, and how it is told from one that only has the name.
+/// A kind of build output, and the files that distinguish it from a folder that only has the name.
 struct Output {
     name: &'static str,
-    /// One of these lies beside it.
+    /// Files of which one beside the folder identifies it.
     beside: &'static [&'static str],
-    /// Or one of these in it.
+    /// Files of which one inside the folder identifies it.
     inside: &'static [&'static str],
 }
 
@@ -84,7 +84,7 @@ const OUTPUTS: &[Output] = &[
     output(".parcel-cache", NODE, &[]),
     output(".venv", &[], &["pyvenv.cfg"]),
     output("venv", &[], &["pyvenv.cfg"]),
-    // A folder of Python's own cache may lie beside any source; its name is nobody else's.
+    // Python's own cache may be beside any source; nothing else has its name.
     output("__pycache__", &["."], &[]),
     output(".tox", PYTHON, TAG),
     output(".mypy_cache", PYTHON, TAG),
@@ -95,12 +95,12 @@ const OUTPUTS: &[Output] = &[
     output("dist", BUILDERS, TAG),
 ];
 
-/// What was found out earlier: whether the folder of this path is left out.
+/// Earlier decisions: whether the folder of a path is left out.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Decided(BTreeMap<Vec<u8>, bool>);
 
 impl Decided {
-    /// As these entries have it.
+    /// Returns the decisions in these entries.
     pub(super) fn by(entries: &Entries) -> Self {
         let decided = entries.iter().filter_map(|(path, entry)| {
             let left_out = match entry {
@@ -117,8 +117,8 @@ impl Decided {
     }
 }
 
-/// Whether snapshots of a workspace leave out what lies at this path below it: it is in a folder of
-/// build output, as things stand now.
+/// Whether snapshots of a workspace leave out this path below it, because it is in a folder of
+/// build output now.
 pub fn is_left_out(workspace: &Path, below: &Path) -> bool {
     let mut rule = Rule::new(workspace.to_owned(), Decided::default());
     below
@@ -132,7 +132,7 @@ fn named(path: &[u8]) -> Option<&'static Output> {
     OUTPUTS.iter().find(|output| output.name.as_bytes() == last)
 }
 
-/// Decides, and remembers what it has read to decide.
+/// Makes decisions, and caches the files that it has read for them.
 pub(super) struct Rule {
     workspace: PathBuf,
     decided: Decided,
@@ -141,7 +141,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// For one listing of a workspace.
+    /// Creates the rule for one listing of a workspace.
     pub(super) fn new(workspace: PathBuf, decided: Decided) -> Self {
         Self {
             workspace,
@@ -163,7 +163,7 @@ impl Rule {
         shows_its_maker(output, &folder) && self.git_does_without(&folder)
     }
 
-    /// Whether git ignores a folder and keeps nothing of it.
+    /// Whether git ignores a folder and tracks nothing in it.
     fn git_does_without(&mut self, folder: &Path) -> bool {
         let repository = folder
             .ancestors()
@@ -184,8 +184,8 @@ impl Rule {
             .has_nothing_in(below.as_os_str().as_bytes())
     }
 
-    /// As git reads its files: the deepest that says anything decides, and what lies in an ignored
-    /// folder is ignored.
+    /// Whether git ignores the folder: the deepest matching `.gitignore` decides, and everything in
+    /// an ignored folder is ignored.
     fn ignores_folder(&mut self, top: &Path, folder: &Path) -> bool {
         let mut down: Vec<&Path> = folder
             .ancestors()
@@ -219,7 +219,8 @@ fn shows_its_maker(output: &Output, folder: &Path) -> bool {
         || output.inside.iter().any(|name| is_there(folder.join(name)))
 }
 
-/// `None` if it says nothing. A link is not followed, as git does not.
+/// Returns `None` if there is none or it cannot be used. A link is not followed, the same as by
+/// git.
 fn read_ignore_file(folder: &Path) -> Option<Gitignore> {
     let path = folder.join(".gitignore");
     let about = fs::symlink_metadata(&path).ok()?;
@@ -229,7 +230,7 @@ fn read_ignore_file(folder: &Path) -> Option<Gitignore> {
     let text = fs::read(&path).ok()?;
     let mut rules = GitignoreBuilder::new(folder);
     for line in String::from_utf8_lossy(&text).lines() {
-        // A line that is no pattern says nothing, to git as well.
+        // An invalid pattern has no effect, the same as in git.
         let _ = rules.add_line(None, line);
     }
     rules.build().ok()

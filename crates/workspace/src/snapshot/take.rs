@@ -1,4 +1,4 @@
-//! Taking a snapshot: list everything, read what may have changed, store what differs.
+//! Takes a snapshot: lists everything, reads files that may have changed, stores the differences.
 
 use std::{
     collections::HashSet,
@@ -26,30 +26,29 @@ use crate::{
     root::{self, Root},
 };
 
-/// A file changed so shortly before it was read may change again without its times moving, because
+/// Age of a file at its reading below which it may change again without its times moving, because
 /// the system's clock for them ticks only every few milliseconds. Such a file is read again.
 const CLOCK_STEP_NS: i64 = 20_000_000;
-/// Files, folders and links in one listing of everything.
+/// Maximum number of files, folders and links in one listing of everything.
 const MAX_LISTED: u64 = 4_000_000;
-/// Attempts to read a file that changes meanwhile.
+/// Maximum number of attempts to read a file that changes meanwhile.
 const READ_ATTEMPTS: u32 = 3;
 
-/// So many bytes are read before they are judged and stored, so that several threads can judge.
+/// Bytes that are read before they are judged and stored, so that several threads can judge.
 const READ_AT_ONCE: usize = 1 << 20;
-/// As [`READ_AT_ONCE`], of files.
+/// Number of files, in the same way as [`READ_AT_ONCE`].
 const READ_FILES_AT_ONCE: usize = 1_000;
 
-/// What a snapshot came to.
+/// Result of taking a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Taken {
     /// Nothing changed since this one.
     Same(BlobId),
-    /// A new one.
+    /// A new snapshot.
     New(BlobId),
-    /// The workspace is over the limits; nothing was stored under an id. Counting stopped at the
-    /// limit.
+    /// The workspace is over the limits; no snapshot was stored. Counting stopped at the limit.
     TooLarge {
-        /// Files, folders and links counted.
+        /// Number of files, folders and links counted.
         files: u64,
         /// Bytes counted.
         bytes: u64,
@@ -62,9 +61,9 @@ pub struct Snapshots {
     workspace: PathBuf,
     previous: Option<BlobId>,
     last: Option<Last>,
-    /// Files of the last snapshot that need not be read again while their stamps are the same:
-    /// path and stamp in one, because there may be many. Their times lay so far back when they
-    /// were read that any later change must move them.
+    /// Files of the last snapshot that need not be read again while their stamps are the same: path
+    /// and stamp in one, because there may be many. Their times were so old when they were read
+    /// that any later change must move them.
     settled: HashSet<Digest>,
     decided: Decided,
     files_read: usize,
@@ -77,8 +76,8 @@ struct Last {
     deltas: u32,
 }
 
-/// What cannot stay the same when a file's content changes, but for the grain of its times. The
-/// time of the inode is among them because the other one can be set by hand.
+/// Metadata that changes with a file's content, except within the resolution of its times. It
+/// includes the time of the inode, because the other one can be set by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     inode: u64,
@@ -91,7 +90,7 @@ pub(super) struct Stamp {
 
 impl Stamp {
     fn of(stat: &Stat) -> Self {
-        // Where it does not fit, in 2262, files are read more often.
+        // Where it overflows, in 2262, files are read more often.
         let nanoseconds = |seconds: i64, rest: u64| {
             let rest = i64::try_from(rest).unwrap_or(0);
             seconds.saturating_mul(1_000_000_000).saturating_add(rest)
@@ -124,21 +123,22 @@ impl Stamp {
     }
 }
 
-/// Something listed but not read yet.
+/// An entry that is listed but not read yet.
 pub(super) enum Listed {
     File(Stamp),
     Other(Entry),
 }
 
-/// A folder's whole content without that of its files, or how far counting got.
+/// All entries of a folder without the contents of files, or the counts at which a limit was
+/// reached.
 pub(super) enum Listing {
     Within(Vec<(Vec<u8>, Listed)>),
     TooLarge { files: u64, bytes: u64 },
 }
 
 impl Snapshots {
-    /// For a workspace whose last snapshot was `previous`. The first snapshot of a process is a
-    /// full one, or the same as `previous` if that was full and nothing changed.
+    /// Creates the snapshots of a workspace whose last one was `previous`. The first snapshot of a
+    /// process is a full one, or the same as `previous` if that was full and nothing changed.
     pub fn new(workspace: PathBuf, previous: Option<BlobId>) -> Self {
         Self {
             workspace,
@@ -150,8 +150,8 @@ impl Snapshots {
         }
     }
 
-    /// Leaves out the folders that `first`, the workspace as the run found it, leaves out, and
-    /// none that it holds: a run must not hide a person's folder by calling it ignored.
+    /// Leaves out the folders that `first`, the workspace as the run found it, leaves out, and none
+    /// that it contains: a run must not hide a person's folder by ignoring it.
     ///
     /// # Errors
     /// The store's error, or a refused snapshot.
@@ -211,8 +211,8 @@ impl Snapshots {
         Ok(taken)
     }
 
-    /// Goes on from a snapshot that an earlier process took: [`Self::changed_paths`] compares with
-    /// it. All files are read again.
+    /// Continues from a snapshot that an earlier process took: [`Self::changed_paths`] compares
+    /// with it. All files are read again.
     ///
     /// # Errors
     /// The store's error, or a refused snapshot.
@@ -230,12 +230,12 @@ impl Snapshots {
         Ok(())
     }
 
-    /// What may differ in the folder from the last snapshot, by path; `None` if there is none.
-    /// Files are told by their times and sizes, not read. It does not matter how large the folder
-    /// has become.
+    /// Returns the paths that may differ from the last snapshot, sorted; `None` if there is no
+    /// snapshot. Files are compared by their times and sizes, not read. The folder may be of any
+    /// size.
     ///
     /// # Errors
-    /// When the folder cannot be read, or holds more than four million things.
+    /// When the folder cannot be read, or has more than four million entries.
     pub fn changed_paths(&self) -> io::Result<Option<Vec<ChangedPath>>> {
         let Some(last) = &self.last else {
             return Ok(None);
@@ -282,17 +282,17 @@ impl Snapshots {
         Ok(Some(changed))
     }
 
-    /// What the last snapshot holds.
+    /// Returns the contents of the last snapshot.
     pub(crate) fn last_contents(&self) -> Option<&Contents> {
         self.last.as_ref().map(|last| &last.contents)
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub(crate) fn workspace(&self) -> &Path {
         &self.workspace
     }
 
-    /// How many files the last snapshot had to read.
+    /// Returns the number of files that the last snapshot had to read.
     pub fn files_read(&self) -> usize {
         self.files_read
     }
@@ -340,12 +340,12 @@ impl Snapshots {
     }
 }
 
-/// A snapshot while it is taken.
+/// A snapshot in progress.
 struct Taking<'a, 's, S> {
     before: &'a Snapshots,
     files: Files,
     packer: Packer<'s, S>,
-    /// In a map that grows one by one they would take up nearly twice the memory.
+    /// Entries as a list, because a map that grows one by one would need nearly twice the memory.
     entries: Vec<(String, Entry)>,
     settled: HashSet<Digest>,
     bytes: u64,
@@ -401,7 +401,7 @@ impl<'a, 's, S: ContentStore> Taking<'a, 's, S> {
         self.read_file(path, encoded)
     }
 
-    /// Reads a file, if it is still there. Stores what was read when it is enough.
+    /// Reads a file, if it still exists. Stores the contents read so far when there are enough.
     fn read_file(&mut self, path: &[u8], encoded: String) -> Result<(), S::Error> {
         let (content, stamp) = match self.files.read(path) {
             Read::Gone => return Ok(()),
@@ -413,7 +413,7 @@ impl<'a, 's, S: ContentStore> Taking<'a, 's, S> {
         };
         let bytes = content.len() as u64;
         if bytes > MAX_FILE_BYTES {
-            // It grew since it was listed.
+            // The file has grown since it was listed.
             self.bytes += bytes.max(MAX_BYTES + 1);
             let why = Skip::Changing;
             self.entries.push((encoded, Entry::Skipped { why }));
@@ -458,18 +458,18 @@ impl<'a, 's, S: ContentStore> Taking<'a, 's, S> {
     }
 }
 
-/// How much of a folder is listed.
+/// Extent of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// What fits into a snapshot.
+    /// The entries that fit into a snapshot.
     Snapshot,
-    /// Everything, up to [`MAX_LISTED`]. A folder of the user's own that its mode hides is opened:
-    /// whoever made it so may have hidden something in it.
+    /// All entries, up to [`MAX_LISTED`]. One of the user's own folders without permissions is
+    /// opened, because it may have been made so to hide files.
     Everything,
 }
 
-/// Lists everything below a folder, but what lies in folders of build output. What vanishes
-/// meanwhile is left out.
+/// Lists everything below a folder, except the contents of folders of build output. Entries that
+/// vanish meanwhile are left out.
 pub(super) fn list(root: &Root<'_>, rule: &mut Rule, scope: Scope) -> io::Result<Listing> {
     let mut listed = Vec::new();
     let mut bytes = 0;
@@ -559,32 +559,32 @@ fn open_folder(root: &Root<'_>, path: &[u8], scope: Scope) -> io::Result<(OwnedF
     }
 }
 
-/// Gives the owner of a folder the right to look into it.
+/// Gives the owner of a folder the right to list it.
 fn make_readable(root: &Root<'_>, path: &[u8]) -> io::Result<()> {
     let (folder, name) = root.parent(name::path(path))?;
     let mode = root::stat(&folder, name)?.st_mode & 0o7777;
     let mode = Mode::from_raw_mode(mode | 0o700);
-    // By its name: it cannot be opened. A link in its place would have been listed as one.
+    // By its name, because it cannot be opened. A link in its place would have been listed as one.
     Ok(rustix::fs::chmodat(folder, name, mode, AtFlags::empty())?)
 }
 
 enum Read {
     Gone,
     Skipped(Skip),
-    /// Its content, or more than the limit, and its stamp before and after reading.
+    /// Content, or more than the limit, and stamps before and after reading.
     File(Vec<u8>, Stamp),
 }
 
-/// Reads files, those of one folder without looking for the folder again.
+/// Reads files; consecutive files of one folder without opening the folder again.
 struct Files {
     root: Root<'static>,
     folder: Option<(Vec<u8>, OwnedFd)>,
-    /// How many were read.
+    /// Number of files that were read.
     read: usize,
 }
 
 impl Files {
-    /// One file as it was at one moment.
+    /// Reads one file as it was at one moment.
     fn read(&mut self, path: &[u8]) -> Read {
         self.read += 1;
         for _ in 0..READ_ATTEMPTS {
@@ -599,7 +599,7 @@ impl Files {
         Read::Skipped(Skip::Changing)
     }
 
-    /// The content, if the file stayed the same while it was read.
+    /// Returns the content, if the file stayed the same while it was read.
     fn read_once(&mut self, path: &[u8]) -> io::Result<Option<(Vec<u8>, Stamp)>> {
         let (above, name) = match path.iter().rposition(|byte| *byte == b'/') {
             Some(slash) => (&path[..slash], &path[slash + 1..]),

@@ -19,7 +19,7 @@ use super::{
     differences, materialise,
 };
 
-/// A blob store in memory that counts what it is given.
+/// A blob store in memory that counts its blobs.
 #[derive(Default)]
 struct Store {
     blobs: RefCell<HashMap<BlobId, Vec<u8>>>,
@@ -77,7 +77,7 @@ impl Secrecy for Open {
     }
 }
 
-/// A store that knows of no secrets.
+/// A store without secrets.
 struct Puts<P>(P);
 
 impl<E, P: FnMut(&[u8]) -> Result<BlobId, E>> ContentStore for Puts<P> {
@@ -100,7 +100,7 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// One line for everything below a folder, so that two folders can be compared.
+/// Returns one line for every entry below a folder, so that two folders can be compared.
 fn describe(folder: &Path) -> Vec<String> {
     fn walk(root: &Path, folder: &Path, lines: &mut Vec<String>) {
         for entry in fs::read_dir(folder).unwrap() {
@@ -217,7 +217,7 @@ fn a_delta_is_as_large_as_the_change_and_reads_nothing_else() {
     }
     let mut snapshots = Snapshots::new(tree.path().into(), None);
     let full = store.new_one(&mut snapshots);
-    // Until the files are old enough to be believed, they are read again.
+    // Files are read again until they are old enough for their stamps to be reliable.
     loop {
         *store.puts.borrow_mut() = 0;
         assert_eq!(store.take(&mut snapshots), Taken::Same(full));
@@ -356,7 +356,7 @@ fn a_workspace_over_the_limits_has_no_snapshot() {
         let error = differences(&id, |id| store.load(id), tree.path()).unwrap_err();
         assert!(matches!(error, SnapshotError::TooLarge { .. }), "{error}");
     }
-    // Back within them, nothing has been forgotten.
+    // Back within the limits, nothing has been forgotten.
     fs::remove_file(&huge).unwrap();
     assert_eq!(store.take(&mut snapshots), Taken::Same(id));
     for number in 0..=MAX_ENTRIES {
@@ -538,7 +538,7 @@ fn only_build_output_that_git_does_without_is_left_out() {
         let inside = format!("{folder_name}/inside");
         assert_eq!(entries[&inside].is_null(), left_out, "{case:?}");
         assert_eq!(store.differences(&id, tree.path()), [], "{case:?}");
-        // Later rules change nothing about it.
+        // Later rules do not change the decision.
         fs::write(at(".gitignore"), if left_out { "" } else { folder_name }).unwrap();
         fs::write(at(".git/index"), index_of("")).unwrap();
         snapshots.since(&id, |id| store.load(id)).unwrap();
@@ -548,7 +548,7 @@ fn only_build_output_that_git_does_without_is_left_out() {
     }
 }
 
-/// A folder with files of all sizes, so many that they fill several packs.
+/// Creates a folder with files of all sizes, enough to fill several packs.
 fn large_tree() -> tempfile::TempDir {
     let tree = folder();
     for number in 0..600_usize {
@@ -625,7 +625,7 @@ fn a_full_snapshot_names_no_pack_that_it_does_not_need() {
     }
 }
 
-/// An index of git with one path, or none.
+/// Returns an index of git with one path, or none.
 fn index_of(path: &str) -> Vec<u8> {
     let count = u32::from(!path.is_empty());
     let mut index = [&b"DIRC"[..], &2_u32.to_be_bytes(), &count.to_be_bytes()].concat();
@@ -660,7 +660,7 @@ fn snapshots_of_the_first_version_are_still_read() {
     );
 }
 
-/// Puts what holds the word `hunter` apart, and counts how often it was asked.
+/// A store that keeps contents with the word `hunter` apart, and counts the judgements.
 struct Apart<'a> {
     open: &'a Store,
     apart: &'a Store,
@@ -735,7 +735,7 @@ fn secret_contents_lie_apart_and_are_laid_out_while_they_are_there() {
     assert!(!holds(&open, b"hunter") && !holds(&open, b"NAMED_SO"));
     assert!(holds(&apart, b"the hunter") && !holds(&apart, b"another"));
 
-    // What the last snapshot has is not judged again, wherever it stands now.
+    // Contents of the last snapshot are not judged again, wherever they are now.
     fs::rename(tree.path().join("b"), tree.path().join("moved")).unwrap();
     fs::write(tree.path().join("a"), "plainly").unwrap();
     let Taken::New(second) = snapshots.take(&mut store).unwrap() else {

@@ -1,28 +1,29 @@
-//! What git keeps of a repository's files, from its index.
+//! Files of a repository that git tracks, from its index.
 //!
-//! Format: <https://git-scm.com/docs/index-format>, versions 2 and 3. Whatever cannot be read for
-//! certain (another version, a split or sparse index, other hashes) counts as keeping everything.
+//! Format: <https://git-scm.com/docs/index-format>, versions 2 and 3. An index that cannot be read
+//! for certain (another version, a split or sparse index, other hashes) counts as tracking
+//! everything.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// Bytes of an index that is read.
+/// Maximum bytes of an index that is read.
 const MAX_INDEX_BYTES: u64 = 64 << 20;
 /// Bytes of a hash at the end of entries and of the file.
 const HASH: usize = 20;
 
-/// The files that git keeps.
+/// The files that git tracks.
 pub(super) enum Tracked {
     /// Their paths, sorted.
     These(Vec<Vec<u8>>),
-    /// It cannot be told.
+    /// The files are not known.
     Unknown,
 }
 
 impl Tracked {
-    /// Of the repository whose `.git` lies in this folder.
+    /// Reads the index of the repository whose `.git` is in this folder.
     pub(super) fn read(repository: &Path) -> Self {
         let Some(index) = git_folder(repository).map(|folder| folder.join("index")) else {
             return Self::Unknown;
@@ -38,7 +39,7 @@ impl Tracked {
         }
     }
 
-    /// Whether git keeps nothing below a folder, surely.
+    /// Whether git certainly tracks nothing below a folder.
     pub(super) fn has_nothing_in(&self, folder: &[u8]) -> bool {
         let Self::These(paths) = self else {
             return false;
@@ -50,7 +51,7 @@ impl Tracked {
     }
 }
 
-/// The folder with the index: `.git`, or the one that a file of that name points to.
+/// Returns the folder with the index: `.git`, or the one that a file of that name points to.
 fn git_folder(repository: &Path) -> Option<PathBuf> {
     let git = repository.join(".git");
     let about = fs::symlink_metadata(&git).ok()?;
@@ -81,10 +82,10 @@ fn paths(index: &[u8]) -> Option<Vec<Vec<u8>>> {
         let start = flags + if extended { 4 } else { 2 };
         let length = index.get(start..)?.iter().position(|byte| *byte == 0)?;
         paths.push(index[start..start + length].to_vec());
-        // One to eight zeros, to a multiple of eight.
+        // One to eight zeros, up to a multiple of eight.
         at += (start + length - at) / 8 * 8 + 8;
     }
-    // What follows must add up, or the entries were not what they seemed.
+    // The rest must have consistent lengths, or the entries were misread.
     while index.len().checked_sub(at)? != HASH {
         let optional = index.get(at)?.is_ascii_uppercase();
         if !optional {

@@ -1,4 +1,4 @@
-//! Doing it: copies first, then one path after the other.
+//! Carries out an undo: copies first, then one path after the other.
 
 use std::{
     ffi::OsStr,
@@ -31,19 +31,19 @@ use crate::{
 /// Reads a blob.
 type Load<'a, E> = &'a dyn Fn(&BlobId) -> Result<Vec<u8>, E>;
 
-/// What was taken back in the end.
+/// Result of an undo.
 #[derive(Debug)]
 pub struct Done {
-    /// By path.
+    /// The undone changes, by path.
     pub undone: Vec<Change>,
-    /// What was left alone: as planned, and what changed or failed since.
+    /// The paths that were not undone: as planned, and those that changed or failed since.
     pub refused: Vec<Refused>,
 }
 
 impl Plan {
-    /// Takes back what is planned; `load` reads a blob. What goes or is overwritten is copied below `trash`, a new
-    /// folder, before anything changes. `step` is called after every change on disk: for tests of
-    /// crashes.
+    /// Carries out the plan; `load` reads a blob. Entries that are removed or overwritten are
+    /// copied below `trash`, a new folder, before anything changes. `step` is called after every
+    /// change on disk: for tests of crashes.
     ///
     /// # Errors
     /// Before anything was changed: content that cannot be read, a trash that cannot be written.
@@ -67,14 +67,14 @@ impl Plan {
         };
         at_work.keep_copies(trash)?;
         let undone = at_work.change();
-        // What is said to be done must still be so after a loss of power.
+        // Reported results must survive a loss of power.
         let _ = at_work.root.sync();
         let mut refused = at_work.refused;
         refused.sort_by(|one, two| one.path.cmp(&two.path));
         Ok(Done { undone, refused })
     }
 
-    /// Removes what an undo that was cut off left beside the files.
+    /// Removes temporary files of an interrupted undo.
     ///
     /// # Errors
     /// When the workspace cannot be opened.
@@ -111,7 +111,7 @@ impl Plan {
         let differ = |path: &&String| self.before.entries.get(*path) != self.after.get(*path);
         for path in self.before.entries.keys().filter(differ) {
             let path = decoded(path);
-            // Where there is none, nothing is to be removed.
+            // Without the folder there is nothing to remove.
             if let Ok((folder, _)) = root.parent(name::path(&path)) {
                 let _ = remove(folder, &beside(&path));
             }
@@ -129,7 +129,7 @@ struct AtWork<'a, E> {
 }
 
 impl<E: fmt::Display> AtWork<'_, E> {
-    /// Copies all that will go.
+    /// Copies all entries that will be removed or overwritten.
     fn keep_copies(&mut self, trash: &Path) -> Result<(), UndoError<E>> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -150,8 +150,8 @@ impl<E: fmt::Display> AtWork<'_, E> {
             .map_err(failed(trash))
     }
 
-    /// What goes first, from the deepest; then what comes, from the top. Folders get their modes
-    /// when nothing is to be put into them any more.
+    /// Removes entries from the deepest, then creates entries from the top. Folders get their modes
+    /// after their contents.
     fn change(&mut self) -> Vec<Change> {
         let plan = self.plan;
         let mut undone = Vec::new();
@@ -179,7 +179,7 @@ impl<E: fmt::Display> AtWork<'_, E> {
         undone
     }
 
-    /// Gives the folders that were made their modes, from the deepest.
+    /// Gives the created folders their modes, from the deepest.
     fn finish_folders(&mut self, undone: &mut Vec<Change>) {
         for change in undone.clone().iter().rev() {
             let made = matches!(change.action, Action::Create | Action::Restore);
@@ -199,7 +199,7 @@ impl<E: fmt::Display> AtWork<'_, E> {
         }
     }
 
-    /// A folder into which something can be put, once its mode is back.
+    /// Creates a folder that can be filled before it gets its mode.
     fn is_open_folder(&self, change: &Change) -> bool {
         match self.plan.before.entries.get(&change.path) {
             Some(Entry::Folder { mode: Some(mode) }) => mode & 0o300 == 0o300,
@@ -244,7 +244,7 @@ impl<E: fmt::Display> AtWork<'_, E> {
         (self.step)();
         let flags = RenameFlags::NOREPLACE;
         match rustix::fs::renameat_with(&folder, &beside[..], &folder, name, flags) {
-            // The file system cannot tell; a moment ago nothing was there.
+            // The file system cannot check it; a moment ago the path did not exist.
             Err(Errno::INVAL | Errno::NOSYS) if look::stat(&self.root, path)?.is_none() => {
                 Ok(rustix::fs::renameat(&folder, &beside[..], &folder, name)?)
             }
@@ -256,8 +256,8 @@ impl<E: fmt::Display> AtWork<'_, E> {
         }
     }
 
-    /// Puts something in the place of what the run left. What is not replaced in one call, a
-    /// folder, changes places with it.
+    /// Replaces the entry that the run left. An entry that is not replaced in one call, a folder,
+    /// is exchanged with it.
     fn replace(&mut self, path: &[u8], wanted: &Entry, after: Option<&Entry>) -> io::Result<()> {
         let (folder, name) = self.root.parent(name::path(path))?;
         let now = self.must_be_still(path, after)?;
@@ -274,13 +274,13 @@ impl<E: fmt::Display> AtWork<'_, E> {
             rustix::fs::renameat(&folder, &beside[..], &folder, name).map_err(io::Error::from)
         };
         (self.step)();
-        // Nothing is there after a rename; after an exchange, what the run left, of which a copy
-        // is kept, or a folder that is empty.
+        // Nothing is there after a rename; after an exchange, the run's entry, which has a copy, or
+        // an empty folder.
         let _ = remove(&folder, &beside);
         changed
     }
 
-    /// Makes what is wanted under a name of our own in the same folder.
+    /// Creates the wanted entry under a temporary name in the same folder.
     fn make_beside(&self, path: &[u8], wanted: &Entry, now: Option<&Entry>) -> io::Result<Vec<u8>> {
         let (folder, _) = self.root.parent(name::path(path))?;
         let beside = beside(path);
@@ -313,7 +313,7 @@ impl<E: fmt::Display> AtWork<'_, E> {
     }
 
     fn set_folder_mode(&self, path: &[u8], mode: u32) -> io::Result<()> {
-        // By its name: a folder that nobody may enter cannot be opened.
+        // By its name: a folder without permissions cannot be opened.
         let (folder, name) = self.root.parent(name::path(path))?;
         let about = root::stat(&folder, name)?;
         if rustix::fs::FileType::from_raw_mode(about.st_mode) != rustix::fs::FileType::Directory {
@@ -342,7 +342,7 @@ fn goes(change: &Change) -> bool {
     matches!(change.action, Action::Delete | Action::Restore)
 }
 
-/// Version 1 of snapshots knows only whether a file is a program.
+/// Mode of a file of version 1, which only records whether it is executable.
 fn mode_of(wanted: &Entry, now: Option<&Entry>) -> u32 {
     let Entry::File {
         executable, mode, ..
@@ -369,8 +369,8 @@ fn last(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
-/// The name of the file that will take a path's place. Always the same for a path, so that what a
-/// crash left is found.
+/// Returns the temporary name for a path's new entry. Always the same for a path, so that the file
+/// left by a crash is found.
 fn beside(path: &[u8]) -> Vec<u8> {
     let digest = Digest::of(path).to_string();
     let end: String = digest.chars().rev().take(16).collect();
@@ -391,7 +391,7 @@ fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Puts a copy of what stands in the workspace into the trash.
+/// Copies the entry in the workspace to the trash.
 fn keep(to: &PathBuf, now: &look::Now) -> io::Result<()> {
     let folder = to.parent().unwrap_or(to);
     private_folder(folder)?;

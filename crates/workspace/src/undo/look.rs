@@ -1,4 +1,4 @@
-//! What stands at a path now.
+//! Present state of a path.
 
 use std::io;
 
@@ -13,16 +13,16 @@ use crate::{
     snapshot::{MAX_FILE_BYTES, manifest::Entry, name},
 };
 
-/// What stands at a path, and what tells that it still does.
+/// Present entry of a path, with the metadata to detect later changes.
 pub(crate) struct Now {
     pub(crate) entry: Entry,
     pub(crate) stat: Stat,
-    /// Of a file.
+    /// Content of a file.
     pub(crate) content: Vec<u8>,
 }
 
 impl Now {
-    /// Whether the path stands for the same, untouched, as far as its times tell.
+    /// Whether the path still has the same entry, unchanged as far as its times tell.
     pub(super) fn is_still(&self, root: &Root<'_>, path: &[u8]) -> bool {
         let stamp = |stat: &Stat| {
             (
@@ -38,7 +38,7 @@ impl Now {
     }
 }
 
-/// `None` if nothing stands there, or only behind a link.
+/// Returns `None` if the path does not exist, or only behind a link.
 pub(super) fn stat(root: &Root<'_>, path: &[u8]) -> io::Result<Option<Stat>> {
     let found = root
         .parent(name::path(path))
@@ -50,7 +50,7 @@ pub(super) fn stat(root: &Root<'_>, path: &[u8]) -> io::Result<Option<Stat>> {
     }
 }
 
-/// Looks without following a link; a file is read. `Err` if it cannot be told.
+/// Examines a path without following links; a file is read. The error means that this failed.
 pub(crate) fn look(root: &Root<'_>, path: &[u8]) -> io::Result<Option<Now>> {
     let Some(stat) = stat(root, path)? else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What would be taken back, and what not.
+//! Plans an undo: the paths that are undone, and those that are not.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,16 +25,16 @@ use crate::{
 /// The mode of a folder while an undo fills it.
 pub(super) const NEW_FOLDER: u32 = 0o700;
 
-/// What an undo of a folder comes to, as things stand now.
+/// Plan of the undo of a folder, for its present state.
 #[derive(Debug)]
 pub struct Plan {
     /// The folder.
     pub workspace: PathBuf,
-    /// What is taken back, by path.
+    /// Changes that are undone, by path.
     pub changes: Vec<Change>,
-    /// What was changed and is left alone, by path.
+    /// Changed paths that are not undone, by path.
     pub refused: Vec<Refused>,
-    /// What is back already: how many paths.
+    /// Number of paths that are already as before.
     pub already: u64,
     /// Folders of build output that no snapshot holds; they stay as they are.
     pub not_kept: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans to take back in `workspace` what lies between two snapshots of it; `load` reads a blob.
+    /// Plans to undo the changes between two snapshots of `workspace`; `load` reads a blob.
     /// `repositories` are git directories that are taken back otherwise, below the folder: their
     /// files are left out, but for those of a repository that is to go.
     ///
@@ -76,8 +76,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Plans to take back nothing but what else is known of the folder. `apart` are its git
-    /// directories that are taken back.
+    /// Plans an undo without files of the folder. `apart` are the git directories that are undone
+    /// separately.
     #[must_use]
     pub fn of_nothing(workspace: PathBuf, apart: &[PathBuf]) -> Self {
         Self {
@@ -92,8 +92,8 @@ impl Plan {
         }
     }
 
-    /// Plans to bring back what `before` holds where things stand as `after` says; both may be of
-    /// some paths only. `load` reads a blob.
+    /// Plans to restore the entries of `before` where paths are as in `after`; both may have some
+    /// paths only. `load` reads a blob.
     ///
     /// # Errors
     /// When the workspace cannot be read.
@@ -216,7 +216,7 @@ impl<'a> Looking<'a> {
         }
     }
 
-    /// Refuses what would need a content that was kept apart and is gone.
+    /// Refuses changes that need a content that was kept apart and is gone.
     fn without_contents(&mut self, is_here: impl Fn(&Entry) -> bool) {
         let gone = self.changes.values().filter(|change| {
             let before = self.before.get(&change.path);
@@ -236,7 +236,7 @@ impl<'a> Looking<'a> {
         self.refused.insert(path.to_owned(), why.to_owned());
     }
 
-    /// Refuses what cannot be done because of what is refused, until nothing more follows.
+    /// Refuses changes that depend on refused ones, until no more follow.
     fn settle(&mut self) {
         loop {
             let mut more = self.full_folders();
@@ -251,7 +251,7 @@ impl<'a> Looking<'a> {
         }
     }
 
-    /// Folders that would go, but hold what does not.
+    /// Returns folders to be removed that contain entries which stay.
     fn full_folders(&self) -> Vec<(String, String)> {
         let goes = |change: &&Change| {
             let was_folder = matches!(self.after.get(&change.path), Some(Entry::Folder { .. }));
@@ -281,7 +281,7 @@ impl<'a> Looking<'a> {
             .collect()
     }
 
-    /// What would come back to a folder that is not there.
+    /// Returns entries to be restored in a folder that does not exist.
     fn without_a_folder(&self) -> Vec<(String, String)> {
         let is_there = |folder: &str| {
             if self.changes.contains_key(folder) {
@@ -304,8 +304,8 @@ impl<'a> Looking<'a> {
             .collect()
     }
 
-    /// Git's own files of a repository of which something is refused: half of them would be a
-    /// damaged repository.
+    /// Returns git's own files of a repository with a refused file: half of them would be a damaged
+    /// repository.
     fn of_one_repository(&self) -> Vec<(String, String)> {
         let broken: BTreeSet<&str> = self
             .refused
@@ -323,8 +323,8 @@ impl<'a> Looking<'a> {
     }
 }
 
-/// Whether a folder that an earlier undo made has not got its mode back: it is our own alone until
-/// everything is in it.
+/// Whether a folder that an earlier undo made has not got its mode back: only the owner has access
+/// until everything is in it.
 fn was_cut_off(before: Option<&Entry>, after: Option<&Entry>, now: Option<&Entry>) -> bool {
     let is_folder = |entry: Option<&Entry>| matches!(entry, Some(Entry::Folder { .. }));
     let is_new = matches!(
@@ -336,13 +336,13 @@ fn was_cut_off(before: Option<&Entry>, after: Option<&Entry>, now: Option<&Entry
     is_folder(before) && !is_folder(after) && is_new
 }
 
-/// The path itself and all folders that it lies in.
+/// Returns the path itself and all folders above it.
 fn above(path: &str) -> impl Iterator<Item = &str> {
     let ends = path.match_indices('/').map(|(at, _)| at);
     ends.chain([path.len()]).map(|end| &path[..end])
 }
 
-/// The `.git` that a path lies in.
+/// Returns the `.git` that contains a path.
 fn repository(path: &str) -> Option<&str> {
     above(path).find(|part| {
         Path::new(part)
@@ -376,7 +376,7 @@ fn change(path: &str, before: Option<&Entry>, after: Option<&Entry>) -> Change {
     }
 }
 
-/// Whether a path's own kind of thing stands there now, for what is looked at again.
+/// Whether the path has an entry of the expected kind now, for what is looked at again.
 pub(super) fn is_as(root: &Root<'_>, path: &[u8], wanted: Option<&Entry>) -> Option<look::Now> {
     let now = look(root, path).ok().flatten()?;
     wanted

@@ -1,5 +1,5 @@
-//! Changes of a layer are moved into a folder wholly or not at all, wherever a kill cuts it off, and
-//! come back exactly.
+//! Changes of a layer are moved into a folder completely or not at all, at whatever point they are
+//! killed, and are undone exactly.
 
 #![expect(
     clippy::unwrap_used,
@@ -21,10 +21,10 @@ use rustix::{
     process::{Signal, getpid, kill_process},
 };
 
-/// The variables by which this test's own process is told to be the one that dies.
+/// Environment variables that make this test's own process the one to be killed.
 const FOLDER: &str = "GYRUS_TEST_LAYER_FOLDER";
 const STEP: &str = "GYRUS_TEST_LAYER_STEP";
-/// How many files the large change has; 100,000 is what is promised.
+/// Environment variable with the number of files of the large change; 100,000 are supported.
 const FILES: &str = "GYRUS_TEST_LAYER_FILES";
 
 /// A workspace, a layer over it, and a place for what an undo needs.
@@ -56,7 +56,7 @@ impl World {
         fs::write(path, text).unwrap();
     }
 
-    /// Every kind of change, as an overlay leaves it in its upper folder.
+    /// Makes every kind of change, as an overlay leaves it in its upper folder.
     fn with_every_kind(&self) {
         for path in [
             "same",
@@ -104,7 +104,8 @@ impl World {
         }
     }
 
-    /// So many files: some changed, some new in an old folder, some in new ones, some gone.
+    /// Makes a change of many files: some changed, some new in an old folder, some in new ones,
+    /// some removed.
     fn with_many(&self, files: usize) {
         fs::create_dir_all(self.work().join("old")).unwrap();
         for number in 0..files / 2 {
@@ -135,7 +136,7 @@ impl World {
         self.folder.join("kept.json")
     }
 
-    /// Moves everything into the workspace, or goes on with it.
+    /// Moves everything into the workspace, or continues with it.
     fn apply(&self, stepped: &mut dyn FnMut()) {
         let layer = self.find();
         let applied = match layer.recover(stepped).unwrap() {
@@ -181,7 +182,7 @@ fn tree(folder: &Path) -> Tree {
     found
 }
 
-/// Applies or takes back, and kills itself at a step. Does nothing as an ordinary test.
+/// Applies or undoes, and kills itself at a step. Does nothing as an ordinary test.
 #[test]
 fn the_one_that_dies() {
     let Some(folder) = std::env::var_os(FOLDER) else {
@@ -202,7 +203,7 @@ fn the_one_that_dies() {
     }
 }
 
-/// Starts the one that dies; false if it came to its end.
+/// Starts the process that kills itself; returns false if it ended normally.
 fn die(world: &World, step: usize) -> bool {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "the_one_that_dies", "--test-threads=1"])
@@ -215,8 +216,8 @@ fn die(world: &World, step: usize) -> bool {
     killed
 }
 
-/// Kills an application and a taking back at these steps, until one comes to its end. Returns how
-/// many kills there were.
+/// Kills an application and an undo at these steps, until one ends normally. Returns how many kills
+/// there were.
 fn is_whole_after_kills(
     make: impl Fn(&World),
     steps: impl Iterator<Item = usize> + Clone,

@@ -1,4 +1,4 @@
-//! What a person agrees to, what they take back, and what a command made anew.
+//! Approved changes, undone changes, and repositories that a command made.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use gyrus_workspace::repository::{
 use super::world::{World, carry, git_program, refresh};
 
 fn apply(world: &World, withheld: &[Withheld]) -> Result<(), CarryError> {
-    // They stand in a journal meanwhile.
+    // They are stored in a journal meanwhile.
     let text = serde_json::to_string(withheld).unwrap();
     let withheld: Vec<_> = serde_json::from_str(&text).unwrap();
     apply_withheld(&withheld, &world.path("copy"), git_program(), &mut |_| ()).map(drop)
@@ -45,12 +45,12 @@ fn what_is_approved_is_applied() {
         Some(FileContent::Text { text, .. }) => text.clone(),
         other => panic!("{other:?}"),
     };
-    // A person is shown one line more, and nothing of what was carried over already.
+    // A person is shown one more line, and nothing that was carried over already.
     assert_eq!(
         text(&config.new).replace("\teditor = vi\n", ""),
         text(&config.old)
     );
-    // They changed something else meanwhile.
+    // The person changed another setting meanwhile.
     world.git(&world.work(), "config color.ui never");
     apply(&world, &withheld).unwrap();
     assert_eq!(world.git(&world.work(), "config core.editor"), "vi");
@@ -63,7 +63,7 @@ fn what_is_approved_is_applied() {
             .status
             .success()
     );
-    // Again is no harm.
+    // Repeating it does no harm.
     apply(&world, &withheld).unwrap();
     world.check_whole(&git);
 }
@@ -139,7 +139,7 @@ fn a_work_tree_is_added_after_a_yes() {
     world.check_whole(&world.work().join(".git"));
 }
 
-/// Whatever a command did to references, `HEAD` and index is taken back.
+/// All changes of references, `HEAD` and index by a command are undone.
 #[test]
 fn what_was_carried_over_is_taken_back() {
     let check = |before: &[&str], inside: &[&str]| {
@@ -244,7 +244,7 @@ fn new_repositories_are_examined() {
     let clone = world.path("clone");
     world.git(&world.path(""), "clone -q library clone");
     let git = clone.join(".git");
-    // From a folder of this machine, which is a place.
+    // The address is a folder of this machine, which is a place.
     assert_eq!(names(&git), ["config"]);
     world.git(
         &clone,

@@ -1,4 +1,4 @@
-//! A command that means harm has written the private copy: nothing of that arrives, and it is said.
+//! Hostile commands that write the private copy: nothing of it is carried over, and it is reported.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ fn state(world: &World) -> Vec<(String, u64)> {
     names.map(|name| (name.clone(), digest(&name))).collect()
 }
 
-/// Paths of the real git directory that are not as they were.
+/// Returns paths of the real git directory that have changed.
 fn changed(world: &World, before: &[(String, u64)]) -> Vec<String> {
     let now = state(world);
     let new = now.iter().filter(|file| !before.contains(file));
@@ -36,7 +36,7 @@ fn changed(world: &World, before: &[(String, u64)]) -> Vec<String> {
     new.chain(gone).map(|(name, _)| name.clone()).collect()
 }
 
-/// Lets an attack write the copy, carries over, and checks that nothing arrived.
+/// Runs an attack on the copy, carries over, and checks that nothing arrived.
 fn harmless(attack: impl Fn(&World, &PrivateCopy)) -> Carried {
     let world = World::with_repository();
     let mut copy = world.prepare();
@@ -50,7 +50,7 @@ fn harmless(attack: impl Fn(&World, &PrivateCopy)) -> Carried {
         carried.stores
     );
     world.check_whole(&world.work().join(".git"));
-    // The next command finds nothing of it.
+    // The next command finds no trace of it.
     refresh(&mut copy);
     assert_eq!(copy.changes().unwrap(), None);
     world.inside(&copy, "fsck");
@@ -189,7 +189,7 @@ fn references_that_are_none_are_dropped() {
     }
 }
 
-/// What is written into the copy afterwards stays in it.
+/// Files written into the copy afterwards stay in it.
 #[test]
 fn links_in_the_copy_lead_nowhere() {
     let world = World::with_repository();
@@ -274,7 +274,7 @@ fn odd_indexes_are_refused() {
     let before = state(&world);
     for bytes in odd {
         fs::write(copy.path().join("index"), &bytes).unwrap();
-        // With a commit that would have to go with it.
+        // With a commit that would have to be carried over with it.
         let commit = world.git(&world.work(), "commit-tree -m x HEAD^{tree}");
         fs::write(copy.path().join("refs/heads/main"), format!("{commit}\n")).unwrap();
         let carried = carry(&mut copy);
@@ -306,7 +306,7 @@ fn refused(attack: impl Fn(&World, &PrivateCopy)) -> String {
     reason
 }
 
-/// Where a loose object of the copy is.
+/// Returns the path of a loose object of the copy.
 fn loose(copy: &PrivateCopy, id: &str) -> PathBuf {
     copy.path().join("objects").join(&id[..2]).join(&id[2..])
 }

@@ -1,5 +1,5 @@
-//! Killed at each step of a carry-over, a repository is whole; and after recovery all is carried
-//! over, or nothing.
+//! A repository is intact when a carry-over is killed at any step; and after recovery all is
+//! carried over, or nothing.
 
 use std::{fs, path::Path, process::Command};
 
@@ -8,7 +8,7 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use super::world::{World, carry, git_program, refresh, try_carry};
 
-/// The variables by which this test's own process is told to be the one that dies.
+/// Environment variables that make this test's own process the one to be killed.
 const FOLDER: &str = "GYRUS_TEST_CRASH_FOLDER";
 const STEP: &str = "GYRUS_TEST_CRASH_STEP";
 
@@ -40,7 +40,7 @@ fn the_one_that_dies() {
     }
 }
 
-/// Starts the one that dies; false if it came to its end.
+/// Starts the process that kills itself; returns false if it ended normally.
 fn die(world: &World, step: usize) -> bool {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crashes::the_one_that_dies", "--test-threads=1"])
@@ -53,7 +53,7 @@ fn die(world: &World, step: usize) -> bool {
     killed
 }
 
-/// Copies what is in a folder, with its times.
+/// Copies the contents of a folder, with their times.
 fn copy_tree(from: &Path, to: &Path) {
     let from = from.join(".");
     let status = Command::new("cp")
@@ -65,7 +65,7 @@ fn copy_tree(from: &Path, to: &Path) {
     assert!(status.success());
 }
 
-/// What has to be wholly before or wholly after.
+/// Returns the view that has to be completely old or completely new.
 fn view(world: &World, repository: Option<&Path>) -> String {
     let work = world.work();
     let repository = repository.map(|repository| (repository, work.as_path()));
@@ -86,7 +86,7 @@ fn view(world: &World, repository: Option<&Path>) -> String {
     .join("\n")
 }
 
-/// Dies at every `stride`th step, recovers (dying there once more), and looks.
+/// Is killed at every `stride`th step, recovers (killed there once more), and checks.
 fn check(before: &[&str], inside: &[&str], stride: usize) {
     let world = World::with_repository();
     for line in before {
@@ -99,7 +99,7 @@ fn check(before: &[&str], inside: &[&str], stride: usize) {
     }
     let (old, new) = (view(&world, None), view(&world, Some(&copy.path())));
     drop(copy);
-    // What is in the tree names it by its path, so it is put back in the same place.
+    // Files in the tree contain its path, so it is restored in the same place.
     let saved = World::empty();
     copy_tree(&world.path(""), &saved.path(""));
     let git = world.work().join(".git");
@@ -123,7 +123,7 @@ fn check(before: &[&str], inside: &[&str], stride: usize) {
         world.check_clean(&git);
         let mut now = view(&world, None);
         if now == old {
-            // Nothing had begun: it is still there to be carried over.
+            // Nothing had begun: the changes can still be carried over.
             carry(&mut world.prepare());
             now = view(&world, None);
         }
@@ -174,7 +174,7 @@ fn killed_in_a_conflict() {
     );
 }
 
-/// What dies with the process that carries over are also the processes that it has started.
+/// The processes that a carry-over has started are killed with it.
 #[test]
 fn what_a_kill_left_is_found_by_its_token() {
     let world = World::with_repository();

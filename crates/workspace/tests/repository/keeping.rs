@@ -181,14 +181,14 @@ fn another_process_takes_the_copy_up() {
 }
 
 /// A process that was killed while it brought the copy up to date leaves no change behind that
-/// would be taken for a command's.
+/// would be mistaken for a command's.
 #[test]
 fn a_copy_that_was_half_updated_is_not_carried_over() {
     let world = World::with_repository();
     let mut copy = world.prepare();
     world.git(&world.work(), "commit -q --allow-empty -m theirs");
     world.git(&world.work(), "branch theirs");
-    // What such a process had done by then.
+    // State that such a process had reached.
     fs::write(world.path("copy/carried"), "syncing\n").unwrap();
     let main = world.work().join(".git/refs/heads/main");
     fs::copy(&main, world.path("copy/base/refs/heads/main")).unwrap();
@@ -216,7 +216,7 @@ fn what_is_discarded_is_gone() {
             .status
             .success()
     );
-    // Not while locks in the real repository wait for the plan that names them.
+    // Refused while locks in the real repository wait for the plan that names them.
     let plan = world.path("copy/plan.json");
     fs::write(&plan, "{}").unwrap();
     assert_eq!(copy.discard().unwrap(), Refreshed::Pending);

@@ -1,5 +1,5 @@
-//! A person works in the repository at the same time: nothing of theirs is lost, and what conflicts
-//! with it is kept apart.
+//! A person works in the repository at the same time: none of their changes are lost, and those in
+//! conflict are kept apart.
 
 use std::{fs, thread};
 
@@ -113,7 +113,7 @@ fn other_changes_are_joined() {
     assert_eq!(carry(&mut copy).kept, []);
     assert_eq!(world.git(&world.work(), "rev-parse HEAD"), ours);
     assert_eq!(world.git(&world.work(), "status --porcelain"), "A  theirs");
-    // On another branch, in another work tree.
+    // The person is on another branch, in another work tree.
     let (world, mut copy) = with_commit();
     let ours = world.inside(&copy, "rev-parse HEAD");
     world.git(&world.work(), "worktree add -q ../other side");
@@ -124,7 +124,7 @@ fn other_changes_are_joined() {
         world.git(&world.work(), "rev-parse main side"),
         format!("{ours}\n{theirs}")
     );
-    // From another branch.
+    // The person is on another branch.
     let (world, mut copy) = with_commit();
     let ours = world.inside(&copy, "rev-parse HEAD");
     world.git(&world.work(), "checkout -qf side");

@@ -54,7 +54,7 @@ fn a_linked_work_tree() {
         let output = world.run(&world.work(), inside, line);
         assert!(output.status.success(), "{output:?}");
     }
-    // What belongs to others is not touched.
+    // Files of others are not touched.
     fs::write(copy.path().join("HEAD"), "ref: refs/heads/side\n").unwrap();
     fs::remove_file(copy.path().join("worktrees/third/index")).unwrap();
     let expected = world.view(&world.work(), inside);
@@ -72,7 +72,7 @@ fn a_linked_work_tree() {
     assert_eq!(world.view(&world.work(), inside), expected);
 }
 
-/// Of one repository, in one workspace.
+/// Several work trees of one repository, in one workspace.
 #[test]
 fn several_work_trees() {
     let world = World::with_repository();
@@ -274,9 +274,9 @@ fn pointers_that_lead_astray_are_not_followed() {
     world.init(&world.path("real"));
     world.git(&world.path("real"), "worktree add -q ../tree side");
     let pointers = [
-        // To a folder with a blank at its end, which is not there.
+        // Leads to a folder with a blank at its end, which does not exist.
         format!("gitdir: {} \n", world.path("real/.git").display()),
-        // To the files of a work tree that is another folder.
+        // Leads to the files of a work tree that is another folder.
         format!(
             "gitdir: {}\n",
             world.path("real/.git/worktrees/tree").display()

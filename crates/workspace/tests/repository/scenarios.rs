@@ -1,4 +1,4 @@
-//! Everyday work of a command with git: each is carried over whole.
+//! Everyday work of a command with git: each is carried over completely.
 
 use std::fs;
 
@@ -78,7 +78,7 @@ fn only_the_index() {
         add -N later
         rm -q --cached a",
     );
-    // In all the forms that git writes.
+    // In all formats that git writes.
     for version in [3, 4] {
         check(
             &format!("update-index --index-version {version}"),

@@ -30,7 +30,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// An empty one.
+    /// Creates an empty world.
     pub(crate) fn empty() -> Self {
         // Git and this module sync much: on a busy disk that is what the tests would wait for.
         let memory = tempfile::tempdir_in("/dev/shm");
@@ -42,7 +42,7 @@ impl World {
         world
     }
 
-    /// With a repository of two commits, a branch and a tag in the workspace.
+    /// Creates a world with a repository of two commits, a branch and a tag in the workspace.
     pub(crate) fn with_repository() -> Self {
         let world = Self::empty();
         world.init(&world.work());
@@ -83,7 +83,7 @@ impl World {
         PrivateCopy::prepare(directory, &folder, "run-1", RealObjects::InPlace).unwrap()
     }
 
-    /// A person's git.
+    /// Runs a person's git.
     pub(crate) fn git(&self, folder: &Path, arguments: &str) -> String {
         let output = self.run(folder, None, arguments);
         assert!(output.status.success(), "git {arguments}: {output:?}");
@@ -93,7 +93,7 @@ impl World {
             .to_owned()
     }
 
-    /// A command's git, which works on the private copy.
+    /// Runs a command's git, which works on the private copy.
     pub(crate) fn inside(&self, copy: &PrivateCopy, arguments: &str) -> String {
         let output = self.try_inside(copy, arguments);
         assert!(output.status.success(), "git {arguments}: {output:?}");
@@ -145,7 +145,7 @@ impl World {
         fs::write(path, content).unwrap();
     }
 
-    /// What a person sees of a repository: references, `HEAD`, index, stashes, state.
+    /// Returns a person's view of a repository: references, `HEAD`, index, stashes, state.
     pub(crate) fn view(&self, folder: &Path, repository: Option<(&Path, &Path)>) -> String {
         let show = |arguments: &str| {
             let output = self.run(folder, repository, arguments);
@@ -172,7 +172,7 @@ impl World {
         self.view(&self.work(), Some((&copy.path(), &self.work())))
     }
 
-    /// Checks that a repository is whole and clean.
+    /// Checks that a repository is intact and clean.
     pub(crate) fn check_whole(&self, repository: &Path) {
         let output = self.run(repository, None, "fsck --full --strict");
         assert!(output.status.success(), "{output:?}");
@@ -184,7 +184,7 @@ impl World {
         self.check_clean(repository);
     }
 
-    /// Checks that nobody left a lock or anything else of ours.
+    /// Checks that no lock or other temporary file of ours is left.
     pub(crate) fn check_clean(&self, repository: &Path) {
         for name in files(repository) {
             assert!(
@@ -226,7 +226,7 @@ pub(crate) fn files(folder: &Path) -> Vec<String> {
     found
 }
 
-/// Carries over what changed.
+/// Carries the changes over.
 pub(crate) fn carry(copy: &mut PrivateCopy) -> Carried {
     try_carry(copy).unwrap()
 }
