@@ -1,4 +1,4 @@
-//! One connection to a server: from its start to its end, with the calls between.
+//! A connection to a server: from its start to its end, with the calls between.
 
 use std::{
     collections::BTreeMap,
@@ -94,7 +94,6 @@ impl Connection {
     /// Starts or reaches the server and asks for its tools. Dropping the future ends the server.
     ///
     /// # Errors
-    ///
     /// Returns the reason as text.
     pub(crate) async fn open(setup: &Setup) -> Result<Self, String> {
         let begun = Instant::now();
@@ -253,7 +252,7 @@ impl Connection {
     /// Checks that the server still defines a tool as it did when the run began.
     ///
     /// # Errors
-    /// What is different, for the model.
+    /// The difference, for the model.
     pub(crate) async fn still_says(&self, service: &Service) -> Result<(), String> {
         if self.ear.tools_changed() {
             match timeout(LIST_LIMIT, self.tools()).await {
@@ -389,7 +388,7 @@ impl Drop for Open<'_> {
     }
 }
 
-/// An answer as it came.
+/// Returns an answer without its envelope.
 fn plain(answer: &ServerResult) -> Result<Value, NoAnswer> {
     match answer {
         ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_) => {

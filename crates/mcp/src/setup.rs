@@ -8,7 +8,7 @@ use gyrus_contract::{Boxed, CommandOutcome, CommandSpec, KeeperError, Reach};
 /// take 64.
 const MAX_NAME: usize = 24;
 
-/// Runs a server's process until it ends; dropping the future ends it with all that it started.
+/// Runs a server's process until it ends; dropping the future ends it with all its processes.
 /// `TMPDIR` in its environment is [`Way::Process::pipes`], by whatever name the process sees that.
 pub type RunServer =
     Arc<dyn Fn(CommandSpec) -> Boxed<'static, Result<CommandOutcome, KeeperError>> + Send + Sync>;

@@ -57,7 +57,6 @@ pub(crate) trait ReplyReader: Send {
     /// after that.
     ///
     /// # Errors
-    ///
     /// When the stream violates the protocol, or carries an error.
     fn push(
         &mut self,
@@ -69,7 +68,6 @@ pub(crate) trait ReplyReader: Send {
     /// closing event.
     ///
     /// # Errors
-    ///
     /// [`ModelError::BadOutput`] if the reply is not whole.
     fn end(&mut self) -> Result<Reply, ModelError> {
         Err(self.broken_off("the provider sent no more"))
@@ -189,7 +187,6 @@ impl Endpoint {
     /// Gets the JSON at `path` after the base URL, such as the list of models.
     ///
     /// # Errors
-    ///
     /// Those of [`Endpoint::ask`]; [`ModelError::BadOutput`] if the answer is not JSON or longer
     /// than 16 MiB.
     pub(crate) async fn get_json(&self, path: &str) -> Result<Value, ModelError> {
@@ -200,7 +197,6 @@ impl Endpoint {
     /// Like [`Endpoint::get_json`], but posts a body in JSON.
     ///
     /// # Errors
-    ///
     /// Those of [`Endpoint::get_json`].
     pub(crate) async fn post_json(&self, path: &str, body: &Value) -> Result<Value, ModelError> {
         let address = address(&self.base_url, path)?;

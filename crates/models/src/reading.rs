@@ -35,7 +35,6 @@ impl Content {
     /// Adds `bytes` to the count.
     ///
     /// # Errors
-    ///
     /// [`ModelError::BadOutput`] beyond [`MAX_REPLY_BYTES`].
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.bytes = self.bytes.saturating_add(bytes);
@@ -65,7 +64,6 @@ pub(crate) fn grow_arguments(raw: &mut String, more: &str) -> Result<(), ModelEr
 /// Parses one event's JSON; `name` is its name in the stream.
 ///
 /// # Errors
-///
 /// [`ModelError::BadOutput`] if it is not a `T`, or nested deeper than readers of journals support.
 pub(crate) fn parse_event<T: DeserializeOwned>(name: &str, data: &str) -> Result<T, ModelError> {
     if nests_too_deep(data) {
@@ -140,7 +138,6 @@ pub(crate) fn call(id: &str, tool: String, arguments: Value, parts: &[Part]) -> 
 /// id.
 ///
 /// # Errors
-///
 /// [`ModelError::BadOutput`] beyond [`MAX_PARTS`].
 pub(crate) fn act(id: &str, acts: Vec<Act>, parts: &mut Vec<Part>) -> Result<(), ModelError> {
     if parts.len() + acts.len() > MAX_PARTS {

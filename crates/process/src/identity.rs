@@ -99,8 +99,8 @@ impl ProcessIdentity {
     }
 
     /// Returns a handle to this process that stays valid whatever happens to its pid; `None` if it
-    /// is gone and reaped. What starts between opening and comparing has another start time, so a
-    /// match proves that the handle is the right one.
+    /// is gone and reaped. A process started between opening and comparing has another start time,
+    /// so a match proves that the handle is the right one.
     fn open(&self) -> io::Result<Option<OwnedFd>> {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else {
             return Ok(None);
@@ -135,7 +135,7 @@ fn boot_id() -> io::Result<String> {
     Ok(BOOT_ID.get_or_init(|| read.trim().to_owned()).clone())
 }
 
-/// A pidfd becomes readable when its process ends, all threads of it.
+/// Waits until the process has ended, with all its threads: then its pidfd becomes readable.
 fn has_ended(process: &OwnedFd, limit: Duration) -> io::Result<bool> {
     let deadline = Instant::now().checked_add(limit);
     loop {
@@ -158,7 +158,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(20);
 
-    /// A process that lives until its standard input closes.
+    /// Starts a process that lives until its standard input closes.
     fn sleeper() -> (Child, ProcessIdentity) {
         let child = Command::new("cat")
             .stdin(Stdio::piped())

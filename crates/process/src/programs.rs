@@ -191,7 +191,8 @@ impl Programs {
     /// Finds the program of that name on `PATH`, or the one at that absolute path.
     ///
     /// # Errors
-    /// When there is none that may be started; the words say what was passed over and why.
+    /// When there is none that may be started; the error names the entries that were passed over,
+    /// with reasons.
     pub fn find(&self, name: &str) -> Result<ResolvedProgram, ProgramError> {
         let invalid = |reason| Err(ProgramError::Invalid { reason });
         if name.is_empty() {

@@ -25,11 +25,11 @@ use libtest_mimic::{Arguments, Trial};
 /// Time limit for a busy machine; no wait comes close to it when the code works.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Stands in the environment of every process of a test's command.
+/// Name of a variable in the environment of every process of a test's command.
 const MARK: &str = "GYRUS_KEEPER_TEST";
 
-/// Leaves the session, forks twice, ignores every polite signal, holds the output open, and
-/// writes the file `ready` once it is out of its parents' hands.
+/// Script that leaves the session, forks twice, ignores every polite signal, holds the output open,
+/// and writes the file `ready` once it has escaped from its parents.
 const ESCAPE: &str = r#"
 trap '' TERM HUP INT QUIT PIPE
 (setsid bash -c '
@@ -107,7 +107,7 @@ impl World {
         self.folder.path()
     }
 
-    /// The value of [`MARK`], unique to this world.
+    /// Returns the value of [`MARK`], unique to this world.
     fn mark(&self) -> String {
         self.path().to_str().unwrap().to_owned()
     }
@@ -137,7 +137,7 @@ impl World {
         outcome.output.head
     }
 
-    /// The living processes of the command, found by their environment.
+    /// Returns the living processes of the command, found by their environment.
     fn alive(&self) -> Vec<ProcessIdentity> {
         let mark = format!("{MARK}={}", self.mark()).into_bytes();
         fs::read_dir("/proc")
@@ -198,7 +198,7 @@ async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// The process that a keeper consists of besides the recorded one.
+/// Returns the keeper's process that is not the recorded one.
 fn other_half(recorded: &ProcessIdentity, level: Level) -> ProcessIdentity {
     let parent_of = |pid: u32| -> Option<u32> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -219,7 +219,7 @@ fn other_half(recorded: &ProcessIdentity, level: Level) -> ProcessIdentity {
     ProcessIdentity::of(pid.unwrap()).unwrap().unwrap()
 }
 
-/// The most memory that a process ever had resident, in kilobytes.
+/// Returns the peak resident memory of a process, in kilobytes.
 fn peak_memory(process: &ProcessIdentity) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{}/status", process.pid)).ok()?;
     let line = status

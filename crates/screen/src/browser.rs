@@ -263,8 +263,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Creates a session over `wire`; `state` says whether the browser is ours. It ends with what
-    /// is `running`, or with the connection.
+    /// Creates a session over `wire`; `state` says whether the browser is ours. It ends with
+    /// `running`, or with the connection.
     pub(crate) fn over(
         wire: (impl Sends, impl Hears),
         running: Option<Running>,
@@ -581,7 +581,7 @@ fn set_up(cdp: &Cdp, (launch, whose): (&Launch, Whose), session: &str, is_page: 
     to("Runtime.runIfWaitingForDebugger", json!({}));
 }
 
-/// Asks for the existing frames: a tab that was attached to did not wait for us.
+/// Requests the existing frames: a tab that was attached to did not wait for us.
 async fn ask_frames(cdp: Cdp, session: String, later: impl FnOnce(Change)) {
     let asked = cdp.call(&session, "Page.getFrameTree", json!({})).await;
     if let Ok(found) = asked {

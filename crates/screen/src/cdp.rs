@@ -384,7 +384,7 @@ mod tests {
 
     use super::*;
 
-    /// A scripted browser: the test writes its messages.
+    /// Returns a connection to a scripted browser: the test writes its messages.
     fn connected() -> (Cdp, DuplexStream, DuplexStream, std_mpsc::Receiver<String>) {
         let (to, theirs) = duplex(1 << 20);
         let (ours, from) = duplex(1 << 20);

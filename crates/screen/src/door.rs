@@ -12,7 +12,6 @@ impl Browser {
     /// Sends a command to the current page and returns its result.
     ///
     /// # Errors
-    ///
     /// When there is no page, or the browser refuses.
     #[doc(hidden)]
     pub async fn devtools(&self, method: &str, params: Value) -> Result<Value, ScreenError> {
@@ -27,7 +26,6 @@ impl Browser {
     /// Sends a command that counts as an input, and waits for rest as after one.
     ///
     /// # Errors
-    ///
     /// When there is no page, or the browser refuses.
     #[doc(hidden)]
     pub async fn rest_after(&self, method: &str, params: Value) -> Result<Rest, ScreenError> {
@@ -40,7 +38,6 @@ impl Browser {
     /// Looks without waiting for rest.
     ///
     /// # Errors
-    ///
     /// When there is no page.
     #[doc(hidden)]
     pub async fn glance(&self, look: Look) -> Result<Seen, ScreenError> {

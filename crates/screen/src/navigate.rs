@@ -55,7 +55,6 @@ impl Browser {
     /// Opens an address in the current tab, for a person who asked for exactly this.
     ///
     /// # Errors
-    ///
     /// When there is no browser, or it cannot go there.
     pub async fn open(&self, address: &str) -> Result<(), ScreenError> {
         let session = self.session(0).await?;

@@ -98,7 +98,6 @@ impl Profile {
     /// Creates a temporary profile. Leftovers of earlier ones are removed in the background.
     ///
     /// # Errors
-    ///
     /// When no folder can be made.
     pub fn ephemeral() -> Result<Self, ProfileError> {
         let below = std::env::temp_dir();
@@ -125,7 +124,7 @@ impl Profile {
     /// Opens the profile of this name below `profiles`, and creates it if it does not exist.
     ///
     /// # Errors
-    /// When the name is none, somebody else has it, or its folder cannot be made.
+    /// When the name is invalid, another session uses it, or its folder cannot be made.
     pub fn named(profiles: &Path, name: &str) -> Result<Self, ProfileError> {
         let is_name = !name.is_empty()
             && name.len() <= 40

@@ -85,7 +85,6 @@ impl Endpoint {
     /// Checks that a program listens there, before anything else is begun.
     ///
     /// # Errors
-    ///
     /// When none does.
     pub fn check(&self) -> Result<(), AttachError> {
         let mut failed = None;

@@ -24,7 +24,7 @@ use crate::{
     takeover::HandOver,
 };
 
-/// The tools of a browser.
+/// Returns the tools of a browser.
 pub fn tools(browser: &Arc<Browser>) -> Vec<Arc<dyn Tool>> {
     let tool = |(action, name, description): (Action, &str, &str)| -> Arc<dyn Tool> {
         let touches = match action {

@@ -171,7 +171,6 @@ impl Clipboard {
     /// person's own program, which passes the text on to a run.
     ///
     /// # Errors
-    ///
     /// Returns text when there is no desktop or no helper program.
     pub fn reading(&self, folder: &Path) -> Result<CommandSpec, String> {
         let (helper, read) = self.helper()?;

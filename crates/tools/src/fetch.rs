@@ -1,7 +1,7 @@
 //! The tool `fetch`: a page of the web as readable text.
 //!
-//! It reads only, and only from public hosts: whoever writes a page must not get at what this
-//! machine can reach and they cannot.
+//! It reads only, and only from public hosts: the author of a page must not reach hosts that only
+//! this machine can reach.
 
 mod body;
 mod html;

@@ -121,7 +121,7 @@ async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure
     Ok(ToolOutput::read(found.await))
 }
 
-/// A pattern of paths below a folder, for this tool and for `search`.
+/// Compiles a pattern of paths below a folder, for this tool and for `search`.
 pub(crate) fn compile(pattern: &str) -> Result<GlobSet, Failure> {
     let wrong = |what: &str| Failure::new(format!("the glob pattern {what}"));
     if pattern.trim().is_empty() {

@@ -84,7 +84,7 @@ pub(crate) fn line(folder: &OwnedFd, name: &OsStr) -> String {
     }
 }
 
-/// Returns a name on one line: with unseen characters, or what is not UTF-8, it is quoted and
+/// Returns a name on one line: with unseen characters, or if it is not UTF-8, it is quoted and
 /// escaped.
 pub(crate) fn printable(name: &OsStr) -> String {
     match name.to_str() {

@@ -121,8 +121,8 @@ impl<'a> Place<'a> {
     }
 
     /// Returns the folders from the workspace down to the place, which is not among them, each with
-    /// the path of the place below it. None for a place outside the workspace: what is above it was
-    /// not judged.
+    /// the path of the place below it. There are none for a place outside the workspace: folders
+    /// above it were not judged.
     pub(crate) fn folders_above(&self) -> Vec<(OwnedFd, PathBuf)> {
         match self.in_workspace() {
             Some(_) => self.root.folders_above(self.below),

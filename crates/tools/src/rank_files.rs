@@ -155,7 +155,7 @@ async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure
     Ok(ToolOutput::read(serde_json::to_string(&answer.await)?))
 }
 
-/// Reads all documents of the folder.
+/// Documents of a folder, ranked for a goal.
 struct Candidates {
     ranking: Ranking,
     files: Vec<(PathBuf, u64)>,

@@ -31,7 +31,7 @@ const MAX_REASON: usize = 300;
 
 const EXAMPLE: &str = r#"{"program": "git", "arguments": ["push", "origin", "main"], "reason": "the person asked for it"}"#;
 
-/// Returns all variables of an environment.
+/// Function that returns all variables of an environment.
 type Variables = dyn Fn() -> Vec<(OsString, OsString)> + Send + Sync;
 
 /// Runs one program with the person's own rights.

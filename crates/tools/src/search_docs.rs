@@ -126,7 +126,7 @@ async fn run(call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, Failure
     Ok(ToolOutput::read(text.await))
 }
 
-/// Formats passages with their places.
+/// Passages about a query, with their places.
 struct Found {
     ranking: Ranking,
     passages: Vec<(String, String)>,

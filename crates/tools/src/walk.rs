@@ -71,7 +71,7 @@ impl Reach {
     }
 }
 
-/// A walk below a folder: folders before what is in them, names sorted by byte.
+/// A walk below a folder: folders before their contents, names sorted by byte.
 pub(crate) struct Walk {
     reach: Reach,
     device: u64,

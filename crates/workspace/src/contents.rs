@@ -7,7 +7,7 @@ use gyrus_contract::BlobId;
 
 /// Maximum number of threads that judge contents at once.
 const MAX_THREADS: usize = 4;
-/// Bytes up to which one thread judges all contents.
+/// Bytes below which one thread judges all contents.
 const MIN_SHARED_BYTES: usize = 128 << 10;
 
 /// Tells which files are or hold secrets. Called by several threads at once.

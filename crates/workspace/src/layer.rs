@@ -185,13 +185,13 @@ impl Layer {
         }
     }
 
-    /// Upper folder, which receives the changes of a command.
+    /// Returns the upper folder, which receives the changes of a command.
     #[must_use]
     pub fn upper(&self) -> PathBuf {
         self.folder.join(UPPER)
     }
 
-    /// Work folder of the overlay, empty.
+    /// Returns the work folder of the overlay, which is empty.
     #[must_use]
     pub fn work(&self) -> PathBuf {
         self.folder.join(WORK)

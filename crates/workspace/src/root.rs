@@ -72,7 +72,6 @@ impl<'a> Root<'a> {
     /// Like [`Root::open`]; `pace` is called before each change.
     ///
     /// # Errors
-    ///
     /// Those of [`Root::open`].
     pub fn with_pace(path: &Path, pace: Pace<'a>) -> Result<Self, Failed> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -117,7 +116,6 @@ impl<'a> Root<'a> {
     /// Like [`Root::parent`], but makes missing folders, all of them or none.
     ///
     /// # Errors
-    ///
     /// Those of [`Root::parent`].
     pub fn make_parent<'p>(&self, path: &'p Path) -> Result<Parent<'p>, Errno> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
@@ -161,7 +159,6 @@ impl<'a> Root<'a> {
     /// Returns the metadata of a path, links not followed; `None` if it does not exist.
     ///
     /// # Errors
-    ///
     /// When the system call fails otherwise.
     pub fn stat(&self, path: &Path) -> Result<Option<Stat>, Failed> {
         let looked = self
@@ -347,7 +344,7 @@ impl<'p> Parent<'p> {
                         let above = self.folder.try_clone().map_err(|_| Errno::MFILE)?;
                         self.made.push((above, step));
                     }
-                    // Somebody else made it just now.
+                    // Another process made it just now.
                     Err(Errno::EXIST) => {}
                     Err(error) => return Err(error),
                 }

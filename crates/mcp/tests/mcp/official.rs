@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::world::{World, named, ready};
 
-/// The program of an official server.
+/// Returns the program of an official server.
 #[expect(clippy::print_stderr, reason = "a test that does nothing must say so")]
 fn official(name: &str) -> Option<PathBuf> {
     let installed = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -38,8 +38,8 @@ pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, Mo
     Ok(body)
 }
 
-/// The last cacheable part carries the marker: the provider caches everything up to there, the
-/// tools included, which it puts before the system prompt.
+/// Returns the system prompt. The last cacheable part carries the marker: the provider caches
+/// everything up to there, the tools included, which it puts before the system prompt.
 fn system(prompt: &Prompt) -> Vec<Value> {
     let parts = || {
         prompt

@@ -143,7 +143,6 @@ struct Place<'a> {
 /// contains the model; otherwise the provider is asked for its list.
 ///
 /// # Errors
-///
 /// [`ConnectError`], which says what to do.
 pub async fn connect(
     name: &str,

@@ -29,7 +29,6 @@ pub(super) struct Listed {
 /// Asks the provider at `connection`, whose model is ignored, for its models.
 ///
 /// # Errors
-///
 /// As for every look-up; [`ModelError::BadOutput`] if the answer is not a list.
 pub(super) async fn list(
     connection: &Connection,

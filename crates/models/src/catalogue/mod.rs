@@ -109,7 +109,6 @@ impl Catalogue {
     /// over built-in ones; all others stay.
     ///
     /// # Errors
-    ///
     /// The first error, with its line.
     pub fn merged(mut self, text: &str) -> Result<Self, CatalogueError> {
         let file = File::parse(text)?;

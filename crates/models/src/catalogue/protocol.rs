@@ -26,7 +26,6 @@ pub(super) enum Protocol {
 /// Returns a client of the model at `connection`. No request is sent yet.
 ///
 /// # Errors
-///
 /// Those of the client's `new`.
 pub(super) fn make(
     protocol: Protocol,

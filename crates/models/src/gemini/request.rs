@@ -45,8 +45,8 @@ pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, Mo
     Ok(body)
 }
 
-/// `parametersJsonSchema` takes JSON Schema; `parameters` takes a dialect that knows few of its
-/// keywords, and refuses the request for the others.
+/// Returns the declaration of a tool. `parametersJsonSchema` takes JSON Schema; `parameters` takes
+/// a dialect that knows few of its keywords, and refuses the request for the others.
 fn tool(spec: &ToolSpec) -> Value {
     json!({
         "name": spec.name,

@@ -38,8 +38,8 @@ enum Kind {
 pub(super) enum Place {
     /// The call after it.
     Call,
-    /// These bytes of the text after it, which arrived as a part of its own. The text is not kept
-    /// in pieces, for whoever reads it wants it whole. An empty range is an empty part.
+    /// These bytes of the text after it, which arrived as a part of its own. The text is not stored
+    /// in pieces, because its readers need it whole. An empty range is an empty part.
     Text {
         /// First byte of the part.
         start: usize,

@@ -5,7 +5,7 @@
 //! No event closes the stream, so a reply is whole when its candidate has said why it finished
 //! and the body has then ended; anything else is [`ModelError::BadOutput`].
 //!
-//! Thoughts are shown and not kept. Signatures are kept, whatever they stand on.
+//! Thoughts are shown and not kept. Signatures are kept for every kind of part.
 
 use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text, Usage};
 use serde::Deserialize;

@@ -60,7 +60,8 @@ impl OllamaModel {
     }
 }
 
-/// A server on this machine requires no key; a hosted one, or one behind a gateway, may.
+/// Describes the protocol. A server on this machine requires no key; a hosted one, or one behind a
+/// gateway, may.
 fn protocol() -> Protocol {
     Protocol {
         path: "/api/chat".to_owned(),

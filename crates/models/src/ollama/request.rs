@@ -41,7 +41,7 @@ pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, Mo
         "model": connection.model,
         "messages": messages,
         "stream": true,
-        // Else the server drops the oldest messages, and then the first half of what is left.
+        // Else the server drops the oldest messages, and then the first half of the rest.
         "truncate": false,
         "shift": false,
         "keep_alive": KEEP_ALIVE,
@@ -106,7 +106,7 @@ impl Size {
     }
 }
 
-/// The pictures in a part.
+/// Returns the pictures in a part.
 fn pictures(part: &Part) -> &[Image] {
     match part {
         Part::Image(image) => std::slice::from_ref(image),

@@ -1,7 +1,7 @@
 //! Whether a schema may be enforced.
 //!
-//! The provider enforces a schema only in its strict mode, and refuses there whatever is outside
-//! a subset of JSON Schema: objects must close themselves and require all that they name.
+//! The provider enforces a schema only in its strict mode, and then refuses schemas outside a
+//! subset of JSON Schema: objects must forbid other fields and require all named ones.
 
 use serde_json::Value;
 

@@ -36,7 +36,7 @@ pub struct Effort {
 }
 
 impl Default for Effort {
-    /// A minute for each answer, and no search for the longest prompt.
+    /// Returns an effort of a minute for each answer, without a search for the longest prompt.
     fn default() -> Self {
         Self {
             limit: Duration::from_secs(60),
@@ -46,10 +46,10 @@ impl Default for Effort {
 }
 
 /// Measures `model`, which must load its pictures from [`Pictures`]. `progress` is called for each
-/// probe as it ends: what was tried, and what came of it in words.
+/// probe as it ends: with its name and its result in words.
 ///
 /// Six requests, and those of the context. A model whose tool calls are prompted is measured with
-/// them. Dropping the future gives up.
+/// them. Dropping the future cancels the measurement.
 pub async fn check(
     model: &dyn Model,
     effort: Effort,
@@ -211,7 +211,7 @@ async fn tool_call(asked: &mut Asked<'_>) -> Finding {
     }
 }
 
-/// Question that invites anything but JSON, so that the answer shows whether a schema binds.
+/// Asks a question that invites anything but JSON, so that the answer shows whether a schema binds.
 async fn schema(asked: &mut Asked<'_>) -> Finding {
     let question = Question {
         text: "Write a short poem about the sea.".to_owned(),

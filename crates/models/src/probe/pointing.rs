@@ -18,7 +18,6 @@ const FARTHEST: f64 = 100.0;
 /// Shows the screen and compares the answers.
 ///
 /// # Errors
-///
 /// When it does not point, or cannot be asked.
 pub(super) async fn measure(asked: &mut Asked<'_>, pictures: &Pictures) -> Result<Clicks, Finding> {
     let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();

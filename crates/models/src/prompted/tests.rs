@@ -396,7 +396,7 @@ async fn a_reply_has_calls_and_shows_no_json() {
     assert_eq!(reply.stop, StopReason::EndOfTurn);
     assert_eq!(text_of(&deltas), reply.text());
 
-    // Half a call is none, and a whole one before a length stop is one.
+    // Half a call does not count, and a whole one before a length stop does.
     let half = "{\"tool\": \"read\", \"arguments\": {\"path\"";
     let (reply, _, _) = ask(half, StopReason::MaxTokens).await;
     assert_eq!(

@@ -19,7 +19,6 @@ const REPLY_TOKENS: u64 = 4_096;
 /// Returns the index of the model to ask, and the reason in a few words.
 ///
 /// # Errors
-///
 /// When no model can answer: the last error of this question with the reasons why each was
 /// excluded, or only the reasons.
 pub(super) fn choose(

@@ -53,7 +53,7 @@ pub enum Policy {
     LocalOnly,
 }
 
-/// Returns the time; in tests, the test's.
+/// Function that returns the time; in tests, the test's.
 type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
 /// Chooses among candidates.

@@ -252,7 +252,7 @@ fn once() -> NonZero<u64> {
 fn regex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Regex>, D::Error> {
     let pattern = String::deserialize(deserializer)?;
     Regex::new(&pattern).map(Some).map_err(|error| {
-        // The crate draws the place on several lines; the last one says what is wrong.
+        // The crate draws the place on several lines; the last one is the description.
         let error = error.to_string();
         let reason = error
             .lines()

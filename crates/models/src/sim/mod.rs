@@ -1,7 +1,7 @@
 //! A sweep of broken streams through the readers of every protocol.
 //!
-//! Everything follows from a seed: the same seed breaks the same bytes in every process. What is
-//! checked of each stream stands in `oracle`; how streams are broken in `mutate`.
+//! Everything follows from a seed: the same seed breaks the same bytes in every process. The checks
+//! of each stream are in `oracle`, the mutations in `mutate`.
 
 mod specimen;
 mod mutate;

@@ -16,7 +16,7 @@ pub struct Specimen {
     pub read: fn(&mut dyn Iterator<Item = &[u8]>) -> Result<Reply, ModelError>,
 }
 
-/// [`Specimen::read`] for a reader.
+/// Implements [`Specimen::read`] for a reader.
 pub(crate) fn read<R: ReplyReader + Default>(
     pieces: &mut dyn Iterator<Item = &[u8]>,
 ) -> Result<Reply, ModelError> {

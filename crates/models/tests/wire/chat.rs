@@ -48,7 +48,7 @@ impl Dialect for Chat {
         false
     }
 
-    /// Compatible servers close without `[DONE]`.
+    /// Compatible servers may close without `[DONE]`.
     fn may_end(&self, beginning: &str) -> bool {
         let whole = beginning.rfind("\n\n").map_or("", |end| &beginning[..end]);
         whole.contains("\"finish_reason\":\"tool_calls\"")

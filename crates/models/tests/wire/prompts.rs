@@ -153,8 +153,8 @@ fn tool(name: &str) -> Arc<ToolSpec> {
 
 /// Returns a conversation with everything that can be in one: pictures from the person and from a
 /// tool, empty texts and messages, thinking of other providers, calls of tools that do not exist
-/// with ids that no provider takes and arguments that are none; then `reply` with a result for each
-/// of its calls, the second one without a word.
+/// with ids that no provider accepts and invalid arguments; then `reply` with a result for each of
+/// its calls, the second one empty.
 pub(crate) fn rich_prompt(reply: Reply) -> Prompt {
     let user = |parts| Message {
         role: Role::User,

@@ -114,7 +114,7 @@ async fn a_page_is_no_reply() {
             matches!(error, ModelError::BadOutput { .. }),
             "{name}: {error}"
         );
-        // A refusal that is longer than anybody reads.
+        // A refusal that is too long to be shown.
         let error = refused(dialect, json(400, "x".repeat(1024 * 1024))).await;
         assert!(
             matches!(error, ModelError::Refused { .. }),

@@ -20,7 +20,7 @@ async fn a_rich_conversation_passes_the_providers_own_checks() {
         let reply = model.reply(&plain_prompt(), &mut |_| {}).await.unwrap();
         let prompt = rich_prompt(reply.clone());
         let again = model.reply(&prompt, &mut |_| {}).await.unwrap();
-        // The conversation goes on after it, too.
+        // The conversation continues after it, too.
         let mut longer = prompt.clone();
         longer.messages.push(Arc::new(Message {
             role: Role::Assistant,

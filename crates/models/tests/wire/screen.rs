@@ -1,5 +1,5 @@
-//! A provider's own tool for screens: offered where a person chose it, and its calls in the words
-//! of the screen's tools.
+//! A provider's own tool for screens: offered where a person chose it, with its calls translated
+//! into the screen's tools.
 
 use std::sync::Arc;
 

@@ -34,8 +34,8 @@ impl Capture {
         self.omitted_bytes += surplus as u64;
     }
 
-    /// The text, cut between characters: a character that does not fit whole into the head goes
-    /// to the tail if they touch, and is left out if they do not.
+    /// Returns the text, cut between characters: a character that does not fit whole into the head
+    /// goes to the tail if they touch, and is left out if they do not.
     pub(super) fn finish(self) -> Captured {
         let Self {
             mut head,
@@ -69,7 +69,7 @@ fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-/// The length of a UTF-8 character at the end of `bytes` of which more was to come.
+/// Returns the length of an incomplete UTF-8 character at the end of `bytes`.
 fn unfinished_bytes(bytes: &[u8]) -> usize {
     let Some(back) = bytes
         .iter()

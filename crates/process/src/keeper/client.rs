@@ -68,8 +68,8 @@ impl Keeper {
         launch(program, level)?.map_err(|reason| KeeperError::Keeper { reason })
     }
 
-    /// The process whose end proves that the command's tree is gone. Record it on disk before
-    /// [`Self::run`].
+    /// Returns the process whose end proves that the command's tree is gone. Record it on disk
+    /// before [`Self::run`].
     pub fn identity(&self) -> &ProcessIdentity {
         &self.identity
     }
@@ -222,7 +222,7 @@ impl Drop for GoneOnDrop<'_> {
     }
 }
 
-/// Has a guard started and waits for its hello. The inner error is its reason why the level is not
+/// Starts a guard and waits for its hello. The inner error is its reason why the level is not
 /// available.
 fn launch(program: &Path, level: Level) -> Result<Result<Keeper, String>, KeeperError> {
     let (control, theirs) = UnixStream::pair().map_err(failed("making a socket"))?;

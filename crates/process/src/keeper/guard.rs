@@ -54,8 +54,8 @@ fn say(control: &mut UnixStream, hello: &Hello) -> io::Result<()> {
 fn prepare(level: Level) -> io::Result<()> {
     match level {
         Level::Subreaper => Ok(set_child_subreaper(Some(getpid()))?),
-        // Root keeps all its users. Where it lacks the right, a user namespace would take them
-        // away (package managers change users), so that is for everybody else.
+        // Root keeps all its users. A user namespace would take them away (package managers change
+        // users), so only others get one.
         Level::Namespace if geteuid().is_root() => linux::unshare(UnshareFlags::NEWPID),
         Level::Namespace => {
             let (user, group) = (geteuid().as_raw(), getegid().as_raw());

@@ -26,9 +26,9 @@ pub(super) fn close_inherited() -> io::Result<()> {
     }
 }
 
-/// Sets every signal to what it does by default; what is ignored would stay ignored in commands.
-/// Except for SIGPIPE: our own writes must fail instead, and the standard library resets it in
-/// the children that it starts.
+/// Resets every signal to its default action, because an ignored one would stay ignored in
+/// commands. SIGPIPE is the exception: our own writes must fail instead, and the standard library
+/// resets it in the children that it starts.
 pub(super) fn default_signals() {
     const HIGHEST: libc::c_int = 64;
     for signal in (1..=HIGHEST).filter(|signal| *signal != libc::SIGPIPE) {

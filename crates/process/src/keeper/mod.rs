@@ -100,7 +100,7 @@ type Reply = Result<CommandOutcome, KeeperError>;
 /// The byte after a reply of a server that waits for another order. Without it, the socket closes.
 const STAYS: u8 = b'S';
 
-/// The level that this system allows, found out by starting a keeper.
+/// Returns the level that this system allows, by starting a keeper.
 pub fn probe() -> Result<Level, KeeperError> {
     Ok(Keeper::start()?.level())
 }

@@ -34,12 +34,13 @@ pub const ARGUMENT: &str = "--gyrus-keepers";
 /// One nursery per program, for as long as this process lives.
 static NURSERIES: Mutex<BTreeMap<PathBuf, UnixStream>> = Mutex::new(BTreeMap::new());
 
-/// Has `program`'s nursery fork a keeper of `level`, which talks over the other end of `theirs`.
+/// Starts a keeper of `level` from `program`'s nursery; the keeper talks over the other end of
+/// `theirs`.
 pub(super) fn bear(program: &Path, level: Level, theirs: &OwnedFd) -> io::Result<()> {
     let mut nurseries = NURSERIES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(nursery) = nurseries.get(program) {
         match order(nursery, level, theirs) {
-            // Somebody ended it; keepers that it bore are none the worse.
+            // The nursery was killed; its keepers are not affected.
             Err(Errno::PIPE | Errno::CONNRESET) => {}
             ordered => return Ok(ordered?),
         }
@@ -55,7 +56,7 @@ fn start(program: &Path) -> io::Result<UnixStream> {
     let mut child = Command::new(program)
         .arg0("gyrus")
         .arg(ARGUMENT)
-        // Keys in our environment are none of a command's business.
+        // Commands must not see keys in our environment.
         .env_clear()
         .current_dir("/")
         // Out of reach of a terminal's Ctrl-C, which is for us to handle.

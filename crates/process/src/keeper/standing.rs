@@ -56,7 +56,7 @@ impl Standing {
         Ok(())
     }
 
-    /// The sockets again, for whoever serves one command.
+    /// Returns duplicates of the sockets, for serving one command.
     pub(super) fn try_clone_listeners(&self) -> io::Result<Option<Listeners>> {
         let Some(Listeners { proxy, forwarded }) = &self.listeners else {
             return Ok(None);
@@ -70,7 +70,8 @@ impl Standing {
 }
 
 /// The files and folders that a sandbox was made of, and those that it hides, as they are now. A
-/// sandbox with other marks would show what it must hide, or lead to what is not there any more.
+/// sandbox with other marks would show files that it must hide, or lead to files that do not exist
+/// any more.
 #[derive(Debug, PartialEq, Eq)]
 struct Marks(Vec<Option<Mark>>);
 
@@ -85,7 +86,7 @@ struct Mark {
 }
 
 impl Marks {
-    /// The marks of all paths of a containment; a link counts as what it leads to.
+    /// Returns the marks of all paths of a containment; a link counts as its target.
     fn of(containment: &Containment) -> Self {
         let Containment {
             writable,

@@ -48,8 +48,8 @@ impl Owners {
             return Some(format!("belongs to another user ({})", stat.st_uid));
         }
         let kind = FileType::from_raw_mode(stat.st_mode);
-        // A link has no mode of its own. In a sticky folder only owners replace what is there, and
-        // whose that is is looked at.
+        // A link has no mode of its own. In a sticky folder only owners replace files, and the
+        // owner is checked.
         let is_sticky = kind == FileType::Directory && stat.st_mode & 0o1000 != 0;
         if kind == FileType::Symlink || is_sticky {
             return None;

@@ -345,8 +345,8 @@ impl Session {
         Err(Missed::Nothing)
     }
 
-    /// A spot whose point is one of its own frame's gets that of the window, through the frames
-    /// around it, which are scrolled where they hide it.
+    /// Converts the point of a spot from its own frame to the window, through the frames around it,
+    /// which are scrolled where they hide it.
     async fn in_window(&self, mut spot: Spot) -> Result<Spot, Missed> {
         let id = spot.id();
         let mut window = (spot.told.left, spot.told.top);

@@ -392,7 +392,7 @@ impl State {
             }
             "Page.frameDetached" => {
                 let detached: FrameDetached = event.params()?;
-                // Swapped: it goes on in a process and a session of its own.
+                // Swapped: it continues in a process and a session of its own.
                 if detached.reason == "swap" {
                     let frame = self.frames.get_mut(&detached.frame_id)?;
                     if frame.session == event.session {

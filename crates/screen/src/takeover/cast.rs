@@ -99,8 +99,8 @@ pub(super) async fn show(desk: Arc<Desk>, out: mpsc::Sender<Bytes>) {
             continue;
         }
         showing.turn_to(&desk, tab.as_ref());
-        // A page that is left at that moment gives none, nor does the cast that began on it:
-        // whatever changes next is the occasion to try again.
+        // A page that is left at that moment gives none, nor does the cast that began on it: it is
+        // tried again after the next change.
         if showing.owes
             && let Some(tab) = &tab
             && let Some(picture) = still(session, tab).await
@@ -133,7 +133,7 @@ pub(super) async fn show(desk: Arc<Desk>, out: mpsc::Sender<Bytes>) {
     }
 }
 
-/// Asks for titles: the browser reports the title of a page before it has one, and later only on
+/// Requests titles: the browser reports the title of a page before it has one, and later only on
 /// request.
 async fn ask_titles(session: &Session) {
     #[derive(Deserialize)]

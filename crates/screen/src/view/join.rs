@@ -235,7 +235,7 @@ impl Join {
         let (x, y) = place.of(content[0], content[1]);
         match self.walked.remove(&id) {
             Some(Ok(walked)) => {
-                // A frame counts whole pixels; what is more than rounding is scaled.
+                // A frame counts whole pixels; a difference of more than rounding is scaling.
                 let scale = |shown: f64, own: f64| match (shown - own).abs() < 1.0 || own < 1.0 {
                     true => 1.0,
                     false => shown / own,

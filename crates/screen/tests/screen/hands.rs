@@ -65,7 +65,7 @@ impl Site for Workspace {
 }
 
 impl World {
-    /// A browser at a page.
+    /// Opens a browser at a page.
     pub(crate) async fn at(page: &str, launch: Launch) -> Self {
         let listener = TcpListener::bind(("0.0.0.0", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -237,7 +237,7 @@ async fn take(
     (allowed, "thanks")
 }
 
-/// A page of 100,000 elements, or of 50 MB.
+/// Serves a page of 100,000 elements, or of 50 MB.
 async fn huge(extract::Path(what): extract::Path<String>) -> impl IntoResponse {
     let body = match what.as_str() {
         "elements" => "<p><button>b</button></p>".repeat(50_000),

@@ -77,7 +77,7 @@ fn is_within_two(one: Bounds, other: Bounds) -> bool {
         && near(one.y + one.height, other.y + other.height)
 }
 
-/// Coloured boxes lie where the tree says they do.
+/// Checks that coloured boxes are where the tree says.
 async fn check(what: &str, browser: &Browser) {
     let Seen { view, frame } = browser.look(LOOK).await.unwrap();
     let picture = frame.unwrap_or_else(|| panic!("{what}: no picture: {:?}", view.unread));

@@ -92,7 +92,7 @@ pub(crate) struct Trials {
     pub(crate) early: Vec<String>,
 }
 
-/// A page that knows when it changed last (`settle-oracle.html`) is used so often.
+/// Runs trials on a page that knows when it changed last (`settle-oracle.html`).
 pub(crate) async fn try_often(world: &World, trials: usize, by: By) -> Trials {
     let go = world.id("Go").await;
     let mut found = Trials::default();

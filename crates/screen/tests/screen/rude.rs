@@ -10,7 +10,7 @@ async fn world() -> World {
     World::at("rude.html", Launch::default()).await
 }
 
-/// The browser still works: it shows the first page again.
+/// Checks that the browser still works: it shows the first page again.
 async fn comes_back(world: &World) {
     let address = world.address("rude.html");
     let opened = world.browser.open(&address).await;

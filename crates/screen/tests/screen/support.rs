@@ -89,7 +89,7 @@ impl Pages {
     }
 }
 
-/// `OTHER` in a page stands for another site on this machine.
+/// Serves a page; `OTHER` in it is replaced by another site on this machine.
 pub(crate) async fn page(
     Path(path): Path<String>,
     headers: axum::http::HeaderMap,

@@ -146,7 +146,7 @@ impl Tool for ApplyChangeset {
 
     fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {
         Box::pin(async move {
-            // Before anybody judges the call again: the tree is whole even if they say no.
+            // Done before the call is judged again: the tree is restored even if it is denied.
             let Ok(root) = Root::open(site.workspace()) else {
                 return Probe::Unknown;
             };
@@ -246,7 +246,8 @@ fn told(error: ApplyError) -> Result<ToolOutput, Failure> {
     }
 }
 
-/// A changeset of ten thousand files may have as many conflicts: only the first are listed.
+/// Returns the failure with the first conflicts: a changeset of ten thousand files may have as
+/// many.
 fn named(error: ApplyError) -> Failure {
     match error {
         ApplyError::Conflicts(mut files) => {

@@ -33,7 +33,6 @@ pub(super) struct Wanted {
 /// the workspace.
 ///
 /// # Errors
-///
 /// Also returns the conflicts, if a diff was made for another version of a file.
 pub(super) fn wanted(
     call: &ResolvedCall,

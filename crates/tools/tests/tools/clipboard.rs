@@ -22,7 +22,7 @@ fn clipboard(path: &str, variables: &[(&str, &str)]) -> Clipboard {
     Clipboard::with_variables(|name| variables.get(name).map(|value| (*value).to_owned()))
 }
 
-/// A world whose `bin` has programs of these names, to be found and not run.
+/// Returns a world whose `bin` has programs of these names, to be found and not run.
 fn world_with(programs: &[&str]) -> (World, String) {
     let world = World::new();
     fs::create_dir(world.outside("bin")).unwrap();

@@ -20,7 +20,7 @@ fn fetch(url: &str) -> ToolOutput {
     World::new().call(&tool(), json!({"url": url}))
 }
 
-/// The answer to this response, without the line of the address.
+/// Returns the answer to this response, without the line of the address.
 fn answer(headers: &str, body: &[u8]) -> String {
     let server = Server::sending(ok(headers, body));
     let output = fetch(&server.url("/"));
@@ -343,7 +343,7 @@ fn serve_tls(key: &rcgen::CertifiedKey<rcgen::KeyPair>) -> (String, std::thread:
     (url, thread)
 }
 
-/// The roots are those of the environment, which a test cannot change: it runs itself again.
+/// The roots come from the environment, which a test cannot change: it runs itself again.
 #[test]
 fn certificates_are_checked() {
     let localhost = vec!["localhost".to_owned()];

@@ -134,7 +134,7 @@ fn hostile_gitignores_do_no_harm() {
         let text = list(&world, json!({"path": "."}));
         assert!(text.contains("a  8 bytes"), "{text}");
     }
-    // A link to rules of somebody else's is not followed.
+    // A link to rules elsewhere is not followed.
     fs::remove_file(world.path(".gitignore")).unwrap();
     symlink(world.outside("elsewhere"), world.path(".gitignore")).unwrap();
     assert!(list(&world, json!({"path": "."})).contains("a  8 bytes"));

@@ -60,7 +60,7 @@ fn changes(diff: &str) -> Vec<Value> {
     changes
 }
 
-/// A world in which everything that can be proposed is there.
+/// Returns a world with everything that can be proposed.
 fn world() -> World {
     let world = World::new();
     let write = |name: &str, content: &[u8]| fs::write(world.path(name), content).unwrap();

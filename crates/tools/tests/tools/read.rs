@@ -121,7 +121,7 @@ fn what_is_no_plain_text() {
     let expected = format!("     1\ta{cut} [… 1998002 more bytes in this line]\n     2\tlast\n");
     check(&world, json!({"path": "line"}), &expected);
 
-    // Larger than anybody wants to read, though it takes no space.
+    // Larger than any sensible read, though it takes no space.
     let huge = fs::File::create(world.path("huge")).unwrap();
     std::io::Write::write_all(&mut &huge, &b"x".repeat(10_000)).unwrap();
     huge.set_len(1 << 40).unwrap();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::site::World;
 
-/// The tool in a world with a program `there`, which it finds.
+/// Returns the tool in a world with a program `there`, which it finds.
 fn tool(world: &World) -> (RunAsUser, Arc<Programs>) {
     fs::create_dir(world.outside("bin")).unwrap();
     install(world, "#!/bin/sh\n");

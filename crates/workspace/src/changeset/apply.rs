@@ -143,7 +143,6 @@ pub fn apply<'a>(root: Root<'a>, changes: &[FileChange]) -> Result<Applied<'a>, 
 /// Whether every file is already in its new state.
 ///
 /// # Errors
-///
 /// When a file cannot be read.
 pub fn already(root: &Root<'_>, changes: &[FileChange]) -> Result<bool, Failed> {
     for change in changes {
@@ -228,7 +227,6 @@ impl Applied<'_> {
     /// Keeps the changes; they cannot be undone here any more.
     ///
     /// # Errors
-    ///
     /// When that cannot be recorded: then they are undone.
     pub fn keep(mut self) -> Result<(), ApplyError> {
         if let Err(why) = self.root.remove_file(&record()) {
@@ -247,7 +245,6 @@ impl Applied<'_> {
     /// content is returned.
     ///
     /// # Errors
-    ///
     /// When a file cannot be moved; the next changeset undoes the rest.
     pub fn give_back(mut self) -> Result<Option<PathBuf>, Failed> {
         self.settled = true;

@@ -87,7 +87,7 @@ pub(super) fn take_back(root: &Root<'_>, intent: &Intent) -> Result<Option<PathB
     }
     for folder in intent.made.iter().rev() {
         match root.remove_folder(folder) {
-            // Never made, or in use by somebody else by now: then it is to stay.
+            // Never made, or in use by another process now: then it stays.
             Ok(()) => {}
             Err(Failed {
                 error: Errno::NOENT | Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST,

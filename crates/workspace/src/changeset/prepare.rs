@@ -52,7 +52,6 @@ pub(super) fn prepare(root: &Root<'_>, changes: &[FileChange]) -> Result<Intent,
 /// Returns the current state of each path, if all of them are as the changeset expects.
 ///
 /// # Errors
-///
 /// The conflicts, or a path that cannot be examined.
 pub fn look(root: &Root<'_>, changes: &[FileChange]) -> Result<Vec<Option<Stat>>, ApplyError> {
     let (mut seen, mut wrong) = (Vec::new(), Vec::new());
@@ -94,7 +93,6 @@ pub fn look(root: &Root<'_>, changes: &[FileChange]) -> Result<Vec<Option<Stat>>
 /// file, which stays.
 ///
 /// # Errors
-///
 /// When they cannot be examined.
 pub fn parents(
     root: &Root<'_>,
@@ -171,7 +169,7 @@ fn folders(root: &Root<'_>, intent: &mut Intent) -> Result<(), Failed> {
             emptied.push(((*folder).to_owned(), stat.st_mode & 0o7777));
         }
     }
-    // A set lists a folder before what is in it.
+    // A set lists a folder before its contents.
     emptied.reverse();
     (intent.made, intent.emptied) = (made, emptied);
     Ok(())

@@ -325,7 +325,7 @@ fn strip_one(opened: &OwnedFd) {
     }
 }
 
-/// Returns a path that leads to an open file, whatever has its name now.
+/// Returns a path that leads to an open file, even if it was renamed.
 pub(super) fn by_number(opened: &OwnedFd) -> PathBuf {
     format!("/proc/self/fd/{}", opened.as_raw_fd()).into()
 }

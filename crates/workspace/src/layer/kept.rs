@@ -153,7 +153,6 @@ impl Copies {
     /// Returns the changes of the call, after its end.
     ///
     /// # Errors
-    ///
     /// When a path cannot be examined.
     pub fn changed(self) -> Result<KeptFiles, LayerError> {
         let root = Root::open(&self.workspace)?;

@@ -67,7 +67,6 @@ impl Layer {
     /// folder is one unit: if a path in it may not be moved, all of it stays as it was.
     ///
     /// # Errors
-    ///
     /// When something cannot be removed.
     pub fn leave_out(&self, listed: &mut Listed, paths: &[&Path]) -> Result<(), LayerError> {
         let upper = Root::open(&self.upper())?;

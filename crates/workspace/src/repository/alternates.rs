@@ -29,7 +29,7 @@ pub enum RealObjects {
     InPlace,
 }
 
-/// The file of a store that lists its alternates.
+/// Returns the file of a store that lists its alternates.
 pub(super) fn path(store: &Path) -> PathBuf {
     store.join("objects/info/alternates")
 }

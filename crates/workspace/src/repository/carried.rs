@@ -44,8 +44,8 @@ pub enum CarryError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// A folder cannot be read or written. If something was done already, the plan and the locks are
-    /// kept, and [`super::recover`] goes on with it.
+    /// A folder cannot be read or written. If something was done already, the plan and the locks
+    /// are kept, and [`super::recover`] continues.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
 }

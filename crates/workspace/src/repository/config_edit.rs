@@ -8,7 +8,6 @@ use super::{
 /// Returns the text with some settings changed.
 ///
 /// # Errors
-///
 /// When the result would not read as intended.
 pub(super) fn edit(text: &str, changes: &[&SettingChange]) -> Result<String, ConfigError> {
     let mut expected = Config::parse(text.as_bytes())?.values();

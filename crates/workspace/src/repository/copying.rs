@@ -50,7 +50,7 @@ fn copy_file(from: &GitFolder, to: &GitFolder, path: &Path) -> Result<(), Reposi
     let failed = |error| root::failed(&from.path().join(path), error);
     let (source, name) = from.parent(path)?;
     let Some(mut source) = root::open_file(&source, name).map_err(failed)? else {
-        // Replaced just now: what is there instead is seen the next time.
+        // Replaced just now: the replacement is seen the next time.
         return Ok(());
     };
     make_way(to, path)?;

@@ -136,7 +136,7 @@ fn fate<T: PartialEq>(now: &T, before: &T, after: &T) -> Fate {
     }
 }
 
-/// Returns the references to be removed and to be written.
+/// Names of references to be removed and to be written.
 #[derive(Default)]
 struct Names {
     leaving: BTreeSet<String>,

@@ -84,7 +84,7 @@ impl GitDirectory {
 /// leads nowhere. Even so, a linked work tree counts only if its repository names it back.
 ///
 /// # Errors
-/// When the workspace cannot be read. What is wrong with one repository is in its
+/// When the workspace cannot be read. Problems of one repository are in its
 /// [`GitDirectory::support`].
 pub fn find(workspace: &Path) -> Result<Discovery, RepositoryError> {
     let real =
@@ -120,7 +120,7 @@ pub fn find(workspace: &Path) -> Result<Discovery, RepositoryError> {
 
 struct Search {
     workspace: PathBuf,
-    /// Returns the device on which a folder's link count equals the number of its folders plus two.
+    /// Device whose file system counts folders by links: a folder without folders has two.
     counted: Option<u64>,
     found: BTreeMap<PathBuf, GitDirectory>,
     complete: bool,

@@ -206,7 +206,7 @@ impl Running {
     /// Waits for its end, at most until `deadline`.
     ///
     /// # Errors
-    /// [`CarryError::Refused`] with git's words if it failed, or took too long.
+    /// [`CarryError::Refused`] with git's message if it failed, or took too long.
     pub(super) fn finish(mut self, deadline: Instant) -> Result<(), CarryError> {
         match self.wait(deadline) {
             Ok(Some(status)) if status.success() => Ok(()),

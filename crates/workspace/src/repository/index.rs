@@ -81,7 +81,7 @@ pub(super) enum IndexError {
     /// The index has a form that is not supported.
     #[error("it is {0}, which is not supported")]
     NotSupported(&'static str),
-    /// It exceeds one of the limits.
+    /// The index exceeds one of the limits.
     #[error("it is too large")]
     TooLarge,
     /// The path is not allowed in a commit.

@@ -29,7 +29,8 @@ fn as_other_systems_see(part: &[u8]) -> String {
     text.trim_end_matches(['.', ' ']).to_lowercase()
 }
 
-/// Returns a path as text for a journal: bytes that are not UTF-8, and `%`, as `%` and two digits.
+/// Serialises a path as text for a journal: bytes that are not UTF-8, and `%`, as `%` and two
+/// digits.
 pub(super) mod as_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
 

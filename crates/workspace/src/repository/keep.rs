@@ -1,5 +1,5 @@
-//! Names for what a command made and cannot be given the name that the command gave it, because
-//! somebody else has moved that meanwhile.
+//! References that keep a command's objects whose own names cannot be used, because others have
+//! moved those meanwhile.
 
 use std::{collections::BTreeSet, path::Path};
 

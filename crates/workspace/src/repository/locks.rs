@@ -127,7 +127,7 @@ impl<'a> Locks<'a> {
     }
 
     fn is_own(&self, lock: &Path) -> Result<bool, CarryError> {
-        // Somebody else's may hold a whole index.
+        // The lock of another process may contain a whole index.
         let content = self.live.read(lock, super::index::MAX_INDEX);
         Ok(content.is_ok_and(|content| content.as_deref() == Some(self.token.as_bytes())))
     }

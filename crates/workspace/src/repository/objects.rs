@@ -1,8 +1,8 @@
 //! Copies new objects from a private copy into the real repository.
 //!
-//! What is reachable from the new references, and not from the real ones, goes through a pipe from
-//! one git to another, which computes every name anew, checks every object strictly, and only ever
-//! adds. Then the real repository alone has to hold everything that the references need.
+//! Objects reachable from the new references, and not from the real ones, go through a pipe from
+//! one git to another, which computes every name again, checks every object strictly, and only ever
+//! adds. Then the real repository alone must have everything that the references need.
 
 use std::{
     collections::BTreeSet,
@@ -126,7 +126,7 @@ impl Objects<'_> {
         Ok(missing)
     }
 
-    /// Copies what is reachable from `tips` and not from `known` into the real store.
+    /// Copies the objects that are reachable from `tips` and not from `known` into the real store.
     pub(super) fn import(
         &self,
         tips: &BTreeSet<ObjectId>,

@@ -102,7 +102,7 @@ pub(super) fn compare(sides: &Sides<'_>, base: &Stamps, private: &Stamps) -> Fou
     found
 }
 
-/// Returns the reason why a folder is withheld as a whole; `None` if its files are examined.
+/// Returns the reason why a folder is not carried over at all; `None` if its files are examined.
 fn whole_folder(path: &Path, base: &Stamps, private: &Stamps) -> Option<&'static str> {
     let is_new = !base.entries.contains_key(path);
     let is_gone = !private.entries.contains_key(path);
@@ -288,7 +288,7 @@ impl Found {
 }
 
 /// Returns the text that a person is shown: the present one with these settings changed, without
-/// whatever else a command wrote around them.
+/// other changes by a command.
 fn after(old: &Config, changes: &[SettingChange]) -> Option<String> {
     let changes: Vec<_> = changes.iter().collect();
     config_edit::edit(&old.text, &changes).ok()

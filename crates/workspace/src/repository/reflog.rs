@@ -30,9 +30,9 @@ pub struct LogChange {
 /// Handling of lines that a command removed from a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TakenOut {
-    /// They stay, because a person finds lost commits by them.
+    /// Keep the lines, because a person finds lost commits by them.
     Stay,
-    /// They are removed: a dropped stash is one line less.
+    /// Remove the lines: a dropped stash is one line less.
     Go,
 }
 

@@ -26,9 +26,9 @@ use super::{
 /// Whether changes that were carried over can be undone now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Restorable {
-    /// They were undone already.
+    /// The changes were undone already.
     Done,
-    /// They can be undone.
+    /// The changes can be undone.
     Yes,
     /// Another process changed the same since; the description, in a few words.
     No(String),
@@ -37,7 +37,6 @@ pub enum Restorable {
 /// Checks whether [`restore`] would undo `carried`. Nothing is changed.
 ///
 /// # Errors
-///
 /// When the repository cannot be read.
 pub fn look_at_restoring(carried: &Carried) -> Result<Restorable, CarryError> {
     let live = GitFolder::open(&carried.repository)?;

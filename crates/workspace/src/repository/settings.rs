@@ -202,7 +202,7 @@ pub(super) fn remotes(config: &Config) -> BTreeSet<String> {
         .settings
         .iter()
         .filter(|setting| setting.name.section == "remote" && setting.name.name == "url");
-    // A name that could be taken for a path or an address is none.
+    // A name that could be mistaken for a path or an address is not allowed.
     let named = named.filter_map(|setting| setting.name.subsection.clone());
     named
         .filter(|name| !name.contains(['/', ':', '\\']) && !name.starts_with(['-', '.']))

@@ -16,7 +16,7 @@ use super::{
     withheld::FileContent,
 };
 
-/// Number of new references up to which each is synced by itself, otherwise all files at once.
+/// Number of new references below which each is synced by itself, otherwise all files at once.
 const FEW: usize = 32;
 
 /// One change of a file of the repository. Each can be repeated.

@@ -36,7 +36,7 @@ enum Form {
 /// | `ORIG_HEAD` | an object's name; where `git reset ORIG_HEAD` leads back to |
 /// | `MERGE_HEAD`, `CHERRY_PICK_HEAD`, `REVERT_HEAD` | names of objects; without them a conflict in the index could be committed as if there had been no merge |
 /// | `MERGE_MODE` | `no-ff` or nothing |
-/// | `MERGE_MSG`, `SQUASH_MSG` | words, which a person sees before they commit them |
+/// | `MERGE_MSG`, `SQUASH_MSG` | text, which a person sees before committing it |
 const CARRIED: [(&str, Form); 7] = [
     ("ORIG_HEAD", Form::Objects),
     ("MERGE_HEAD", Form::Objects),

@@ -48,7 +48,7 @@ impl Sync<'_> {
         let private = Stamps::take(self.private)?;
         let retained = self.retained(&now, &mut dropped)?;
         let mut copied = self.copy(&now, self.live_stamps, &private, &retained)?;
-        // Somebody may be at work: a state of which every file is from the same moment is needed.
+        // Another process may be changing it: all files must be from the same moment.
         for _ in 0..ROUNDS {
             let again = Stamps::take(self.live)?;
             if again.entries == now.entries {

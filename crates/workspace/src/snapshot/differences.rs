@@ -40,7 +40,6 @@ pub enum Change {
 /// neither is changed.
 ///
 /// # Errors
-///
 /// The store's error, a refused snapshot, or a folder that cannot be read or is over the limits.
 pub fn differences<E>(
     id: &BlobId,

@@ -33,7 +33,7 @@ impl Contents {
         }
     }
 
-    /// The snapshot's name.
+    /// Returns the snapshot's name.
     pub(crate) fn id(&self) -> BlobId {
         self.id
     }
@@ -109,9 +109,9 @@ impl Entry {
 pub(crate) enum Skip {
     /// A pipe, socket or device.
     Special,
-    /// It could not be read for lack of permission.
+    /// The entry could not be read for lack of permission.
     Unreadable,
-    /// It changed during every attempt to read it.
+    /// The file changed during every attempt to read it.
     Changing,
     /// A folder of build output, which its tools can rebuild.
     Rebuildable,
@@ -214,7 +214,7 @@ pub(super) fn drop_unused(packs: &mut Vec<BlobId>, entries: &mut Entries) {
     *packs = kept;
 }
 
-/// A whole snapshot, checked: safe to lay out below any folder.
+/// Loads a whole snapshot, checked: safe to lay out below any folder.
 pub(crate) fn load_contents<E>(
     id: &BlobId,
     load: &impl Fn(&BlobId) -> Result<Vec<u8>, E>,

@@ -51,7 +51,7 @@ pub fn materialise<E>(
         .map_err(|error| failed(error.into()))
         .and_then(|root| lay_out(&root, &contents, &load, into));
     if done.is_err() {
-        // The first error is the one to report; what is left is named by the next attempt.
+        // The first error is the one to report; leftovers are reported by the next attempt.
         let _ = clear(into, created);
     }
     done

@@ -28,7 +28,7 @@ use crate::{
     snapshot::{manifest::Entry, name, pack::Opened},
 };
 
-/// Reads a blob.
+/// Function that reads a blob.
 type Load<'a, E> = &'a dyn Fn(&BlobId) -> Result<Vec<u8>, E>;
 
 /// Result of an undo.
@@ -342,7 +342,8 @@ fn goes(change: &Change) -> bool {
     matches!(change.action, Action::Delete | Action::Restore)
 }
 
-/// Mode of a file of version 1, which only records whether it is executable.
+/// Returns the mode of a restored file. Version 1 of snapshots only records whether it is
+/// executable.
 fn mode_of(wanted: &Entry, now: Option<&Entry>) -> u32 {
     let Entry::File {
         executable, mode, ..

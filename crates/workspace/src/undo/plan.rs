@@ -376,7 +376,7 @@ fn change(path: &str, before: Option<&Entry>, after: Option<&Entry>) -> Change {
     }
 }
 
-/// Whether the path has an entry of the expected kind now, for what is looked at again.
+/// Whether the path has an entry of the expected kind now, for a second examination.
 pub(super) fn is_as(root: &Root<'_>, path: &[u8], wanted: Option<&Entry>) -> Option<look::Now> {
     let now = look(root, path).ok().flatten()?;
     wanted

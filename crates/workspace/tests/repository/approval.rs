@@ -93,7 +93,7 @@ fn what_is_not_as_it_was_shown_is_not_applied() {
     withheld.extend(carry(&mut copy).withheld);
     world.git(&world.work(), "config core.editor emacs");
     moved(&withheld);
-    // Nor is anything outside of the repository, whatever a journal says.
+    // Nor is any file outside of the repository, even if a journal names it.
     for path in ["../outside", "/tmp/outside", "hooks/../../outside"] {
         withheld.truncate(1);
         withheld[0].path = path.into();

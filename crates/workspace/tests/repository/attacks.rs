@@ -12,7 +12,8 @@ use gyrus_workspace::repository::{Carried, CarryError, PrivateCopy, Refreshed};
 
 use super::world::{World, carry, carry_those, files, refresh, try_carry};
 
-/// Every file of the real git directory with its content, without objects and what is kept apart.
+/// Returns every file of the real git directory with a digest, without objects and the kept
+/// references.
 fn state(world: &World) -> Vec<(String, u64)> {
     let git = world.work().join(".git");
     let is_left_out =
@@ -176,7 +177,7 @@ fn references_that_are_none_are_dropped() {
         fs::remove_dir_all(copy.path()).unwrap();
         fs::create_dir(copy.path()).unwrap();
     });
-    // Nor removing what is checked out, which git itself refuses.
+    // Nor removing a branch that is checked out, which git itself refuses.
     harmless(|world, copy| drop(world.inside(copy, "update-ref -d refs/heads/main")));
     for content in [
         "ref: refs/../config",
@@ -473,7 +474,7 @@ fn logs_and_state_hold_only_what_git_writes() {
     }
 }
 
-/// The same in a submodule's folder, and folders that are new.
+/// Checks the same in a submodule's folder, and for new folders.
 #[test]
 fn submodules_and_work_trees_are_held_to_the_same() {
     let world = World::with_repository();

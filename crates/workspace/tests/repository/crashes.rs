@@ -180,7 +180,7 @@ fn what_a_kill_left_is_found_by_its_token() {
     let world = World::with_repository();
     let mut copy = world.prepare();
     world.inside(&copy, "commit -q --allow-empty -m empty");
-    // Somebody else's lock is not taken for ours, whoever was killed.
+    // A foreign lock is not mistaken for ours after a kill.
     let lock = world.work().join(".git/index.lock");
     fs::write(&lock, "").unwrap();
     assert!(try_carry(&mut copy).is_err());
@@ -196,7 +196,7 @@ fn what_a_kill_left_is_found_by_its_token() {
     world.check_whole(&world.work().join(".git"));
 }
 
-/// The plan names what it is about by itself.
+/// A plan of an unknown format is refused.
 #[test]
 fn a_plan_of_another_format_is_not_carried_out() {
     let world = World::with_repository();

@@ -28,7 +28,7 @@ fn what_a_person_changes_is_seen_by_the_next_command() {
     assert_eq!(copy.changes().unwrap(), None);
 }
 
-/// A file may be written again within one tick of the file system's clock.
+/// The test rewrites a file within one tick of the file system's clock.
 #[test]
 fn a_change_without_a_new_time_is_seen() {
     let world = World::with_repository();
@@ -63,7 +63,7 @@ fn a_persons_lock_does_not_block_a_command() {
     world.inside(&copy, "commit -q --allow-empty -m inside");
 }
 
-/// A copy in which a rebase has stopped at a conflict.
+/// Returns a copy in which a rebase has stopped at a conflict.
 fn stopped(world: &World) -> PrivateCopy {
     world.git(&world.work(), "checkout -q side");
     world.write("a", "conflict\n");

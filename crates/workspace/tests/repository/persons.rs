@@ -7,7 +7,7 @@ use gyrus_workspace::repository::{Carried, CarryError, PrivateCopy};
 
 use super::world::{World, carry, git_program, refresh, try_carry};
 
-/// A copy in which a command has committed a change of `a` to `main`.
+/// Returns a copy in which a command has committed a change of `a` to `main`.
 fn with_commit() -> (World, PrivateCopy) {
     let world = World::with_repository();
     let copy = world.prepare();
@@ -45,7 +45,7 @@ fn a_commit_on_the_same_branch_stays() {
         ours
     );
     world.check_whole(&world.work().join(".git"));
-    // The next command sees what the person has, and what is kept apart.
+    // The next command sees the person's state, and the kept references.
     refresh(&mut copy);
     assert_eq!(world.view_inside(&copy), theirs);
     assert_eq!(world.inside(&copy, &format!("rev-parse {under}")), ours);

@@ -11,7 +11,7 @@ use gyrus_workspace::repository::{
     Carried, CarryError, PrivateCopy, RealObjects, Refreshed, RepositoryChanges, find,
 };
 
-/// The git of this machine, by its absolute path. `GYRUS_TEST_GIT` names another one.
+/// Returns the git of this machine, by its absolute path. `GYRUS_TEST_GIT` names another one.
 pub(crate) fn git_program() -> &'static Path {
     static GIT: OnceLock<PathBuf> = OnceLock::new();
     GIT.get_or_init(|| {
@@ -32,7 +32,7 @@ pub(crate) struct World {
 impl World {
     /// Creates an empty world.
     pub(crate) fn empty() -> Self {
-        // Git and this module sync much: on a busy disk that is what the tests would wait for.
+        // Git and this module sync much: on a busy disk the tests would mostly wait for that.
         let memory = tempfile::tempdir_in("/dev/shm");
         let folder = memory.or_else(|_| tempfile::tempdir()).unwrap();
         let world = Self { folder };
@@ -67,7 +67,7 @@ impl World {
         self.folder.path().canonicalize().unwrap().join(below)
     }
 
-    /// The workspace.
+    /// Returns the workspace.
     pub(crate) fn work(&self) -> PathBuf {
         self.path("work")
     }
@@ -195,7 +195,7 @@ impl World {
     }
 }
 
-/// Words, of which those in single quotes may hold blanks.
+/// Splits text into words, of which those in single quotes may contain blanks.
 fn words(arguments: &str) -> Vec<String> {
     let mut words = vec![];
     for (index, part) in arguments.split('\'').enumerate() {

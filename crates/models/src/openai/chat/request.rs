@@ -1,8 +1,8 @@
 //! A [`Prompt`] as the JSON body of a request.
 //!
-//! Every call of the model is answered right after it: by its result, or by a word that there is
-//! none. Results are texts in this protocol, so their pictures follow in a message of the user
-//! that says which call they belong to.
+//! Every call of the model is answered right after it: by its result, or by a note that there is
+//! none. Results are texts in this protocol, so their pictures follow in a message of the user that
+//! says which call they belong to.
 
 use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ToolSpec};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 //!
 //! Pure. The protocol is a list of chunks, each with a piece of the message; the last piece has a
 //! `finish_reason`, a further chunk may have the usage, and `[DONE]` ends the stream. A reply
-//! without a `finish_reason` is none, however the stream ends; `[DONE]` may be missing, for some
+//! without a `finish_reason` is invalid, however the stream ends; `[DONE]` may be missing, for some
 //! compatible servers simply close.
 //!
 //! What else such servers do, and what is made of it: arguments as an object or in one piece;

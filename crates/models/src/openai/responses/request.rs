@@ -1,8 +1,8 @@
 //! A [`Prompt`] as the JSON body of a request.
 //!
 //! The conversation is a flat list of items: messages, calls, their outputs, and reasoning, which
-//! goes back as it came. Every call is answered right after the model's turn: by its result, or
-//! by a word that there is none.
+//! goes back as it came. Every call is answered right after the model's turn: by its result, or by
+//! a note that there is none.
 
 use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ToolSpec};
 use serde_json::{Value, json};
