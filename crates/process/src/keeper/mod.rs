@@ -1,12 +1,13 @@
 //! Keepers: the processes that run a command and kill its whole tree when the run's process ends.
 //!
 //! A keeper is forked from this program started again (the *nursery*). It runs one command, holds
-//! the other end of a socket, and kills the command's whole process tree when the socket closes (which the death of the
-//! run's process does, however it dies), at the time limit, and once the command itself has
-//! ended, so that nothing daemonised stays behind. Two processes share the work and watch each
-//! other: the *guard*, which the nursery forks, and below it the *server*, which runs the
-//! command. Where the system allows it ([`Level::Namespace`]) the server is the init process of
-//! a PID namespace, and its death is the death of the tree, by the operating system's own rule.
+//! the other end of a socket, and kills the command's whole process tree when the socket closes
+//! (which the death of the run's process does, however it dies), at the time limit, and once the
+//! command itself has ended, so that nothing daemonised stays behind. Two processes share the work
+//! and watch each other: the *guard*, which the nursery forks, and below it the *server*, which
+//! runs the command. Where the system allows it ([`Level::Namespace`]) the server is the init
+//! process of a PID namespace, and its death is the death of the tree, by the operating system's
+//! own rule.
 //!
 //! The socket carries one JSON line per message: from the guard a [`Hello`], from the run's process
 //! an [`Order`], from the server a [`Reply`], before which single bytes may come, each with a
