@@ -1,5 +1,5 @@
-//! The servers that a project names, in the file that many programs share. It is the project's, so
-//! it starts nothing until the person has allowed exactly this content.
+//! The servers of a project, in a file that many programs share. It belongs to the project, so no
+//! server is started until the person has approved exactly this content.
 
 use std::{
     collections::BTreeMap,
@@ -13,35 +13,35 @@ use serde_json::Value;
 
 use crate::ServerSection;
 
-/// Its name, in the folder of the project.
+/// Name of the file, in the folder of the project.
 pub const PROJECT_FILE: &str = ".mcp.json";
 
-/// A longer file, in bytes, is no such file.
+/// Maximum bytes of the file.
 const MAX_BYTES: u64 = 256 * 1024;
 
-/// The file cannot be read.
+/// Error: the file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{} cannot be read", file.display())]
 pub struct ProjectFileError {
     /// The file.
     pub file: PathBuf,
-    /// Why.
+    /// The error of the operating system or the parser.
     pub source: Option<io::Error>,
-    /// What to do about it.
+    /// Advice for the person.
     pub hint: Option<String>,
 }
 
 /// The servers of the file.
 pub struct ProjectServers {
-    /// Servers by the names that they get here.
+    /// Servers by their names here.
     pub servers: BTreeMap<String, ServerSection>,
-    /// What of it cannot be used, in words.
+    /// Descriptions of the servers that cannot be used.
     pub left_out: Vec<String>,
-    /// Of all its bytes.
+    /// Digest of the whole file.
     pub content: Digest,
 }
 
-/// The file's form; keys of other programs are theirs.
+/// Form of the file; keys of other programs are ignored.
 #[derive(Deserialize)]
 struct Written {
     #[serde(rename = "mcpServers", default)]
@@ -61,7 +61,7 @@ struct WrittenServer {
 }
 
 impl ProjectServers {
-    /// Reads the file of a folder; `None` if there is none.
+    /// Reads the file of a folder; `None` if it does not exist.
     pub fn read(workspace: &Path) -> Result<Option<Self>, ProjectFileError> {
         let file = workspace.join(PROJECT_FILE);
         let wrong = |source, hint: Option<String>| ProjectFileError {
@@ -115,7 +115,7 @@ impl ProjectServers {
         Ok(project)
     }
 
-    /// What a yes grants.
+    /// Returns the grant that an approval of this content gives.
     pub fn grant(&self) -> Grant {
         Grant::Servers {
             content: self.content,
@@ -135,7 +135,7 @@ fn section(written: Value) -> Result<ServerSection, String> {
     Ok(section)
 }
 
-/// A name that servers can have here.
+/// Returns a valid name for a server.
 fn fit(given: &str) -> String {
     let fit = |c: char| match c.to_ascii_lowercase() {
         c if c.is_ascii_lowercase() || c.is_ascii_digit() => c,

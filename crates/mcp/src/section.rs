@@ -1,4 +1,5 @@
-//! What is written of one server: `[mcp.NAME]` of `config.toml`, and the same words in `.mcp.json`.
+//! The configuration of one server: `[mcp.NAME]` of `config.toml`, with the same keys as in
+//! `.mcp.json`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,7 +8,7 @@ use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::is_server_name;
 
-/// How long a server may say nothing about a call, unless it was configured.
+/// Default maximum time without a message about a call.
 const SILENCE: Duration = Duration::from_secs(120);
 
 /// The section `[mcp.NAME]`.
@@ -18,15 +19,15 @@ pub struct ServerSection {
     pub command: Option<String>,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Variables that it gets besides the few that every server has.
+    /// Its variables besides the few that every server has.
     pub env: BTreeMap<String, String>,
-    /// The hosts that its sandbox opens; `*` is any.
+    /// The hosts that its sandbox may reach; `*` is any.
     pub network: Vec<String>,
-    /// The address of a server that is somewhere.
+    /// The address of a server that is reached by HTTP.
     pub url: Option<String>,
-    /// What is sent to it along with everything.
+    /// The headers of every request to it.
     pub headers: BTreeMap<String, String>,
-    /// How long it may say nothing about a call, in milliseconds.
+    /// Maximum time without a message about a call, in milliseconds.
     #[serde(deserialize_with = "milliseconds")]
     timeout: Option<u64>,
 }
@@ -37,7 +38,7 @@ fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64
 }
 
 impl ServerSection {
-    /// Says what is wrong with it.
+    /// Checks the section; the error describes what is wrong.
     pub fn check(&self, name: &str) -> Result<(), String> {
         if !is_server_name(name) {
             return Err("is no name; use a-z, 0-9 and -, at most 24 of them".to_owned());
@@ -65,12 +66,12 @@ impl ServerSection {
         }
     }
 
-    /// How long the server may say nothing about a call.
+    /// Returns the maximum time without a message about a call.
     pub fn silence(&self) -> Duration {
         self.timeout.map_or(SILENCE, Duration::from_millis)
     }
 
-    /// What it starts or reaches, on one line, without values that may be secret.
+    /// Returns the command or address on one line, without values that may be secret.
     pub fn shown(&self) -> String {
         match (&self.command, &self.url) {
             (Some(command), _) => {
@@ -86,21 +87,21 @@ impl ServerSection {
     }
 }
 
-/// Where the value of a variable or header comes from.
+/// Value of a variable or header, by its origin.
 #[derive(Clone)]
 pub enum ServerValue {
-    /// It stands there, or is put together from the environment.
+    /// The text itself, with variables of the environment replaced.
     Plain(String),
-    /// It was named as a secret.
+    /// A named secret.
     Secret {
-        /// The name.
+        /// Name of the secret.
         name: String,
-        /// What it is.
+        /// Value of the secret.
         value: String,
     },
 }
 
-/// Reads `secret:NAME`, and replaces every `${NAME}` and `${NAME:-otherwise}`. `lookup` knows the
+/// Reads `secret:NAME`, and replaces every `${NAME}` and `${NAME:-otherwise}`. `lookup` returns the
 /// values of names.
 pub fn server_value(
     text: &str,

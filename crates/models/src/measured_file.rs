@@ -1,4 +1,4 @@
-//! What was measured of models, in a file that can be deleted: measuring makes it again.
+//! Results of measurements of models, in a file that can be deleted: measuring makes it again.
 
 use std::{
     collections::BTreeMap,
@@ -11,11 +11,11 @@ use crate::{Candidate, MEASURED_VERSION, Measured, Prompted, apply};
 
 const FILE: &str = "measured.json";
 
-/// What was measured, by the model's name.
+/// Results of measurements, by the model's name.
 #[derive(Debug, Default)]
 pub struct MeasuredModels(BTreeMap<String, Measured>);
 
-/// What was measured cannot be read or written.
+/// Error: the results cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasuredError {
     /// The file cannot be read.
@@ -23,7 +23,7 @@ pub enum MeasuredError {
     Read {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file cannot be written.
@@ -31,14 +31,13 @@ pub enum MeasuredError {
     Write {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl MeasuredModels {
-    /// Reads the file in a folder. What another version wrote, or nobody can read, counts for
-    /// nothing.
+    /// Reads the file in a folder. Entries of another version, and invalid ones, are ignored.
     pub fn read(folder: &Path) -> Result<Self, MeasuredError> {
         let file = folder.join(FILE);
         let text = match fs::read_to_string(&file) {
@@ -57,7 +56,7 @@ impl MeasuredModels {
         Ok(Self(measured.collect()))
     }
 
-    /// Adds what was measured of one model to the file in a folder.
+    /// Adds the results for one model to the file in a folder.
     pub fn add(folder: &Path, name: &str, measured: &Measured) -> Result<(), MeasuredError> {
         let mut all = Self::read(folder)?.0;
         all.insert(name.to_owned(), measured.clone());
@@ -80,13 +79,13 @@ impl MeasuredModels {
         self.0.contains_key(name)
     }
 
-    /// The candidate as it was measured to be.
+    /// Returns the candidate with the facts that were measured.
     pub fn applied(&self, candidate: Candidate) -> Candidate {
         let Some(measured) = self.0.get(candidate.model.name()) else {
             return candidate;
         };
         let facts = apply(measured, candidate.facts.clone());
-        // One whose calls are prompted was measured with them.
+        // A model whose calls are prompted was measured with them.
         let prompted = facts.tools == Some(false) && !candidate.is_prompted;
         Candidate {
             model: match prompted {

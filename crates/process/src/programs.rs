@@ -283,15 +283,15 @@ impl Programs {
         folders.join(":")
     }
 
-    /// A command that starts this program with the person's own rights, and finds others as this
-    /// does.
+    /// Returns a command that starts this program with the person's own rights, and finds others as
+    /// this does.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env("PATH", self.path());
         command
     }
 
-    /// A command that runs a line of the person's own in a shell.
+    /// Returns a command that runs a line of the person's own in a shell.
     ///
     /// # Errors
     /// If there is no shell.

@@ -17,9 +17,9 @@ use crate::{Blobs, Candidate, Connection, Prompted, Tier};
 /// Maximum number of models that an error names.
 const NAMED: usize = 5;
 
-/// Connects to all that a name stands for: a provider alone stands for its models of every
-/// strength, so that small questions go to small models. What is missing of these is no error as
-/// long as one is there.
+/// Connects to all models that a name stands for: a provider alone stands for its models of every
+/// strength, so that small questions go to small models. Missing strengths are not an error if
+/// there is at least one model.
 pub async fn connect_all(
     name: &str,
     variable: impl Fn(&str) -> Option<String> + Copy,
@@ -31,7 +31,7 @@ pub async fn connect_all(
     if catalogue.providers().all(|provider| provider != name) {
         return Ok(vec![one(name.to_owned()).await?]);
     }
-    // The medium one is what a run asks most, and whose absence is worth a word.
+    // Medium first: a run asks it most, so its error is the one to report.
     let tiers = ["medium", "small", "large"].map(|tier| one(format!("{name}:{tier}")));
     let mut found = Vec::new();
     let mut first_error = None;

@@ -1,16 +1,16 @@
-//! Whether a process comes from a keeper, and so from a run's own command.
+//! Detects processes below a keeper, which belong to a run's own command.
 //!
-//! A command of a run has a keeper among its ancestors, whatever it did to its environment, its
+//! A command of a run has a keeper among its ancestors, even if it changed its environment, its
 //! session or its process group.
 
 use std::fs;
 
 use super::nursery::ARGUMENT;
 
-/// More ancestors than any process has.
+/// Maximum number of ancestors that are followed; more than any process has.
 const MAX_ANCESTORS: u32 = 1_000;
 
-/// Whether a process or one that it comes from is a keeper.
+/// Whether a process or one of its ancestors is a keeper.
 pub fn is_below_a_keeper(pid: u32) -> bool {
     let mut next = Some(pid);
     for _ in 0..MAX_ANCESTORS {
