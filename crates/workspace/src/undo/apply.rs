@@ -47,7 +47,7 @@ impl Plan {
     ///
     /// # Errors
     /// Before anything was changed: content that cannot be read, a trash that cannot be written.
-    /// What fails later is among the refused.
+    /// Later failures are among the refused.
     pub fn apply<E: fmt::Display>(
         &self,
         load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,

@@ -5,7 +5,7 @@
 //! without a `finish_reason` is invalid, however the stream ends; `[DONE]` may be missing, for some
 //! compatible servers simply close.
 //!
-//! What else such servers do, and what is made of it: arguments as an object or in one piece;
+//! Other deviations of such servers that are handled: arguments as an object or in one piece;
 //! calls without an index, or all with index 0 (a new id with a name begins a new call); no id;
 //! `finish_reason` "stop" with calls, or "" for none; content as a list; the usage in any chunk
 //! (the last one counts); reasoning in fields of its own (shown, never sent back).
