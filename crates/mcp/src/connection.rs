@@ -402,7 +402,7 @@ fn plain(answer: &ServerResult) -> Result<Value, NoAnswer> {
     }
 }
 
-/// An error with its reasons, which the crate does not all say at once.
+/// Returns an error with its causes, which the crate does not print all at once.
 fn in_words(error: &(dyn std::error::Error + 'static)) -> String {
     definition::clean(&gyrus_net::causes(error))
 }

@@ -194,7 +194,7 @@ pub(crate) fn believed_ms(wanted: f64) -> Option<u64> {
     (wanted > 0.0).then_some((wanted.ceil() as u64).min(MAX_DELAY_MS))
 }
 
-/// `text` in one bounded line.
+/// Returns `text` as one bounded line.
 pub(crate) fn bounded_line(text: &str) -> String {
     gyrus_text::shorten(text.trim(), MAX_WORDS).replace(gyrus_text::is_unseen, " ")
 }

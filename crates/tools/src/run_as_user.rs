@@ -217,7 +217,7 @@ fn wrong(given: &Arguments) -> Option<String> {
              runs; it has the person's own keys{nothing}"
         ));
     }
-    // Enough to tell, however long they are.
+    // A prefix is enough for the check, however long they are.
     let shown = |word: &String| quoted_word(gyrus_text::first_bytes(word, 8 * MAX_SHOWN));
     let length: usize = all().map(|word| shown(word).chars().count() + 1).sum();
     if length > MAX_SHOWN {

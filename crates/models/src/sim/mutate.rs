@@ -8,7 +8,7 @@ const MAX_STREAM_BYTES: usize = 256 * 1024;
 /// Bytes with a meaning for readers.
 const MEANING: &[u8] = b"\"{}[]:,\\\n\r 0-9eE.u\0\xff\xc3\xed\xf0\t";
 
-/// Breaks `stream` in one to four places, seldom in many. `other` is a stream to steal from.
+/// Mutates `stream` in one to four places, seldom in many. `other` is a stream to copy from.
 pub(super) fn mutate(stream: &mut Vec<u8>, other: &[u8], random: &mut Rng) {
     let times = match random.usize(..16) {
         0 => 32,
@@ -53,7 +53,7 @@ fn once(stream: &mut Vec<u8>, other: &[u8], random: &mut Rng) {
     }
 }
 
-/// A range from `at` on, mostly short.
+/// Returns a range from `at` on, mostly short.
 fn range(length: usize, at: usize, random: &mut Rng) -> std::ops::Range<usize> {
     let longest = match random.usize(..4) {
         0 => length,
@@ -62,7 +62,7 @@ fn range(length: usize, at: usize, random: &mut Rng) -> std::ops::Range<usize> {
     at..(at + 1 + random.usize(..longest)).min(length)
 }
 
-/// Two lines of the stream change places.
+/// Swaps two lines of the stream.
 fn swap_lines(stream: &mut Vec<u8>, random: &mut Rng) {
     let mut lines: Vec<_> = stream.split(|&byte| byte == b'\n').collect();
     let (first, second) = (random.usize(..lines.len()), random.usize(..lines.len()));
@@ -70,7 +70,7 @@ fn swap_lines(stream: &mut Vec<u8>, random: &mut Rng) {
     *stream = lines.join(&b'\n');
 }
 
-/// The next number becomes one that is hard to believe.
+/// Replaces the next number by an implausible one.
 fn replace_number(stream: &mut Vec<u8>, at: usize, random: &mut Rng) {
     const NUMBERS: [&str; 8] = [
         "-1",

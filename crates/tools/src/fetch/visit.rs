@@ -16,7 +16,7 @@ use reqwest::{
     header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, LOCATION},
 };
 
-/// Redirects that are followed.
+/// Maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
 
 /// Maximum bytes of an address.

@@ -8,7 +8,7 @@ fn diff(old: &str, new: &str) -> String {
     hunks(old, new, Instant::now() + Duration::from_secs(600))
 }
 
-/// Small texts with everything that could be taken for a part of a diff.
+/// Random texts made of lines that could be mistaken for parts of a diff.
 struct Random(RefCell<fastrand::Rng>);
 
 impl Random {
