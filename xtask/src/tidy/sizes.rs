@@ -12,9 +12,26 @@ const FILE_LINES: usize = 800;
 /// The most lines of a function, from the word `fn` to its closing brace.
 const FUNCTION_LINES: usize = 70;
 
-/// The most lines of a crate beside its tests, by its folder below `crates/`. A leaf that grows
-/// past this holds what belongs elsewhere.
-const CRATE_LINES: [(&str, usize); 2] = [("net", 700), ("text", 700)];
+/// Maximum number of lines of a crate beside its tests, by its folder below `crates/`. A ratchet:
+/// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
+/// commit that raises it.
+const CRATE_LINES: [(&str, usize); 15] = [
+    ("contract", 3_500),
+    ("gate", 15_900),
+    ("gyrus", 16_800),
+    ("journal", 7_100),
+    ("kernel", 18_400),
+    ("lab", 4_450),
+    ("loops", 9_500),
+    ("mcp", 1_800),
+    ("models", 10_350),
+    ("net", 700),
+    ("process", 2_700),
+    ("screen", 9_700),
+    ("text", 700),
+    ("tools", 7_450),
+    ("workspace", 14_000),
+];
 
 /// A file, or a function in it. Functions of one name in one file are one subject: the longest.
 type Subject = (String, Option<String>);
@@ -62,8 +79,8 @@ fn large_crates(sources: &[Source]) -> Vec<Finding> {
         let lines: usize = own.map(production_lines).sum();
         if lines > most {
             let message = format!(
-                "the crate has {lines} lines beside its tests, over {most}; move what is not for \
-                 everyone elsewhere"
+                "the crate has {lines} lines beside its tests, over {most}; delete, or move what \
+                 belongs elsewhere"
             );
             findings.push(Finding::new(&format!("crates/{folder}"), None, message));
         }
