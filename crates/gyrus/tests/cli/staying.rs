@@ -1,7 +1,7 @@
 //! A sandbox in which nothing is left is used again, and one that would show or keep more than a
 //! new one is not.
 
-use std::fs;
+use std::{fs, time::Duration};
 
 use gyrus_kernel::Entry;
 
@@ -72,4 +72,34 @@ fn a_secret_that_came_meanwhile_is_hidden_from_the_next_command() {
     running.end().exits(0);
     assert!(!world.work().join("seen").exists());
     assert_eq!(stayed(&world), [false, true]);
+}
+
+#[test]
+fn a_run_that_waits_for_a_person_holds_no_sandbox() {
+    let asks = r#"[[reply]]
+calls = [{ tool = "run_as_user", arguments = { program = "true", arguments = [], reason = "to see" } }]
+"#;
+    let commands = script(&["true"]);
+    let (first, last) = commands.split_at(commands.rfind("[[reply]]").unwrap());
+    let world = World::new(&format!("{first}{asks}{last}"));
+    let running = world.start(&[
+        "run",
+        "tidy up",
+        "--workdir",
+        ".",
+        "--approve",
+        "ask",
+        "--on-ask",
+        "wait",
+    ]);
+    world.wait_for(|entry| matches!(entry, Entry::ApprovalAsked(_)));
+    let entries = world.entries();
+    let keeper = entries.iter().find_map(|entry| match entry {
+        Entry::ToolStarted(started) => started.keeper.clone(),
+        _ => None,
+    });
+    let is_gone = keeper.unwrap().wait_gone(Duration::from_secs(10));
+    assert!(is_gone.unwrap());
+    world.gyrus(&["deny", "last"]).exits(0);
+    running.end();
 }

@@ -239,6 +239,7 @@ pub(crate) async fn ask(
             };
             return record(core, nobody, past).await;
         }
+        core.spares.end_all();
         tokio::select! {
             _ = watch.changed() => {}
             () = tokio::time::sleep(Duration::from_millis(left).min(LOOK_AT_THE_CLOCK)) => {}

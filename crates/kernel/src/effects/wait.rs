@@ -61,6 +61,7 @@ async fn live(
     signal: Option<String>,
     until_ms: Option<i64>,
 ) -> Result<Option<Text>, Stop> {
+    core.spares.end_all();
     let mut watch = core
         .inbox
         .as_ref()

@@ -31,6 +31,12 @@ impl Spares {
         }
     }
 
+    /// Ends all keepers, because no command may come for long.
+    pub fn end_all(&self) {
+        let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        spares.drain(..).for_each(Keeper::end);
+    }
+
     /// Keeps a keeper for the next command.
     pub fn put(&self, keeper: Keeper) {
         let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +49,6 @@ impl Spares {
 
 impl Drop for Spares {
     fn drop(&mut self) {
-        let spares = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        spares.drain(..).for_each(Keeper::end);
+        self.end_all();
     }
 }
