@@ -47,11 +47,15 @@ fn the_next_command_finds_nothing_of_the_one_before() {
         "true",
         "perl -e \"shmget(0, 4096, 0600) or die\"",
         "true",
+        "prlimit --pid 2 --nofile=64:64",
+        "ulimit -n > files",
     ]));
     world.run(&["--max-steps", "20"]).exits(0);
-    // After a signal that ended the command, and with memory left, a new one is made.
-    let expected = [true, true, true, true, false, true, false];
+    // A new one is made after a signal that ended the command, with memory left, and with a limit
+    // lowered, which the command can do by any thread of what starts it.
+    let expected = [true, true, true, true, false, true, false, true, false];
     assert_eq!(stayed(&world), expected);
+    assert_ne!(world.file("files"), "64\n");
     let processes = world.file("processes");
     assert!(!processes.contains("sleep"), "{processes}");
 }

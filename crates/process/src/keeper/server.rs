@@ -24,7 +24,7 @@ use rustix::{
     fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, memfd_create},
     io::Errno,
     mount::{MountFlags, MountPropagationFlags, mount, mount_change},
-    process::{Pid, WaitOptions, getpid, set_child_subreaper, setsid, wait},
+    process::{Pid, Resource, WaitOptions, getpid, getrlimit, set_child_subreaper, setsid, wait},
     thread::UnshareFlags,
 };
 
@@ -43,6 +43,26 @@ const REMAINDER_BYTES: usize = 1024 * 1024;
 
 /// Time that killed processes may take to die before they are killed again.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// All resources that a process can be limited in.
+const LIMITED: [Resource; 16] = [
+    Resource::Cpu,
+    Resource::Fsize,
+    Resource::Data,
+    Resource::Stack,
+    Resource::Core,
+    Resource::Rss,
+    Resource::Nproc,
+    Resource::Nofile,
+    Resource::Memlock,
+    Resource::As,
+    Resource::Locks,
+    Resource::Sigpending,
+    Resource::Msgqueue,
+    Resource::Nice,
+    Resource::Rtprio,
+    Resource::Rttime,
+];
 
 /// Serves one command after the other, and returns when the tree of the last is gone. `guard` is
 /// readable when the guard has ended.
@@ -74,7 +94,10 @@ pub(super) fn serve(
         let mut line = serde_json::to_vec(&reply)?;
         line.push(b'\n');
         let has_ended = matches!(&reply, Ok(outcome) if matches!(outcome.exit, Exit::Code(_)));
-        let stays = has_ended && surroundings.may_stay && leaves_no_shared_memory();
+        let stays = has_ended
+            && surroundings.may_stay
+            && surroundings.limits == limits()
+            && leaves_no_shared_memory();
         if stays {
             line.push(STAYS);
         }
@@ -116,6 +139,18 @@ fn leaves_no_shared_memory() -> bool {
     })
 }
 
+/// Resource limits of this process, which its commands inherit. A command can lower them by the
+/// number of any of its threads.
+fn limits() -> Vec<(Option<u64>, Option<u64>)> {
+    LIMITED
+        .iter()
+        .map(|resource| {
+            let limit = getrlimit(*resource);
+            (limit.current, limit.maximum)
+        })
+        .collect()
+}
+
 /// The environment, reach and sandbox of the commands of this process.
 #[derive(Default)]
 struct Surroundings {
@@ -124,6 +159,8 @@ struct Surroundings {
     /// Landlock ruleset that only the command's process enters.
     rules: Option<OwnedFd>,
     may_stay: bool,
+    /// Those that each command is to start with.
+    limits: Vec<(Option<u64>, Option<u64>)>,
     /// Kept until the last tree is gone.
     _held: Option<Box<dyn Any>>,
 }
@@ -149,6 +186,7 @@ impl Surroundings {
             },
             rules: confined.command_rules,
             may_stay: confined.may_stay,
+            limits: limits(),
             _held: confined.held,
         };
         let Some(listeners) = confined.listeners else {
