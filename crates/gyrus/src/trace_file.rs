@@ -75,7 +75,7 @@ impl TraceFile {
 
     fn write(&mut self, step: &Step) -> Result<(), Failure> {
         let line = serde_json::to_string(step)
-            .map_err(|error| Failure::failed("a step is no JSON").because(&error))?;
+            .map_err(|error| Failure::failed("a step is not JSON").because(&error))?;
         let line = format!("{}\n", escaped_json(&line));
         self.file.write_all(line.as_bytes()).map_err(|error| {
             Failure::failed(format!(

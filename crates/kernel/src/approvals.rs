@@ -58,7 +58,7 @@ pub enum ApprovalError {
     #[error("run {0} does not say where it works")]
     NoWorkspace(RunId),
     /// A message cannot be written as JSON.
-    #[error("the message is no JSON")]
+    #[error("the message is not JSON")]
     Message(#[source] serde_json::Error),
 }
 

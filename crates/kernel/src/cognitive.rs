@@ -244,7 +244,7 @@ impl<L: CognitiveLoop> ErasedLoop for L {
     fn save(&self) -> Result<Value, Stop> {
         serde_json::to_value(self.state()).map_err(|error| {
             Stop::Failed(format!(
-                "the state of the loop `{}` is no JSON: {error}",
+                "the state of the loop `{}` is not JSON: {error}",
                 self.name()
             ))
         })

@@ -49,7 +49,7 @@ pub enum GrantError {
     #[error("the list of what is always allowed is in use; try again")]
     InUse,
     /// A grant cannot be written as JSON.
-    #[error("a grant is no JSON")]
+    #[error("a grant is not JSON")]
     Unwritable(#[source] serde_json::Error),
 }
 

@@ -124,7 +124,7 @@ async fn browse(run: &mut Run, call: &ToolCall) -> Result<Observation, Stop> {
         config = config.with_start_url(url);
     }
     let loop_config: Value = serde_json::to_value(&config).map_err(|error| {
-        Stop::Failed(format!("the configuration of a child is no JSON: {error}"))
+        Stop::Failed(format!("the configuration of a child is not JSON: {error}"))
     })?;
     let delegated = run
         .delegate(Delegation {

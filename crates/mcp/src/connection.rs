@@ -398,7 +398,7 @@ fn plain(answer: &ServerResult) -> Result<Value, NoAnswer> {
             ))
         }
         other => serde_json::to_value(other)
-            .map_err(|error| NoAnswer::Refused(format!("its answer is no JSON: {error}"))),
+            .map_err(|error| NoAnswer::Refused(format!("its answer is not JSON: {error}"))),
     }
 }
 

@@ -36,7 +36,7 @@ pub fn span(ms: u64) -> String {
 
 /// Reads a duration like `90s`, `10m`, `1h30m`, `500ms` or `30d`.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no duration; write 90s, 10m, 1h30m or 30d");
+    let wrong = || format!("`{text}` is not a duration; write 90s, 10m, 1h30m or 30d");
     let mut rest = text.trim();
     let mut total: u64 = 0;
     if rest.is_empty() {

@@ -86,7 +86,7 @@ async fn take(home: &Home, run: RunId, wanted: &Wanted) -> Result<(), Failure> {
     })?;
     let (reader, mut writer) = stream.into_split();
     let text = serde_json::to_string(wanted)
-        .map_err(|error| Failure::failed("the request is no JSON").because(&error))?;
+        .map_err(|error| Failure::failed("the request is not JSON").because(&error))?;
     writer.write_all(format!("{text}\n").as_bytes()).await?;
     let mut lines = BufReader::new(reader).lines();
     let mut page = None;

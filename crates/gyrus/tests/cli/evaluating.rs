@@ -198,7 +198,7 @@ fn what_is_wrong_is_told_before_anything_begins() {
         (&["eval", "tasks.toml"], "/nowhere/browser"),
         (
             &["eval", "compare", "there", "there"],
-            "is no report of an evaluation",
+            "is not a report of an evaluation",
         ),
     ] {
         world.gyrus(arguments).exits(2).says(expected);

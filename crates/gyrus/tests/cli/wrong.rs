@@ -43,7 +43,7 @@ fn wrong_inputs_are_refused_with_a_hint() {
             &["run", "go", "--max-cost", "much"],
             "no amount of US dollars",
         ),
-        (&["run", "go", "--max-time", "10"], "is no duration"),
+        (&["run", "go", "--max-time", "10"], "is not a duration"),
         (&["run", "go", "--on-ask", "maybe"], "possible values"),
         (
             &["run", "go", "--trace", "/nowhere/trace"],

@@ -17,7 +17,7 @@ pub(crate) fn note<T: Serialize + ?Sized>(
     fact: &T,
 ) -> Result<(), Stop> {
     let mut fact = serde_json::to_value(fact)
-        .map_err(|error| Stop::Failed(format!("a note `{kind}` is no JSON: {error}")))?;
+        .map_err(|error| Stop::Failed(format!("a note `{kind}` is not JSON: {error}")))?;
     core.kernel.organs().redactor.redact_json(&mut fact);
     if Entry::KINDS.contains(&kind) {
         return Err(Stop::Failed(format!(

@@ -124,7 +124,7 @@ impl Report {
             false => path.to_owned(),
         };
         let unreadable = || {
-            LabError::usage(format!("{} is no report of an evaluation", file.display()))
+            LabError::usage(format!("{} is not a report of an evaluation", file.display()))
                 .hint("`gyrus eval SUITE --report FOLDER` writes one")
         };
         let text = fs::read_to_string(&file).map_err(|error| unreadable().because(error))?;

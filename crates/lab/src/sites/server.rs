@@ -124,7 +124,7 @@ async fn act(
         .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
     let data = match is_json {
         true => serde_json::from_slice(&body)
-            .map_err(|error| Refusal::Invalid(format!("this is no JSON object: {error}")))?,
+            .map_err(|error| Refusal::Invalid(format!("this is not a JSON object: {error}")))?,
         false => form_urlencoded::parse(&body)
             .map(|(key, value)| (key.into_owned(), Value::from(value.into_owned())))
             .collect::<Map<_, _>>(),

@@ -128,7 +128,7 @@ async fn answer(
         ));
     }
     let request: Value = serde_json::from_slice(&body)
-        .map_err(|error| invalid(format!("the request is no JSON: {error}")))?;
+        .map_err(|error| invalid(format!("the request is not JSON: {error}")))?;
     check::check(&request).map_err(invalid)?;
     let (purpose, ordinal) = place(&headers).ok_or_else(|| {
         invalid(format!(
