@@ -7,7 +7,7 @@ use gyrus_kernel::approvals::ApprovalError;
 /// Something could not be tried.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// What was asked for cannot be had.
+    /// The request is invalid.
     #[error(transparent)]
     Usage(Complaint),
     /// Something went wrong.
@@ -27,14 +27,14 @@ pub enum LabError {
     Program(Box<dyn Error + Send + Sync>),
 }
 
-/// What happened, why, and what to do next.
+/// An error: the event, its causes, and the next step.
 #[derive(Debug)]
 pub struct Complaint {
-    /// What happened, in one sentence.
+    /// The event, in one sentence.
     pub message: String,
     /// Why.
     pub cause: Option<Box<dyn Error + Send + Sync>>,
-    /// What to do next.
+    /// The next step.
     pub hint: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What the lab needs of the program that it tries.
+//! The functions of the program under test that the lab needs.
 
 use std::{
     io::{self, Write},
@@ -23,7 +23,7 @@ pub trait Installation: Sync {
     /// Replays a run from its journal alone.
     fn replay(&self, run: RunId) -> Boxed<'_, Result<Replayed, LabError>>;
 
-    /// What does not hold of the sandbox that contains commands, in words.
+    /// Returns the promises that the sandbox does not keep here, in words.
     ///
     /// # Errors
     /// Returns, in words, why nothing contains commands.
@@ -53,7 +53,7 @@ pub trait Installation: Sync {
     fn with_a_model(&self, run: &str) -> Vec<String>;
 }
 
-/// Where a person or a program reads what the lab finds.
+/// Output for a person or a program.
 pub trait Console: Sync {
     /// Writes text to standard output.
     fn print(&self, text: &str) -> io::Result<()>;
@@ -81,7 +81,7 @@ pub trait Console: Sync {
     fn ask(&self, question: &str) -> io::Result<Option<String>>;
 }
 
-/// How a trial ended.
+/// End of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrialEnd {
     /// Everything was as it should be.
@@ -92,7 +92,7 @@ pub enum TrialEnd {
     Interrupted,
 }
 
-/// How a text is meant; decides its colour.
+/// Meaning of a text; decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     /// A heading.
@@ -101,7 +101,7 @@ pub enum Tone {
     Good,
     /// Something is not.
     Bad,
-    /// What one may skip.
+    /// Text that a reader may skip.
     Aside,
     /// Everything else.
     Plain,

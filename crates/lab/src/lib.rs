@@ -1,4 +1,4 @@
-//! Where gyrus is tried: the demo, evaluations, and web sites to practise on.
+//! Trials of gyrus: the demo, evaluations, and web sites to practise on.
 //!
 //! The one idea: the lab is a person at a second terminal. It starts the whole program as a
 //! process ([`Installation::command`]), watches it through its journals, answers what it asks,

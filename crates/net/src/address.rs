@@ -1,11 +1,11 @@
-//! What an address is, by the registries of special-purpose addresses that IANA keeps (RFC 6890).
+//! Kinds of addresses, by the registries of special-purpose addresses that IANA keeps (RFC 6890).
 
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
-/// What an IP address is for. An IPv6 address that stands for one of IPv4 (mapped, by NAT64 or by
+/// Purpose of an IP address. An IPv6 address that stands for one of IPv4 (mapped, by NAT64 or by
 /// 6to4) is what that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressKind {
@@ -36,7 +36,7 @@ pub enum AddressKind {
     Reserved,
 }
 
-/// Where an address leads.
+/// Network that an address leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressScope {
     /// To the internet.
@@ -142,7 +142,7 @@ fn of_v4(address: Ipv4Addr) -> AddressKind {
     }
 }
 
-/// What an address is that embeds none of IPv4.
+/// Returns the kind of an IPv6 address that embeds no IPv4 address.
 fn of_v6(address: Ipv6Addr) -> AddressKind {
     if address == METADATA_V6 {
         return AddressKind::Metadata;

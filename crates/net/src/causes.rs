@@ -22,7 +22,7 @@ pub fn causes(error: &(dyn Error + 'static)) -> String {
     sentence
 }
 
-/// What is wrong with a certificate, if this error is or was made from that. An I/O error hides
+/// Returns the fault of a certificate, if this error is or was made from one. An I/O error hides
 /// what it was made from: its source is the source of that.
 fn invalid_certificate<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a CertificateError> {
     if let Some(wrapped) = error.downcast_ref::<io::Error>() {

@@ -1,4 +1,4 @@
-//! What everything that uses the network must agree about, each in one place.
+//! Decisions that everything that uses the network must share, each in one place.
 //!
 //! - `address`: what an address is ([`AddressKind`]): this machine's, a private network's, where a
 //!   cloud keeps its keys, the internet's.

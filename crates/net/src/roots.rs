@@ -15,7 +15,7 @@ use std::{
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use rustls_native_certs::{CertificateResult, load_certs_from_paths, load_native_certs};
 
-/// What is spoken above TLS: HTTP/1.1, the only version that the clients are built with.
+/// Protocol above TLS: HTTP/1.1, the only version that the clients are built with.
 const ALPN: &[u8] = b"http/1.1";
 
 const FILE: &str = "SSL_CERT_FILE";
@@ -32,9 +32,9 @@ pub struct RootsError {
     variable: &'static str,
     /// Its value.
     named: String,
-    /// What could not be read, after a colon; empty if everything could.
+    /// Reasons why something could not be read, after a colon; empty if everything could.
     reasons: String,
-    /// What the variable should name.
+    /// Kind of file or folder that the variable should name.
     wanted: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What a word that is not known was probably meant to be.
+//! Suggests known words for an unknown one.
 
 /// The most characters of a word for which a known one is sought: comparing takes time with the
 /// product of both lengths.

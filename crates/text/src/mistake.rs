@@ -1,4 +1,4 @@
-//! What is wrong with a file that a person wrote, as they are told it.
+//! Describes an error in a file that a person wrote.
 
 use crate::meant::closest_in;
 
@@ -7,7 +7,7 @@ use crate::meant::closest_in;
 pub struct FileMistake {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong, in one line.
+    /// The error, in one line.
     pub message: String,
     /// The known word that is nearest to an unknown one.
     pub nearest: Option<String>,

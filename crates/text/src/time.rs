@@ -12,7 +12,7 @@ pub fn utc(at_ms: i64) -> String {
     )
 }
 
-/// How long before `now_ms` a time was, roughly.
+/// Returns roughly how long before `now_ms` a time was, in words.
 pub fn ago(at_ms: i64, now_ms: i64) -> String {
     let seconds = now_ms.saturating_sub(at_ms) / 1000;
     match seconds {

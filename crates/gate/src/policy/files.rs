@@ -11,7 +11,7 @@ use gyrus_contract::DEFAULT_AGENT;
 use super::{LineReader, Origin, Policy, PolicyError};
 use crate::shell;
 
-/// Where a project keeps its rules.
+/// Path of a project's policy, below its folder.
 const OF_PROJECT: &str = ".gyrus/policy.toml";
 
 /// The policy files of a workspace, whether they exist or not.
@@ -36,7 +36,7 @@ pub enum PolicyFileError {
         /// Why.
         source: io::Error,
     },
-    /// What a file says is wrong.
+    /// A file has invalid rules.
     #[error(transparent)]
     Wrong(#[from] PolicyError),
     /// An agent for which nothing is laid down would be trusted with everything.
@@ -97,7 +97,7 @@ impl PolicyFiles {
         Ok(Some(Policy::parse(&text, &origin, lines)?))
     }
 
-    /// What the files hold, byte for byte; nothing of one that cannot be read.
+    /// Returns the content of the files, byte for byte; `None` for one that cannot be read.
     pub(crate) fn texts(&self) -> Vec<Option<Vec<u8>>> {
         let files = self.paths();
         files.iter().map(|(file, _)| fs::read(file).ok()).collect()

@@ -1,4 +1,4 @@
-//! What the demo found out, for a person or as JSON.
+//! The findings of the demo, for a person or as JSON.
 
 use gyrus_text::wrap;
 use serde::Serialize;
@@ -76,7 +76,7 @@ impl<'a> Report<'a> {
         Ok(self.console.print(&text)?)
     }
 
-    /// How the demo ends.
+    /// Returns the end of the demo.
     pub(super) fn end(&self) -> TrialEnd {
         if self.failed == 0 {
             TrialEnd::Passed

@@ -36,7 +36,7 @@ use self::{
 };
 use crate::{Console, Installation, LabError, TrialEnd, sites::Site};
 
-/// What is to be evaluated, and how.
+/// The tasks of an evaluation and its settings.
 #[derive(Debug)]
 pub struct EvalOptions {
     /// Files or folders of tasks, or the name of the suite that comes with gyrus.
@@ -317,7 +317,7 @@ impl Making<'_> {
     }
 }
 
-/// Where a report goes: a folder that appears when it is complete.
+/// A folder for a report, which appears when it is complete.
 struct Folder {
     path: PathBuf,
     /// Beside it, so that it can be renamed.

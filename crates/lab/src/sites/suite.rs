@@ -35,7 +35,7 @@ pub fn tasks() -> impl Iterator<Item = (&'static str, &'static str)> {
     TASKS.into_iter()
 }
 
-/// What lies in the folder that a task is done in, by name.
+/// Returns the files of the folder that a task is done in: name and content.
 pub fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
     FILES.into_iter()
 }

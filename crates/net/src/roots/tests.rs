@@ -47,7 +47,7 @@ async fn server() -> (SocketAddr, String) {
     (address, cert.pem())
 }
 
-/// What the server at `host` says to a client that trusts what the variables name.
+/// Asks the server at `host` as a client that trusts the certificates that the variables name.
 async fn asked(
     host: &str,
     address: SocketAddr,

@@ -6,7 +6,7 @@
 
 use std::{io, os::unix::process::CommandExt, process::Command};
 
-/// What fails as if the right were missing. Other processes' descriptors are not to be had either.
+/// System calls that fail with `EPERM`. `pidfd_getfd` is among them, as in most containers.
 const REFUSED: [i64; 9] = [
     libc::SYS_unshare,
     libc::SYS_setns,
