@@ -124,8 +124,11 @@ impl Report {
             false => path.to_owned(),
         };
         let unreadable = || {
-            LabError::usage(format!("{} is not a report of an evaluation", file.display()))
-                .hint("`gyrus eval SUITE --report FOLDER` writes one")
+            LabError::usage(format!(
+                "{} is not a report of an evaluation",
+                file.display()
+            ))
+            .hint("`gyrus eval SUITE --report FOLDER` writes one")
         };
         let text = fs::read_to_string(&file).map_err(|error| unreadable().because(error))?;
         let report: Self =
