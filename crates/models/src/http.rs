@@ -5,7 +5,7 @@
 //! followed, so the key goes to the configured address and nowhere else, and it is taken out of
 //! every error.
 //!
-//! A provider supplies a [`Protocol`] (path, headers, meaning of refusals), the body, and a
+//! A provider supplies a [`Wire`] (path, headers, meaning of refusals), the body, and a
 //! [`ReplyReader`] for the stream.
 
 use std::time::Duration;
@@ -23,6 +23,7 @@ use tokio::time::timeout;
 use crate::{
     Connection,
     errors::{Refusal, bad, bounded_line},
+    stream::{ReplyReader, Stream},
 };
 
 /// Time limit for connecting.
@@ -50,33 +51,6 @@ const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// Minimum bytes of a key that is searched for in errors; a shorter one is not a secret.
 const MIN_KEY_BYTES: usize = 8;
 
-/// Reads one streamed reply: bytes in whatever pieces the network delivers, one [`Reply`] or
-/// [`ModelError`] out. Pure, so that any stream can be tried without a network.
-pub(crate) trait ReplyReader: Send {
-    /// Takes the next bytes, and returns the reply once they complete it. It is not called again
-    /// after that.
-    ///
-    /// # Errors
-    /// When the stream violates the protocol, or carries an error.
-    fn push(
-        &mut self,
-        bytes: &[u8],
-        deltas: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Option<Reply>, ModelError>;
-
-    /// Handles the proper end of the body: returns the reply, if the protocol does not require a
-    /// closing event.
-    ///
-    /// # Errors
-    /// [`ModelError::BadOutput`] if the reply is not whole.
-    fn end(&mut self) -> Result<Reply, ModelError> {
-        Err(self.broken_off("the provider sent no more"))
-    }
-
-    /// Returns the error for a body that breaks off: [`ModelError::BadOutput`] with the position.
-    fn broken_off(&self, why: &str) -> ModelError;
-}
-
 /// Header of a key, and the prefix of its value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyHeader {
@@ -92,21 +66,36 @@ impl KeyHeader {
         name: "authorization",
         prefix: "Bearer ",
     };
+
+    /// The key alone, in the header `name`.
+    pub(crate) const fn plain(name: &'static str) -> Self {
+        Self { name, prefix: "" }
+    }
 }
 
 /// The parts of a protocol that HTTP needs.
 #[derive(Debug, Clone)]
-pub(crate) struct Protocol {
+pub(crate) struct Wire {
     /// Path of prompts, after the base URL: `/v1/messages`.
     pub(crate) path: String,
     /// Header of the key.
     pub(crate) key: KeyHeader,
     /// Headers of every request besides the key.
     pub(crate) headers: HeaderMap,
-    /// Prefix of a stream's content type.
-    pub(crate) content_type: &'static str,
     /// Returns the error for a response with a status other than 200.
     pub(crate) classify: fn(&Refusal<'_>) -> ModelError,
+}
+
+impl Wire {
+    /// Most protocols: a bearer's key, and server-sent events.
+    pub(crate) fn new(path: impl Into<String>, classify: fn(&Refusal<'_>) -> ModelError) -> Self {
+        Self {
+            path: path.into(),
+            key: KeyHeader::BEARER,
+            headers: HeaderMap::new(),
+            classify,
+        }
+    }
 }
 
 /// An address of a provider, with its key.
@@ -116,30 +105,32 @@ pub(crate) struct Endpoint {
     address: Url,
     headers: HeaderMap,
     key: Option<String>,
-    content_type: &'static str,
     classify: fn(&Refusal<'_>) -> ModelError,
 }
 
 impl Endpoint {
-    /// Creates the endpoint of `connection` for `protocol`. Nothing is sent yet.
+    /// Creates the endpoint of `connection` for `wire`. Nothing is sent yet.
     ///
     /// # Errors
     /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
     /// invalid characters.
-    pub(crate) fn new(connection: &Connection, protocol: Protocol) -> Result<Self, ModelError> {
+    pub(crate) fn new(connection: &Connection, wire: Wire) -> Result<Self, ModelError> {
         let base_url = connection.base_url.trim_end_matches('/').to_owned();
-        let address = address(&base_url, &protocol.path)?;
+        let address = address(&base_url, &wire.path)?;
         let key = connection.key.as_deref().map(str::trim);
         let key = key.filter(|key| !key.is_empty()).map(str::to_owned);
-        let mut headers = protocol.headers;
+        let mut headers = wire.headers;
         if let Some(key) = &key {
-            let mut value = HeaderValue::from_str(&format!("{}{key}", protocol.key.prefix))
-                .map_err(|_| ModelError::Auth {
-                    message: "the key holds characters that cannot be sent; was it copied whole?"
-                        .to_owned(),
+            let mut value =
+                HeaderValue::from_str(&format!("{}{key}", wire.key.prefix)).map_err(|_| {
+                    ModelError::Auth {
+                        message:
+                            "the key holds characters that cannot be sent; was it copied whole?"
+                                .to_owned(),
+                    }
                 })?;
             value.set_sensitive(true);
-            headers.insert(HeaderName::from_static(protocol.key.name), value);
+            headers.insert(HeaderName::from_static(wire.key.name), value);
         }
         let builder = client_builder(&address, CONNECT_LIMIT);
         let builder = builder.map_err(|error| ModelError::Network {
@@ -154,8 +145,7 @@ impl Endpoint {
             address,
             headers,
             key,
-            content_type: protocol.content_type,
-            classify: protocol.classify,
+            classify: wire.classify,
         })
     }
 
@@ -167,8 +157,8 @@ impl Endpoint {
     /// [`ModelError::Network`] if there is no answer or the provider falls silent.
     pub(crate) async fn ask(
         &self,
-        body: String,
-        extra: HeaderMap,
+        body: &Value,
+        extra: &HeaderMap,
         reader: impl ReplyReader,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
@@ -176,9 +166,9 @@ impl Endpoint {
             .client
             .post(self.address.clone())
             .headers(self.headers.clone())
-            .headers(extra)
+            .headers(extra.clone())
             .header(CONTENT_TYPE, "application/json")
-            .body(body);
+            .body(body.to_string());
         self.converse(request, reader, deltas)
             .await
             .map_err(|error| self.without_key(error))
@@ -224,20 +214,21 @@ impl Endpoint {
         }
     }
 
-    async fn converse(
+    async fn converse<R: ReplyReader>(
         &self,
         request: RequestBuilder,
-        reader: impl ReplyReader,
+        reader: R,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
         let response = self.send(request).await?;
+        let content_type = R::FORMAT.content_type();
         let is_stream = |value: &HeaderValue| {
             let value = value.as_bytes().to_ascii_lowercase();
-            value.starts_with(self.content_type.as_bytes())
+            value.starts_with(content_type.as_bytes())
         };
         if !response.headers().get(CONTENT_TYPE).is_some_and(is_stream) {
             let start = start_of_body(response, MAX_ERROR_BYTES).await;
-            return Err(not_what_was_asked(self.content_type, &start));
+            return Err(not_what_was_asked(content_type, &start));
         }
         let receiving = receive(response, reader, deltas);
         match timeout(REPLY_LIMIT, receiving).await {
@@ -303,15 +294,16 @@ fn address(base_url: &str, path: &str) -> Result<Url, ModelError> {
 
 async fn receive(
     mut response: Response,
-    mut reader: impl ReplyReader,
+    reader: impl ReplyReader,
     deltas: &mut (dyn FnMut(Delta) + Send),
 ) -> Result<Reply, ModelError> {
+    let mut stream = Stream::new(reader);
     let mut received = 0;
     loop {
         let bytes = match timeout(SILENCE_LIMIT, response.chunk()).await {
             Err(_) => return Err(silence()),
-            Ok(Err(error)) => return Err(reader.broken_off(&in_words(&error))),
-            Ok(Ok(None)) => return reader.end(),
+            Ok(Err(error)) => return Err(stream.broken_off(&in_words(&error))),
+            Ok(Ok(None)) => return stream.end(),
             Ok(Ok(Some(bytes))) => bytes,
         };
         received += bytes.len();
@@ -319,7 +311,7 @@ async fn receive(
             let message = format!("the stream is longer than {MAX_WIRE_BYTES} bytes");
             return Err(bad(message));
         }
-        if let Some(reply) = reader.push(&bytes, deltas)? {
+        if let Some(reply) = stream.push(&bytes, deltas)? {
             return Ok(reply);
         }
     }

@@ -12,9 +12,10 @@
 
 mod connection;
 mod facts;
+mod client;
 mod http;
 mod errors;
-mod sse;
+mod stream;
 mod arguments;
 mod reading;
 mod conversation;

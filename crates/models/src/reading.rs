@@ -9,7 +9,6 @@ use crate::{
     arguments::{self, MAX_NESTING, nests_too_deep},
     errors::{bad, bounded_line},
     screen::Act,
-    sse,
 };
 
 /// Maximum bytes of content of one reply.
@@ -147,10 +146,4 @@ pub(crate) fn act(id: &str, acts: Vec<Act>, parts: &mut Vec<Part>) -> Result<(),
         parts.push(call(id, tool, arguments, parts));
     }
     Ok(())
-}
-
-impl From<sse::EventTooLong> for ModelError {
-    fn from(error: sse::EventTooLong) -> Self {
-        bad(error.to_string())
-    }
 }

@@ -9,14 +9,14 @@ mod request;
 mod screen;
 mod stream;
 
-use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply};
+use gyrus_contract::{ModelError, Prompt, Shown};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::json;
+use serde_json::Value;
 
 use crate::{
     Connection,
-    http::{Endpoint, KeyHeader, Protocol},
-    screen::{offered, told},
+    client::{Client, Protocol},
+    http::{KeyHeader, Wire},
 };
 use stream::Reader;
 
@@ -26,80 +26,35 @@ const PROTOCOL_VERSION: (HeaderName, HeaderValue) = (
     HeaderValue::from_static("2023-06-01"),
 );
 
-/// A model that is reached by the Messages protocol.
-pub struct AnthropicModel {
-    endpoint: Endpoint,
-    connection: Connection,
-    name: String,
-}
+/// A model that is reached by the Messages protocol. Its base URL has no `/v1/messages`.
+pub type AnthropicModel = Client<Messages>;
 
-impl AnthropicModel {
-    /// Creates a client of the model at `connection`, whose base URL has no `/v1/messages`. Nothing
-    /// is sent yet.
-    ///
-    /// # Errors
-    /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
-    /// invalid characters.
-    pub fn new(connection: Connection) -> Result<Self, ModelError> {
-        let protocol = Protocol {
-            path: "/v1/messages".to_owned(),
-            key: KeyHeader {
-                name: "x-api-key",
-                prefix: "",
-            },
+/// The Messages protocol.
+#[derive(Debug, Default)]
+pub struct Messages;
+
+impl Protocol for Messages {
+    type Reader = Reader;
+
+    fn wire(_connection: &Connection) -> Wire {
+        Wire {
+            key: KeyHeader::plain("x-api-key"),
             headers: HeaderMap::from_iter([PROTOCOL_VERSION]),
-            content_type: "text/event-stream",
-            classify: errors::from_refusal,
-        };
-        Ok(Self {
-            endpoint: Endpoint::new(&connection, protocol)?,
-            name: connection.name(),
-            connection,
-        })
+            ..Wire::new("/v1/messages", errors::from_refusal)
+        }
     }
 
-    /// Sends one request, with `extra` headers.
-    pub(crate) async fn ask(
+    fn screen_tool() -> Option<Value> {
+        Some(screen::tool())
+    }
+
+    fn body(
         &self,
         prompt: &Prompt,
-        extra: HeaderMap,
-        deltas: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Reply, ModelError> {
-        let shown = offered(prompt, &self.connection.facts);
-        let mut body = request::body(&told(prompt, shown), &self.connection)?;
-        if shown.is_some() {
-            body["tools"] = json!([screen::tool()]);
-        }
-        let reader = Reader::new(shown);
-        self.endpoint
-            .ask(body.to_string(), extra, reader, deltas)
-            .await
-    }
-}
-
-impl Model for AnthropicModel {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.connection.facts.price
-    }
-
-    fn window(&self) -> Option<u64> {
-        self.connection.facts.window
-    }
-
-    fn image_tokens(&self, image: &Image) -> u64 {
-        self.connection.facts.image_tokens(image)
-    }
-
-    fn reply<'a>(
-        &'a self,
-        prompt: &'a Prompt,
-        deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
-        Box::pin(self.ask(prompt, HeaderMap::new(), deltas))
+        connection: &Connection,
+        _shown: Option<Shown>,
+    ) -> Result<Value, ModelError> {
+        request::body(prompt, connection)
     }
 }
 

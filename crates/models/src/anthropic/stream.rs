@@ -22,53 +22,9 @@ use super::{
 use crate::{
     arguments,
     errors::{bad, bounded_line},
-    http::ReplyReader,
     reading::{self, Content, MAX_PARTS, grow_arguments, parse_event, tokens},
-    sse,
+    stream::{self, ReplyReader},
 };
-
-/// Reads one reply.
-#[derive(Default)]
-pub(crate) struct Reader {
-    decoder: sse::Decoder,
-    reply: Building,
-}
-
-impl Reader {
-    /// Creates a reader of a reply that may act on `shown` by the provider's own tools.
-    pub(crate) fn new(shown: Option<Shown>) -> Self {
-        let mut reader = Self::default();
-        reader.reply.shown = shown;
-        reader
-    }
-}
-
-impl ReplyReader for Reader {
-    fn push(
-        &mut self,
-        bytes: &[u8],
-        deltas: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Option<Reply>, ModelError> {
-        let mut finished = None;
-        self.decoder.push(bytes, |event| {
-            if finished.is_none() {
-                finished = self.reply.event(&event, deltas)?;
-            }
-            Ok::<(), ModelError>(())
-        })?;
-        Ok(finished)
-    }
-
-    fn broken_off(&self, reason: &str) -> ModelError {
-        let place = match (&self.reply.model, &self.reply.open) {
-            (None, _) => "before it began",
-            (Some(_), Some(Block::Tool { .. })) => "inside the arguments of a tool call",
-            (Some(_), Some(_)) => "inside a block",
-            (Some(_), None) => "before its end",
-        };
-        bad(format!("the stream broke off {place}: {reason}"))
-    }
-}
 
 /// The block that is being received.
 enum Block {
@@ -86,9 +42,9 @@ enum Block {
     },
 }
 
-/// A reply so far.
+/// Reads one reply.
 #[derive(Default)]
-struct Building {
+pub(crate) struct Reader {
     shown: Option<Shown>,
     model: Option<String>,
     parts: Vec<Part>,
@@ -100,10 +56,17 @@ struct Building {
     usage_at_end: Value,
 }
 
-impl Building {
+impl ReplyReader for Reader {
+    fn new(_model: &str, shown: Option<Shown>) -> Self {
+        Self {
+            shown,
+            ..Self::default()
+        }
+    }
+
     fn event(
         &mut self,
-        event: &sse::Event,
+        event: &stream::Event,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError> {
         let size = event.data.len();
@@ -139,6 +102,17 @@ impl Building {
         Ok(None)
     }
 
+    fn position(&self) -> &'static str {
+        match (&self.model, &self.open) {
+            (None, _) => "before it began",
+            (Some(_), Some(Block::Tool { .. })) => "inside the arguments of a tool call",
+            (Some(_), Some(_)) => "inside a block",
+            (Some(_), None) => "before its end",
+        }
+    }
+}
+
+impl Reader {
     fn start_block(
         &mut self,
         index: u64,

@@ -8,7 +8,7 @@ use super::file::{KeyPlace, ListEntry};
 use crate::{
     Connection,
     errors::{Refusal, bad},
-    http::{Endpoint, KeyHeader, Protocol},
+    http::{Endpoint, KeyHeader, Wire},
 };
 
 /// Maximum number of models of a list that are read.
@@ -34,24 +34,18 @@ pub(super) async fn list(
     connection: &Connection,
     entry: &ListEntry,
 ) -> Result<Vec<Listed>, ModelError> {
-    let protocol = Protocol {
-        path: entry.path.clone(),
+    let wire = Wire {
         key: match entry.key {
             KeyPlace::Bearer => KeyHeader::BEARER,
-            KeyPlace::XApiKey => header("x-api-key"),
-            KeyPlace::XGoogApiKey => header("x-goog-api-key"),
+            KeyPlace::XApiKey => KeyHeader::plain("x-api-key"),
+            KeyPlace::XGoogApiKey => KeyHeader::plain("x-goog-api-key"),
         },
         headers: headers(entry)?,
-        content_type: "application/json",
-        classify: refusal,
+        ..Wire::new(&entry.path, refusal)
     };
-    let endpoint = Endpoint::new(connection, protocol)?;
+    let endpoint = Endpoint::new(connection, wire)?;
     let answer = endpoint.get_json(&entry.path).await?;
     read(&answer, entry)
-}
-
-fn header(name: &'static str) -> KeyHeader {
-    KeyHeader { name, prefix: "" }
 }
 
 fn headers(entry: &ListEntry) -> Result<HeaderMap, ModelError> {

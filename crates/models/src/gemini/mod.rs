@@ -13,33 +13,27 @@ mod screen;
 mod signature;
 mod stream;
 
-use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply};
-use reqwest::header::HeaderMap;
-use serde_json::json;
+use gyrus_contract::{ModelError, Prompt, Shown};
+use serde_json::Value;
 
 use crate::{
     Connection,
-    http::{Endpoint, KeyHeader, Protocol},
-    screen::{offered, told},
+    client::{Client, Protocol},
+    http::{KeyHeader, Wire},
 };
 use stream::Reader;
 
-/// A model that is reached by the Gemini API.
-pub struct GeminiModel {
-    endpoint: Endpoint,
-    connection: Connection,
-    name: String,
-}
+/// A model that is reached by the Gemini API. Its base URL has no `/v1beta`.
+pub type GeminiModel = Client<Gemini>;
 
-impl GeminiModel {
-    /// Creates a client of the model at `connection`, whose base URL has no `/v1beta`. Nothing is
-    /// sent yet.
-    ///
-    /// # Errors
-    /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
-    /// invalid characters, [`ModelError::Refused`] if the model's name has characters that would
-    /// lead to another address.
-    pub fn new(mut connection: Connection) -> Result<Self, ModelError> {
+/// The Gemini API.
+#[derive(Debug, Default)]
+pub struct Gemini;
+
+impl Protocol for Gemini {
+    type Reader = Reader;
+
+    fn prepare(connection: &mut Connection) -> Result<(), ModelError> {
         // The provider lists its models with this word in front.
         if let Some(short) = connection.model.strip_prefix("models/") {
             connection.model = short.to_owned();
@@ -51,64 +45,30 @@ impl GeminiModel {
                 message: format!("`{model}` is no name of a model; it has letters, digits and -_."),
             });
         }
-        // The key goes into a header, never into the address, which servers write into logs.
-        let protocol = Protocol {
-            path: format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
-            key: KeyHeader {
-                name: "x-goog-api-key",
-                prefix: "",
-            },
-            headers: HeaderMap::new(),
-            content_type: "text/event-stream",
-            classify: errors::from_refusal,
-        };
-        Ok(Self {
-            endpoint: Endpoint::new(&connection, protocol)?,
-            name: connection.name(),
-            connection,
-        })
+        Ok(())
     }
 
-    async fn ask(
+    fn wire(connection: &Connection) -> Wire {
+        let model = &connection.model;
+        let path = format!("/v1beta/models/{model}:streamGenerateContent?alt=sse");
+        Wire {
+            // Never in the address, which servers write into logs.
+            key: KeyHeader::plain("x-goog-api-key"),
+            ..Wire::new(path, errors::from_refusal)
+        }
+    }
+
+    fn screen_tool() -> Option<Value> {
+        Some(screen::tool())
+    }
+
+    fn body(
         &self,
         prompt: &Prompt,
-        deltas: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Reply, ModelError> {
-        let shown = offered(prompt, &self.connection.facts);
-        let mut body = request::body(&told(prompt, shown), &self.connection)?;
-        if shown.is_some() {
-            body["tools"] = json!([screen::tool()]);
-        }
-        let reader = Reader::new(&self.connection.model, shown);
-        self.endpoint
-            .ask(body.to_string(), HeaderMap::new(), reader, deltas)
-            .await
-    }
-}
-
-impl Model for GeminiModel {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.connection.facts.price
-    }
-
-    fn window(&self) -> Option<u64> {
-        self.connection.facts.window
-    }
-
-    fn image_tokens(&self, image: &Image) -> u64 {
-        self.connection.facts.image_tokens(image)
-    }
-
-    fn reply<'a>(
-        &'a self,
-        prompt: &'a Prompt,
-        deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
-        Box::pin(self.ask(prompt, deltas))
+        connection: &Connection,
+        _shown: Option<Shown>,
+    ) -> Result<Value, ModelError> {
+        request::body(prompt, connection)
     }
 }
 

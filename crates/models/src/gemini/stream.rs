@@ -19,9 +19,8 @@ use super::{
 use crate::{
     calls::Arrived,
     errors::{bad, bounded_line},
-    http::ReplyReader,
     reading::{self, Content, MAX_PARTS, parse_event, tokens},
-    sse,
+    stream::{self, ReplyReader},
 };
 
 /// One event.
@@ -76,51 +75,6 @@ struct Call {
 /// Reads one reply.
 #[derive(Default)]
 pub(crate) struct Reader {
-    decoder: sse::Decoder,
-    reply: Building,
-}
-
-impl Reader {
-    /// Creates a reader of a reply that may act on `shown` by the provider's own tool. `model` is
-    /// the model of the reply unless the stream names one.
-    pub(crate) fn new(model: &str, shown: Option<Shown>) -> Self {
-        let mut reader = Self::default();
-        reader.reply.shown = shown;
-        model.clone_into(&mut reader.reply.model);
-        reader
-    }
-}
-
-impl ReplyReader for Reader {
-    fn push(
-        &mut self,
-        bytes: &[u8],
-        deltas: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Option<Reply>, ModelError> {
-        let on_event = |event: sse::Event| self.reply.event(&event.data, deltas);
-        self.decoder.push(bytes, on_event)?;
-        Ok(None)
-    }
-
-    fn end(&mut self) -> Result<Reply, ModelError> {
-        match self.reply.stop {
-            Some(stop) => Ok(self.reply.finish(stop)),
-            None => Err(self.broken_off("the provider sent no more")),
-        }
-    }
-
-    fn broken_off(&self, reason: &str) -> ModelError {
-        let place = match self.reply.has_begun {
-            true => "before its end",
-            false => "before it began",
-        };
-        bad(format!("the stream broke off {place}: {reason}"))
-    }
-}
-
-/// A reply so far.
-#[derive(Default)]
-struct Building {
     shown: Option<Shown>,
     has_begun: bool,
     model: String,
@@ -133,13 +87,21 @@ struct Building {
     usage: Value,
 }
 
-impl Building {
+impl ReplyReader for Reader {
+    fn new(model: &str, shown: Option<Shown>) -> Self {
+        Self {
+            model: model.to_owned(),
+            shown,
+            ..Self::default()
+        }
+    }
+
     fn event(
         &mut self,
-        data: &str,
+        event: &stream::Event,
         deltas: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<(), ModelError> {
-        let event: Event = parse_event("reply", data)?;
+    ) -> Result<Option<Reply>, ModelError> {
+        let event: Event = parse_event("reply", &event.data)?;
         if let Some(error) = event.error {
             return Err(errors::from_event(&error));
         }
@@ -167,9 +129,22 @@ impl Building {
         if let (Some(_), Some(usage)) = (self.stop, event.usage_metadata) {
             self.usage = usage;
         }
-        Ok(())
+        Ok(None)
     }
 
+    fn end(&mut self) -> Result<Option<Reply>, ModelError> {
+        Ok(self.stop.map(|stop| self.finish(stop)))
+    }
+
+    fn position(&self) -> &'static str {
+        match self.has_begun {
+            true => "before its end",
+            false => "before it began",
+        }
+    }
+}
+
+impl Reader {
     fn piece(
         &mut self,
         piece: Piece,

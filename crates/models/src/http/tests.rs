@@ -15,14 +15,8 @@ fn endpoint(base_url: &str, key: &str) -> Result<Endpoint, ModelError> {
         facts: Facts::default(),
         blobs: Arc::new(NoBlobs),
     };
-    let protocol = Protocol {
-        path: "/path".into(),
-        key: KeyHeader::BEARER,
-        headers: HeaderMap::new(),
-        content_type: "text/event-stream",
-        classify: |refusal| refusal.error(None, refusal.body),
-    };
-    Endpoint::new(&connection, protocol)
+    let wire = Wire::new("/path", |refusal| refusal.error(None, refusal.body));
+    Endpoint::new(&connection, wire)
 }
 
 #[test]

@@ -9,92 +9,47 @@
 //! the window.
 
 mod errors;
-mod lines;
 mod models;
 mod request;
 mod stream;
 
-use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply};
-use reqwest::header::HeaderMap;
+use gyrus_contract::{ModelError, Prompt, Shown};
+use serde_json::Value;
 
 use crate::{
     Connection,
-    http::{Endpoint, KeyHeader, Protocol},
+    client::{Client, Protocol},
+    http::Wire,
 };
 pub use models::{LocalModel, local_models};
 use stream::Reader;
 
-/// A model that an Ollama server runs.
-pub struct OllamaModel {
-    endpoint: Endpoint,
-    connection: Connection,
-    name: String,
-}
+/// A model that an Ollama server runs. Its base URL has no `/api`.
+pub type OllamaModel = Client<Ollama>;
 
-impl OllamaModel {
-    /// Creates a client of the model at `connection`, whose base URL has no `/api`. Nothing is sent
-    /// yet.
-    ///
-    /// # Errors
-    /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
-    /// invalid characters.
-    pub fn new(connection: Connection) -> Result<Self, ModelError> {
-        Ok(Self {
-            endpoint: Endpoint::new(&connection, protocol())?,
-            name: connection.name(),
-            connection,
-        })
+/// Ollama's own protocol.
+#[derive(Debug, Default)]
+pub struct Ollama;
+
+impl Protocol for Ollama {
+    type Reader = Reader;
+
+    /// A server on this machine requires no key; a hosted one, or one behind a gateway, may.
+    fn wire(_connection: &Connection) -> Wire {
+        Wire::new("/api/chat", errors::from_refusal)
     }
 
-    async fn ask(
+    fn body(
         &self,
         prompt: &Prompt,
-        deltas: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Reply, ModelError> {
-        let body = request::body(prompt, &self.connection)?.to_string();
-        let reader = Reader::new(&self.connection.model);
-        self.endpoint
-            .ask(body, HeaderMap::new(), reader, deltas)
-            .await
-            .map_err(errors::with_advice)
-    }
-}
-
-/// Describes the protocol. A server on this machine requires no key; a hosted one, or one behind a
-/// gateway, may.
-fn protocol() -> Protocol {
-    Protocol {
-        path: "/api/chat".to_owned(),
-        key: KeyHeader::BEARER,
-        headers: HeaderMap::new(),
-        content_type: "application/x-ndjson",
-        classify: errors::from_refusal,
-    }
-}
-
-impl Model for OllamaModel {
-    fn name(&self) -> &str {
-        &self.name
+        connection: &Connection,
+        _shown: Option<Shown>,
+    ) -> Result<Value, ModelError> {
+        request::body(prompt, connection)
     }
 
-    fn price(&self) -> Option<Price> {
-        self.connection.facts.price
-    }
-
-    fn window(&self) -> Option<u64> {
-        self.connection.facts.window
-    }
-
-    fn image_tokens(&self, image: &Image) -> u64 {
-        self.connection.facts.image_tokens(image)
-    }
-
-    fn reply<'a>(
-        &'a self,
-        prompt: &'a Prompt,
-        deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
-        Box::pin(self.ask(prompt, deltas))
+    fn advise(error: ModelError) -> ModelError {
+        errors::with_advice(error)
     }
 }
 

@@ -6,8 +6,8 @@ use gyrus_contract::ModelError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{errors, protocol};
-use crate::{Connection, Facts, NoBlobs, http::Endpoint};
+use super::{Ollama, errors};
+use crate::{Connection, Facts, NoBlobs, client::Protocol, http::Endpoint};
 
 /// Maximum number of models that are listed.
 const MAX_MODELS: usize = 1_000;
@@ -52,7 +52,7 @@ pub async fn local_models(base_url: &str) -> Result<Vec<LocalModel>, ModelError>
         facts: Facts::default(),
         blobs: Arc::new(NoBlobs),
     };
-    let endpoint = Endpoint::new(&connection, protocol())?;
+    let endpoint = Endpoint::new(&connection, Ollama::wire(&connection))?;
     let tags = endpoint.get_json("/api/tags").await;
     let tags = tags.map_err(errors::with_advice)?;
     let mut models = listed(&tags)?;

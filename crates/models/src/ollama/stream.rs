@@ -5,16 +5,16 @@
 //! a stream that ends without one, or does not say why, is [`ModelError::BadOutput`]: a server
 //! whose model died leaves the reason out. Thinking is shown and not kept.
 
-use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, StopReason, Text, Usage};
+use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{errors, lines::Lines};
+use super::errors;
 use crate::{
     calls::Arrived,
     errors::{bad, bounded_line},
-    http::ReplyReader,
     reading::{self, Content, MAX_PARTS, parse_event, tokens},
+    stream::{Event, Format, ReplyReader},
 };
 
 /// One line.
@@ -52,47 +52,6 @@ struct Function {
 /// Reads one reply.
 #[derive(Default)]
 pub(crate) struct Reader {
-    lines: Lines,
-    reply: Building,
-}
-
-impl Reader {
-    /// Creates a reader of a reply. `model` is the model of the reply unless the stream names one.
-    pub(crate) fn new(model: &str) -> Self {
-        let mut reader = Self::default();
-        model.clone_into(&mut reader.reply.model);
-        reader
-    }
-}
-
-impl ReplyReader for Reader {
-    fn push(
-        &mut self,
-        bytes: &[u8],
-        deltas: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Option<Reply>, ModelError> {
-        let mut finished = None;
-        self.lines.push(bytes, |line| {
-            if finished.is_none() {
-                finished = self.reply.line(line, deltas)?;
-            }
-            Ok(())
-        })?;
-        Ok(finished)
-    }
-
-    fn broken_off(&self, reason: &str) -> ModelError {
-        let place = match self.reply.has_begun {
-            true => "before its end",
-            false => "before it began",
-        };
-        bad(format!("the stream broke off {place}: {reason}"))
-    }
-}
-
-/// A reply so far.
-#[derive(Default)]
-struct Building {
     has_begun: bool,
     model: String,
     parts: Vec<Part>,
@@ -101,13 +60,22 @@ struct Building {
     content: Content,
 }
 
-impl Building {
-    fn line(
+impl ReplyReader for Reader {
+    const FORMAT: Format = Format::Lines;
+
+    fn new(model: &str, _shown: Option<Shown>) -> Self {
+        Self {
+            model: model.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    fn event(
         &mut self,
-        line: &str,
+        line: &Event,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError> {
-        let line: Line = parse_event("line", line)?;
+        let line: Line = parse_event(&line.name, &line.data)?;
         if let Some(error) = &line.error {
             return Err(errors::from_line(error));
         }
@@ -129,6 +97,15 @@ impl Building {
         Ok(Some(reading::finished(parts, stop, usage, model)))
     }
 
+    fn position(&self) -> &'static str {
+        match self.has_begun {
+            true => "before its end",
+            false => "before it began",
+        }
+    }
+}
+
+impl Reader {
     fn message(
         &mut self,
         message: Message,

@@ -2,7 +2,7 @@
 
 use gyrus_contract::{ModelError, Reply};
 
-use crate::http::ReplyReader;
+use crate::stream::{ReplyReader, Stream};
 
 /// A protocol's canonical stream, and the reader of such streams.
 pub struct Specimen {
@@ -17,14 +17,14 @@ pub struct Specimen {
 }
 
 /// Implements [`Specimen::read`] for a reader.
-pub(crate) fn read<R: ReplyReader + Default>(
+pub(crate) fn read<R: ReplyReader>(
     pieces: &mut dyn Iterator<Item = &[u8]>,
 ) -> Result<Reply, ModelError> {
-    let mut reader = R::default();
+    let mut stream = Stream::new(R::default());
     for piece in pieces {
-        if let Some(reply) = reader.push(piece, &mut |_| {})? {
+        if let Some(reply) = stream.push(piece, &mut |_| {})? {
             return Ok(reply);
         }
     }
-    reader.end()
+    stream.end()
 }

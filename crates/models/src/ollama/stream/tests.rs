@@ -5,11 +5,12 @@ use serde_json::json;
 
 use super::*;
 use crate::reading::{MAX_ARGUMENT_BYTES, MAX_REPLY_BYTES};
+use crate::stream::Stream;
 
 /// Feeds the stream in pieces of `size` bytes and ends it.
 fn read(stream: &str, size: usize) -> (Result<Reply, ModelError>, Vec<Delta>) {
     let mut deltas = Vec::new();
-    let mut reader = Reader::new("asked");
+    let mut reader = Stream::new(Reader::new("asked", None));
     for bytes in stream.as_bytes().chunks(size) {
         match reader.push(bytes, &mut |delta| deltas.push(delta)) {
             Ok(None) => {}
@@ -182,9 +183,12 @@ fn bad_streams_say_what_is_wrong() {
 #[test]
 fn endless_replies_are_cut_off() {
     let failed = |most: usize, line: Value| {
-        let mut reply = Building::default();
-        let line = line.to_string();
-        let error = (0..=most).find_map(|_| reply.line(&line, &mut |_| {}).err());
+        let mut reply = Reader::default();
+        let event = Event {
+            name: "line".to_owned(),
+            data: line.to_string(),
+        };
+        let error = (0..=most).find_map(|_| reply.event(&event, &mut |_| {}).err());
         error.expect("once more is too much").to_string()
     };
     let megabyte = "x".repeat(1024 * 1024);

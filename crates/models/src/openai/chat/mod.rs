@@ -5,63 +5,45 @@
 mod request;
 mod stream;
 
-use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply};
-use reqwest::{Url, header::HeaderMap};
+use gyrus_contract::{ModelError, Prompt, Shown};
+use reqwest::Url;
+use serde_json::Value;
 
 use super::errors;
 use crate::{
     Connection,
-    http::{Endpoint, KeyHeader, Protocol},
+    client::{Client, Protocol},
+    http::Wire,
 };
 use stream::Reader;
 
-/// A model that is reached by Chat Completions.
-pub struct ChatModel {
-    endpoint: Endpoint,
-    connection: Connection,
-    name: String,
-    limit_field: &'static str,
-}
+/// A model that is reached by Chat Completions. Its base URL has no `/chat/completions`.
+pub type ChatModel = Client<Chat>;
 
-impl ChatModel {
-    /// Creates a client of the model at `connection`, whose base URL has no `/chat/completions`.
-    /// Nothing is sent yet.
-    ///
-    /// # Errors
-    /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
-    /// invalid characters.
-    pub fn new(connection: Connection) -> Result<Self, ModelError> {
-        let protocol = Protocol {
-            path: "/chat/completions".to_owned(),
-            key: KeyHeader::BEARER,
-            headers: HeaderMap::new(),
-            content_type: "text/event-stream",
-            classify: errors::from_refusal,
-        };
+/// Chat Completions.
+#[derive(Debug, Default)]
+pub struct Chat;
+
+impl Protocol for Chat {
+    type Reader = Reader;
+
+    fn wire(_connection: &Connection) -> Wire {
+        Wire::new("/chat/completions", errors::from_refusal)
+    }
+
+    fn body(
+        &self,
+        prompt: &Prompt,
+        connection: &Connection,
+        _shown: Option<Shown>,
+    ) -> Result<Value, ModelError> {
         // The provider refuses the old name for its newer models; compatible servers know only
         // the old one, and some ignore the new one in silence.
         let limit_field = match is_own(&connection.base_url) {
             true => "max_completion_tokens",
             false => "max_tokens",
         };
-        Ok(Self {
-            endpoint: Endpoint::new(&connection, protocol)?,
-            name: connection.name(),
-            connection,
-            limit_field,
-        })
-    }
-
-    async fn ask(
-        &self,
-        prompt: &Prompt,
-        deltas: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Reply, ModelError> {
-        let body = request::body(prompt, &self.connection, self.limit_field)?;
-        let reader = Reader::default();
-        self.endpoint
-            .ask(body.to_string(), HeaderMap::new(), reader, deltas)
-            .await
+        request::body(prompt, connection, limit_field)
     }
 }
 
@@ -72,32 +54,6 @@ fn is_own(base_url: &str) -> bool {
     ["openai.com", "openai.azure.com"]
         .iter()
         .any(|own| host == *own || host.ends_with(&format!(".{own}")))
-}
-
-impl Model for ChatModel {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.connection.facts.price
-    }
-
-    fn window(&self) -> Option<u64> {
-        self.connection.facts.window
-    }
-
-    fn image_tokens(&self, image: &Image) -> u64 {
-        self.connection.facts.image_tokens(image)
-    }
-
-    fn reply<'a>(
-        &'a self,
-        prompt: &'a Prompt,
-        deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
-        Box::pin(self.ask(prompt, deltas))
-    }
 }
 
 /// Describes the protocol for the sweep of broken streams.

@@ -10,7 +10,7 @@
 //! `finish_reason` "stop" with calls, or "" for none; content as a list; the usage in any chunk
 //! (the last one counts); reasoning in fields of its own (shown, never sent back).
 
-use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, StopReason, Text};
+use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -18,54 +18,9 @@ use super::super::{errors, usage};
 use crate::{
     arguments,
     errors::{Meaning, bad, bounded_line},
-    http::ReplyReader,
     reading::{self, Content, MAX_PARTS, grow_arguments, parse_event},
-    sse,
+    stream::{Event, ReplyReader},
 };
-
-/// Reads one reply.
-#[derive(Default)]
-pub(crate) struct Reader {
-    decoder: sse::Decoder,
-    reply: Building,
-}
-
-impl ReplyReader for Reader {
-    fn push(
-        &mut self,
-        bytes: &[u8],
-        deltas: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Option<Reply>, ModelError> {
-        let mut finished = None;
-        self.decoder.push(bytes, |event| {
-            if finished.is_some() {
-                return Ok(());
-            }
-            if event.data.trim() == "[DONE]" {
-                finished = Some(self.reply.finish()?);
-                return Ok(());
-            }
-            self.reply.chunk(&event, deltas)
-        })?;
-        Ok(finished)
-    }
-
-    fn end(&mut self) -> Result<Reply, ModelError> {
-        match self.reply.stop {
-            Some(_) => self.reply.finish(),
-            None => Err(self.broken_off("the provider sent no more")),
-        }
-    }
-
-    fn broken_off(&self, why: &str) -> ModelError {
-        let place = match &self.reply {
-            reply if !reply.has_begun => "before it began",
-            reply if reply.calls.is_empty() => "before its end",
-            _ => "inside the arguments of a tool call",
-        };
-        bad(format!("the stream broke off {place}: {why}"))
-    }
-}
 
 /// One chunk, parsed leniently for compatible servers.
 #[derive(Deserialize)]
@@ -117,9 +72,9 @@ struct Call {
     raw: String,
 }
 
-/// A reply so far.
+/// Reads one reply.
 #[derive(Default)]
-struct Building {
+pub(crate) struct Reader {
     has_begun: bool,
     model: String,
     text: String,
@@ -130,12 +85,19 @@ struct Building {
     usage: Value,
 }
 
-impl Building {
-    fn chunk(
+impl ReplyReader for Reader {
+    fn new(_model: &str, _shown: Option<Shown>) -> Self {
+        Self::default()
+    }
+
+    fn event(
         &mut self,
-        event: &sse::Event,
+        event: &Event,
         deltas: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<(), ModelError> {
+    ) -> Result<Option<Reply>, ModelError> {
+        if event.data.trim() == "[DONE]" {
+            return self.finish().map(Some);
+        }
         let chunk: Chunk = parse_event(&event.name, &event.data)?;
         if let Some(error) = chunk.error.as_ref().filter(|error| !error.is_null()) {
             return Err(errors::from_event(error));
@@ -153,7 +115,7 @@ impl Building {
         }
         // One reply was requested; where servers number the choices by token, it is the first.
         let Some(choice) = chunk.choices.into_iter().flatten().next() else {
-            return Ok(());
+            return Ok(None);
         };
         if let Some(piece) = choice.delta {
             self.grow(piece, deltas)?;
@@ -161,9 +123,23 @@ impl Building {
         if let Some(word) = choice.finish_reason.filter(|word| !word.is_empty()) {
             self.stop = Some(stop_reason(&word)?);
         }
-        Ok(())
+        Ok(None)
     }
 
+    fn end(&mut self) -> Result<Option<Reply>, ModelError> {
+        self.stop.is_some().then(|| self.finish()).transpose()
+    }
+
+    fn position(&self) -> &'static str {
+        match (self.has_begun, self.calls.is_empty()) {
+            (false, _) => "before it began",
+            (true, true) => "before its end",
+            (true, false) => "inside the arguments of a tool call",
+        }
+    }
+}
+
+impl Reader {
     fn grow(
         &mut self,
         piece: Piece,

@@ -9,112 +9,62 @@ mod stream;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply, Shown};
-use reqwest::header::HeaderMap;
-use serde_json::json;
+use gyrus_contract::{ModelError, Prompt, Shown};
+use serde_json::Value;
 
 use super::errors;
 use crate::{
     Connection,
-    http::{Endpoint, KeyHeader, Protocol},
-    screen::{offered, told},
+    client::{Client, Protocol},
+    http::Wire,
 };
 use stream::Reader;
 
-/// A model that is reached by the Responses protocol.
-pub struct ResponsesModel {
-    endpoint: Endpoint,
-    connection: Connection,
-    name: String,
+/// A model that is reached by the Responses protocol. Its base URL has no `/responses`.
+pub type ResponsesModel = Client<Responses>;
+
+/// The Responses protocol.
+#[derive(Debug, Default)]
+pub struct Responses {
     /// Whether the model refused to return reasoning, because it does none.
     is_plain: AtomicBool,
 }
 
-impl ResponsesModel {
-    /// Creates a client of the model at `connection`, whose base URL has no `/responses`. Nothing
-    /// is sent yet.
-    ///
-    /// # Errors
-    /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
-    /// invalid characters.
-    pub fn new(connection: Connection) -> Result<Self, ModelError> {
-        let protocol = Protocol {
-            path: "/responses".to_owned(),
-            key: KeyHeader::BEARER,
-            headers: HeaderMap::new(),
-            content_type: "text/event-stream",
-            classify: errors::from_refusal,
-        };
-        Ok(Self {
-            endpoint: Endpoint::new(&connection, protocol)?,
-            name: connection.name(),
-            connection,
-            is_plain: AtomicBool::new(false),
-        })
+impl Protocol for Responses {
+    type Reader = Reader;
+
+    fn wire(_connection: &Connection) -> Wire {
+        Wire::new("/responses", errors::from_refusal)
     }
 
-    async fn ask(
+    fn screen_tool() -> Option<Value> {
+        Some(screen::tool())
+    }
+
+    fn body(
         &self,
         prompt: &Prompt,
-        deltas: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Reply, ModelError> {
-        let shown = offered(prompt, &self.connection.facts);
-        let mut body = request::body(&told(prompt, shown), &self.connection)?;
+        connection: &Connection,
+        shown: Option<Shown>,
+    ) -> Result<Value, ModelError> {
+        let mut body = request::body(prompt, connection)?;
         if shown.is_some() {
-            body["tools"] = json!([screen::tool()]);
             screen::keep_pixels(&mut body);
         }
         if !self.is_plain.load(Ordering::Relaxed) {
             request::include_reasoning(&mut body);
-            match self.send(body.to_string(), shown, deltas).await {
-                // It is unknown which models reason. The provider refuses before any work is done,
-                // so asking again costs nothing and is not a retry.
-                Err(error) if errors::is_about_reasoning(&error) => {
-                    self.is_plain.store(true, Ordering::Relaxed);
-                    request::exclude_reasoning(&mut body);
-                }
-                came => return came,
-            }
         }
-        self.send(body.to_string(), shown, deltas).await
+        Ok(body)
     }
 
-    async fn send(
-        &self,
-        body: String,
-        shown: Option<Shown>,
-        deltas: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Reply, ModelError> {
-        let reader = Reader::new(shown);
-        self.endpoint
-            .ask(body, HeaderMap::new(), reader, deltas)
-            .await
-    }
-}
-
-impl Model for ResponsesModel {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.connection.facts.price
-    }
-
-    fn window(&self) -> Option<u64> {
-        self.connection.facts.window
-    }
-
-    fn image_tokens(&self, image: &Image) -> u64 {
-        self.connection.facts.image_tokens(image)
-    }
-
-    fn reply<'a>(
-        &'a self,
-        prompt: &'a Prompt,
-        deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
-        Box::pin(self.ask(prompt, deltas))
+    /// It is unknown which models reason, so each is asked for its reasoning until it refuses.
+    fn adapt(&self, body: &mut Value, error: &ModelError) -> bool {
+        let is_about_reasoning = errors::is_about_reasoning(error);
+        if is_about_reasoning {
+            self.is_plain.store(true, Ordering::Relaxed);
+            request::exclude_reasoning(body);
+        }
+        is_about_reasoning
     }
 }
 

@@ -20,53 +20,9 @@ use super::{
 use crate::{
     arguments,
     errors::{Meaning, bad, bounded_line},
-    http::ReplyReader,
     reading::{self, Content, MAX_ARGUMENT_BYTES, MAX_PARTS, parse_event},
-    sse,
+    stream::{self, ReplyReader},
 };
-
-/// Reads one reply.
-#[derive(Default)]
-pub(crate) struct Reader {
-    decoder: sse::Decoder,
-    reply: Building,
-}
-
-impl Reader {
-    /// Creates a reader of a reply that may act on `shown` by the provider's own tool.
-    pub(crate) fn new(shown: Option<Shown>) -> Self {
-        let mut reader = Self::default();
-        reader.reply.acts_on = shown;
-        reader
-    }
-}
-
-impl ReplyReader for Reader {
-    fn push(
-        &mut self,
-        bytes: &[u8],
-        deltas: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Option<Reply>, ModelError> {
-        let mut finished = None;
-        self.decoder.push(bytes, |event| {
-            // Some compatible servers close with the mark of the older protocol.
-            if finished.is_none() && event.data.trim() != "[DONE]" {
-                finished = self.reply.event(&event, deltas)?;
-            }
-            Ok::<(), ModelError>(())
-        })?;
-        Ok(finished)
-    }
-
-    fn broken_off(&self, why: &str) -> ModelError {
-        let place = match &self.reply {
-            reply if !reply.has_begun => "before it began",
-            reply if reply.open.is_empty() => "before its end",
-            _ => "inside an item",
-        };
-        bad(format!("the stream broke off {place}: {why}"))
-    }
-}
 
 /// One event. An unknown type, or one of which only the end matters, is `Other`.
 #[derive(Deserialize)]
@@ -119,9 +75,9 @@ struct Closing {
     incomplete_details: Value,
 }
 
-/// A reply so far.
+/// Reads one reply.
 #[derive(Default)]
-struct Building {
+pub(crate) struct Reader {
     acts_on: Option<Shown>,
     has_begun: bool,
     /// The items that were added and are not done.
@@ -131,12 +87,23 @@ struct Building {
     content: Content,
 }
 
-impl Building {
+impl ReplyReader for Reader {
+    fn new(_model: &str, shown: Option<Shown>) -> Self {
+        Self {
+            acts_on: shown,
+            ..Self::default()
+        }
+    }
+
     fn event(
         &mut self,
-        event: &sse::Event,
+        event: &stream::Event,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError> {
+        // Some compatible servers close with the mark of the older protocol.
+        if event.data.trim() == "[DONE]" {
+            return Ok(None);
+        }
         let size = event.data.len();
         let event: Event = parse_event(&event.name, &event.data)?;
         self.has_begun = true;
@@ -171,6 +138,16 @@ impl Building {
         Ok(None)
     }
 
+    fn position(&self) -> &'static str {
+        match (self.has_begun, self.open.is_empty()) {
+            (false, _) => "before it began",
+            (true, true) => "before its end",
+            (true, false) => "inside an item",
+        }
+    }
+}
+
+impl Reader {
     fn add(
         &mut self,
         index: Option<usize>,

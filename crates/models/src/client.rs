@@ -1,0 +1,141 @@
+//! The one client of all protocols: makes the body of a request, sends it, and has the stream read.
+//!
+//! A [`Protocol`] says what differs: the address and its headers, the form of the body, the meaning
+//! of the stream and of refusals. It reaches nothing by itself.
+
+use gyrus_contract::{Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply, Shown};
+use reqwest::header::HeaderMap;
+use serde_json::{Value, json};
+
+use crate::{
+    Connection,
+    http::{Endpoint, Wire},
+    screen,
+    stream::ReplyReader,
+};
+
+/// What one protocol does differently from the others.
+pub(crate) trait Protocol: Default + Send + Sync {
+    /// Reader of its streams.
+    type Reader: ReplyReader;
+
+    /// Checks the connection, and corrects what has several spellings.
+    ///
+    /// # Errors
+    /// [`ModelError::Refused`] if the model's name cannot be used.
+    fn prepare(_connection: &mut Connection) -> Result<(), ModelError> {
+        Ok(())
+    }
+
+    /// Returns the parts that HTTP needs.
+    fn wire(connection: &Connection) -> Wire;
+
+    /// Returns the definition of the provider's own tool for screens, if there is one.
+    fn screen_tool() -> Option<Value> {
+        None
+    }
+
+    /// Returns the body of a request, or the reason why the prompt cannot be sent. The reply may
+    /// act on `shown` by the provider's own tool.
+    fn body(
+        &self,
+        prompt: &Prompt,
+        connection: &Connection,
+        shown: Option<Shown>,
+    ) -> Result<Value, ModelError>;
+
+    /// Changes the body of a request that was refused with `error`, if the provider accepts it in
+    /// another form. The provider refuses before any work is done, so that asking again costs
+    /// nothing and is not a retry.
+    fn adapt(&self, _body: &mut Value, _error: &ModelError) -> bool {
+        false
+    }
+
+    /// Adds advice for a person to an error.
+    fn advise(error: ModelError) -> ModelError {
+        error
+    }
+}
+
+/// A model that is reached by the protocol `P`.
+pub struct Client<P> {
+    protocol: P,
+    endpoint: Endpoint,
+    connection: Connection,
+    name: String,
+}
+
+#[expect(
+    private_bounds,
+    reason = "protocols are chosen by their names, not implemented elsewhere"
+)]
+impl<P: Protocol> Client<P> {
+    /// Creates a client of the model at `connection`, whose base URL ends before the protocol's own
+    /// path. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
+    /// invalid characters, [`ModelError::Refused`] if the model's name has characters that would
+    /// lead to another address.
+    pub fn new(mut connection: Connection) -> Result<Self, ModelError> {
+        P::prepare(&mut connection)?;
+        Ok(Self {
+            protocol: P::default(),
+            endpoint: Endpoint::new(&connection, P::wire(&connection))?,
+            name: connection.name(),
+            connection,
+        })
+    }
+
+    /// Sends one request, with `extra` headers.
+    pub(crate) async fn ask(
+        &self,
+        prompt: &Prompt,
+        extra: HeaderMap,
+        deltas: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, ModelError> {
+        let connection = &self.connection;
+        let offered = screen::offered(prompt, &connection.facts).zip(P::screen_tool());
+        let shown = offered.as_ref().map(|(shown, _)| *shown);
+        let prompt = screen::told(prompt, shown);
+        let mut body = self.protocol.body(&prompt, connection, shown)?;
+        if let Some((_, tool)) = offered {
+            body["tools"] = json!([tool]);
+        }
+        let reader = || P::Reader::new(&connection.model, shown);
+        let answer = self.endpoint.ask(&body, &extra, reader(), deltas).await;
+        let answer = match answer {
+            Err(error) if self.protocol.adapt(&mut body, &error) => {
+                self.endpoint.ask(&body, &extra, reader(), deltas).await
+            }
+            answer => answer,
+        };
+        answer.map_err(P::advise)
+    }
+}
+
+impl<P: Protocol> Model for Client<P> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.connection.facts.price
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.connection.facts.window
+    }
+
+    fn image_tokens(&self, image: &Image) -> u64 {
+        self.connection.facts.image_tokens(image)
+    }
+
+    fn reply<'a>(
+        &'a self,
+        prompt: &'a Prompt,
+        deltas: &'a mut (dyn FnMut(Delta) + Send),
+    ) -> Boxed<'a, Result<Reply, ModelError>> {
+        Box::pin(self.ask(prompt, HeaderMap::new(), deltas))
+    }
+}
