@@ -20,7 +20,7 @@ const FARTHEST: f64 = 100.0;
 /// # Errors
 /// When it does not point, or cannot be asked.
 pub(super) async fn measure(asked: &mut Asked<'_>, pictures: &Pictures) -> Result<Clicks, Finding> {
-    let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+    let names: Vec<_> = TARGETS.iter().map(|(name, _)| *name).collect();
     let question = Question {
         text: format!(
             "The picture is a screen, {} pixels wide and {} pixels high, with five discs. Where \
@@ -65,7 +65,7 @@ fn points(text: &str) -> Option<Vec<(f64, f64)>> {
         };
         (x.is_finite() && y.is_finite()).then_some((x, y))
     };
-    TARGETS.iter().map(|target| point(target.name)).collect()
+    TARGETS.iter().map(|(name, _)| point(name)).collect()
 }
 
 /// Returns the convention under which the points are nearest to the targets.
@@ -74,9 +74,9 @@ fn best(points: &[(f64, f64)]) -> Clicks {
         let mut errors: Vec<f64> = points
             .iter()
             .zip(&TARGETS)
-            .map(|(&point, target)| {
+            .map(|(&point, (_, at))| {
                 let (x, y) = in_pixels(point, convention);
-                (x - f64::from(target.at.0)).hypot(y - f64::from(target.at.1))
+                (x - f64::from(at.0)).hypot(y - f64::from(at.1))
             })
             .collect();
         errors.sort_by(f64::total_cmp);
@@ -112,9 +112,9 @@ mod tests {
     fn as_told(from_pixels: impl Fn(f64, f64) -> (f64, f64)) -> String {
         let points: Vec<_> = TARGETS
             .iter()
-            .map(|target| {
-                let (x, y) = from_pixels(target.at.0.into(), target.at.1.into());
-                format!("\"{}\": {{\"x\": {x}, \"y\": {y}}}", target.name)
+            .map(|(name, at)| {
+                let (x, y) = from_pixels(at.0.into(), at.1.into());
+                format!("\"{name}\": {{\"x\": {x}, \"y\": {y}}}")
             })
             .collect();
         format!("{{{}}}", points.join(", "))

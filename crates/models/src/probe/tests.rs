@@ -69,9 +69,9 @@ fn good(text: &str, request: &Value) -> Option<Response> {
         () if asks("five discs") && has_picture => {
             let points: Vec<_> = pictures::TARGETS
                 .iter()
-                .map(|target| {
-                    let (x, y) = (f64::from(target.at.0) / 1.28, f64::from(target.at.1) / 0.8);
-                    format!("\"{}\": {{\"x\": {x:.0}, \"y\": {y:.0}}}", target.name)
+                .map(|(name, at)| {
+                    let (x, y) = (f64::from(at.0) / 1.28, f64::from(at.1) / 0.8);
+                    format!("\"{name}\": {{\"x\": {x:.0}, \"y\": {y:.0}}}")
                 })
                 .collect();
             says(&format!("```json\n{{{}}}\n```", points.join(",")), text)
