@@ -123,8 +123,7 @@ impl Config {
 /// the nearest known one.
 fn read_toml<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Failure> {
     toml::from_str(text).map_err(|error| {
-        let start = error.span().map_or(0, |span| span.start);
-        let mistake = file_mistake(text, start, error.message());
+        let mistake = file_mistake(text, error.span(), error.message());
         let failure = Failure::usage(format!(
             "{}, line {}: {}",
             path.display(),

@@ -40,7 +40,7 @@ use gyrus_contract::BlobId;
 pub use anthropic::AnthropicModel;
 /// The client for scripts: they are played by its protocol, and contain no vendor's name.
 use anthropic::AnthropicModel as MessagesClient;
-pub use catalogue::{Catalogue, CatalogueError, ConnectError, Known, connect, connect_all};
+pub use catalogue::{Catalogue, ConnectError, Known, connect, connect_all};
 pub use connection::Connection;
 pub use facts::{Facts, ImageTokens, Tier, UnknownTier};
 pub use gemini::GeminiModel;

@@ -26,7 +26,7 @@ pub use columns::{clip, width, wrap};
 pub use counted::{counted, grouped, plural};
 pub use cut::{first_bytes, first_chars, head_and_tail, shorten};
 pub use meant::{closest, closest_in};
-pub use mistake::{FileMistake, file_mistake};
+pub use mistake::{FileMistake, file_mistake, line_of};
 pub use shown::{escaped_json, one_line, quote, readable, unseen_when_reading, visible};
 pub use time::{ago, parse_duration, span, utc};
 pub use unseen::{Unseen, ends_line, is_unseen, unseen, without_unseen};

@@ -271,8 +271,7 @@ fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn parse(path: &Path, text: &str) -> Result<Vec<Task>, LabError> {
     let written: Written = toml::from_str(text).map_err(|error| {
-        let start = error.span().map_or(0, |span| span.start);
-        let mistake = file_mistake(text, start, error.message());
+        let mistake = file_mistake(text, error.span(), error.message());
         let told = LabError::usage(format!(
             "{}, line {}: {}",
             path.display(),
@@ -369,7 +368,7 @@ mod tests {
         for (text, expected) in [
             ("", "has no task"),
             ("address = \"shop\"\n", "is no address of a server"),
-            ("[[task]]\nid = \"a\"\n", "missing field `goal`"),
+            ("[[task]]\nid = \"a\"\n", "missing key `goal`"),
             (
                 "[[task]]\nid = \"a\"\ngoal = \"g\"\nstart = \"shop\"\nanswer = \"x\"\n",
                 "starts at `shop`, which is no address",

@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::Price;
+use gyrus_text::{FileMistake, file_mistake};
 use serde::{Deserialize, Deserializer, de::Error};
 use toml::Spanned;
 
-use super::{CatalogueError, pattern::Pattern, protocol::Protocol};
+use super::{pattern::Pattern, protocol::Protocol};
 use crate::{ImageTokens, Tier};
 
 /// A whole file.
@@ -180,23 +181,7 @@ impl File {
     ///
     /// # Errors
     /// With the line, and a suggestion.
-    pub(super) fn parse(text: &str) -> Result<Self, CatalogueError> {
-        toml::from_str(text).map_err(|error| {
-            let message = error.message().replacen("unknown field", "unknown key", 1);
-            CatalogueError {
-                line: line_of(text, error.span().map_or(0, |span| span.start)),
-                suggestion: gyrus_text::closest_in(&message).map(str::to_owned),
-                message: message.trim().replace('\n', "; "),
-            }
-        })
+    pub(super) fn parse(text: &str) -> Result<Self, FileMistake> {
+        toml::from_str(text).map_err(|error| file_mistake(text, error.span(), error.message()))
     }
-}
-
-/// Returns the number of the line that contains `byte`, from 1.
-pub(super) fn line_of(text: &str, byte: usize) -> usize {
-    1 + text
-        .bytes()
-        .take(byte)
-        .filter(|&byte| byte == b'\n')
-        .count()
 }

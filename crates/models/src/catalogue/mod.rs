@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 pub use connect::{ConnectError, connect, connect_all};
 use file::{File, ListEntry, ModelEntry, ProviderEntry};
+use gyrus_text::FileMistake;
 use protocol::Protocol;
 
 use crate::{Facts, Tier};
@@ -25,23 +26,6 @@ use crate::{Facts, Tier};
 const PROVIDERS: &str = include_str!("providers.toml");
 /// The built-in file with families of models.
 const MODELS: &str = include_str!("models.toml");
-
-/// An error in a catalogue's text. The file's name is added by its reader.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {message}{}", hint(.suggestion))]
-pub struct CatalogueError {
-    /// Line, counted from 1.
-    pub line: usize,
-    /// Description of the error.
-    pub message: String,
-    /// A word that was probably meant.
-    pub suggestion: Option<String>,
-}
-
-fn hint(suggestion: &Option<String>) -> String {
-    let hint = suggestion.as_ref();
-    hint.map_or_else(String::new, |word| format!("; did you mean `{word}`?"))
-}
 
 /// Providers and models.
 #[derive(Debug, Clone)]
@@ -110,7 +94,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// The first error, with its line.
-    pub fn merged(mut self, text: &str) -> Result<Self, CatalogueError> {
+    pub fn merged(mut self, text: &str) -> Result<Self, FileMistake> {
         let file = File::parse(text)?;
         self.add(text, file, Layer::Person)?;
         Ok(self)
@@ -150,16 +134,16 @@ impl Catalogue {
         })
     }
 
-    fn add(&mut self, text: &str, file: File, layer: Layer) -> Result<(), CatalogueError> {
+    fn add(&mut self, text: &str, file: File, layer: Layer) -> Result<(), FileMistake> {
         for (name, entry) in file.providers {
-            let line = file::line_of(text, name.span().start);
+            let line = gyrus_text::line_of(text, name.span().start);
             let name = name.into_inner();
             let provider = match self.providers.remove(&name) {
                 Some(before) => before.changed(entry),
-                None => Provider::new(&name, entry).map_err(|message| CatalogueError {
+                None => Provider::new(&name, entry).map_err(|message| FileMistake {
                     line,
                     message,
-                    suggestion: None,
+                    nearest: None,
                 })?,
             };
             self.providers.insert(name, provider);

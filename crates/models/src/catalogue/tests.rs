@@ -173,7 +173,7 @@ fn mistakes_name_line_and_remedy() {
     );
     check(
         "[[models]]\nmatch = [\"a/*\"]\nprice = { input = 1.0 }",
-        "missing field `output`; a price is",
+        "missing key `output`; a price is",
     );
     check("[[models]]\nmatch = [\"a/*\"]\nprice = \"free\"", "line 3:");
     check(

@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, num::NonZero};
 
 use gyrus_contract::{Price, Purpose, StopReason};
+use gyrus_text::{FileMistake, file_mistake, line_of};
 use regex::Regex;
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::Value;
@@ -137,22 +138,25 @@ impl Script {
             #[serde(default)]
             reply: Vec<Spanned<ScriptedReply>>,
         }
-        let line_of = |at: usize| 1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count();
-        let error = |line, message| ScriptError::Format {
+        let wrong = |mistake| ScriptError::Format {
             file: file.to_owned(),
-            line,
-            message,
+            mistake,
         };
-        let raw: Raw = toml::from_str(text).map_err(|problem| {
-            let line = line_of(problem.span().map_or(0, |span| span.start));
-            error(line, with_suggestion(problem.message()))
-        })?;
+        let error = |line, message| {
+            wrong(FileMistake {
+                line,
+                message,
+                nearest: None,
+            })
+        };
+        let raw: Raw = toml::from_str(text)
+            .map_err(|error| wrong(file_mistake(text, error.span(), error.message())))?;
         if raw.reply.is_empty() {
             return Err(error(1, "a script needs at least one [[reply]]".to_owned()));
         }
         let mut replies = Vec::with_capacity(raw.reply.len());
         for reply in raw.reply {
-            let line = line_of(reply.span().start);
+            let line = line_of(text, reply.span().start);
             let reply = ScriptedReply {
                 line,
                 ..reply.into_inner()
@@ -306,21 +310,6 @@ fn to_json(value: toml::Value) -> Result<Value, String> {
                 .collect::<Result<_, String>>()?,
         ),
     })
-}
-
-/// Rewrites a message like "unknown field `a`, expected one of `b`, `c`" in the words of the file,
-/// and adds the nearest known word.
-fn with_suggestion(message: &str) -> String {
-    let message = message
-        .trim()
-        .replace('\n', "; ")
-        .replacen("unknown field", "unknown key", 1)
-        .replacen("unknown variant", "unknown word", 1)
-        .replacen("missing field", "missing key", 1);
-    match gyrus_text::closest_in(&message) {
-        Some(known) => format!("{message}; did you mean `{known}`?"),
-        None => message,
-    }
 }
 
 #[cfg(test)]

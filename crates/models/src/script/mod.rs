@@ -20,6 +20,7 @@ use std::{
 };
 
 use gyrus_contract::{Boxed, Delta, Model, ModelError, Price, Prompt, Purpose, Reply};
+use gyrus_text::FileMistake;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::{Blobs, Connection, Facts, MessagesClient};
@@ -44,14 +45,12 @@ pub enum ScriptError {
         source: std::io::Error,
     },
     /// The file is not a script.
-    #[error("{file}, line {line}: {message}")]
+    #[error("{file}, {mistake}")]
     Format {
         /// The file's name.
         file: String,
-        /// The line, counted from 1.
-        line: usize,
-        /// Description of the error, and of what is expected.
-        message: String,
+        /// The mistake in it.
+        mistake: FileMistake,
     },
     /// The server could not be started.
     #[error("the server of the script cannot be started on 127.0.0.1")]
