@@ -35,55 +35,27 @@ pub(crate) enum Meaning {
     Auth,
 }
 
-/// Messages whose status is not specific enough: how they begin and what else they hold, in lower
-/// case. The beginning must come first, for anywhere else it may be quoted from the prompt.
-const SENTENCES: [(&str, &str, Meaning); 14] = [
-    ("prompt is too long", "", Meaning::ContextTooLong),
-    (
-        "input length and `max_tokens` exceed context limit",
-        "",
-        Meaning::ContextTooLong,
-    ),
-    (
-        "this model's maximum context length",
-        "",
-        Meaning::ContextTooLong,
-    ),
-    (
-        "this endpoint's maximum context length",
-        "",
-        Meaning::ContextTooLong,
-    ),
-    (
-        "your input exceeds the context window",
-        "",
-        Meaning::ContextTooLong,
-    ),
-    (
-        "the request exceeds the available context size",
-        "",
-        Meaning::ContextTooLong,
-    ),
-    (
-        "request (",
-        "exceeds the available context size",
-        Meaning::ContextTooLong,
-    ),
-    (
-        "the input token count",
-        "exceeds the maximum",
-        Meaning::ContextTooLong,
-    ),
-    ("the input (", "context length", Meaning::ContextTooLong),
-    (
-        "prompt contains",
-        "too large for model",
-        Meaning::ContextTooLong,
-    ),
-    ("your credit balance is too low", "", Meaning::Auth),
-    ("insufficient credits", "", Meaning::Auth),
-    ("api key not valid", "", Meaning::Auth),
-    ("incorrect api key", "", Meaning::Auth),
+/// Beginnings of messages about a prompt that is too long, and what else they hold, in lower case.
+/// The beginning must come first, for anywhere else it may be quoted from the prompt.
+const TOO_LONG: [(&str, &str); 10] = [
+    ("prompt is too long", ""),
+    ("input length and `max_tokens` exceed context limit", ""),
+    ("this model's maximum context length", ""),
+    ("this endpoint's maximum context length", ""),
+    ("your input exceeds the context window", ""),
+    ("the request exceeds the available context size", ""),
+    ("request (", "exceeds the available context size"),
+    ("the input token count", "exceeds the maximum"),
+    ("the input (", "context length"),
+    ("prompt contains", "too large for model"),
+];
+
+/// Beginnings of messages about a key or an account, in lower case.
+const NO_ACCESS: [&str; 4] = [
+    "your credit balance is too low",
+    "insufficient credits",
+    "api key not valid",
+    "incorrect api key",
 ];
 
 impl Meaning {
@@ -103,10 +75,13 @@ impl Meaning {
     /// Returns the kind for a message, if it is known.
     pub(crate) fn of_words(words: &str) -> Option<Self> {
         let words = words.trim_start().to_ascii_lowercase();
-        let known = SENTENCES
-            .iter()
-            .find(|(begins, holds, _)| words.starts_with(begins) && words.contains(holds));
-        known.map(|(_, _, meaning)| *meaning)
+        let is_too_long =
+            |(begins, holds): &(&str, &str)| words.starts_with(begins) && words.contains(holds);
+        if TOO_LONG.iter().any(is_too_long) {
+            return Some(Meaning::ContextTooLong);
+        }
+        let has_no_access = NO_ACCESS.iter().any(|begins| words.starts_with(begins));
+        has_no_access.then_some(Meaning::Auth)
     }
 
     /// Returns the error, with a bounded message and, where it makes sense, the delay.

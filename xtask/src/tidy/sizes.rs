@@ -24,7 +24,7 @@ const CRATE_LINES: [(&str, usize); 15] = [
     ("lab", 4_450),
     ("loops", 9_500),
     ("mcp", 1_800),
-    ("models", 10_200),
+    ("models", 9_980),
     ("net", 700),
     ("process", 2_700),
     ("screen", 9_700),

@@ -6,13 +6,12 @@
 //! provider) is left out. The same prompt gives the same bytes, which is what makes the
 //! provider's cache work.
 
-use gyrus_contract::{
-    Image, ModelError, Part, Prompt, Purpose, Role, ToolCall, ToolResult, ToolSpec,
-};
+use gyrus_contract::{Image, ModelError, Part, Prompt, Purpose, Role, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::{
     Blobs, Connection,
+    calls::object,
     conversation::{CallIds, Turn, base64, called_name, turns},
 };
 
@@ -139,7 +138,7 @@ fn blocks(turn: &Turn<'_>, ids: &mut CallIds, blobs: &dyn Blobs) -> Result<Vec<V
                 "type": "tool_use",
                 "id": ids.call(&call.id),
                 "name": called_name(&call.tool),
-                "input": input(call),
+                "input": object(call),
             }),
         });
     }
@@ -161,15 +160,6 @@ fn content(result: &ToolResult, blobs: &dyn Blobs) -> Result<Value, ModelError> 
     Ok(blocks.into())
 }
 
-/// Returns the arguments as an object: the provider accepts nothing else, so other values are
-/// wrapped and shown to the model as they were.
-fn input(call: &ToolCall) -> Value {
-    match &call.arguments {
-        Value::Object(_) => call.arguments.clone(),
-        other => json!({"invalid_arguments": other}),
-    }
-}
-
 fn picture(image: &Image, blobs: &dyn Blobs) -> Result<Value, ModelError> {
     Ok(json!({
         "type": "image",
@@ -185,7 +175,9 @@ fn picture(image: &Image, blobs: &dyn Blobs) -> Result<Value, ModelError> {
 mod tests {
     use std::sync::Arc;
 
-    use gyrus_contract::{BlobId, Message, Origin, Purpose, Repeat, SystemPart, Text, ToolResult};
+    use gyrus_contract::{
+        BlobId, Message, Origin, Purpose, Repeat, SystemPart, Text, ToolCall, ToolResult,
+    };
 
     use super::*;
     use crate::{Facts, NoBlobs};
