@@ -1,5 +1,5 @@
-//! The debugging port of a browser that a person started: finding its address, and a minimal
-//! WebSocket client (RFC 6455).
+//! The debugging port of a browser that a person started: finding its address, and speaking to it
+//! over a WebSocket.
 //!
 //! It connects only to this machine, and looks up no names. Everything is bounded in time and size:
 //! any program may listen at a port that a person typed.
@@ -8,20 +8,22 @@ use std::{
     fmt, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     str::FromStr,
-    sync::Arc,
     time::Duration,
 };
 
-use base64::{Engine, prelude::BASE64_STANDARD};
+use futures_util::{
+    SinkExt, StreamExt,
+    stream::{SplitSink, SplitStream},
+};
 use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    net::{
-        TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
-    },
-    sync::Mutex,
+    net::{TcpStream, tcp::OwnedReadHalf},
     time::timeout,
+};
+use tokio_tungstenite::{
+    WebSocketStream, client_async_with_config,
+    tungstenite::{Error, Message, error::ProtocolError, protocol::WebSocketConfig},
 };
 
 use crate::cdp::{Hears, Sends};
@@ -36,19 +38,10 @@ const HEAD: u64 = 16 * 1024;
 const VERSION: u64 = 64 * 1024;
 
 /// Maximum bytes of one message. The largest expected one, a picture or a tree, has a few million.
-const MESSAGE: u64 = 64 << 20;
-
-/// Maximum bytes of a control message (RFC 6455, 5.5).
-const CONTROL: u64 = 125;
+const MESSAGE: usize = 64 << 20;
 
 /// Path prefix at which browsers offer their own session.
 const BROWSER_PATH: &str = "/devtools/browser";
-
-const CONTINUED: u8 = 0;
-const TEXT: u8 = 1;
-const CLOSE: u8 = 8;
-const PING: u8 = 9;
-const PONG: u8 = 10;
 
 /// The debugging port of a running browser, as a person names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -314,153 +307,68 @@ async fn ask_version(stream: TcpStream, address: SocketAddr) -> io::Result<Strin
     }
 }
 
-/// Upgrades a connection to a WebSocket. No origin is named: browsers refuse those of pages. What
-/// the other side makes of the key is not checked; what it answers next shows better who it is.
+/// Upgrades a connection to a WebSocket. No origin is named: browsers refuse those of pages.
 async fn shake_hands(
     stream: TcpStream,
     address: SocketAddr,
     path: &str,
 ) -> io::Result<(ToSocket, FromSocket)> {
     stream.set_nodelay(true)?;
-    let (from, mut to) = stream.into_split();
-    let mut key = [0; 16];
-    getrandom::fill(&mut key).map_err(io::Error::other)?;
-    let key = BASE64_STANDARD.encode(key);
-    let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
-    );
-    to.write_all(request.as_bytes()).await?;
-    let mut from = BufReader::with_capacity(64 * 1024, from);
-    let (first, headers) = head(&mut from).await?;
-    if first.split(' ').nth(1) != Some("101") {
-        return Err(answered(&first));
+    let bounds = WebSocketConfig::default()
+        .max_message_size(Some(MESSAGE))
+        .max_frame_size(Some(MESSAGE));
+    let address = format!("ws://{address}{path}");
+    match client_async_with_config(address, stream, Some(bounds)).await {
+        Ok((socket, _)) => {
+            let (to, from) = socket.split();
+            Ok((ToSocket(to), FromSocket(from)))
+        }
+        Err(Error::Http(answer)) => {
+            let first = format!("{:?} {}", answer.version(), answer.status());
+            Err(answered(&first))
+        }
+        Err(error) => Err(io::Error::other(format!("it opens no WebSocket: {error}"))),
     }
-    if header(&headers, "upgrade") != Some("websocket") {
-        return Err(io::Error::other("it opens no WebSocket"));
-    }
-    let to = Arc::new(Mutex::new(to));
-    let answers = to.clone();
-    Ok((ToSocket(to), FromSocket { from, answers }))
 }
 
 /// Sending side of a connection.
 #[derive(Debug)]
-pub(crate) struct ToSocket(Arc<Mutex<OwnedWriteHalf>>);
+pub(crate) struct ToSocket(SplitSink<WebSocketStream<TcpStream>, Message>);
 
 impl Sends for ToSocket {
     async fn send(&mut self, message: Vec<u8>) -> io::Result<()> {
-        send(&self.0, TEXT, message).await
+        let text = String::from_utf8(message).map_err(io::Error::other)?;
+        let sent = self.0.send(Message::text(text)).await;
+        sent.map_err(io::Error::other)
     }
 }
 
-/// Sends a frame, masked as a client's must be.
-async fn send(to: &Mutex<OwnedWriteHalf>, kind: u8, mut message: Vec<u8>) -> io::Result<()> {
-    const LAST: u8 = 0x80;
-    const MASKED: u8 = 0x80;
-    let mut key = [0; 4];
-    getrandom::fill(&mut key).map_err(io::Error::other)?;
-    let mut frame = vec![LAST | kind];
-    match (u8::try_from(message.len()), u16::try_from(message.len())) {
-        (Ok(short @ 0..=125), _) => frame.push(MASKED | short),
-        (_, Ok(middle)) => {
-            frame.push(MASKED | 126);
-            frame.extend(middle.to_be_bytes());
-        }
-        _ => {
-            frame.push(MASKED | 127);
-            frame.extend((message.len() as u64).to_be_bytes());
-        }
-    }
-    frame.extend(key);
-    for (byte, key) in message.iter_mut().zip(key.iter().cycle()) {
-        *byte ^= key;
-    }
-    frame.append(&mut message);
-    to.lock().await.write_all(&frame).await
-}
-
-/// Receiving side of a connection.
+/// Receiving side of a connection. Pings are answered while it is read.
 #[derive(Debug)]
-pub(crate) struct FromSocket {
-    from: BufReader<OwnedReadHalf>,
-    /// Write half, on which pings are answered.
-    answers: Arc<Mutex<OwnedWriteHalf>>,
-}
-
-/// Head of a frame.
-struct FrameHead {
-    is_last: bool,
-    kind: u8,
-    length: u64,
-}
-
-impl FromSocket {
-    /// Returns `None` if the connection ended before it.
-    async fn frame(&mut self) -> io::Result<Option<FrameHead>> {
-        let first = match self.from.read_u8().await {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-            first => first?,
-        };
-        let second = self.from.read_u8().await?;
-        // Extensions were not agreed on, and only clients mask.
-        if first & 0x70 != 0 || second & 0x80 != 0 {
-            return Err(io::Error::other("it sent a frame that no server sends"));
-        }
-        let length = match second {
-            126 => self.from.read_u16().await?.into(),
-            127 => self.from.read_u64().await?,
-            short => short.into(),
-        };
-        Ok(Some(FrameHead {
-            is_last: first & 0x80 != 0,
-            kind: first & 0x0f,
-            length,
-        }))
-    }
-
-    /// Adds `length` bytes to `message`; memory is allocated only as they arrive.
-    async fn read(&mut self, length: u64, message: &mut Vec<u8>) -> io::Result<()> {
-        let read = (&mut self.from).take(length).read_to_end(message).await?;
-        match read as u64 == length {
-            true => Ok(()),
-            false => Err(io::Error::other("its connection ended within a message")),
-        }
-    }
-}
+pub(crate) struct FromSocket(SplitStream<WebSocketStream<TcpStream>>);
 
 impl Hears for FromSocket {
     async fn hear(&mut self, message: &mut Vec<u8>) -> io::Result<bool> {
-        let mut has_begun = false;
-        while let Some(frame) = self.frame().await? {
-            let room = MESSAGE.saturating_sub(message.len() as u64);
-            match (frame.kind, has_begun) {
-                (TEXT, false) | (CONTINUED, true) if frame.length <= room => {
-                    self.read(frame.length, message).await?;
-                    has_begun = true;
-                    if frame.is_last {
-                        return Ok(true);
-                    }
+        while let Some(received) = self.0.next().await {
+            match received {
+                Ok(Message::Text(text)) => {
+                    message.extend_from_slice(text.as_bytes());
+                    return Ok(true);
                 }
-                (TEXT, false) | (CONTINUED, true) => {
+                Ok(Message::Ping(_) | Message::Pong(_)) => {}
+                Ok(Message::Close(_))
+                | Err(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)) => break,
+                Ok(Message::Binary(_) | Message::Frame(_)) => {
+                    return Err(io::Error::other("it sent a message that is not text"));
+                }
+                Err(Error::Capacity(_)) => {
                     let what = format!("it sent a message of more than {MESSAGE} bytes");
                     return Err(io::Error::other(what));
                 }
-                (CLOSE | PING | PONG, _) if frame.length <= CONTROL => {
-                    let mut words = Vec::new();
-                    self.read(frame.length, &mut words).await?;
-                    match frame.kind {
-                        PING => send(&self.answers, PONG, words).await?,
-                        CLOSE => return Ok(false),
-                        _ => {}
-                    }
-                }
-                _ => return Err(io::Error::other("it sent a frame out of turn")),
+                Err(error) => return Err(io::Error::other(error)),
             }
         }
-        match has_begun {
-            true => Err(io::Error::other("its connection ended within a message")),
-            false => Ok(false),
-        }
+        Ok(false)
     }
 }
 
