@@ -1,6 +1,6 @@
 //! Small pieces of text handling that several crates need, each in one place.
 //!
-//! - `unseen`: the one table of characters that a reader does not see.
+//! - `unseen`: the characters that a reader does not see.
 //! - `shown`: writes a text so that everything in it is seen ([`visible`], [`readable`]), or as a
 //!   quotation that cannot close its own marks ([`quote`]).
 //! - `cut`: cuts to characters or bytes.
