@@ -349,5 +349,3 @@ fn in_words(error: &reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tls_tests;

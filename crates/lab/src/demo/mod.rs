@@ -14,6 +14,9 @@ mod shop;
 
 use std::path::Path;
 
+use gyrus_contract::RunId;
+use gyrus_journal::Store;
+use gyrus_kernel::{Entry, log_name};
 use tokio::runtime::Runtime;
 
 use self::{ground::Ground, report::Report};
@@ -161,4 +164,13 @@ impl Stage {
         }
         Ok(end)
     }
+}
+
+/// The entries of a run that this version can read.
+fn entries(store: &Store, run: RunId) -> Result<Vec<Entry>, LabError> {
+    let mut entries = Vec::new();
+    for entry in store.reader(&log_name(run))?.entries(1)? {
+        entries.extend(gyrus_kernel::parse(&entry?));
+    }
+    Ok(entries)
 }

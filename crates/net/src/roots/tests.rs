@@ -1,4 +1,4 @@
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use reqwest::{Client, Url};
@@ -11,7 +11,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
-use crate::causes;
+use crate::{causes, client_builder};
 
 /// A server on loopback with a certificate that it made itself, which it returns as PEM.
 async fn server() -> (SocketAddr, String) {
@@ -94,7 +94,9 @@ async fn a_root_that_is_named_is_trusted_for_its_host_alone() {
 
     let wrong_name = asked("127.0.0.1", address, &by_file).await.unwrap_err();
     insta::assert_snapshot!(wrong_name, @"the certificate of the server is for another name than the address has");
-    let unknown = asked("localhost", address, &[]).await.unwrap_err();
+    let url = Url::parse(&format!("https://localhost:{}/", address.port())).unwrap();
+    let client = client_builder(&url, Duration::from_secs(30)).unwrap();
+    let unknown = causes(&client.build().unwrap().get(url).send().await.unwrap_err());
     insta::assert_snapshot!(unknown, @"the certificate of the server is not trusted: no root certificate that this machine knows vouches for it; if the server is your own, name the file with its root certificate in SSL_CERT_FILE");
 }
 

@@ -9,6 +9,7 @@ use gyrus_kernel::{Entry, Settled, log_name};
 use super::{
     Next, Stage,
     actor::{self, Actor},
+    entries,
     report::Report,
 };
 use crate::LabError;
@@ -242,13 +243,9 @@ impl Demo<'_, '_> {
 
 /// How an effect was settled in the end.
 fn settled(store: &Store, run: RunId, effect: &EffectId) -> Result<Option<Settled>, LabError> {
-    let mut settled = None;
-    for entry in store.reader(&log_name(run))?.entries(1)? {
-        if let Ok(Entry::ToolResulted(result)) = gyrus_kernel::parse(&entry?)
-            && result.effect == *effect
-        {
-            settled = Some(result.settled);
-        }
-    }
-    Ok(settled)
+    let entries = entries(store, run)?.into_iter();
+    Ok(entries.rev().find_map(|entry| match entry {
+        Entry::ToolResulted(result) if result.effect == *effect => Some(result.settled),
+        _ => None,
+    }))
 }

@@ -8,12 +8,12 @@ use std::{
 };
 
 use gyrus_contract::{RunId, Strength};
-use gyrus_kernel::{Ending, Entry, Settled, log_name};
+use gyrus_kernel::{Ending, Entry, Settled};
 
 use super::{
     Next, Stage,
     actor::{self, Actor},
-    person,
+    entries, person,
     report::Report,
 };
 use crate::{
@@ -225,25 +225,19 @@ impl Demo<'_, '_> {
         let elsewhere = self.site.other_address();
         let mut asked = None;
         let mut why = None;
-        for entry in self
-            .stage
-            .gyrus
-            .store()
-            .reader(&log_name(run))?
-            .entries(1)?
-        {
-            match gyrus_kernel::parse(&entry?) {
-                Ok(Entry::ToolCalled(called))
+        for entry in entries(self.stage.gyrus.store(), run)? {
+            match entry {
+                Entry::ToolCalled(called)
                     if called.call.arguments["url"]
                         .as_str()
                         .is_some_and(|url| url.starts_with(&elsewhere)) =>
                 {
                     asked = Some(called.effect);
                 }
-                Ok(Entry::GateVerdict(judged)) if asked.as_ref() == Some(&judged.effect) => {
+                Entry::GateVerdict(judged) if asked.as_ref() == Some(&judged.effect) => {
                     why = Some(judged.verdict.reasons.join("; "));
                 }
-                Ok(Entry::ToolResulted(result))
+                Entry::ToolResulted(result)
                     if asked.as_ref() == Some(&result.effect)
                         && result.settled != Settled::Refused =>
                 {
@@ -270,20 +264,14 @@ impl Demo<'_, '_> {
 
     /// The goal is not only claimed to be reached.
     fn outcome(&mut self, run: RunId) -> Result<(), LabError> {
-        let mut reached = None;
-        for entry in self
-            .stage
-            .gyrus
-            .store()
-            .reader(&log_name(run))?
-            .entries(1)?
-        {
-            if let Ok(Entry::RunEnded(ended)) = gyrus_kernel::parse(&entry?)
-                && let Ending::Reached { strength, .. } = ended.ending
-            {
-                reached = Some(strength);
-            }
-        }
+        let entries = entries(self.stage.gyrus.store(), run)?.into_iter();
+        let reached = entries.rev().find_map(|entry| match entry {
+            Entry::RunEnded(ended) => match ended.ending {
+                Ending::Reached { strength, .. } => Some(strength),
+                _ => None,
+            },
+            _ => None,
+        });
         self.report.found(
             "the_outcome_is_checked",
             reached >= Some(Strength::Checked),
