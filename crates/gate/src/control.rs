@@ -11,6 +11,7 @@ use std::{
 };
 
 use gyrus_contract::{ChangedPath, PathChange, WithheldChange};
+use gyrus_text::fits;
 
 const TABLE: &str = include_str!("control_files.txt");
 
@@ -42,18 +43,8 @@ impl Pattern {
             parts
                 .iter()
                 .zip(&self.parts)
-                .all(|(part, wanted)| like(part, wanted))
+                .all(|(part, wanted)| fits(wanted, part))
         })
-    }
-}
-
-/// Whether a name is like a pattern, in which `*` stands for any characters.
-fn like(name: &str, pattern: &str) -> bool {
-    match pattern.split_once('*') {
-        None => name == pattern,
-        Some((start, end)) => {
-            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
-        }
     }
 }
 

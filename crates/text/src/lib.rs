@@ -9,6 +9,7 @@
 //! - `meant`: the known word that a misspelled one was meant to be.
 //! - `time`: times and durations for people.
 //! - `mistake`: mistakes in files that people wrote.
+//! - `stars`: patterns with stars.
 //!
 //! Everything here is a pure function of its arguments. This crate stands on no other crate of the
 //! workspace and knows nothing of runs, models or terminals.
@@ -21,6 +22,7 @@ mod counted;
 mod meant;
 mod time;
 mod mistake;
+mod stars;
 
 pub use columns::{clip, width, wrap};
 pub use counted::{counted, grouped, plural};
@@ -28,5 +30,6 @@ pub use cut::{first_bytes, first_chars, head_and_tail, shorten};
 pub use meant::{closest, closest_in};
 pub use mistake::{FileMistake, file_mistake, line_of};
 pub use shown::{escaped_json, one_line, quote, readable, unseen_when_reading, visible};
+pub use stars::fits;
 pub use time::{ago, parse_duration, span, utc};
 pub use unseen::{Unseen, ends_line, is_unseen, unseen, without_unseen};

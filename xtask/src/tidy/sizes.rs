@@ -17,18 +17,18 @@ const FUNCTION_LINES: usize = 70;
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 15] = [
     ("contract", 3_500),
-    ("gate", 15_900),
+    ("gate", 15_870),
     ("gyrus", 16_800),
     ("journal", 7_100),
     ("kernel", 18_400),
-    ("lab", 4_450),
+    ("lab", 4_420),
     ("loops", 9_500),
     ("mcp", 1_800),
-    ("models", 9_980),
+    ("models", 9_960),
     ("net", 700),
     ("process", 2_700),
     ("screen", 9_610),
-    ("text", 700),
+    ("text", 660),
     ("tools", 7_450),
     ("workspace", 14_000),
 ];

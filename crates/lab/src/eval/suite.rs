@@ -9,7 +9,7 @@ use std::{
 };
 
 use gyrus_loops::Check;
-use gyrus_text::file_mistake;
+use gyrus_text::{file_mistake, fits};
 use serde::Deserialize;
 
 use crate::{LabError, sites};
@@ -304,16 +304,6 @@ fn is_address(text: &str) -> bool {
     ["http://", "https://"]
         .iter()
         .any(|start| text.len() > start.len() && text.starts_with(start))
-}
-
-/// Whether a name fits a pattern in which `*` stands for anything.
-fn fits(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {
-            (0..=name.len()).any(|at| name.is_char_boundary(at) && fits(rest, &name[at..]))
-        }),
-    }
 }
 
 #[cfg(test)]

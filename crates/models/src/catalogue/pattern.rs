@@ -1,5 +1,6 @@
 //! Patterns of model names: `provider/id` with `*` for any text.
 
+use gyrus_text::fits;
 use serde::{Deserialize, Deserializer, de::Error};
 
 /// A pattern like `provider/family-*`. The more characters it has beside its stars, the more
@@ -14,8 +15,8 @@ impl Pattern {
     /// Whether it matches this model: its id as it is, or without the date of a snapshot at its end
     /// (`-20261007`, `-2026-10-07`), since a snapshot is the same model.
     pub(super) fn is_for(&self, provider: &str, model: &str) -> bool {
-        matches(&self.provider, provider)
-            && (matches(&self.model, model) || matches(&self.model, without_date(model)))
+        fits(&self.provider, provider)
+            && (fits(&self.model, model) || fits(&self.model, without_date(model)))
     }
 
     /// Returns the number of characters other than stars.
@@ -38,26 +39,6 @@ impl<'de> Deserialize<'de> for Pattern {
             ))),
         }
     }
-}
-
-/// Whether `text` matches a pattern in which `*` stands for any text. Linear in the length of
-/// `text` for each star.
-fn matches(pattern: &str, text: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else {
-        return pattern == text;
-    };
-    let Some(mut text) = text.strip_prefix(start) else {
-        return false;
-    };
-    let mut pieces: Vec<&str> = rest.split('*').collect();
-    let end = pieces.pop().unwrap_or_default();
-    for piece in pieces {
-        match text.find(piece) {
-            Some(at) => text = &text[at + piece.len()..],
-            None => return false,
-        }
-    }
-    text.ends_with(end)
 }
 
 fn without_date(model: &str) -> &str {
