@@ -9,6 +9,7 @@
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
+    path::Path,
     sync::Arc,
 };
 
@@ -227,7 +228,7 @@ impl In<'_> {
     }
 
     /// Writes the next `bytes` bytes into a new file and puts them on disk. Returns their hash.
-    fn file(&mut self, file: &dyn DiskFile, bytes: u64) -> Result<io::Result<BlobId>, Error> {
+    fn file(&mut self, file: &dyn DiskFile, path: &Path, bytes: u64) -> Result<BlobId, Error> {
         let mut buffer = vec![0; COPY_BYTES.min(usize::try_from(bytes).unwrap_or(COPY_BYTES))];
         let mut hasher = blake3::Hasher::new();
         let mut left = bytes;
@@ -240,9 +241,7 @@ impl In<'_> {
                 .map_err(unreadable)?;
             hasher.update(&buffer[..want]);
             self.hasher.update(&buffer[..want]);
-            if let Err(error) = write_all(file, &buffer[..want]) {
-                return Ok(Err(error));
-            }
+            write_all(file, &buffer[..want]).map_err(Error::io("write", path))?;
             left -= want as u64;
         }
         let mut newline = [0];
@@ -251,7 +250,8 @@ impl In<'_> {
         if newline != *b"\n" {
             return Err(bad("a part is longer than it says"));
         }
-        Ok(file.sync().map(|()| BlobId::from_hash(hasher.finalize())))
+        file.sync().map_err(Error::io("write", path))?;
+        Ok(BlobId::from_hash(hasher.finalize()))
     }
 }
 
@@ -303,9 +303,7 @@ fn import_into(from: &mut In<'_>, staged: &Staged) -> Result<(), Error> {
                 io::ErrorKind::AlreadyExists => bad("it has a blob twice"),
                 _ => Error::io("create", &path)(error),
             })?;
-        let hash = from
-            .file(file.as_ref(), bytes)?
-            .map_err(Error::io("write", path))?;
+        let hash = from.file(file.as_ref(), &path, bytes)?;
         if id.is_some_and(|id| id != hash) {
             return Err(bad(format!("the blob {hash} has another name")));
         }

@@ -84,6 +84,6 @@ pub use replay::Replayed;
 pub use run::{Ask, Branch, Run, Tools};
 pub use select::{FindRunError, find_run};
 pub use standing::{StandingError, StandingRun};
-pub use stop::{Divergence, Stop};
+pub use stop::{Divergence, EffectError, Stop};
 pub use takeover::{Takeover, Takeovers};
 pub use unknown::Unknown;

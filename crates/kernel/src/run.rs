@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    Card, Delegated, Delegation, Divergence, Ending, Entry, Foreseen, Stop,
+    Card, Delegated, Delegation, Divergence, EffectError, Ending, Entry, Foreseen, Stop,
     core::Core,
-    effects::{self, approval::Answer, ask::TooLong},
+    effects::{self, approval::Answer},
 };
 
 /// A branch of a concurrent form: gets its own [`Run`], which numbers its own effects.
@@ -136,10 +136,10 @@ impl Run {
         // Boxed, so that a run that waits for a person does not take up the memory for asking a
         // model.
         let done = Box::pin(effects::ask::perform(&self.core, begun, ask)).await;
-        let done = done.and_then(|came| {
-            came.map_err(|TooLong(error)| Ending::ModelUnreachable { error }.into())
-        });
-        self.end(done)
+        self.end(done.map_err(|error| match error {
+            EffectError::Stop(stop) => stop,
+            EffectError::Failed(error) => Ending::ModelUnreachable { error }.into(),
+        }))
     }
 
     /// Asks like [`ask`](Self::ask), but returns `None` if the prompt is too long for every model;
@@ -150,20 +150,25 @@ impl Run {
     pub async fn ask_if_it_fits(&mut self, ask: Ask<'_>) -> Result<Option<Reply>, Stop> {
         let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
         let done = Box::pin(effects::ask::perform(&self.core, begun, ask)).await;
-        self.end(done).map(Result::ok)
+        self.end(match done {
+            Ok(reply) => Ok(Some(reply)),
+            Err(EffectError::Failed(ModelError::ContextTooLong { .. })) => Ok(None),
+            Err(EffectError::Failed(error)) => Err(Ending::ModelUnreachable { error }.into()),
+            Err(EffectError::Stop(stop)) => Err(stop),
+        })
     }
 
     /// Asks a model once, without retries: for questions whose answer the run can do without. A
     /// person's messages wait for the next [`ask`](Self::ask).
     ///
     /// # Errors
-    /// Returns a [`Stop`], to be passed on. A model's failure to answer is in the inner result.
-    pub async fn consult(&mut self, ask: Ask<'_>) -> Result<Result<Reply, ModelError>, Stop> {
+    /// Returns the model's failure to answer, or a [`Stop`].
+    pub async fn consult(&mut self, ask: Ask<'_>) -> Result<Reply, EffectError<ModelError>> {
         let begun = self.begin(|| format!("consulting a model ({:?})", ask.purpose))?;
         let router = self.core.kernel.organs().router.clone();
         let asked = effects::ask::once(&self.core, begun.effect, begun.past, ask, router);
         let done = Box::pin(asked).await;
-        self.end(done)
+        self.end_or_fail(done)
     }
 
     /// Returns the views of the screen so far, this cycle included: the first one, and the last
@@ -175,15 +180,14 @@ impl Run {
         effects::look::seen_so_far(&self.core, self.cycle(), most).await
     }
 
-    /// Looks at the screen, with a picture if `frame`; the inner error is the reason in words why
-    /// it could not.
+    /// Looks at the screen, with a picture if `frame`.
     ///
     /// # Errors
-    /// Returns a [`Stop`], to be passed on.
-    pub async fn look(&mut self, frame: bool) -> Result<Result<View, String>, Stop> {
+    /// Returns the reason in words why the screen cannot be seen, or a [`Stop`].
+    pub async fn look(&mut self, frame: bool) -> Result<View, EffectError<String>> {
         let begun = self.begin(|| "looking at the screen".to_owned())?;
         let done = Box::pin(effects::look::perform(&self.core, begun, frame)).await;
-        self.end(done)
+        self.end_or_fail(done)
     }
 
     /// Calls a tool, if the gate allows it. Failures, denials and interruptions are observations.
@@ -402,6 +406,15 @@ impl Run {
     fn end<T>(&mut self, done: Result<T, Stop>) -> Result<T, Stop> {
         self.in_hand = None;
         self.keep(done)
+    }
+
+    /// Does the same as [`end`](Self::end), for an effect whose failure the loop handles.
+    fn end_or_fail<T, E>(&mut self, done: Result<T, EffectError<E>>) -> Result<T, EffectError<E>> {
+        self.in_hand = None;
+        if let Err(EffectError::Stop(stop)) = &done {
+            self.stopped = Some(stop.clone());
+        }
+        done
     }
 
     fn keep<T>(&mut self, done: Result<T, Stop>) -> Result<T, Stop> {

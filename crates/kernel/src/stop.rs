@@ -1,4 +1,5 @@
-//! The reasons why a run stops. Loops pass them on with `?` and never catch them.
+//! The two kinds of error of an effect: a [`Stop`] ends the cycle, and loops pass it on with `?` and
+//! never catch it; a failure is the loop's to handle.
 
 use std::fmt;
 
@@ -55,6 +56,41 @@ impl From<Divergence> for Stop {
 impl From<Ending> for Stop {
     fn from(ending: Ending) -> Self {
         Stop::Park(Box::new(ending))
+    }
+}
+
+/// The error of an effect, or of a step made of effects, that can also fail in a way that the loop
+/// handles.
+#[derive(Debug)]
+pub enum EffectError<E> {
+    /// The cycle ends.
+    Stop(Stop),
+    /// The effect failed, and the loop goes on.
+    Failed(E),
+}
+
+impl<E> EffectError<E> {
+    /// Returns the failure, for the loop to handle.
+    ///
+    /// # Errors
+    /// Returns the [`Stop`], to be passed on.
+    pub fn handled(self) -> Result<E, Stop> {
+        match self {
+            EffectError::Stop(stop) => Err(stop),
+            EffectError::Failed(failure) => Ok(failure),
+        }
+    }
+}
+
+impl<E> From<Stop> for EffectError<E> {
+    fn from(stop: Stop) -> Self {
+        EffectError::Stop(stop)
+    }
+}
+
+impl<E> From<Ending> for EffectError<E> {
+    fn from(ending: Ending) -> Self {
+        EffectError::Stop(ending.into())
     }
 }
 

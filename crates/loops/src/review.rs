@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use gyrus_kernel::{Card, Run, Stop};
+use gyrus_kernel::{Card, EffectError, Run, Stop};
 
 /// A subject that a person decides about, and may edit.
 pub(crate) trait Matter: Sync {
@@ -16,12 +16,15 @@ pub(crate) trait Matter: Sync {
     /// in their last edit.
     fn card(&self, wrong: &[String]) -> Card;
 
-    /// Parses the person's edit; returns all mistakes if there are any.
+    /// Parses the person's edit.
+    ///
+    /// # Errors
+    /// Returns all mistakes if there are any, or a [`Stop`].
     fn read(
         &self,
         run: &mut Run,
         edited: &str,
-    ) -> impl Future<Output = Result<Result<Self::Edited, Vec<String>>, Stop>> + Send;
+    ) -> impl Future<Output = Result<Self::Edited, EffectError<Vec<String>>>> + Send;
 }
 
 /// The result of a review. A person who answered is named.
@@ -59,10 +62,10 @@ pub(crate) async fn review<M: Matter>(
                 return Ok(Reviewed::Ended { why, by: Some(by) });
             }
         };
-        match matter.read(run, &text).await? {
+        match matter.read(run, &text).await {
             Ok(edited) => return Ok(Reviewed::Edited { edited, by }),
-            Err(wrong) => {
-                card = matter.card(&wrong);
+            Err(error) => {
+                card = matter.card(&error.handled()?);
                 card.edit = Some(text);
             }
         }

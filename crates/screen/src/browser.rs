@@ -466,9 +466,9 @@ fn how_it_ended(outcome: Result<CommandOutcome, KeeperError>) -> String {
 /// Tests whether a page still answers while a request of it is held: a script can wait for one
 /// synchronously.
 async fn probe(cdp: Cdp, session: String, request: Stopped, later: impl FnOnce(Change)) {
-    let asking = cdp.call(&session, "Runtime.evaluate", json!({"expression": "0"}));
-    let answered: Result<Result<IgnoredAny, _>, _> = timeout(PROBE_LIMIT, asking).await;
-    if answered.is_err() {
+    let expression = json!({"expression": "0"});
+    let asking = cdp.call::<IgnoredAny>(&session, "Runtime.evaluate", expression);
+    if timeout(PROBE_LIMIT, asking).await.is_err() {
         later(Box::new(move |state| state.blocks(&request)));
     }
 }

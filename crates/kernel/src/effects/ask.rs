@@ -12,8 +12,9 @@ use gyrus_contract::{
 
 use super::{diverges, request::Request};
 use crate::{
-    Appended, Ask, Came, Charge, Ending, Entry, Inline, ModelCall, ModelReply, OUTPUT_FLOOR,
-    Steered, Stop, budget::Reservation, core::Core, entry::is_steering, live::Speaker, run::Begun,
+    Appended, Ask, Came, Charge, EffectError, Ending, Entry, Inline, ModelCall, ModelReply,
+    OUTPUT_FLOOR, Steered, Stop, budget::Reservation, core::Core, entry::is_steering,
+    live::Speaker, run::Begun,
 };
 
 /// Maximum number of attempts before the run parks.
@@ -56,14 +57,10 @@ impl Past {
     }
 }
 
-/// The prompt is too long for every model that may be asked.
-pub(crate) struct TooLong(pub(crate) ModelError);
+/// The error of asking a model: a model's one is not fixed by another attempt.
+type AskError = EffectError<ModelError>;
 
-pub(crate) async fn perform(
-    core: &Core,
-    begun: Begun,
-    ask: Ask<'_>,
-) -> Result<Result<Reply, TooLong>, Stop> {
+pub(crate) async fn perform(core: &Core, begun: Begun, ask: Ask<'_>) -> Result<Reply, AskError> {
     let effect = begun.effect;
     let past = Past::read(&effect, begun.past, ask.purpose)?;
     let steered = steering(core, &effect, &past)?;
@@ -71,7 +68,7 @@ pub(crate) async fn perform(
     let mut last = None;
     for (call, reply) in past.calls {
         match attempts.again(call, reply)? {
-            Again::Reply(reply) => return Ok(Ok(*reply)),
+            Again::Reply(reply) => return Ok(*reply),
             Again::Failed(error) => last = error,
         }
     }
@@ -82,7 +79,9 @@ pub(crate) async fn perform(
         .may_go_live(&begun.prefix, &attempts.effect, String::new)
         .is_err();
     match last {
-        Some(error @ ModelError::ContextTooLong { .. }) if goes_on => Ok(Err(TooLong(error))),
+        Some(error @ ModelError::ContextTooLong { .. }) if goes_on => {
+            Err(EffectError::Failed(error))
+        }
         _ => attempts.live().await,
     }
 }
@@ -95,27 +94,22 @@ pub(crate) async fn once(
     past: Vec<Entry>,
     ask: Ask<'_>,
     router: Arc<dyn Router>,
-) -> Result<Result<Reply, ModelError>, Stop> {
+) -> Result<Reply, AskError> {
     let past = Past::read(&effect, past, ask.purpose)?;
     let mut attempts = Attempts::begin(core, effect, ask, &[], &past)?;
     for (call, reply) in past.calls {
         match attempts.again(call, reply)? {
-            Again::Reply(reply) => return Ok(Ok(*reply)),
-            Again::Failed(Some(error)) => return Ok(Err(error)),
+            Again::Reply(reply) => return Ok(*reply),
+            Again::Failed(Some(error)) => return Err(EffectError::Failed(error)),
             Again::Failed(None) => {}
         }
     }
     if !core.log.is_live() {
-        return Err(Stop::EndOfRecord);
+        return Err(Stop::EndOfRecord.into());
     }
-    let choice = match router.choose(&attempts.request.wanted(attempts.ask.purpose, &[])) {
-        Ok(choice) => choice,
-        Err(error) => return Ok(Err(error)),
-    };
-    let name = choice.model.name().to_owned();
-    let came = attempts.attempt(choice).await?;
-    router.heard(&name, came.as_ref().map(|_| ()));
-    Ok(came)
+    let wanted = attempts.request.wanted(attempts.ask.purpose, &[]);
+    let choice = router.choose(&wanted).map_err(EffectError::Failed)?;
+    attempts.attempt(&*router, choice).await
 }
 
 /// Returns the person's messages since the last question as messages of this one. They amend the
@@ -175,14 +169,6 @@ fn may_be_charged(error: &ModelError) -> bool {
         | ModelError::ContextTooLong { .. }
         | ModelError::Auth { .. }
         | ModelError::Network { .. } => false,
-    }
-}
-
-/// Converts an error that no further attempt would fix.
-fn given_up(error: ModelError) -> Result<Result<Reply, TooLong>, Stop> {
-    match error {
-        ModelError::ContextTooLong { .. } => Ok(Err(TooLong(error))),
-        error => Err(Ending::ModelUnreachable { error }.into()),
     }
 }
 
@@ -269,34 +255,29 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    async fn live(mut self) -> Result<Result<Reply, TooLong>, Stop> {
+    async fn live(mut self) -> Result<Reply, AskError> {
         if !self.core.log.is_live() {
-            return Err(Stop::EndOfRecord);
+            return Err(Stop::EndOfRecord.into());
         }
         let router = self.core.kernel.organs().router.clone();
         // Attempts of an earlier process do not count for this one's limit.
         let mut failed: Vec<(String, ModelError)> = Vec::new();
         loop {
             let wanted = self.request.wanted(self.ask.purpose, &failed);
-            let choice = match router.choose(&wanted) {
-                Ok(choice) => choice,
-                Err(error) => return given_up(error),
-            };
+            let choice = router.choose(&wanted).map_err(EffectError::Failed)?;
             let name = choice.model.name().to_owned();
             let mut before = failed.iter().filter(|(model, _)| *model == name);
             // A model that has not failed yet is asked at once.
             if let Some((_, error)) = before.next_back() {
                 let tried = u32::try_from(1 + before.count()).unwrap_or(u32::MAX);
                 if !error.is_transient() || tried >= MAX_ATTEMPTS {
-                    return given_up(error.clone());
+                    return Err(EffectError::Failed(error.clone()));
                 }
                 self.pause(error, tried).await?;
             }
-            let came = self.attempt(choice).await?;
-            router.heard(&name, came.as_ref().map(|_| ()));
-            match came {
-                Ok(reply) => return Ok(Ok(reply)),
-                Err(error) => failed.push((name, error)),
+            match self.attempt(&*router, choice).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => failed.push((name, error.handled()?)),
             }
         }
     }
@@ -322,8 +303,20 @@ impl<'a> Attempts<'a> {
         self.core.ledger.reserve(input, output, model.price())
     }
 
-    /// Makes one attempt with its own reservation, recorded before it is sent.
-    async fn attempt(&mut self, choice: Choice) -> Result<Result<Reply, ModelError>, Stop> {
+    /// Makes one attempt, and tells the router how it went.
+    async fn attempt(&mut self, router: &dyn Router, choice: Choice) -> Result<Reply, AskError> {
+        let name = choice.model.name().to_owned();
+        let came = self.send(choice).await;
+        match &came {
+            Ok(_) => router.heard(&name, Ok(())),
+            Err(EffectError::Failed(error)) => router.heard(&name, Err(error)),
+            Err(EffectError::Stop(_)) => {}
+        }
+        came
+    }
+
+    /// Sends one attempt with its own reservation, recorded before.
+    async fn send(&mut self, choice: Choice) -> Result<Reply, AskError> {
         let core = self.core;
         core.may_act()?;
         let model = &choice.model;
@@ -373,7 +366,7 @@ impl<'a> Attempts<'a> {
                     error: error.clone(),
                 };
                 self.settle(reservation.charge, stored, charged, since)?;
-                return Ok(Err(error));
+                return Err(EffectError::Failed(error));
             }
             Ok(reply) => self.redacted(reply)?,
         };
@@ -390,7 +383,7 @@ impl<'a> Attempts<'a> {
         self.settle(reservation.charge, stored, charged, since)?;
         core.expose();
         core.warn_of_limits()?;
-        Ok(Ok(came))
+        Ok(came)
     }
 
     fn intent(

@@ -157,10 +157,10 @@ async fn look_again(
     };
     let router: Arc<dyn Router> = Arc::new(Hurried(router.clone()));
     // Boxed, so that a call that waits for a person does not take up the memory for asking a model.
-    let came = Box::pin(ask::once(core, look, past, question, router)).await?;
+    let came = Box::pin(ask::once(core, look, past, question, router)).await;
     Ok(match came {
         Ok(reply) => opinion(&reply),
-        Err(error) => Opinion::failed(error),
+        Err(error) => Opinion::failed(error.handled()?),
     })
 }
 

@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
     ActionVerdict, Aim, Decision, Digest, EffectId, Observation, Origin, ResolvedCall,
-    ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch, Verdict, quoted_word,
-    quoted_words,
+    ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch, Unresolvable, Verdict,
+    quoted_word, quoted_words,
 };
 use gyrus_text::shorten;
 
@@ -16,8 +16,8 @@ use super::{
     diverges, execute, withheld,
 };
 use crate::{
-    APPROVAL_REFUSED, Card, Entry, GateVerdict, Inline, Settled, Stop, ToolCalled, ToolResulted,
-    ToolStarted,
+    APPROVAL_REFUSED, Card, EffectError, Entry, GateVerdict, Inline, Settled, Stop, ToolCalled,
+    ToolResulted, ToolStarted,
     core::Core,
     run::Begun,
     unknown::{self, CUT_OFF_BEFORE},
@@ -175,9 +175,9 @@ async fn live(
         return Ok(resulted);
     }
     let attempt = past.started.as_ref().map_or(1, |past| past.attempt + 1);
-    let (resolved, answer, risk) = match let_through(core, effect, call, &**tool, past).await? {
+    let (resolved, answer, risk) = match let_through(core, effect, call, &**tool, past).await {
         Ok(allowed) => allowed,
-        Err(refusal) => return Ok(refused(core, effect, refusal)),
+        Err(error) => return Ok(refused(core, effect, error.handled()?)),
     };
     let screen = tool.spec().touches.contains(&Touch::Screen);
     let allowed = execute::Allowed {
@@ -209,23 +209,17 @@ async fn let_through(
     call: &ToolCall,
     tool: &dyn Tool,
     past: &mut Past,
-) -> Result<Result<(ResolvedCall, Option<String>, Risk), String>, Stop> {
+) -> Result<(ResolvedCall, Option<String>, Risk), EffectError<String>> {
     let spec = tool.spec();
     let place = core.place();
+    let unresolvable = |error: Unresolvable| EffectError::Failed(error.reason);
     loop {
-        let mut resolved = match core.kernel.organs().gate.resolve(call, spec, place) {
-            Ok(resolved) => resolved,
-            Err(error) => return Ok(Err(error.reason)),
-        };
-        if let Err(error) = tool.check(&resolved.arguments) {
-            return Ok(Err(error.reason));
-        }
+        let gate = &core.kernel.organs().gate;
+        let mut resolved = gate.resolve(call, spec, place).map_err(unresolvable)?;
+        tool.check(&resolved.arguments).map_err(unresolvable)?;
         if spec.touches.contains(&Touch::Screen) {
             let _acting = core.controls.acting().await?;
-            resolved.aim = match tool.aim(call).await {
-                Ok(aim) => aim,
-                Err(error) => return Ok(Err(error.reason)),
-            };
+            resolved.aim = tool.aim(call).await.map_err(unresolvable)?;
         }
         let judged = Judged {
             call,
@@ -242,11 +236,12 @@ async fn let_through(
         let says = Box::pin(again).await?;
         let reasons = verdict.reasons.join("; ");
         match verdict.decision {
-            Decision::Allow => return Ok(Ok((resolved, None, verdict.risk))),
+            Decision::Allow => return Ok((resolved, None, verdict.risk)),
             Decision::Deny => {
                 let why = format!("what it allows is denied: {reasons}");
                 approval::refuse_all(core, effect, &why).await?;
-                return Ok(Err(format!("this call is not allowed: {reasons}")));
+                let why = format!("this call is not allowed: {reasons}");
+                return Err(EffectError::Failed(why));
             }
             Decision::Ask => {}
         }
@@ -256,10 +251,10 @@ async fn let_through(
                     .unknown
                     .retain(|unknown| !unknown.is_like(aim));
             }
-            return Ok(match answer.approved {
+            return match answer.approved {
                 true => Ok((resolved, answer.reason, verdict.risk)),
-                false => Err(denial(&answer, &reasons)),
-            });
+                false => Err(EffectError::Failed(denial(&answer, &reasons))),
+            };
         }
         let digest = Digest::of_json(&resolved);
         let mut card = card(spec, call, &resolved, place.workspace, verdict);

@@ -21,7 +21,7 @@ use super::{
     layers, repositories,
     withheld::{Withheld, trash},
 };
-use crate::{Stop, contents, core::Core};
+use crate::{EffectError, Stop, contents, core::Core};
 
 /// Maximum number of files that a text names.
 pub(super) const MAX_NAMED: usize = 20;
@@ -63,25 +63,26 @@ pub(super) fn are_judged(tool: &dyn Tool, resolved: &ResolvedCall) -> bool {
 /// the folder is too large for one, which the verdict took into account.
 ///
 /// # Errors
-/// Returns `Ok(Err(…))` if there can be no snapshot although the verdict relied on one.
-pub(super) fn begin(
-    core: &Core,
-    effect: &EffectId,
-) -> Result<Result<Option<BlobId>, String>, Stop> {
+/// Returns the reason in words if there can be no snapshot although the verdict relied on one.
+pub(super) fn begin(core: &Core, effect: &EffectId) -> Result<Option<BlobId>, EffectError<String>> {
     let mut began = core.judged_calls();
     // Changes during concurrent calls are compared with the workspace before all of them.
-    let kept = match began.first() {
-        Some((_, before)) => Ok(*before),
-        None => match core.repositories().begin(core) {
-            Ok(()) if layers::are_used(core) => layers::begin(core, effect).map(|()| None),
-            Ok(()) => keep(core)?,
-            Err(why) => Err(format!("the folder's repositories cannot be read: {why}")),
-        },
+    let before = match began.first() {
+        Some((_, before)) => *before,
+        None => {
+            core.repositories().begin(core).map_err(|why| {
+                EffectError::Failed(format!("the folder's repositories cannot be read: {why}"))
+            })?;
+            if layers::are_used(core) {
+                layers::begin(core, effect).map_err(EffectError::Failed)?;
+                None
+            } else {
+                keep(core)?
+            }
+        }
     };
-    if let Ok(before) = &kept {
-        began.push((effect.clone(), *before));
-    }
-    Ok(kept)
+    began.push((effect.clone(), before));
+    Ok(before)
 }
 
 /// Reverts those changes since [`begin`] that may not stay, once the call's processes have ended.
@@ -139,9 +140,9 @@ pub(super) fn end_of_the_dead(
     judge(core, carried, changed)
 }
 
-fn keep(core: &Core) -> Result<Result<Option<BlobId>, String>, Stop> {
+fn keep(core: &Core) -> Result<Option<BlobId>, EffectError<String>> {
     match core.snapshots().take(&mut core.contents()) {
-        Ok(Taken::New(id) | Taken::Same(id)) => Ok(Ok(Some(id))),
+        Ok(Taken::New(id) | Taken::Same(id)) => Ok(Some(id)),
         Ok(Taken::TooLarge { files, bytes }) => {
             let known = core.shared().not_undoable.is_some();
             let why = format!(
@@ -150,22 +151,16 @@ fn keep(core: &Core) -> Result<Result<Option<BlobId>, String>, Stop> {
                 counted(bytes, "byte")
             );
             core.shared().not_undoable = Some(why.clone());
-            Ok(match known {
+            match known {
                 true => Ok(None),
-                false => Err(format!(
+                false => Err(EffectError::Failed(format!(
                     "{why}, so its changes cannot be undone; call it again"
-                )),
-            })
+                ))),
+            }
         }
-        Err(SnapshotError::Store(stop)) => Err(stop),
-        Err(error) => {
-            let known = core.shared().not_undoable.is_some();
-            Ok(if known {
-                Ok(None)
-            } else {
-                Err(error.to_string())
-            })
-        }
+        Err(SnapshotError::Store(stop)) => Err(stop.into()),
+        Err(_) if core.shared().not_undoable.is_some() => Ok(None),
+        Err(error) => Err(EffectError::Failed(error.to_string())),
     }
 }
 

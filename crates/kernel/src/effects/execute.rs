@@ -308,9 +308,9 @@ pub(super) async fn start(
     let copies = layers::copy_before(core, effect, &resolved, tool.spec())?;
     let before = match changes::are_judged(&**tool, &resolved) {
         false => None,
-        true => match changes::begin(core, effect)? {
+        true => match changes::begin(core, effect) {
             Ok(before) => before,
-            Err(why) => return Ok(super::call::refused(core, effect, why)),
+            Err(error) => return Ok(super::call::refused(core, effect, error.handled()?)),
         },
     };
     let containment = containment(core, &resolved, tool.spec());

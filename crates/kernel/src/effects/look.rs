@@ -6,7 +6,8 @@ use gyrus_contract::{EffectId, Image, Look, View};
 
 use super::diverges;
 use crate::{
-    Entry, Inline, ScreenViewed, Stop, core::Core, kernel::entries, run::Begun, typed::SecretFields,
+    EffectError, Entry, Inline, ScreenViewed, Stop, core::Core, kernel::entries, run::Begun,
+    typed::SecretFields,
 };
 
 /// Returns the view, or the reason in words why there is none.
@@ -14,10 +15,12 @@ pub(crate) async fn perform(
     core: &Core,
     begun: Begun,
     frame: bool,
-) -> Result<Result<View, String>, Stop> {
+) -> Result<View, EffectError<String>> {
     let viewed = match begun.past.into_iter().next() {
         Some(Entry::ScreenViewed(viewed)) => viewed,
-        Some(other) => return Err(diverges(&begun.effect, &other, "looking at the screen")),
+        Some(other) => {
+            return Err(diverges(&begun.effect, &other, "looking at the screen").into());
+        }
         None => {
             core.may_act()?;
             core.shared().looked = true;
@@ -28,7 +31,7 @@ pub(crate) async fn perform(
     };
     let text: String = viewed.view.load(&core.log)?;
     if viewed.is_error {
-        return Ok(Err(text));
+        return Err(EffectError::Failed(text));
     }
     core.expose();
     {
@@ -37,7 +40,7 @@ pub(crate) async fn perform(
     }
     let view = parse(&text)?;
     core.shared().secret_fields = SecretFields::of(&view);
-    Ok(Ok(view))
+    Ok(view)
 }
 
 fn parse(text: &str) -> Result<View, Stop> {

@@ -61,7 +61,7 @@ pub fn play(
     };
     let ground = Ground::make()?;
     let gyrus = install(&ground.home)?;
-    let contained = contains(&*gyrus, &mut report)?;
+    let uncontained = uncontained(&*gyrus, &mut report)?;
     let stage = Stage {
         gyrus,
         ground,
@@ -81,19 +81,20 @@ pub fn play(
         }
     });
     match played? {
-        Some(next) => stage.farewell(&report, &next, options.keep, contained),
+        Some(next) => stage.farewell(&report, &next, options.keep, uncontained),
         None => Ok(TrialEnd::Interrupted),
     }
 }
 
-/// Whether commands are contained here; in words why not. Says what does not hold of what there is.
-fn contains(
+/// Returns the reason why commands are not contained here, if they are not. Reports the parts of
+/// the containment that are missing.
+fn uncontained(
     gyrus: &dyn Installation,
     report: &mut Report<'_>,
-) -> Result<Result<(), String>, LabError> {
+) -> Result<Option<String>, LabError> {
     let missing = match gyrus.sandbox() {
         Ok(missing) => missing,
-        Err(why) => return Ok(Err(why)),
+        Err(why) => return Ok(Some(why)),
     };
     if !missing.is_empty() {
         let detail = format!(
@@ -102,7 +103,7 @@ fn contains(
         );
         report.found("commands_are_contained", true, &detail)?;
     }
-    Ok(Ok(()))
+    Ok(None)
 }
 
 /// Where it happens.
@@ -128,15 +129,15 @@ impl Stage {
         report: &Report<'_>,
         next: &Next,
         keep: bool,
-        contained: Result<(), String>,
+        uncontained: Option<String>,
     ) -> Result<TrialEnd, LabError> {
         let end = report.end();
-        let everything = match (end, contained) {
+        let everything = match (end, uncontained) {
             (TrialEnd::Passed, _) => "Everything held.".to_owned(),
-            (_, Ok(())) => {
+            (_, None) => {
                 "Not everything held. That is a fault of gyrus: please report it.".to_owned()
             }
-            (_, Err(why)) => format!(
+            (_, Some(why)) => format!(
                 "Not everything held: nothing contains commands here, so each is asked about, and \
                  the demo has nobody to ask ({why}). `gyrus doctor` says what helps."
             ),

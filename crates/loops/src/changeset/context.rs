@@ -2,10 +2,11 @@
 //! drops some, then read into memory.
 
 use gyrus_contract::{Message, Observation, Origin, Part, Role, Text, ToolCall};
-use gyrus_kernel::{Card, Run, Stop};
+use gyrus_kernel::{Card, EffectError, Run, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::Abort;
 use crate::review::{Matter, not_taken};
 
 /// The tool that ranks files by words.
@@ -74,18 +75,21 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Returns the files that are most relevant to these words, or the reason in words why there
-    /// are none.
-    pub(super) async fn about(run: &mut Run, words: &str) -> Result<Result<Self, String>, Stop> {
+    /// Returns the files that are most relevant to these words.
+    ///
+    /// # Errors
+    /// Returns the reason for ending the work without them, or a [`Stop`].
+    pub(super) async fn about(run: &mut Run, words: &str) -> Result<Self, EffectError<Abort>> {
         let budget = budget(run);
         let arguments = json!({"query": words, "path": ".", "max_tokens": budget});
         let seen = run.call(&ToolCall::new(RANK, arguments)).await?;
         let said = &seen.text.text;
+        let abort = |why| EffectError::Failed(Abort { why, by: None });
         if seen.is_error {
-            return Ok(Err(format!("no files could be looked for: {said}")));
+            return Err(abort(format!("no files could be looked for: {said}")));
         }
         let found = serde_json::from_str(said).map(|found: Self| Self { budget, ..found });
-        Ok(found.map_err(|error| format!("what `{RANK}` says cannot be read: {error}")))
+        found.map_err(|error| abort(format!("what `{RANK}` says cannot be read: {error}")))
     }
 
     /// Returns the files that the ranking chose.
@@ -179,7 +183,7 @@ impl Matter for Found {
         &self,
         run: &mut Run,
         edited: &str,
-    ) -> Result<Result<Vec<File>, Vec<String>>, Stop> {
+    ) -> Result<Vec<File>, EffectError<Vec<String>>> {
         let named = self.named(edited);
         let is_known = |file: &&File| self.files.iter().any(|known| known.path == file.path);
         let added = named.iter().filter(|file| !is_known(file));
@@ -192,10 +196,10 @@ impl Matter for Found {
                 wrong.push(format!("`{path}` cannot be read: {}", seen.text.text));
             }
         }
-        Ok(match wrong.is_empty() {
+        match wrong.is_empty() {
             true => Ok(named),
-            false => Err(wrong),
-        })
+            false => Err(EffectError::Failed(wrong)),
+        }
     }
 }
 

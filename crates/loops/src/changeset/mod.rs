@@ -18,7 +18,7 @@ use gyrus_contract::{
     Action, ExecutionResult, MemoryBuffer, Message, Origin, Part, Perception, Plan, Purpose, Role,
     Text, ToolCall,
 };
-use gyrus_kernel::{CognitiveLoop, Run, Stop};
+use gyrus_kernel::{CognitiveLoop, EffectError, Run, Stop};
 use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -152,9 +152,9 @@ impl Changeset {
                 self.read(run, files).await?
             }
             None => {
-                let files = match self.choose(run).await? {
+                let files = match self.choose(run).await {
                     Ok(files) => files,
-                    Err(abort) => return self.abort(run, abort),
+                    Err(error) => return self.abort(run, error.handled()?),
                 };
                 let files = self.read(run, files).await?;
                 self.recall(run).await?;
@@ -165,30 +165,30 @@ impl Changeset {
         Ok(ExecutionResult::default())
     }
 
-    /// Returns the files, with a person's approval if that is required, or the reason for ending.
-    async fn choose(&mut self, run: &mut Run) -> Result<Result<Vec<File>, Abort>, Stop> {
+    /// Returns the files, with a person's approval if that is required.
+    ///
+    /// # Errors
+    /// Returns the reason for ending the work, or a [`Stop`].
+    async fn choose(&mut self, run: &mut Run) -> Result<Vec<File>, EffectError<Abort>> {
         let mut words = prompt::goal_in_words(run);
         loop {
-            let found = match Found::about(run, &shorten(&words, QUERY_CHARACTERS)).await? {
-                Ok(found) => found,
-                Err(why) => return Ok(Err(Abort { why, by: None })),
-            };
+            let found = Found::about(run, &shorten(&words, QUERY_CHARACTERS)).await?;
             let found_files = counted(&found.chosen());
             self.step(run, Event::ContextReady, &found_files, None)?;
             if !self.config.reviews(Review::Context) {
                 let by = Some(CONFIGURATION);
                 self.step(run, Event::ApproveContext, "nobody is asked about them", by)?;
-                return Ok(Ok(found.chosen()));
+                return Ok(found.chosen());
             }
             match review(run, &found).await? {
                 Reviewed::AsShown { by } => {
                     self.step(run, Event::ApproveContext, "as they were found", Some(&by))?;
-                    return Ok(Ok(found.chosen()));
+                    return Ok(found.chosen());
                 }
                 Reviewed::Edited { edited, by } => {
                     let text = format!("as the person changed them: {}", counted(&edited));
                     self.step(run, Event::ApproveContext, &text, Some(&by))?;
-                    return Ok(Ok(edited));
+                    return Ok(edited);
                 }
                 Reviewed::Rejected { words: said, by } => {
                     self.step(run, Event::RejectContext, &said, Some(&by))?;
@@ -198,7 +198,9 @@ impl Changeset {
                     // The newest words come first, so that they are not cut off.
                     words = format!("{said}\n{words}");
                 }
-                Reviewed::Ended { why, by } => return Ok(Err(Abort { why, by })),
+                Reviewed::Ended { why, by } => {
+                    return Err(EffectError::Failed(Abort { why, by }));
+                }
             }
         }
     }

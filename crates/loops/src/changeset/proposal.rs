@@ -4,7 +4,7 @@ use gyrus_contract::{
     Action, ActionVerdict, Claim, Decision, Evidence, ExecutionResult, Observation, Origin,
     Strength, Text,
 };
-use gyrus_kernel::{Card, CognitiveLoop as _, Foreseen, Run, Stop};
+use gyrus_kernel::{Card, CognitiveLoop as _, EffectError, Foreseen, Run, Stop};
 use gyrus_text::shorten;
 
 use super::{
@@ -82,16 +82,16 @@ impl Matter for Shown<'_> {
         &self,
         run: &mut Run,
         edited: &str,
-    ) -> Result<Result<Proposal, Vec<String>>, Stop> {
-        let proposal = match diff::read(edited) {
-            Ok(proposal) => proposal,
-            Err(wrong) => return Ok(Err(wrong)),
-        };
+    ) -> Result<Proposal, EffectError<Vec<String>>> {
+        let proposal = diff::read(edited).map_err(EffectError::Failed)?;
         let seen = run.call(&proposal.check(PROPOSE)).await?;
-        Ok(match seen.is_error {
+        match seen.is_error {
             false => Ok(proposal),
-            true => Err(seen.text.text.lines().map(str::to_owned).collect()),
-        })
+            true => {
+                let wrong = seen.text.text.lines().map(str::to_owned).collect();
+                Err(EffectError::Failed(wrong))
+            }
+        }
     }
 }
 
@@ -116,15 +116,14 @@ impl Changeset {
         };
         // A person is not shown a proposal that cannot be applied.
         let asks = match self.config.reviews(Review::Proposal) {
-            true => self.foreseen(run, &proposal)?,
-            false => Ok(Vec::new()),
-        };
-        let asks = match asks {
-            Ok(asks) => asks,
-            Err(why) => {
-                result.error = self.refused(run, &why)?;
-                return Ok(result);
-            }
+            true => match self.foreseen(run, &proposal) {
+                Ok(asks) => asks,
+                Err(error) => {
+                    result.error = self.refused(run, &error.handled()?)?;
+                    return Ok(result);
+                }
+            },
+            false => Vec::new(),
         };
         let told = format!("{}: {}", proposal.counted(), proposal.summary);
         self.step(run, Event::ProposalReady, &told, None)?;
@@ -138,23 +137,25 @@ impl Changeset {
         Ok(result)
     }
 
-    /// Returns the reasons for which the gate would ask about applying it, under the present facts,
-    /// or the reason why it would deny it.
+    /// Returns the reasons for which the gate would ask about applying it, under the present facts.
+    ///
+    /// # Errors
+    /// Returns the reason why the gate would deny it, or a [`Stop`].
     fn foreseen(
         &self,
         run: &mut Run,
         proposal: &Proposal,
-    ) -> Result<Result<Vec<String>, String>, Stop> {
+    ) -> Result<Vec<String>, EffectError<String>> {
         let call = proposal.apply(APPLY, self.config.verify());
-        Ok(match run.foresee(&[call])?.pop() {
-            Some(Foreseen::Unresolvable(why)) => Err(why),
+        match run.foresee(&[call])?.pop() {
+            Some(Foreseen::Unresolvable(why)) => Err(EffectError::Failed(why)),
             Some(Foreseen::Judged(verdict)) => match verdict.decision {
                 Decision::Allow => Ok(Vec::new()),
                 Decision::Ask => Ok(verdict.reasons),
-                Decision::Deny => Err(verdict.reasons.join("; ")),
+                Decision::Deny => Err(EffectError::Failed(verdict.reasons.join("; "))),
             },
             None => Ok(Vec::new()),
-        })
+        }
     }
 
     /// Handles a proposal that the gate would deny. Returns the reason if the run ends.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gyrus_contract::{Decision, Perception, ToolSpec, Touch, Verdict};
-use gyrus_kernel::{Foreseen, Run, Stop};
+use gyrus_kernel::{EffectError, Foreseen, Run, Stop};
 
 use serde_json::Value;
 
@@ -39,11 +39,14 @@ pub(super) struct Against<'a> {
 }
 
 /// Checks a plan. The gate is only asked about one without other mistakes.
+///
+/// # Errors
+/// Returns all mistakes if there are any, or a [`Stop`].
 pub(super) fn check(
     run: &mut Run,
     draft: Draft,
     against: &Against<'_>,
-) -> Result<Result<Checked, Vec<String>>, Stop> {
+) -> Result<Checked, EffectError<Vec<String>>> {
     let mut wrong = Vec::new();
     if !is_the_goal(&draft.goal, &prompt::first_goal(against.perception)) {
         wrong.push(
@@ -66,13 +69,13 @@ pub(super) fn check(
         wrong.push(format!("steps wait for each other in a circle: {circle}"));
     }
     if !wrong.is_empty() {
-        return Ok(Err(wrong));
+        return Err(EffectError::Failed(wrong));
     }
     let verdicts = foreseen(run, &draft, &mut wrong)?;
-    Ok(match wrong.is_empty() {
+    match wrong.is_empty() {
         true => Ok(Checked { draft, verdicts }),
-        false => Err(wrong),
-    })
+        false => Err(EffectError::Failed(wrong)),
+    }
 }
 
 /// Whether a plan's goal is the person's: the same words, or their beginning if there are many.

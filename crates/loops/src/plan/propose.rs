@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use gyrus_contract::{Message, Origin, Purpose, Role, StopReason, SystemPart, Text, ToolSpec};
-use gyrus_kernel::{Ask, Card, Run, Stop};
+use gyrus_kernel::{Ask, Card, EffectError, Run, Stop};
 use serde_json::json;
 
 use super::{
@@ -39,15 +39,9 @@ impl Matter for Shown<'_> {
         words::card(self.proposed, &self.tools, wrong)
     }
 
-    async fn read(
-        &self,
-        run: &mut Run,
-        edited: &str,
-    ) -> Result<Result<Checked, Vec<String>>, Stop> {
-        match draft::read(edited) {
-            Ok(draft) => self.planner.check(run, draft, &self.tools),
-            Err(wrong) => Ok(Err(wrong)),
-        }
+    async fn read(&self, run: &mut Run, edited: &str) -> Result<Checked, EffectError<Vec<String>>> {
+        let draft = draft::read(edited).map_err(EffectError::Failed)?;
+        self.planner.check(run, draft, &self.tools)
     }
 }
 
@@ -82,13 +76,10 @@ impl Planner {
                 StopReason::MaxTokens => Err(vec![cut_off.to_owned()]),
                 StopReason::EndOfTurn | StopReason::ToolCalls => draft::read(&reply.text()),
             };
-            let checked = match read {
-                Ok(draft) => self.check(run, draft, &tools)?,
-                Err(wrong) => Err(wrong),
-            };
-            wrong = match checked {
+            let read = read.map_err(EffectError::Failed);
+            wrong = match read.and_then(|draft| self.check(run, draft, &tools)) {
                 Ok(checked) => return Ok(Turn::Proposed(checked)),
-                Err(wrong) => wrong,
+                Err(error) => error.handled()?,
             };
             let fact = json!({"attempt": attempt, "text": wrong.join("; "), "wrong": wrong});
             run.note("plan.invalid", 1, &fact)?;
@@ -111,7 +102,7 @@ impl Planner {
         run: &mut Run,
         draft: Draft,
         tools: &[Arc<ToolSpec>],
-    ) -> Result<Result<Checked, Vec<String>>, Stop> {
+    ) -> Result<Checked, EffectError<Vec<String>>> {
         let perception = run.perception();
         let before = self.state.past.iter();
         let against = Against {

@@ -137,7 +137,10 @@ impl Reactive {
 
     async fn look(&mut self, run: &mut Run) -> Result<(), Stop> {
         let frame = self.config.perception() != PerceptionMode::Tree;
-        self.sight = run.look(frame).await?;
+        self.sight = match run.look(frame).await {
+            Ok(view) => Ok(view),
+            Err(error) => Err(error.handled()?),
+        };
         self.state.blind = match &self.sight {
             Ok(_) => 0,
             Err(_) => self.state.blind + 1,
@@ -416,10 +419,10 @@ impl Reactive {
     /// Whether a page or a dialog appeared since the turn's look. The rest of a batch was decided
     /// for the previous one.
     async fn is_elsewhere(&mut self, run: &mut Run) -> Result<bool, Stop> {
-        let now = match run.look(false).await? {
+        let now = match run.look(false).await {
             Ok(now) => now,
-            Err(why) => {
-                self.sight = Err(why);
+            Err(error) => {
+                self.sight = Err(error.handled()?);
                 return Ok(true);
             }
         };

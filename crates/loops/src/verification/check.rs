@@ -169,7 +169,10 @@ impl Checked {
 pub(super) async fn perform(run: &mut Run, checks: &[Check]) -> Result<Vec<Checked>, Stop> {
     let looks = |check: &Check| matches!(check, Check::Text(_) | Check::Url(_));
     let view = match checks.iter().any(looks) {
-        true => run.look(false).await?,
+        true => match run.look(false).await {
+            Ok(view) => Ok(view),
+            Err(error) => Err(error.handled()?),
+        },
         false => Err(String::new()),
     };
     let mut done = Vec::new();

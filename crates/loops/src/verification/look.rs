@@ -6,7 +6,7 @@
 //! words were seen; and never where the page addresses a judge.
 
 use gyrus_contract::{Claim, Message, Origin, Part, Purpose, Reply, Role, SystemPart, Text, View};
-use gyrus_kernel::{Ask, Run, Stop, Tools};
+use gyrus_kernel::{Ask, EffectError, Run, Tools};
 use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -82,22 +82,22 @@ struct Said {
 pub(super) async fn perform(
     run: &mut Run,
     matter: &Matter<'_>,
-) -> Result<Result<Opinion, String>, Stop> {
+) -> Result<Opinion, EffectError<String>> {
     let mut why = String::new();
     // A model that sees no pictures judges by the trees.
     for with_picture in [true, false] {
         if with_picture && matter.now.frame.is_none() {
             continue;
         }
-        match run.consult(question(run, matter, with_picture)).await? {
-            Err(error) => why = error.to_string(),
+        match run.consult(question(run, matter, with_picture)).await {
+            Err(error) => why = error.handled()?.to_string(),
             Ok(reply) => match read(&reply) {
                 Err(wrong) => why = wrong,
-                Ok(said) => return Ok(Ok(weigh(said, matter, with_picture))),
+                Ok(said) => return Ok(weigh(said, matter, with_picture)),
             },
         }
     }
-    Ok(Err(why))
+    Err(EffectError::Failed(why))
 }
 
 fn question(run: &Run, matter: &Matter<'_>, with_picture: bool) -> Ask<'static> {

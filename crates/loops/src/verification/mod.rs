@@ -163,8 +163,12 @@ impl Verified {
     }
 
     async fn look(&mut self, run: &mut Run, claim: &Claim) -> Result<Look, Stop> {
-        let Ok(now) = run.look(true).await? else {
-            return Ok(Look::CannotSay);
+        let now = match run.look(true).await {
+            Ok(now) => now,
+            Err(error) => {
+                error.handled()?;
+                return Ok(Look::CannotSay);
+            }
         };
         let seen = run.views(look::VIEWS).await?;
         let matter = Matter {
@@ -173,17 +177,18 @@ impl Verified {
             seen: &seen,
             acted: self.state.acted,
         };
-        let came = look::perform(run, &matter).await?;
-        let looked = match &came {
-            Ok(opinion) => json!({ "by": "model", "passes": look::PASSES, "opinion": opinion }),
-            Err(why) => {
-                json!({ "by": "comparison", "because": why, "guess": self.guess(run, &matter) })
+        let opinion = match look::perform(run, &matter).await {
+            Ok(opinion) => opinion,
+            Err(error) => {
+                let why = error.handled()?;
+                let guess = self.guess(run, &matter);
+                let fact = json!({ "by": "comparison", "because": why, "guess": guess });
+                run.note("verification.look", 1, &fact)?;
+                return Ok(self.compare(run, &matter));
             }
         };
-        run.note("verification.look", 1, &looked)?;
-        let Ok(opinion) = came else {
-            return Ok(self.compare(run, &matter));
-        };
+        let fact = json!({ "by": "model", "passes": look::PASSES, "opinion": opinion });
+        run.note("verification.look", 1, &fact)?;
         let reasons = opinion.reasons.join("; ");
         Ok(if opinion.score < look::PASSES {
             Look::Doubts(format!(

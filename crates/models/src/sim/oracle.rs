@@ -21,8 +21,9 @@ pub(super) fn judge(specimen: &Specimen, stream: &[u8], pieces: &[usize]) -> Res
         rest = left;
         (!piece.is_empty()).then_some(piece)
     });
-    let in_pieces = read(specimen, &mut pieces)?;
-    let whole = read(specimen, &mut std::iter::once(stream))?;
+    let panicked = || "the reader panicked".to_owned();
+    let in_pieces = read(specimen, &mut pieces).ok_or_else(panicked)?;
+    let whole = read(specimen, &mut std::iter::once(stream)).ok_or_else(panicked)?;
     match (in_pieces, whole) {
         (Ok(reply), Ok(other)) => {
             if without_ids(&reply) != without_ids(&other) {
@@ -39,12 +40,12 @@ pub(super) fn judge(specimen: &Specimen, stream: &[u8], pieces: &[usize]) -> Res
     }
 }
 
+/// Reads a stream; `None` if the reader panicked.
 fn read(
     specimen: &Specimen,
     pieces: &mut dyn Iterator<Item = &[u8]>,
-) -> Result<Result<Reply, ModelError>, String> {
-    catch_unwind(AssertUnwindSafe(|| (specimen.read)(pieces)))
-        .map_err(|_| "the reader panicked".to_owned())
+) -> Option<Result<Reply, ModelError>> {
+    catch_unwind(AssertUnwindSafe(|| (specimen.read)(pieces))).ok()
 }
 
 /// Removes ids, which may be generated and differ then.

@@ -48,7 +48,7 @@ const BRANCH_KEPT: &str = "its branch was not carried over";
 /// Decisions about the changes of a store, in the order of the changes.
 pub(super) struct Decision {
     pub(super) refs: Vec<Fate>,
-    pub(super) worktrees: Vec<Result<Carry, &'static str>>,
+    pub(super) worktrees: Vec<WorktreeFate>,
     /// The new text of the configuration, if it changes.
     pub(super) config: Option<String>,
     /// Decisions about the settings.
@@ -57,6 +57,9 @@ pub(super) struct Decision {
     pub(super) files: Vec<Fate>,
     pub(super) packed: BTreeMap<RefName, ObjectId>,
 }
+
+/// Decision about the changes of a work tree. The error is the reason why they are kept apart.
+type WorktreeFate = Result<Carry, &'static str>;
 
 /// A work tree whose changes are carried over.
 pub(super) struct Carry {
@@ -151,11 +154,7 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     /// Drops changes that depend on others which cannot be carried over, until all are consistent.
-    fn settle(
-        &self,
-        fates: &mut [Fate],
-        worktrees: &mut [Result<Carry, &'static str>],
-    ) -> Result<(), CarryError> {
+    fn settle(&self, fates: &mut [Fate], worktrees: &mut [WorktreeFate]) -> Result<(), CarryError> {
         loop {
             let carried = self.changes.worktrees.iter().zip(worktrees.iter());
             let carried = carried.filter(|(_, fate)| fate.is_ok());
@@ -273,7 +272,7 @@ fn judge_worktree(
     live: &GitFolder,
     change: &WorktreeChange,
     read: &dyn Fn(&RefName) -> Result<Option<RefValue>, CarryError>,
-) -> Result<Result<Carry, &'static str>, CarryError> {
+) -> Result<WorktreeFate, CarryError> {
     let own = &change.worktree;
     if live.kind(&own.join("HEAD"))? != Kind::File {
         return Ok(Err(HEAD_MOVED));
