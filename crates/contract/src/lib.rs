@@ -14,6 +14,7 @@ mod text;
 mod message;
 mod model;
 mod tool;
+mod touch;
 mod schema;
 mod process;
 mod containment;
@@ -58,10 +59,8 @@ pub use screen::{
 };
 pub use text::{Origin, Text};
 pub use thought::{Action, ExecutionResult, Observation, Perception, Plan, StepKind, ThoughtStep};
-pub use tool::{
-    Artifact, Cleared, Probe, Reach, Repeat, Service, Site, Tool, ToolOutput, ToolSpec, Touch,
-    UnknownSecret, path_in_list,
-};
+pub use tool::{Artifact, Cleared, Probe, Repeat, Site, Tool, ToolOutput, ToolSpec, UnknownSecret};
+pub use touch::{PathArgument, Reach, Service, Touch, path_in_list};
 pub use typing::{TYPE_TEXT, TypedInto, typed_text};
 
 /// The return type of an `async` method of an object-safe trait: a boxed future that can move

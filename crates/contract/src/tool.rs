@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     ActionVerdict, Aim, BlobId, Boxed, Claim, CommandOutcome, CommandSpec, Digest, EffectId, Image,
-    KeeperError, ResolvedCall, ToolCall, Unresolvable,
+    KeeperError, ResolvedCall, ToolCall, Touch, Unresolvable,
 };
 
 /// The description of a tool: its name, parameters and effects. Models see name, description and
@@ -26,87 +26,11 @@ pub struct ToolSpec {
     pub repeat: Repeat,
 }
 
-/// One thing that a call touches; the named argument identifies it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Touch {
-    /// Reads the file or folder at the path in this argument.
-    Reads(String),
-    /// Creates or changes the file at the path in this argument.
-    Writes(String),
-    /// Creates, changes or deletes files: this argument is a list of objects, each with a `path`,
-    /// and with a `content` or a `diff` unless the file is deleted. In [`ResolvedCall::paths`] they
-    /// are named by [`path_in_list`].
-    Changes(String),
-    /// Reads the files of the workspace that a list as in [`Touch::Changes`] would change, and
-    /// changes none.
-    Compares(String),
-    /// Starts processes; this argument is the command line. Nothing is started when it is missing
-    /// and the schema does not require it.
-    Starts(String),
-    /// Starts one program with the person's own rights, outside of the sandbox and without a shell.
-    /// These arguments are its name or absolute path, and the list of its own arguments.
-    RunsAsUser {
-        /// The argument that names the program.
-        program: String,
-        /// The argument that lists the program's own arguments.
-        arguments: String,
-    },
-    /// Connects to the host of the URL in this argument and reads from it.
-    Connects(String),
-    /// Reads or changes the clipboard of the person's desktop, by a helper program.
-    Clipboard,
-    /// Puts something into a page or an application of the screen.
-    Screen,
-    /// Runs the script in this argument in the page of the screen. For checks that a person
-    /// typed: no model is offered such a tool.
-    Evaluates(String),
-    /// Sends to the judge at the URL in this argument, and reads what it says. For a judge that a
-    /// person typed: no model is offered such a tool.
-    Submits(String),
-    /// Asks a person the question in this argument; the answer's words are the result.
-    Asks(String),
-    /// Asks a person to take the screen over, for the reason in this argument; their words are the
-    /// result.
-    HandsOver(String),
-    /// Calls a tool of a server that is not part of gyrus; its further effects are not known here.
-    Serves(Service),
-}
-
-/// Returns the name of a path of [`Touch::Changes`] or [`Touch::Compares`] in
-/// [`ResolvedCall::paths`].
-pub fn path_in_list(argument: &str, index: usize) -> String {
-    format!("{argument}/{index}")
-}
-
-/// A tool of a server that the person connected, or a project with their approval.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Service {
-    /// The server, as the configuration names it.
-    pub server: String,
-    /// The tool, as the server names it: any text.
-    pub tool: String,
-    /// The access of the server.
-    pub reach: Reach,
-    /// Whether the server describes the tool as destructive. A statement that it is not is ignored.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub destructive: bool,
-    /// The digest of the server's whole description of the tool.
-    pub definition: Digest,
-}
-
-/// The access of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reach {
-    /// Runs in the sandbox, without a network.
-    Workspace,
-    /// Runs in the sandbox, and reaches the hosts that the person named.
-    Hosts,
-    /// Runs on another machine or outside of gyrus's control, and reaches whatever is there.
-    Elsewhere,
-    /// Runs on this machine without a sandbox.
-    Everything,
+impl ToolSpec {
+    /// Whether one of the touches is of this kind.
+    pub fn touches(&self, is: impl Fn(&Touch) -> bool) -> bool {
+        self.touches.iter().any(is)
+    }
 }
 
 /// The handling of a call whose outcome was lost in a crash.

@@ -71,11 +71,7 @@ pub(crate) fn look_up(
     arguments: &Value,
     place: Place<'_>,
 ) -> Result<Option<ResolvedCommand>, Unresolvable> {
-    let names = touches.iter().find_map(|touch| match touch {
-        Touch::RunsAsUser { program, arguments } => Some((program, arguments)),
-        _ => None,
-    });
-    let Some((program, list)) = names else {
+    let Some((program, list)) = touches.iter().find_map(Touch::program) else {
         return Ok(None);
     };
     let words = words(&arguments[list]).ok_or_else(|| Unresolvable {

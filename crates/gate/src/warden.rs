@@ -205,16 +205,14 @@ impl Warden {
     fn paths(call: &ResolvedCall, spec: &ToolSpec, workspace: &Path) -> Vec<SubjectPath> {
         let mut paths = Vec::new();
         let subject_path = |real: &Path, used| SubjectPath::new(real.to_owned(), used, workspace);
-        for touch in &spec.touches {
-            let (argument, used) = match touch {
-                Touch::Reads(argument) | Touch::Compares(argument) => (argument, PathUse::Reads),
-                Touch::Writes(argument) | Touch::Changes(argument) => (argument, PathUse::Changes),
-                _ => continue,
+        for argument in spec.touches.iter().filter_map(Touch::paths) {
+            let used = match argument.is_changed {
+                true => PathUse::Changes,
+                false => PathUse::Reads,
             };
-            // The argument is a path, or a list of objects with paths.
-            let of_list = format!("{argument}/");
-            let named = call.paths.iter();
-            let named = named.filter(|(name, _)| *name == argument || name.starts_with(&of_list));
+            let of_list = format!("{}/", argument.name);
+            let is_named = |name: &String| name == argument.name || name.starts_with(&of_list);
+            let named = call.paths.iter().filter(|(name, _)| is_named(name));
             paths.extend(named.map(|(_, path)| subject_path(&path.real, used)));
         }
         let facts = call
@@ -302,10 +300,8 @@ impl Gate for Warden {
         place: Place<'_>,
     ) -> Result<ResolvedCall, Unresolvable> {
         let mut resolved = resolve::call(&self.house, call, spec, place)?;
-        let line = spec.touches.iter().find_map(|touch| match touch {
-            Touch::Starts(argument) => resolved.arguments[argument].as_str(),
-            _ => None,
-        });
+        let mut lines = spec.touches.iter().filter_map(Touch::command_line);
+        let line = lines.find_map(|argument| resolved.arguments[argument].as_str());
         resolved.command = match line.map(|line| self.command(&call.tool, line, place)) {
             Some(command) => Some(command),
             None => as_user::look_up(
@@ -344,10 +340,7 @@ impl Gate for Warden {
             undoable: under.undoable || granted || !weights.iter().any(|weight| weight.changes),
         };
         let forbidden = weights.iter().any(|weight| weight.forbidden);
-        let asks = spec
-            .touches
-            .iter()
-            .any(|touch| matches!(touch, Touch::Asks(_) | Touch::HandsOver(_)));
+        let asks = spec.touches(|touch| touch.question().is_some());
         let mode = self.policy.mode(under.agent, under.mode);
         let (decision, why) = match mode {
             _ if forbidden => (Decision::Deny, None),

@@ -83,12 +83,7 @@ impl Organs {
             .into_iter()
             .map(|tool| (tool.spec().name.clone(), tool))
             .collect();
-        let offered = |tool: &&Arc<dyn Tool>| {
-            let touches = &tool.spec().touches;
-            !touches
-                .iter()
-                .any(|touch| matches!(touch, Touch::Evaluates(_) | Touch::Submits(_)))
-        };
+        let offered = |tool: &&Arc<dyn Tool>| !tool.spec().touches(Touch::is_for_person_only);
         let specs = tools
             .values()
             .filter(offered)
@@ -115,9 +110,8 @@ impl Organs {
 
     /// Stores the specifications of the tools of servers, if there are any.
     pub(crate) fn pin_served(&self, log: &Log) -> Result<Option<Inline<Vec<Arc<ToolSpec>>>>, Stop> {
-        let is_served = |touch: &Touch| matches!(touch, Touch::Serves(_));
         let mut served = self.specs.clone();
-        served.retain(|spec| spec.touches.iter().any(is_served));
+        served.retain(|spec| spec.touches(|touch| touch.service().is_some()));
         match served.is_empty() {
             true => Ok(None),
             false => Inline::store(&served, log).map(Some),

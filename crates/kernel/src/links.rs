@@ -111,10 +111,7 @@ impl Links {
 /// Returns the address that a call connects to.
 pub(crate) fn connects<'c>(core: &Core, call: &'c gyrus_contract::ToolCall) -> Option<&'c str> {
     let tool = core.kernel.organs().tools.get(&call.tool)?;
-    let argument = tool.spec().touches.iter().find_map(|touch| match touch {
-        Touch::Connects(argument) => Some(argument),
-        _ => None,
-    })?;
+    let argument = tool.spec().touches.iter().find_map(Touch::address)?;
     call.arguments[argument].as_str()
 }
 

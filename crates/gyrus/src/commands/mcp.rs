@@ -7,7 +7,6 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use gyrus_contract::Touch;
 use gyrus_mcp::{LeftOut, PROJECT_FILE, ProjectServers, State};
 use gyrus_text::{visible, wrap};
 
@@ -217,10 +216,8 @@ fn tell(out: &mut Output, painter: &Painter, state: &State) -> Result<Code, Fail
         visible(about)
     )?;
     for tool in tools {
-        let destroys = tool
-            .touches
-            .iter()
-            .any(|touch| matches!(touch, Touch::Serves(service) if service.destructive));
+        let destroys =
+            tool.touches(|touch| touch.service().is_some_and(|service| service.destructive));
         let aside = match destroys {
             true => "it says that it destroys",
             false => "",

@@ -36,26 +36,7 @@ impl Tools {
         specs.extend(of_screen.iter().map(|tool| tool.spec().clone().into()));
         specs.extend(served(gyrus, &home)?);
         for spec in specs {
-            let touches: Vec<&str> = spec
-                .touches
-                .iter()
-                .map(|touch| match touch {
-                    Touch::Reads(_) => "reads files",
-                    Touch::Writes(_) => "writes files",
-                    Touch::Changes(_) => "changes files, all or none",
-                    Touch::Compares(_) => "reads the files that it would change",
-                    Touch::Starts(_) => "starts processes",
-                    Touch::RunsAsUser { .. } => "starts programs with your own rights",
-                    Touch::Connects(_) => "connects to a host",
-                    Touch::Clipboard => "uses the clipboard",
-                    Touch::Screen => "uses the screen",
-                    Touch::Evaluates(_) => "runs a check that you typed in the page",
-                    Touch::Submits(_) => "submits to a judge that you named",
-                    Touch::Asks(_) => "asks you",
-                    Touch::HandsOver(_) => "asks you to take over the browser",
-                    Touch::Serves(_) => "asks a server; what that does is not known",
-                })
-                .collect();
+            let touches: Vec<&str> = spec.touches.iter().map(Touch::in_words).collect();
             let touches = if touches.is_empty() {
                 "touches nothing".to_owned()
             } else {

@@ -116,7 +116,7 @@ pub(crate) async fn perform(
         past.looks.pay(core)?;
         let tool = core.kernel.organs().tools.get(&call.tool);
         if past.started.is_some()
-            && tool.is_some_and(|tool| execute::changes_the_workspace(&**tool))
+            && tool.is_some_and(|tool| tool.spec().touches(Touch::changes_workspace))
         {
             core.shared().world_changed = true;
         }
@@ -365,8 +365,7 @@ fn card(
     workspace: &Path,
     verdict: Verdict,
 ) -> Card {
-    if let Some(touch @ (Touch::Asks(argument) | Touch::HandsOver(argument))) = asks_a_person(spec)
-    {
+    if let Some((touch, argument)) = asks_a_person(spec) {
         return question_card(touch, argument, resolved);
     }
     let wants = match verdict.risk {
@@ -434,11 +433,11 @@ fn question_card(touch: &Touch, argument: &str, resolved: &ResolvedCall) -> Card
         );
     }
     Card {
-        sentence: match touch {
-            Touch::HandsOver(_) => "The agent asks you to take over its browser: gyrus take",
-            _ => "The agent asks you a question",
-        }
-        .to_owned(),
+        sentence: if matches!(touch, Touch::HandsOver(_)) {
+            "The agent asks you to take over its browser: gyrus take".to_owned()
+        } else {
+            "The agent asks you a question".to_owned()
+        },
         reasons: Vec::new(),
         details,
         question: true,
@@ -496,9 +495,10 @@ fn as_user_card(
     }
 }
 
-fn asks_a_person(spec: &ToolSpec) -> Option<&Touch> {
-    let asks = |touch: &&Touch| matches!(touch, Touch::Asks(_) | Touch::HandsOver(_));
-    spec.touches.iter().find(asks)
+/// Returns the touch that asks a person, with the argument that holds the question.
+fn asks_a_person(spec: &ToolSpec) -> Option<(&Touch, &str)> {
+    let mut touches = spec.touches.iter();
+    touches.find_map(|touch| Some((touch, touch.question()?)))
 }
 
 fn denial(answer: &approval::Answer, reasons: &str) -> String {

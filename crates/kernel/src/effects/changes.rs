@@ -17,7 +17,6 @@ use gyrus_workspace::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    execute::changes_the_workspace,
     layers, repositories,
     withheld::{Withheld, trash},
 };
@@ -54,8 +53,9 @@ pub(super) fn are_judged(tool: &dyn Tool, resolved: &ResolvedCall) -> bool {
         .command
         .as_ref()
         .is_some_and(|command| command.containment.is_some());
-    let serves = |touch: &Touch| matches!(touch, Touch::Serves(_));
-    changes_the_workspace(tool) && (contained || tool.spec().touches.iter().any(serves))
+    let spec = tool.spec();
+    let is_served = spec.touches(|touch| touch.service().is_some());
+    spec.touches(Touch::changes_workspace) && (contained || is_served)
 }
 
 /// Takes a snapshot of the workspace before a call, and prepares the private copies of its

@@ -9,7 +9,7 @@ use std::{
 
 use gyrus_contract::{
     ActionVerdict, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, Containment, EffectId,
-    KeeperError, Layer, Probe, Purpose, Reach, Repeat, ResolvedCall, ResolvedCommand, Site, Tool,
+    KeeperError, Layer, Probe, Purpose, Repeat, ResolvedCall, ResolvedCommand, Site, Tool,
     ToolOutput, ToolSpec, Touch, UnknownSecret,
 };
 use gyrus_process::{
@@ -200,15 +200,6 @@ impl Drop for KeptMode<'_> {
     }
 }
 
-fn starts_processes(tool: &dyn Tool) -> bool {
-    tool.spec().touches.iter().any(|touch| {
-        matches!(
-            touch,
-            Touch::Starts(_) | Touch::RunsAsUser { .. } | Touch::Clipboard
-        )
-    })
-}
-
 /// Returns the containment of a call's command: the gate's, with the copies and layers that cover
 /// what it would change, and the addresses that it finds.
 fn containment(core: &Core, resolved: &ResolvedCall, spec: &ToolSpec) -> Option<Containment> {
@@ -226,7 +217,7 @@ fn keeper_for(
     tool: &dyn Tool,
     containment: Option<&Containment>,
 ) -> Result<Option<Keeper>, KeeperError> {
-    if !starts_processes(tool) {
+    if !tool.spec().touches(Touch::starts_processes) {
         return Ok(None);
     }
     match containment.and_then(|containment| core.spares.take(containment)) {
@@ -244,34 +235,6 @@ fn keep_standing(core: &Core, keeper: Option<Keeper>, containment: &Containment)
         Some(keeper) => core.spares.put(keeper),
         None => {}
     }
-}
-
-/// Whether the call may change files in the workspace.
-pub(super) fn changes_the_workspace(tool: &dyn Tool) -> bool {
-    let spec = tool.spec();
-    spec.touches.iter().any(|touch| match touch {
-        Touch::Starts(_) | Touch::RunsAsUser { .. } | Touch::Writes(_) | Touch::Changes(_) => true,
-        Touch::Serves(service) => service.reach != Reach::Elsewhere,
-        _ => false,
-    })
-}
-
-pub(super) fn changes_the_world(tool: &dyn Tool) -> bool {
-    let spec = tool.spec();
-    spec.touches.iter().any(|touch| {
-        matches!(
-            touch,
-            Touch::Starts(_)
-                | Touch::RunsAsUser { .. }
-                | Touch::Writes(_)
-                | Touch::Changes(_)
-                | Touch::Clipboard
-                | Touch::Screen
-                | Touch::Evaluates(_)
-                | Touch::Submits(_)
-                | Touch::Serves(_)
-        )
-    })
 }
 
 /// A call that the gate allowed, and the person where it asked one.
@@ -301,7 +264,7 @@ pub(super) async fn start(
     let _acting = core.controls.acting().await?;
     // A person may have been asked in between, for hours.
     core.may_act()?;
-    let _turn = match layers::are_used(core) && changes_the_workspace(&**tool) {
+    let _turn = match layers::are_used(core) && tool.spec().touches(Touch::changes_workspace) {
         true => Some(core.layer_turn.lock().await),
         false => None,
     };
@@ -325,10 +288,10 @@ pub(super) async fn start(
         keeper: identity.clone(),
         before,
     })?;
-    if changes_the_workspace(&**tool) {
+    if tool.spec().touches(Touch::changes_workspace) {
         core.shared().world_changed = true;
     }
-    if changes_the_world(&**tool) {
+    if tool.spec().touches(Touch::changes_world) {
         core.log.barrier().await?;
     }
     let destinations = Destinations::new(core, effect, tool.spec(), resolved.clone(), questions);
@@ -468,7 +431,7 @@ pub(super) async fn settle(
     }
     wait_for_tree(started).await?;
     let changed = judged_of_the_dead(core, started)?;
-    core.shared().world_changed |= changes_the_workspace(&**tool);
+    core.shared().world_changed |= tool.spec().touches(Touch::changes_workspace);
     let again = match tool.spec().repeat {
         Repeat::Freely => true,
         Repeat::Never => false,

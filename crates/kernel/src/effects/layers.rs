@@ -11,9 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_contract::{
-    ChangedPath, Containment, EffectId, Mode, Reach, ResolvedCall, ToolSpec, Touch,
-};
+use gyrus_contract::{ChangedPath, Containment, EffectId, Mode, ResolvedCall, ToolSpec, Touch};
 use gyrus_text::counted;
 use gyrus_workspace::layer::{Applied, Copies, KeptFiles, Layer, LayerError, Listed};
 
@@ -41,14 +39,7 @@ pub(crate) fn is_undoable(core: &Core, resolved: &ResolvedCall, spec: &ToolSpec)
         .command
         .as_ref()
         .is_some_and(|command| command.containment.is_none());
-    // A server changes files at any time, and a program with a person's rights can change files
-    // anywhere.
-    let mut elsewhere = spec.touches.iter().filter(|touch| match touch {
-        Touch::Serves(service) => service.reach != Reach::Elsewhere,
-        Touch::RunsAsUser { .. } => true,
-        _ => false,
-    });
-    !is_bare && elsewhere.next().is_none() && are_used(core)
+    !is_bare && !spec.touches(Touch::changes_unrecorded) && are_used(core)
 }
 
 /// Whether the run's calls use layers and copies instead of snapshots.
@@ -201,18 +192,16 @@ pub(super) fn copy_before(
     resolved: &ResolvedCall,
     spec: &ToolSpec,
 ) -> Result<Option<Copies>, Stop> {
-    let changes = spec.touches.iter().filter_map(|touch| match touch {
-        Touch::Writes(argument) | Touch::Changes(argument) => Some(argument),
-        _ => None,
-    });
-    let arguments: Vec<&String> = changes.collect();
+    let paths = spec.touches.iter().filter_map(Touch::paths);
+    let changed = paths.filter(|paths| paths.is_changed);
+    let arguments: Vec<&str> = changed.map(|paths| paths.name).collect();
     if arguments.is_empty() || !are_used(core) {
         return Ok(None);
     }
     let is_named = |name: &str| {
         let mut arguments = arguments.iter();
         arguments.any(|argument| {
-            let rest = name.strip_prefix(argument.as_str());
+            let rest = name.strip_prefix(argument);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{Decision, Perception, ToolSpec, Touch, Verdict};
+use gyrus_contract::{Decision, PathArgument, Perception, ToolSpec, Touch, Verdict};
 use gyrus_kernel::{EffectError, Foreseen, Run, Stop};
 
 use serde_json::Value;
@@ -123,13 +123,12 @@ fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
             "step {id} uses the output of `{other}`, which is no step of this plan"
         ));
     }
-    for touch in &spec.touches {
-        match touch {
-            Touch::Starts(argument) if has_reference(step, argument) => wrong.push(format!(
+    for argument in spec.touches.iter().filter_map(Touch::command_line) {
+        if has_reference(step, argument) {
+            wrong.push(format!(
                 "step {id}: no output may stand in `{argument}`, where it would be run; let an \
                  earlier step write it to a file, and the command read that"
-            )),
-            _ => {}
+            ));
         }
     }
     let trap = commands_in_paths(spec, &step.input);
@@ -139,10 +138,9 @@ fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
 
 /// Returns the reason why a path of a call is invalid: it contains text that is meant for a shell.
 pub(super) fn commands_in_paths(spec: &ToolSpec, arguments: &Value) -> Option<String> {
-    spec.touches.iter().find_map(|touch| {
-        let (Touch::Reads(argument) | Touch::Writes(argument)) = touch else {
-            return None;
-        };
+    let paths = spec.touches.iter().filter_map(Touch::paths);
+    let mut single = paths.filter(|paths| !paths.is_list);
+    single.find_map(|PathArgument { name: argument, .. }| {
         let path = arguments[argument].as_str()?;
         let sign = COMMANDS_IN_PATHS
             .iter()

@@ -76,10 +76,9 @@ fn share(one: &Step, other: &Step, tools: &[Arc<ToolSpec>]) -> bool {
 /// Returns the file that a step declares to change.
 fn written<'a>(step: &'a Step, tools: &[Arc<ToolSpec>]) -> Option<&'a str> {
     let spec = tools.iter().find(|spec| spec.name == step.tool)?;
-    spec.touches.iter().find_map(|touch| match touch {
-        Touch::Writes(argument) => step.input[argument].as_str().map(plain),
-        _ => None,
-    })
+    let paths = spec.touches.iter().filter_map(Touch::paths);
+    let mut written = paths.filter(|paths| paths.is_changed && !paths.is_list);
+    written.find_map(|path| step.input[path.name].as_str().map(plain))
 }
 
 /// Whether a step names this path anywhere: as a path, or in a command line.

@@ -129,10 +129,8 @@ fn foreseen(verdict: Option<&Verdict>) -> String {
 fn detail(step: &Step, tools: &[Arc<ToolSpec>]) -> Text {
     let spec = tools.iter().find(|spec| spec.name == step.tool);
     let runs = |name: &str| {
-        let touches = spec.into_iter().flat_map(|spec| &spec.touches);
-        touches
-            .into_iter()
-            .any(|touch| matches!(touch, Touch::Starts(argument) if argument == name))
+        let is_line = |touch: &Touch| touch.command_line() == Some(name);
+        spec.is_some_and(|spec| spec.touches(is_line))
     };
     let after = match step.depends_on.is_empty() {
         true => String::new(),
