@@ -57,15 +57,18 @@ impl Keeper {
 
     /// Starts a keeper from another program that begins with [`super::serve_if_asked`].
     pub fn with_program(program: &Path) -> Result<Self, KeeperError> {
-        match launch(program, Level::Namespace) {
-            Err(NotLaunched::Refused(_)) => Self::at_level(program, Level::Subreaper),
-            launched => Ok(launched?),
+        match launch(program, Level::Namespace)? {
+            Launched::Keeper(keeper) => Ok(*keeper),
+            Launched::Refused(_) => Self::at_level(program, Level::Subreaper),
         }
     }
 
     /// Like [`Self::with_program`], but at this level only.
     pub fn at_level(program: &Path, level: Level) -> Result<Self, KeeperError> {
-        Ok(launch(program, level)?)
+        match launch(program, level)? {
+            Launched::Keeper(keeper) => Ok(*keeper),
+            Launched::Refused(reason) => Err(KeeperError::Keeper { reason }),
+        }
     }
 
     /// Returns the process whose end proves that the command's tree is gone. Record it on disk
@@ -222,47 +225,32 @@ impl Drop for GoneOnDrop<'_> {
     }
 }
 
-/// The reason why no guard runs.
-enum NotLaunched {
+/// The answer of a guard that was started.
+enum Launched {
+    Keeper(Box<Keeper>),
     /// The level is not available, for this reason.
     Refused(String),
-    Failed(KeeperError),
-}
-
-impl From<KeeperError> for NotLaunched {
-    fn from(error: KeeperError) -> Self {
-        NotLaunched::Failed(error)
-    }
-}
-
-impl From<NotLaunched> for KeeperError {
-    fn from(not_launched: NotLaunched) -> Self {
-        match not_launched {
-            NotLaunched::Refused(reason) => KeeperError::Keeper { reason },
-            NotLaunched::Failed(error) => error,
-        }
-    }
 }
 
 /// Starts a guard and waits for its hello.
-fn launch(program: &Path, level: Level) -> Result<Keeper, NotLaunched> {
+fn launch(program: &Path, level: Level) -> Result<Launched, KeeperError> {
     let (control, theirs) = UnixStream::pair().map_err(failed("making a socket"))?;
     nursery::bear(program, level, &theirs.into()).map_err(failed("starting it"))?;
     match hello(&control) {
-        Ok(Ok(identity)) => Ok(Keeper {
+        Ok(Ok(identity)) => Ok(Launched::Keeper(Box::new(Keeper {
             identity,
             level,
             control,
             stands: None,
-        }),
-        Ok(Err(refusal)) => Err(NotLaunched::Refused(refusal)),
+        }))),
+        Ok(Err(refusal)) => Ok(Launched::Refused(refusal)),
         Err(error) => {
             let reason = format!(
                 "`{}` did not answer as a keeper ({error}); its main must begin with \
                  `serve_if_asked`",
                 program.display()
             );
-            Err(KeeperError::Keeper { reason }.into())
+            Err(KeeperError::Keeper { reason })
         }
     }
 }
