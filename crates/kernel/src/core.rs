@@ -20,7 +20,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
     Controls, Ending, Entry, Kernel, KernelState, ModelReply, Permit, RunStarted, Settings, Stop,
-    budget::Ledger,
+    accounts::Account,
     contents::Contents,
     effects::{
         layers::{self, Layers},
@@ -43,7 +43,7 @@ pub(crate) struct Core {
     pub(crate) settings: Settings,
     pub(crate) log: Log,
     pub(crate) inbox: Option<Inbox>,
-    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) account: Account,
     pub(crate) controls: Controls,
     /// Whether prompts may differ from the recorded ones, because today's prompts are others.
     /// Effects may not differ.
@@ -66,7 +66,7 @@ pub(crate) struct Core {
     pub(crate) layer_turn: AsyncMutex<()>,
 }
 
-/// The state that changes during a cycle, beside the ledger.
+/// The state that changes during a cycle, beside the account.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) exposed: bool,
@@ -107,25 +107,6 @@ pub(crate) struct Shared {
 pub(crate) struct OpenChild {
     pub(crate) effect: EffectId,
     pub(crate) child: RunId,
-    /// Its ledger, once it is driven.
-    pub(crate) ledger: LedgerOfChild,
-}
-
-/// The place in which a delegating run finds the ledger of a child that is driven.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct LedgerOfChild(Arc<Mutex<Option<Arc<Ledger>>>>);
-
-impl LedgerOfChild {
-    pub(crate) fn set(&self, ledger: Arc<Ledger>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ledger);
-    }
-
-    pub(crate) fn get(&self) -> Option<Arc<Ledger>> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
 }
 
 /// The parts of a run, before its first effect.
@@ -137,7 +118,7 @@ pub(crate) struct CoreParts {
     pub(crate) settings: Settings,
     pub(crate) log: Log,
     pub(crate) inbox: Option<Inbox>,
-    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) account: Account,
     pub(crate) controls: Controls,
     pub(crate) prompts_may_differ: bool,
     pub(crate) state: KernelState,
@@ -176,7 +157,7 @@ impl Core {
             settings: parts.settings,
             log: parts.log,
             inbox: parts.inbox,
-            ledger: parts.ledger,
+            account: parts.account,
             controls: parts.controls,
             prompts_may_differ: parts.prompts_may_differ,
             recorded: Mutex::default(),
@@ -230,11 +211,11 @@ impl Core {
     pub(crate) fn kernel_state(&self) -> KernelState {
         let shared = self.shared();
         KernelState {
-            spent: self.ledger.spent(),
+            spent: self.account.spent(),
             exposed: shared.exposed,
             questions: shared.questions.clone(),
             amendments: shared.amendments.clone(),
-            children: self.ledger.children(),
+            children: self.account.children(),
             denied: shared.denied.clone(),
             grants: shared.grants.clone(),
             not_undoable: shared.not_undoable.clone(),
@@ -432,7 +413,7 @@ impl Core {
 
     /// Announces limits that are nearly used up.
     pub(crate) fn warn_of_limits(&self) -> Result<(), Stop> {
-        for what in self.ledger.warnings() {
+        for what in self.account.warnings() {
             self.log
                 .append(Entry::BudgetWarning(crate::BudgetWarning { what }))?;
         }

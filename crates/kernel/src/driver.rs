@@ -12,9 +12,9 @@ use gyrus_workspace::snapshot::{SnapshotError, Snapshots, Taken};
 use crate::{
     Controls, CycleEnded, Ending, Entry, ErasedLoop, Kernel, KernelError, Run, RunEnded, RunParked,
     RunStarted, Snapshot, Stop,
-    budget::Ledger,
+    accounts::Account,
     contents::Contents,
-    core::{Core, CoreParts, LedgerOfChild},
+    core::{Core, CoreParts},
     effects::{ask, layers},
     inbox,
     log::Log,
@@ -50,9 +50,7 @@ struct Held {
     kernel: Kernel,
     writer: Writer,
     controls: Controls,
-    parent: Option<Arc<Ledger>>,
-    /// The place in which a delegating run finds this one's ledger.
-    ledger: LedgerOfChild,
+    parent: Option<Account>,
 }
 
 impl Ready {
@@ -69,7 +67,6 @@ impl Ready {
             writer,
             controls: Controls::default(),
             parent: None,
-            ledger: LedgerOfChild::default(),
         };
         Ok(Self {
             held,
@@ -79,16 +76,10 @@ impl Ready {
         })
     }
 
-    /// Makes the run spend from a parent's ledger and obey its controls.
-    pub(crate) fn under(
-        mut self,
-        parent: Arc<Ledger>,
-        controls: Controls,
-        ledger: LedgerOfChild,
-    ) -> Self {
+    /// Makes the run charge its parent and obey the parent's controls.
+    pub(crate) fn under(mut self, parent: Account, controls: Controls) -> Self {
         self.held.parent = Some(parent);
         self.held.controls = controls;
-        self.held.ledger = ledger;
         self
     }
 
@@ -148,14 +139,13 @@ impl Ready {
         loop {
             // Boxed, because a process may hold thousands of parked runs, each with such a future.
             let driver = Box::new(Driver::new(&held, &position, other_code)?);
-            let ledger = driver.core.ledger.clone();
-            held.ledger.set(ledger.clone());
+            let account = driver.core.account.clone();
             let may_hand_over = other_code && !position.recorded.is_empty();
             match driver.drive(position, handed_over.take()).await {
                 // The present code cannot continue what other code began: a fresh cycle takes over.
                 Err(KernelError::Stop(Stop::Divergence(divergence))) if may_hand_over => {
                     other_code = false;
-                    ledger.take_back();
+                    account.leave_to_next();
                     // Charges that the attempt settled before it diverged are part of the position.
                     held.writer.barrier().await?;
                     position = Box::new(Position::read(run, &held.writer.reader()?)?);
@@ -211,7 +201,12 @@ impl Driver {
     fn new(held: &Held, position: &Position, other_code: bool) -> Result<Self, KernelError> {
         let log = Log::live(held.writer.clone())?;
         let state = position.kernel_state();
-        let ledger = Ledger::new(position.settings.limits, &state, held.parent.clone());
+        let account = Account::open(
+            held.parent.as_ref(),
+            position.started.run,
+            position.settings.limits,
+            &state,
+        );
         let last_snapshot = position
             .last
             .as_ref()
@@ -231,7 +226,7 @@ impl Driver {
             goal: started.goal.load(&log)?,
             context: started.context_parts(log.reader())?,
             settings: position.settings.clone(),
-            ledger: Arc::new(ledger),
+            account,
             log,
             inbox: Some(held.writer.inbox()?),
             controls: held.controls.clone(),
@@ -270,7 +265,7 @@ impl Driver {
             // A person who has the screen gives it back before the run is over.
             self.core.controls.close().await;
         }
-        let spent = self.core.ledger.spent();
+        let spent = self.core.account.spent();
         let last: Entry = if ending.is_final() {
             RunEnded {
                 ending: ending.clone(),
@@ -326,8 +321,8 @@ impl Driver {
         *core.recorded() = recorded;
         let prefix = EffectId::cycle(self.cycle);
         begin_cycle(&core, &prefix)?;
-        core.ledger.check_cycle().map_err(Stop::from)?;
-        core.ledger.count_cycle();
+        core.account.check_cycle().map_err(Stop::from)?;
+        core.account.count_cycle();
         let mut run = Run::new(core.clone(), prefix);
         let result = turn(&mut *self.cognitive_loop, &mut run).await?;
         run.check_ended()?;

@@ -6,6 +6,7 @@
 
 use crate::{
     ApprovalAnswered, Came, Charge, Entry, Settled, Stop,
+    accounts::Used,
     core::Core,
     effects::{
         ask::amend,
@@ -20,12 +21,11 @@ pub(crate) fn take_in(core: &Core, entries: &[Entry]) -> Result<(), Stop> {
     let open = Open::of(entries);
     let asked = open.asked();
     if asked != Charge::default() {
-        core.ledger.charge(asked, true);
+        core.account.charge(Used::charged(asked, true));
     }
     for child in open.children.values() {
         let used = used::by_run(&core.kernel, *child)?;
-        core.ledger.charge(used.charge, used.estimated);
-        core.ledger.count_children(used.children);
+        core.account.charge(used);
         core.expose();
     }
     unknown::remember(&mut core.shared().unknown, entries);
@@ -36,7 +36,8 @@ pub(crate) fn take_in(core: &Core, entries: &[Entry]) -> Result<(), Stop> {
             }
             Entry::ModelCall(call) => core.count_question(call.purpose, call.ordinal),
             Entry::ModelReply(reply) => {
-                core.ledger.charge(reply.charged, reply.estimated);
+                let used = Used::charged(reply.charged, reply.estimated);
+                core.account.charge(used);
                 if matches!(reply.came, Came::Reply { .. }) {
                     core.expose();
                 }
@@ -44,14 +45,10 @@ pub(crate) fn take_in(core: &Core, entries: &[Entry]) -> Result<(), Stop> {
             Entry::ToolResulted(result) if result.settled == Settled::Done => core.expose(),
             Entry::ApprovalAnswered(answered) => count_denial(core, entries, answered),
             Entry::WaitEnded(ended) if ended.payload.is_some() => core.expose(),
-            Entry::ChildStarted(_) => core.ledger.count_children(1),
+            Entry::ChildStarted(_) => core.account.charge(Used::children(1)),
             Entry::ChildEnded(ended) => {
-                let charged = Charge {
-                    tokens: ended.spent.tokens,
-                    cost: ended.spent.cost,
-                };
-                core.ledger.charge(charged, ended.spent.estimated);
-                core.ledger.count_children(ended.children);
+                let used = Used::by_run(ended.spent, ended.children);
+                core.account.charge(used);
                 core.expose();
             }
             _ => {}

@@ -36,7 +36,7 @@ mod standing;
 pub mod approvals;
 pub mod grants;
 mod before;
-mod budget;
+mod accounts;
 mod links;
 mod live;
 mod log;
@@ -50,7 +50,7 @@ pub mod undo;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 
-pub use budget::{OUTPUT_FLOOR, WARN_AT_PERCENT};
+pub use accounts::{OUTPUT_FLOOR, WARN_AT_PERCENT};
 pub use cognitive::{CognitiveLoop, ErasedLoop, HandOver, LoopFactory, Unfinished};
 pub use controls::Controls;
 pub use driver::{Finished, Ready};

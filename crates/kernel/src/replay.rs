@@ -8,7 +8,7 @@ use gyrus_workspace::snapshot::Snapshots;
 use crate::{
     Controls, CycleDropped, CycleEnded, Divergence, Entry, ErasedLoop, HandOver, Kernel,
     KernelError, KernelState, Run, RunStarted, Settings, Stop,
-    budget::Ledger,
+    accounts::Account,
     core::{Core, CoreParts},
     driver::{Unrestored, begin_cycle, observations, remember, restore, turn},
     given_up::take_in,
@@ -101,7 +101,7 @@ impl Replay {
             goal: started.goal.load(&log)?,
             context: started.context_parts(log.reader())?,
             settings: started.settings.clone(),
-            ledger: Arc::new(Ledger::new(started.settings.limits, &state, None)),
+            account: Account::open(None, run, started.settings.limits, &state),
             log,
             inbox: None,
             controls: Controls::default(),

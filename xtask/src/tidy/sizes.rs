@@ -16,7 +16,7 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 15] = [
-    ("contract", 3_500),
+    ("contract", 3_670),
     ("gate", 15_870),
     ("gyrus", 16_800),
     ("journal", 7_100),

@@ -47,7 +47,7 @@ impl Driver {
         }
         for dropped in &position.dropped {
             take_in(&self.core, &dropped.entries)?;
-            self.core.ledger.count_cycle();
+            self.core.account.count_cycle();
             let done = observations(&self.core, &dropped.entries)?;
             let reason = dropped.why.clone();
             self.cognitive_loop.hand_over(&HandOver { reason, done });
@@ -84,7 +84,7 @@ impl Driver {
         entries.push(dropped.into());
         self.core.log.append_all(&entries)?;
         take_in(&self.core, &recorded)?;
-        self.core.ledger.count_cycle();
+        self.core.account.count_cycle();
         self.cognitive_loop.hand_over(&HandOver { reason, done });
         self.cycle += 1;
         self.recorded = None;

@@ -13,8 +13,12 @@ use gyrus_contract::{
 use super::{diverges, request::Request};
 use crate::{
     Appended, Ask, Came, Charge, EffectError, Ending, Entry, Inline, ModelCall, ModelReply,
-    OUTPUT_FLOOR, Steered, Stop, budget::Reservation, core::Core, entry::is_steering,
-    live::Speaker, run::Begun,
+    OUTPUT_FLOOR, Steered, Stop,
+    accounts::{Reservation, Used},
+    core::Core,
+    entry::is_steering,
+    live::Speaker,
+    run::Begun,
 };
 
 /// Maximum number of attempts before the run parks.
@@ -243,7 +247,8 @@ impl<'a> Attempts<'a> {
                 reply
             }
         };
-        self.core.ledger.charge(reply.charged, reply.estimated);
+        let used = Used::charged(reply.charged, reply.estimated);
+        self.core.account.charge(used);
         match reply.came {
             Came::Reply { reply } => {
                 let reply = reply.load(&self.core.log)?;
@@ -300,7 +305,7 @@ impl<'a> Attempts<'a> {
             window.saturating_sub(input).max(OUTPUT_FLOOR)
         });
         let output = self.ask.max_output_tokens.min(room);
-        self.core.ledger.reserve(input, output, model.price())
+        self.core.account.reserve(input, output, model.price())
     }
 
     /// Makes one attempt, and tells the router how it went.
@@ -434,7 +439,7 @@ impl<'a> Attempts<'a> {
             .shared()
             .open_asks
             .retain(|open| open.effect != self.effect);
-        self.core.ledger.settle(reserved, charged, estimated);
+        self.core.account.settle(reserved, charged, estimated);
         self.core.log.append(ModelReply {
             effect: self.effect.clone(),
             attempt: self.made,

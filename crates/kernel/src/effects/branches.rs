@@ -265,7 +265,7 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
     }
     for open in asks {
         // The request may have been answered and charged.
-        core.ledger.settle(open.charged, open.charged, true);
+        core.account.settle(open.charged, open.charged, true);
         entries.push(open.into());
     }
     Ok(entries)
@@ -273,23 +273,18 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
 
 /// Returns the end of a child whose branch was dropped.
 fn cut_off_child(core: &Core, open: OpenChild) -> Result<ChildEnded, Stop> {
-    let OpenChild {
-        effect,
-        child,
-        ledger,
-    } = open;
-    let Some(ledger) = ledger.get() else {
+    let OpenChild { effect, child } = open;
+    let Some(account) = core.account.child(child) else {
         // This process did not drive the child, but an earlier one may have begun it.
         let used = used::by_run(&core.kernel, child)?;
-        core.ledger.charge(used.charge, used.estimated);
-        core.ledger.count_children(used.children);
+        core.account.charge(used);
         return Ok(used::ended(effect, child, used));
     };
     Ok(ChildEnded {
         effect,
         child,
         ending: Ending::Interrupted,
-        spent: ledger.close(),
-        children: ledger.children(),
+        spent: account.close(),
+        children: account.children(),
     })
 }

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::diverges;
 use crate::{
-    Changes, Charge, ChildEnded, ChildStarted, Ending, Entry, Kernel, KernelError, NewRun, Parent,
-    Stop,
-    core::{Core, LedgerOfChild, OpenChild},
+    Changes, ChildEnded, ChildStarted, Ending, Entry, Kernel, KernelError, NewRun, Parent, Stop,
+    accounts::Used,
+    core::{Core, OpenChild},
     kernel::log_name,
     position::Position,
     run::Begun,
@@ -76,8 +76,8 @@ pub(crate) async fn perform(
         match entry {
             Entry::ChildStarted(past) if past.digest == digest => started = Some(past),
             Entry::ChildEnded(past) if started.is_some() => {
-                charge(core, past.spent);
-                core.ledger.count_children(1 + past.children);
+                let children = past.children.saturating_add(1);
+                core.account.charge(Used::by_run(past.spent, children));
                 core.expose();
                 return Ok(Delegated::new(child, past.ending));
             }
@@ -98,16 +98,15 @@ pub(crate) async fn perform(
         Some(past) => past.limits,
         None => begin(core, &effect, child, &work, digest)?,
     };
-    core.ledger.count_children(1);
+    core.account.charge(Used::children(1));
     let open = OpenChild {
         effect: effect.clone(),
         child,
-        ledger: LedgerOfChild::default(),
     };
-    core.shared().open_children.push(open.clone());
+    core.shared().open_children.push(open);
     core.log.barrier().await?;
     let new = child_run(core, child, work, limits, effect.clone());
-    let (ending, spent, children) = drive(core, new, &open.ledger).await?;
+    let (ending, spent, children) = drive(core, new).await?;
     if !ending.is_final() && !matches!(ending, Ending::Limit { .. }) {
         // The child waits, so its parent does; resuming the parent resumes the child. It stays
         // open, because it may still lose a race.
@@ -145,15 +144,6 @@ fn of_child(child: RunId, ending: Ending) -> Ending {
     }
 }
 
-/// Counts what a child used before this process, which is in no entry of this run yet.
-fn charge(core: &Core, spent: Spent) {
-    let charged = Charge {
-        tokens: spent.tokens,
-        cost: spent.cost,
-    };
-    core.ledger.charge(charged, spent.estimated);
-}
-
 /// Checks the limits and records the child's task.
 fn begin(
     core: &Core,
@@ -172,12 +162,12 @@ fn begin(
             "child runs may nest {MAX_DEPTH} deep at most"
         )));
     }
-    if core.ledger.children_of_tree() >= MAX_CHILDREN {
+    if core.account.children_of_tree() >= MAX_CHILDREN {
         return Err(Stop::Failed(format!(
             "a run and its children may start {MAX_CHILDREN} children at most"
         )));
     }
-    let left = core.ledger.remaining();
+    let left = core.account.remaining();
     let limits = Limits {
         steps: tighter(work.limits.steps, left.steps),
         tokens: tighter(work.limits.tokens, left.tokens),
@@ -242,11 +232,7 @@ fn child_run(
 
 /// Creates the child if it does not exist, or else takes it up, and drives it to its end. Returns
 /// its ending, what it used, and the number of runs that were started below it.
-async fn drive(
-    core: &Arc<Core>,
-    new: NewRun,
-    ledger: &LedgerOfChild,
-) -> Result<(Ending, Spent, u32), Stop> {
+async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), Stop> {
     let (kernel, child) = (&core.kernel, new.id);
     let failed = |error: KernelError| match error {
         KernelError::Stop(stop) => stop,
@@ -266,12 +252,14 @@ async fn drive(
         Some(position) => {
             // A crash came between the child's end and this run's entry about it.
             if let Some((ending, spent)) = position.over() {
-                charge(core, spent);
-                core.ledger.count_children(position.children());
+                // It is in no entry of this run yet.
+                let used = Used::by_run(spent, position.children());
+                core.account.charge(used);
                 return Ok((ending, spent, position.children()));
             }
-            charge(core, position.kernel_state().spent);
-            core.ledger.count_children(position.kernel_state().children);
+            let before = position.kernel_state();
+            let used = Used::by_run(before.spent, before.children);
+            core.account.charge(used);
             let changes = Changes {
                 mode: Some(new.mode),
                 on_ask: Some(new.on_ask),
@@ -281,7 +269,7 @@ async fn drive(
             kernel.take(child, Take::IfFree, changes).map_err(failed)?
         }
     };
-    let ready = ready.under(core.ledger.clone(), core.controls.clone(), ledger.clone());
+    let ready = ready.under(core.account.clone(), core.controls.clone());
     let finished = Box::pin(ready.drive()).await.map_err(failed)?;
     let ended = self::position(kernel, child).map_err(failed)?;
     let children = ended.map_or(0, |position| position.children());

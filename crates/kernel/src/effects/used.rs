@@ -6,31 +6,9 @@ use std::collections::BTreeMap;
 use gyrus_contract::{EffectId, RunId, Spent};
 
 use super::{delegate, execute::wait_for_tree};
-use crate::{Charge, ChildEnded, Ending, Entry, Kernel, KernelError, Stop, ToolStarted};
-
-/// Tokens, money and child runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Used {
-    pub(crate) charge: Charge,
-    /// Whether some of it is a reservation that was never settled.
-    pub(crate) estimated: bool,
-    pub(crate) children: u32,
-}
-
-impl Used {
-    fn add(&mut self, charge: Charge, estimated: bool) {
-        self.charge += charge;
-        self.estimated |= estimated;
-    }
-
-    fn add_spent(&mut self, spent: Spent) {
-        let charge = Charge {
-            tokens: spent.tokens,
-            cost: spent.cost,
-        };
-        self.add(charge, spent.estimated);
-    }
-}
+use crate::{
+    Charge, ChildEnded, Ending, Entry, Kernel, KernelError, Stop, ToolStarted, accounts::Used,
+};
 
 /// The open ends of some entries: requests that may have been answered and charged, and children
 /// that were started and have no end.
@@ -87,32 +65,31 @@ impl<'a> Open<'a> {
 /// Returns the resources that a run used according to its own journal and those of the runs below
 /// it.
 pub(crate) fn by_run(kernel: &Kernel, run: RunId) -> Result<Used, Stop> {
-    let mut used = Used::default();
     let Some(position) = position(kernel, run)? else {
-        return Ok(used);
+        return Ok(Used::default());
     };
-    used.children = position.children();
+    let children = position.children();
     if let Some((_, spent)) = position.over() {
-        used.add_spent(spent);
-        return Ok(used);
+        return Ok(Used::by_run(spent, children));
     }
-    used.add_spent(position.kernel_state().spent);
+    let mut used = Used::by_run(position.kernel_state().spent, children);
     let dropped = position.dropped.iter().map(|dropped| &dropped.entries);
     for entries in dropped.chain([&position.recorded]) {
         for entry in entries {
             match entry {
-                Entry::ModelReply(reply) => used.add(reply.charged, reply.estimated),
-                Entry::ChildEnded(child) => used.add_spent(child.spent),
+                Entry::ModelReply(reply) => {
+                    used.add(Used::charged(reply.charged, reply.estimated));
+                }
+                // The runs below it are counted already.
+                Entry::ChildEnded(child) => used.add(Used::by_run(child.spent, 0)),
                 _ => {}
             }
         }
         let open = Open::of(entries);
         let asked = open.asked();
-        used.add(asked, asked != Charge::default());
+        used.add(Used::charged(asked, asked != Charge::default()));
         for child in open.children.values() {
-            let below = by_run(kernel, *child)?;
-            used.add(below.charge, below.estimated);
-            used.children = used.children.saturating_add(below.children);
+            used.add(by_run(kernel, *child)?);
         }
     }
     Ok(used)

@@ -1,8 +1,8 @@
-//! The truth about budgets, kept as plain sums over calls without asking any ledger.
+//! The truth about budgets, kept as plain sums over calls without asking any account.
 
 use gyrus_contract::{Limits, Price, Spent};
 
-use crate::{Charge, OUTPUT_FLOOR, budget::Reservation};
+use crate::{Charge, OUTPUT_FLOOR, accounts::Reservation};
 
 /// Tokens and microdollars, wide enough for any sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ struct Sum {
     runs: u32,
 }
 
-/// The state of a ledger.
+/// The state of a account.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) spent: Spent,
@@ -74,7 +74,7 @@ pub(super) struct Seen {
     pub(super) expected: bool,
 }
 
-/// The request to the ledgers for one attempt.
+/// The request to the accounts for one attempt.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish {
     pub(super) input: u64,
@@ -167,15 +167,15 @@ impl Oracle {
         sums
     }
 
-    /// Checks the ledgers of the runs that are driven. `waits`: a run has abandoned a cycle and has
+    /// Checks the accounts of the runs that are driven. `waits`: a run has abandoned a cycle and has
     /// not reported its charges again yet.
     pub(super) fn check(
         &self,
-        ledgers: impl Iterator<Item = (usize, Seen)>,
+        accounts: impl Iterator<Item = (usize, Seen)>,
         waits: bool,
     ) -> Result<(), String> {
         let sums = self.sums();
-        for (run, seen) in ledgers {
+        for (run, seen) in accounts {
             let sum = &sums[run];
             let spent = Amount::from(Charge {
                 tokens: seen.spent.tokens,
@@ -188,7 +188,7 @@ impl Oracle {
                 same(run, "children", &children, &sum.runs)?;
             }
             if seen.expected && !waits {
-                return Err(format!("the ledger of run {run} waits for nobody"));
+                return Err(format!("the account of run {run} waits for nobody"));
             }
             self.check_limits(run, sum)?;
         }
@@ -271,6 +271,6 @@ fn same<T: PartialEq + std::fmt::Debug>(
         return Ok(());
     }
     Err(format!(
-        "the ledger of run {run} says {what} {said:?}; it is {truth:?}"
+        "the account of run {run} says {what} {said:?}; it is {truth:?}"
     ))
 }

@@ -98,7 +98,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs the schedule of a seed and checks every ledger after every operation.
+/// Runs the schedule of a seed and checks every account after every operation.
 ///
 /// # Errors
 /// Returns the first operation after which a property does not hold.
@@ -187,7 +187,7 @@ impl Schedule {
         }
     }
 
-    /// Records an operation and checks the ledgers after it.
+    /// Records an operation and checks the accounts after it.
     fn done(&mut self, operation: Operation) -> Result<(), String> {
         self.operations.push(operation);
         self.world.check()

@@ -1,16 +1,17 @@
-//! A tree of runs in one process, with real ledgers. The kernel's operations on a ledger are
+//! A tree of runs in one process, with real accounts. The kernel's operations on a account are
 //! repeated here in the same order; each function names the code that it mirrors.
 
-use std::sync::Arc;
-
 use fastrand::Rng;
-use gyrus_contract::{Limits, Microdollars, Spent, Usage};
+use gyrus_contract::{Limits, Microdollars, RunId, Usage};
 
 use super::{
     journal::{Journal, Position, Record},
     oracle::{Oracle, Seen, Wish},
 };
-use crate::{Charge, budget::Ledger};
+use crate::{
+    Charge,
+    accounts::{Account, Used},
+};
 
 /// The state of a run in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub(super) enum Phase {
     Driven,
     /// Its parent waits for it, but it does not continue in this process.
     Parked,
-    /// It abandoned a cycle, and the next driver has not reported the charges to its ledger yet.
+    /// It abandoned a cycle, and the next driver has not reported the charges to its account yet.
     GivesUp,
 }
 
@@ -46,7 +47,7 @@ pub(super) struct Run {
     pub(super) may_hand_over: bool,
     pub(super) journal: Journal,
     limits: Limits,
-    ledger: Option<Arc<Ledger>>,
+    account: Option<Account>,
 }
 
 /// The reply of a provider to a request.
@@ -72,7 +73,7 @@ pub(super) enum End {
 pub(super) struct World {
     pub(super) runs: Vec<Run>,
     oracle: Oracle,
-    /// Whether a child was started while a run abandoned a cycle: a ledger above both takes it for
+    /// Whether a child was started while a run abandoned a cycle: a account above both takes it for
     /// one that is reported again. Money is not confused like this, because no other run reports
     /// any then.
     children_unsure: bool,
@@ -97,23 +98,23 @@ impl World {
             may_hand_over: false,
             journal: Journal::default(),
             limits,
-            ledger: None,
+            account: None,
         });
         self.oracle.started(parent, limits);
         self.take_up(run, false);
         run
     }
 
-    fn ledger(&self, run: usize) -> Arc<Ledger> {
-        let ledger = self.runs[run].ledger.clone();
-        ledger.expect("only runs that are driven are asked for")
+    fn account(&self, run: usize) -> Account {
+        let account = self.runs[run].account.clone();
+        account.expect("only runs that are driven are asked for")
     }
 
     /// Mirrors `ask.rs`, `Attempts::attempt` up to the sending of the request. Returns the granted
     /// output.
     pub(super) fn ask(&mut self, run: usize, wish: Wish) -> Result<Option<u64>, String> {
-        let ledger = self.ledger(run);
-        let granted = ledger.reserve(wish.input, wish.output, wish.price).ok();
+        let account = self.account(run);
+        let granted = account.reserve(wish.input, wish.output, wish.price).ok();
         self.oracle.check_grant(run, wish, granted)?;
         let Some(granted) = granted else {
             return Ok(None);
@@ -155,7 +156,7 @@ impl World {
         }
         let estimated = charged.is_none();
         let charged = charged.unwrap_or(open.reserved);
-        self.ledger(run).settle(open.reserved, charged, estimated);
+        self.account(run).settle(open.reserved, charged, estimated);
         self.runs[run].journal.append(Record::Reply {
             call: open.call,
             charged,
@@ -166,7 +167,7 @@ impl World {
     /// Mirrors `delegate.rs`, `begin` and `drive` of a child that is new.
     pub(super) fn start_child(&mut self, run: usize, wanted: Limits) -> usize {
         self.children_unsure |= self.waits();
-        let left = self.ledger(run).remaining();
+        let left = self.account(run).remaining();
         let limits = Limits {
             tokens: tighter(wanted.tokens, left.tokens),
             cost: tighter(wanted.cost, left.cost),
@@ -175,7 +176,7 @@ impl World {
         let child = self.runs.len();
         let journal = &mut self.runs[run].journal;
         journal.append(Record::ChildStarted { child });
-        self.ledger(run).count_children(1);
+        self.account(run).charge(Used::children(1));
         self.runs[run].journal.barrier();
         self.runs[run].children.push(child);
         self.create(Some(run), limits)
@@ -186,7 +187,7 @@ impl World {
         if end == End::Reached {
             self.append_cycle(child);
         }
-        let spent = self.ledger(child).spent();
+        let spent = self.account(child).spent();
         let run = &mut self.runs[child];
         run.journal.append(match end {
             End::Reached | End::Failed => Record::Ended { spent },
@@ -226,7 +227,7 @@ impl World {
     fn leave(&mut self, run: usize, phase: Phase) {
         let run = &mut self.runs[run];
         run.phase = phase;
-        run.ledger = None;
+        run.account = None;
         run.calls.clear();
         run.children.clear();
     }
@@ -234,11 +235,11 @@ impl World {
     /// Mirrors `branches.rs`, `cut_off_within`: some effects in progress of a run lost a race.
     pub(super) fn lose(&mut self, run: usize, calls: &[usize], children: &[usize]) {
         for &child in children {
-            let ledger = self.ledger(child);
+            let account = self.account(child);
             let record = Record::ChildEnded {
                 child,
-                spent: ledger.close(),
-                children: ledger.children(),
+                spent: account.close(),
+                children: account.children(),
             };
             self.drop_tree(child);
             self.append_above(child, record);
@@ -246,7 +247,7 @@ impl World {
         let cut_off = |open: &mut OpenCall| calls.contains(&open.call);
         let lost: Vec<_> = self.runs[run].calls.extract_if(.., cut_off).collect();
         for open in lost {
-            self.ledger(run).settle(open.reserved, open.reserved, true);
+            self.account(run).settle(open.reserved, open.reserved, true);
             self.oracle.cut_off(open.call);
             self.runs[run]
                 .journal
@@ -268,22 +269,22 @@ impl World {
     /// Mirrors `driver.rs`: a cycle ends, and the next one begins.
     pub(super) fn end_cycle(&mut self, run: usize) {
         self.append_cycle(run);
-        begin_cycle(&self.ledger(run));
+        begin_cycle(&self.account(run));
     }
 
     /// Mirrors `driver.rs`, `Driver::ended`.
     fn append_cycle(&mut self, run: usize) {
-        let ledger = self.ledger(run);
+        let account = self.account(run);
         self.runs[run].journal.append(Record::CycleEnded {
-            spent: ledger.spent(),
-            children: ledger.children(),
+            spent: account.spent(),
+            children: account.children(),
         });
     }
 
     /// Mirrors `driver.rs`, `Ready::drive`: the present code diverges from the record. Requests
     /// whose futures the loop dropped are still in flight.
     pub(super) fn give_up(&mut self, run: usize) {
-        self.ledger(run).take_back();
+        self.account(run).leave_to_next();
         for open in std::mem::take(&mut self.runs[run].calls) {
             self.oracle.cut_off(open.call);
         }
@@ -302,11 +303,16 @@ impl World {
     /// position to run again.
     fn take_up(&mut self, run: usize, hand_over: bool) -> Position {
         let mut position = self.runs[run].journal.position();
-        let parent = self.runs[run].parent.map(|parent| self.ledger(parent));
-        let ledger = Ledger::new(self.runs[run].limits, &position.state, parent);
+        let parent = self.runs[run].parent.map(|parent| self.account(parent));
+        let account = Account::open(
+            parent.as_ref(),
+            RunId::new(),
+            self.runs[run].limits,
+            &position.state,
+        );
         for dropped in &position.dropped {
-            take_in(&ledger, dropped);
-            ledger.count_cycle();
+            take_in(&account, dropped);
+            account.count_cycle();
         }
         if hand_over {
             for (call, reserved) in position.open_calls() {
@@ -316,12 +322,12 @@ impl World {
                 self.runs[run].journal.append(reply);
             }
             self.runs[run].journal.append(Record::CycleDropped);
-            take_in(&ledger, &position.recorded);
-            ledger.count_cycle();
+            take_in(&account, &position.recorded);
+            account.count_cycle();
             position.recorded.clear();
         }
-        begin_cycle(&ledger);
-        self.runs[run].ledger = Some(Arc::new(ledger));
+        begin_cycle(&account);
+        self.runs[run].account = Some(account);
         self.runs[run].phase = Phase::Driven;
         position
     }
@@ -332,7 +338,7 @@ impl World {
             let unsynced = run.journal.unsynced();
             let lost = random.usize(..=unsynced);
             run.journal.kill(lost);
-            run.ledger = None;
+            run.account = None;
             run.phase = Phase::Absent;
             run.children.clear();
             for open in run.calls.drain(..) {
@@ -356,30 +362,29 @@ impl World {
         let hand_over = may_give_up && random.u8(..4) == 0;
         self.runs[run].may_hand_over = may_give_up && !hand_over && random.bool();
         let position = self.take_up(run, hand_over);
-        let ledger = self.ledger(run);
+        let account = self.account(run);
         for record in &position.recorded {
             match record {
                 // Mirrors `ask.rs`, `Attempts::again`.
                 Record::Reply {
                     charged, estimated, ..
-                } => ledger.charge(*charged, *estimated),
+                } => account.charge(Used::charged(*charged, *estimated)),
                 // Mirrors `delegate.rs`, `perform`.
                 Record::ChildEnded {
                     spent, children, ..
                 } => {
-                    charge(&ledger, *spent);
-                    ledger.count_children(1 + children);
+                    account.charge(Used::by_run(*spent, 1 + children));
                 }
                 _ => {}
             }
         }
         for (call, reserved) in position.open_calls() {
             self.runs[run].journal.append(cut_off_reply(call, reserved));
-            ledger.charge(reserved, true);
+            account.charge(Used::charged(reserved, true));
             self.oracle.cut_off(call);
         }
         for child in position.open_children() {
-            ledger.count_children(1);
+            account.charge(Used::children(1));
             self.runs[run].journal.barrier();
             self.resume_child(run, child, random);
         }
@@ -387,12 +392,11 @@ impl World {
 
     /// Mirrors `delegate.rs`, `drive` of a child that had begun.
     fn resume_child(&mut self, run: usize, child: usize, random: &mut Rng) {
-        let ledger = self.ledger(run);
+        let account = self.account(run);
         let position = self.runs[child].journal.position();
         if let Some(spent) = position.over {
-            charge(&ledger, spent);
             let children = position.children();
-            ledger.count_children(children);
+            account.charge(Used::by_run(spent, children));
             self.append_above(
                 child,
                 Record::ChildEnded {
@@ -403,8 +407,8 @@ impl World {
             );
             return;
         }
-        charge(&ledger, position.state.spent);
-        ledger.count_children(position.state.children);
+        let before = &position.state;
+        account.charge(Used::by_run(before.spent, before.children));
         self.runs[run].children.push(child);
         self.resume_run(child, random);
     }
@@ -440,10 +444,10 @@ impl World {
 
     /// Checks that nothing is reserved when everything is settled.
     pub(super) fn check_nothing_open(&self) -> Result<(), String> {
-        let ledgers = self.runs.iter().filter_map(|run| run.ledger.as_ref());
-        for ledger in ledgers {
-            if ledger.open() != (Charge::default(), false) {
-                return Err(format!("all is settled, but not in {ledger:?}"));
+        let accounts = self.runs.iter().filter_map(|run| run.account.as_ref());
+        for account in accounts {
+            if account.reserved() != (Charge::default(), false) {
+                return Err(format!("all is settled, but not in {account:?}"));
             }
         }
         Ok(())
@@ -453,56 +457,46 @@ impl World {
         self.runs.iter().any(|run| run.phase == Phase::GivesUp)
     }
 
-    /// Compares every ledger with the truth.
+    /// Compares every account with the truth.
     pub(super) fn check(&self) -> Result<(), String> {
-        let ledgers = self.runs.iter().enumerate().filter_map(|(number, run)| {
-            let ledger = run.ledger.as_ref()?;
-            let (reserved, expected) = ledger.open();
+        let accounts = self.runs.iter().enumerate().filter_map(|(number, run)| {
+            let account = run.account.as_ref()?;
+            let (reserved, expected) = account.reserved();
             let seen = Seen {
-                spent: ledger.spent(),
+                spent: account.spent(),
                 reserved,
-                children: (!self.children_unsure).then(|| ledger.children()),
+                children: (!self.children_unsure).then(|| account.children()),
                 expected,
             };
             Some((number, seen))
         });
-        self.oracle.check(ledgers, self.waits())
+        self.oracle.check(accounts, self.waits())
     }
 }
 
 /// Mirrors `driver.rs`, the beginning of `one_cycle`. Steps have no limit here.
-fn begin_cycle(ledger: &Ledger) {
-    if ledger.check_cycle().is_ok() {
-        ledger.count_cycle();
+fn begin_cycle(account: &Account) {
+    if account.check_cycle().is_ok() {
+        account.count_cycle();
     }
 }
 
 /// Mirrors `given_up.rs`, `take_in`.
-fn take_in(ledger: &Ledger, entries: &[Record]) {
+fn take_in(account: &Account, entries: &[Record]) {
     for entry in entries {
         match entry {
             Record::Reply {
                 charged, estimated, ..
-            } => ledger.charge(*charged, *estimated),
-            Record::ChildStarted { .. } => ledger.count_children(1),
+            } => account.charge(Used::charged(*charged, *estimated)),
+            Record::ChildStarted { .. } => account.charge(Used::children(1)),
             Record::ChildEnded {
                 spent, children, ..
             } => {
-                charge(ledger, *spent);
-                ledger.count_children(*children);
+                account.charge(Used::by_run(*spent, *children));
             }
             _ => {}
         }
     }
-}
-
-/// Mirrors `delegate.rs`, `charge`.
-fn charge(ledger: &Ledger, spent: Spent) {
-    let charged = Charge {
-        tokens: spent.tokens,
-        cost: spent.cost,
-    };
-    ledger.charge(charged, spent.estimated);
 }
 
 fn cut_off_reply(call: usize, charged: Charge) -> Record {
