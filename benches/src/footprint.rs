@@ -11,7 +11,7 @@ use std::{
 use anyhow::Context;
 use gyrus_gate::{House, Warden};
 use gyrus_journal::Store;
-use gyrus_kernel::{Ending, Kernel, Only, Organs, redact::Redactor};
+use gyrus_kernel::{Ending, Kernel, Organs, SingleModel, redact::Redactor};
 use gyrus_models::{ChatModel, Connection, Facts, NoBlobs};
 use gyrus_tools::Registry;
 
@@ -55,7 +55,7 @@ fn kernel(home: &Path, base_url: String) -> anyhow::Result<Kernel> {
         .filter_map(|spec| registry.get(&spec.name).cloned())
         .collect::<Vec<_>>();
     let organs = Organs::new(
-        Arc::new(Only(Arc::new(model))),
+        Arc::new(SingleModel(Arc::new(model))),
         tools,
         Arc::new(Warden::new(House {
             own: vec![home.to_owned()],

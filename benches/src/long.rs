@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use gyrus_contract::Limits;
 use gyrus_journal::Take;
-use gyrus_kernel::Changes;
+use gyrus_kernel::ResumeChanges;
 
 use crate::{
     Row, row,
@@ -44,9 +44,9 @@ pub(crate) fn million() -> anyhow::Result<Vec<Row>> {
         steps: Some(steps + 1),
         ..Limits::default()
     };
-    let changes = Changes {
+    let changes = ResumeChanges {
         limits: more,
-        ..Changes::default()
+        ..ResumeChanges::default()
     };
     let ready = kernel.take(run, Take::IfFree, changes)?;
     runtime.block_on(ready.drive())?;

@@ -9,7 +9,7 @@ use gyrus_contract::{
     Unresolvable, Usage, Verdict, WithheldChange,
 };
 use gyrus_journal::Store;
-use gyrus_kernel::{Kernel, NewRun, Only, Organs, redact::Redactor};
+use gyrus_kernel::{Kernel, NewRun, Organs, SingleModel, redact::Redactor};
 use gyrus_loops::CognitiveConfig;
 use serde_json::json;
 
@@ -26,7 +26,7 @@ pub(crate) fn kernel(root: &Path, plays: Plays, asks: bool) -> anyhow::Result<Ke
     let store = Store::open(root)?;
     let tools: Vec<Arc<dyn Tool>> = vec![Arc::new(Note::new()), Arc::new(Finish::new())];
     let organs = Organs::new(
-        Arc::new(Only(Arc::new(Free { plays }))),
+        Arc::new(SingleModel(Arc::new(Free { plays }))),
         tools,
         Arc::new(Open { asks }),
         Arc::new(Redactor::new([7; 32], Vec::new())),

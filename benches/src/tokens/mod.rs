@@ -21,7 +21,7 @@ use std::{
 use futures_util::{StreamExt as _, TryStreamExt as _, future::try_join_all, stream};
 use gyrus_contract::{Limits, OnAsk, Origin, Text};
 use gyrus_journal::Store;
-use gyrus_kernel::{Kernel, NewRun, Only, Organs, redact::Redactor};
+use gyrus_kernel::{Kernel, NewRun, Organs, SingleModel, redact::Redactor};
 use gyrus_lab::sites::{self, Site};
 use gyrus_loops::{CognitiveConfig, PerceptionMode};
 use gyrus_screen::{Browser, Launch, ProfileChoice, find_program, tools};
@@ -191,7 +191,7 @@ fn kernel(
     asked: Arc<Mutex<Vec<Asked>>>,
 ) -> anyhow::Result<Kernel> {
     let mut organs = Organs::new(
-        Arc::new(Only(Arc::new(Player::new(asked)))),
+        Arc::new(SingleModel(Arc::new(Player::new(asked)))),
         tools(&browser),
         Arc::new(world::Open { asks: false }),
         Arc::new(Redactor::new([7; 32], Vec::new())),

@@ -13,7 +13,7 @@ use std::{
 use gyrus_contract::{OnAsk, Principal, RunId, Spent};
 use gyrus_journal::{Entry, Reader, Store};
 use gyrus_kernel::{
-    Card,
+    ApprovalCard,
     approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion},
 };
 use gyrus_text::{clip, counted, width, wrap};
@@ -256,7 +256,7 @@ impl Console {
     }
 
     /// The card to be changed in an editor, if that is what was typed.
-    pub(crate) fn to_edit(&self, typed: &str) -> Option<Card> {
+    pub(crate) fn to_edit(&self, typed: &str) -> Option<ApprovalCard> {
         let open = self.open.front().filter(|_| self.asking)?;
         (wants_to_edit(typed, &open.card)).then(|| open.card.clone())
     }
@@ -328,7 +328,7 @@ fn rendered(line: &Line, indent: &str, painter: &Painter) -> String {
 }
 
 /// What can be answered to a card.
-pub(crate) fn choices(card: &Card) -> &'static str {
+pub(crate) fn choices(card: &ApprovalCard) -> &'static str {
     if card.question {
         "your answer: "
     } else if card.edit.is_some() {
@@ -342,13 +342,13 @@ pub(crate) fn choices(card: &Card) -> &'static str {
 }
 
 /// Whether a typed line asks for an editor.
-pub(crate) fn wants_to_edit(typed: &str, card: &Card) -> bool {
+pub(crate) fn wants_to_edit(typed: &str, card: &ApprovalCard) -> bool {
     let word = typed.trim().to_ascii_lowercase();
     card.edit.is_some() && (word == "e" || word == "edit")
 }
 
 /// What a typed line says; `None` if it is neither yes nor no, or no answer to a question.
-pub(crate) fn understand(typed: &str, card: &Card) -> Option<ApprovalAnswer> {
+pub(crate) fn understand(typed: &str, card: &ApprovalCard) -> Option<ApprovalAnswer> {
     let typed = typed.trim();
     let reach = ApprovalReach::Once;
     if card.question {
@@ -418,7 +418,7 @@ mod tests {
             })
         };
         let yes = |reach| Some(ApprovalAnswer::Yes { words: None, reach });
-        let card = |wider| Card {
+        let card = |wider| ApprovalCard {
             sentence: String::new(),
             reasons: Vec::new(),
             details: Vec::new(),

@@ -3,7 +3,7 @@
 use std::{fs, io::Write, path::Path, process::Stdio};
 
 use gyrus_kernel::{
-    Card,
+    ApprovalCard,
     approvals::{ApprovalAnswer, ApprovalReach},
 };
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 const DEFAULT_EDITOR: &str = "vi";
 
 /// The text of a card that a person may change.
-fn text(card: &Card) -> Result<&str, Failure> {
+fn text(card: &ApprovalCard) -> Result<&str, Failure> {
     card.edit.as_deref().ok_or_else(|| {
         Failure::usage(
             "there is nothing to edit: only a plan, a list of files or a changeset can be changed \
@@ -26,7 +26,10 @@ fn text(card: &Card) -> Result<&str, Failure> {
 
 /// Has the card's text changed in the person's editor. A yes to it as it was, if they left it as
 /// it was.
-pub(crate) fn in_editor(card: &Card, editor: Option<&str>) -> Result<ApprovalAnswer, Failure> {
+pub(crate) fn in_editor(
+    card: &ApprovalCard,
+    editor: Option<&str>,
+) -> Result<ApprovalAnswer, Failure> {
     let before = text(card)?;
     let failed =
         |error: &std::io::Error| Failure::failed("the text cannot be edited").because(error);
@@ -71,7 +74,7 @@ fn suffix(text: &str) -> &'static str {
 }
 
 /// As it stands in a file.
-pub(crate) fn from_file(card: &Card, path: &Path) -> Result<ApprovalAnswer, Failure> {
+pub(crate) fn from_file(card: &ApprovalCard, path: &Path) -> Result<ApprovalAnswer, Failure> {
     let before = text(card)?;
     let after = fs::read_to_string(path).map_err(|error| {
         Failure::usage(format!("{} cannot be read", path.display())).because(&error)

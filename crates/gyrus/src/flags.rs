@@ -4,7 +4,7 @@ use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, ValueEnum};
 use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength};
-use gyrus_kernel::Changes;
+use gyrus_kernel::ResumeChanges;
 use gyrus_loops::{Check, CognitiveConfig, Judge, Review, Strategy};
 use gyrus_screen::{Endpoint, LaunchError, has_display};
 
@@ -612,7 +612,7 @@ pub(crate) struct ChangeFlags {
 
 impl ChangeFlags {
     /// As changes of a run whose setting for questions was `before`.
-    pub(crate) fn changes(&self, before: OnAsk, at_terminal: bool) -> Changes {
+    pub(crate) fn changes(&self, before: OnAsk, at_terminal: bool) -> ResumeChanges {
         let on_ask = self
             .approvals
             .on_ask()
@@ -621,7 +621,7 @@ impl ChangeFlags {
                 (OnAsk::Wait | OnAsk::Deny, true) => OnAsk::Wait,
                 (OnAsk::Wait | OnAsk::Deny, false) => OnAsk::Deny,
             });
-        Changes {
+        ResumeChanges {
             limits: self.limits.limits(),
             mode: self.approvals.mode(),
             on_ask: Some(on_ask),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use gyrus_contract::{Origin, Text};
-use gyrus_kernel::Given;
+use gyrus_kernel::Attachment;
 use gyrus_process::keeper::Keeper;
 use gyrus_tools::Clipboard;
 use rustix::fs::FileType;
@@ -24,7 +24,7 @@ const PICTURE_LIMIT: u64 = 5 << 20;
 
 /// Reads everything that is given. Standard input is read when it is asked for (`--file -`), or
 /// when it is a file: what is a pipe for other reasons may never end.
-pub(crate) fn read(flags: &ContextFlags, goal_is_stdin: bool) -> Result<Vec<Given>, Failure> {
+pub(crate) fn read(flags: &ContextFlags, goal_is_stdin: bool) -> Result<Vec<Attachment>, Failure> {
     let mut given = Vec::new();
     let mut stdin_used = goal_is_stdin;
     for path in &flags.file {
@@ -53,7 +53,7 @@ pub(crate) fn read(flags: &ContextFlags, goal_is_stdin: bool) -> Result<Vec<Give
 }
 
 /// The text on the person's clipboard. Its origin is the tool that reads it for runs.
-pub(crate) async fn clipboard(folder: &Path) -> Result<Given, Failure> {
+pub(crate) async fn clipboard(folder: &Path) -> Result<Attachment, Failure> {
     let unreachable = |why: String| Failure::usage(why).hint("leave --clipboard out");
     let command = Clipboard::new().reading(folder).map_err(unreachable)?;
     let keeper = Keeper::start()
@@ -64,11 +64,11 @@ pub(crate) async fn clipboard(folder: &Path) -> Result<Given, Failure> {
     let text = Clipboard::text_of(outcome).map_err(unreachable)?;
     let text = text.ok_or_else(|| unreachable("there is no text on the clipboard".to_owned()))?;
     let name = "clipboard".to_owned();
-    Ok(Given::Text(Text::new(text, Origin::Tool { name })))
+    Ok(Attachment::Text(Text::new(text, Origin::Tool { name })))
 }
 
 /// A text file.
-pub(crate) fn file(path: &Path) -> Result<Given, Failure> {
+pub(crate) fn file(path: &Path) -> Result<Attachment, Failure> {
     let name = path.display();
     let file = File::open(path)
         .map_err(|error| Failure::usage(format!("{name} cannot be read")).because(&error))?;
@@ -81,12 +81,12 @@ pub(crate) fn file(path: &Path) -> Result<Given, Failure> {
     let origin = Origin::File {
         path: name.to_string(),
     };
-    Ok(Given::Text(Text::new(text, origin)))
+    Ok(Attachment::Text(Text::new(text, origin)))
 }
 
-fn stdin() -> Result<Given, Failure> {
+fn stdin() -> Result<Attachment, Failure> {
     let text = text(io::stdin().lock(), "standard input")?;
-    Ok(Given::Text(Text::new(text, Origin::Stdin)))
+    Ok(Attachment::Text(Text::new(text, Origin::Stdin)))
 }
 
 fn text(from: impl Read, name: &str) -> Result<String, Failure> {
@@ -107,7 +107,7 @@ fn text(from: impl Read, name: &str) -> Result<String, Failure> {
 }
 
 /// A picture.
-pub(crate) fn picture(path: &Path) -> Result<Given, Failure> {
+pub(crate) fn picture(path: &Path) -> Result<Attachment, Failure> {
     let name = path.display();
     let unreadable =
         |error: &io::Error| Failure::usage(format!("{name} cannot be read")).because(error);
@@ -125,7 +125,7 @@ pub(crate) fn picture(path: &Path) -> Result<Given, Failure> {
         return Err(Failure::usage(format!("{name} is no PNG, JPEG or WebP"))
             .hint("convert it, or give a text with --file"));
     };
-    Ok(Given::Picture {
+    Ok(Attachment::Picture {
         media_type: header.media_type().to_owned(),
         width: header.width,
         height: header.height,

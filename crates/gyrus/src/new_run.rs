@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, RunId, Text};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
-use gyrus_kernel::{Entry, Given, NewRun, Pins, StandingRun, log_name};
+use gyrus_kernel::{Attachment, Entry, NewRun, Pins, StandingRun, log_name};
 use gyrus_loops::Strategy;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) config: &'a Config,
     pub(crate) flags: &'a RunFlags,
     pub(crate) goal: Text,
-    pub(crate) context: Vec<Given>,
+    pub(crate) context: Vec<Attachment>,
     /// The run before it in its session.
     pub(crate) continues: Option<RunId>,
     /// A person can answer at this process's terminal.

@@ -9,7 +9,7 @@ use std::{
 use gyrus_contract::{Gate, RunId, Screen, Tool};
 use gyrus_gate::{House, LivePolicy, Warden, sandbox::Wall};
 use gyrus_journal::Store;
-use gyrus_kernel::{Kernel, Live, Only, Organs, Pins, StandingRun, grants};
+use gyrus_kernel::{Kernel, Live, Organs, Pins, SingleModel, StandingRun, grants};
 use gyrus_loops::Strategy;
 use gyrus_process::Programs;
 use gyrus_screen::Browser;
@@ -34,7 +34,7 @@ pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Ker
     let mut tools = own_tools(&StandingRun::read(&store, run)?.started.cognitive_loop);
     tools.extend(mcp::recorded(&store, run)?);
     let nobody = Ready {
-        router: Arc::new(Only(Arc::new(NoModel))),
+        router: Arc::new(SingleModel(Arc::new(NoModel))),
         assessor: None,
         secrets: Vec::new(),
     };

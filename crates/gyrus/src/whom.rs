@@ -8,7 +8,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use gyrus_contract::{BlobId, Boxed, Delta, Model, ModelError, Price, Prompt, Reply, Router};
 use gyrus_journal::Store;
-use gyrus_kernel::{Only, Pins, RUNS, redact::Secret};
+use gyrus_kernel::{Pins, RUNS, SingleModel, redact::Secret};
 use gyrus_models::{
     Blobs, Candidate, Catalogue, ConnectError, MeasuredModels, ModelRouter, Policy, ScriptError,
     ScriptedModel, connect_all,
@@ -139,7 +139,7 @@ impl Whom {
     async fn alone(&self, gyrus: &Gyrus, config: &Config, store: &Store) -> Result<Ready, Failure> {
         let blobs: Arc<dyn Blobs> = Arc::new(Pictures(store.clone()));
         if let [Name::Script(file)] = self.names.as_slice() {
-            let router = Arc::new(Only(scripted(file, blobs).await?));
+            let router = Arc::new(SingleModel(scripted(file, blobs).await?));
             return Ok(Ready {
                 router,
                 assessor: None,

@@ -14,7 +14,7 @@ use gyrus_contract::{Digest, EffectId, MessageBody, Principal, RunId, Scope, Sur
 use gyrus_journal::Store;
 
 use crate::{
-    ApprovalAnswered, ApprovalAsked, Card, Entry, ToolResulted, Validity,
+    ApprovalAnswered, ApprovalAsked, ApprovalCard, Entry, ToolResulted, Validity,
     core::now_ms,
     grants::{self, GrantError},
     log::parse,
@@ -111,7 +111,7 @@ pub struct OpenQuestion {
     /// The name of the question.
     pub id: QuestionId,
     /// The card that is shown.
-    pub card: Card,
+    pub card: ApprovalCard,
     /// The digest that an answer must name.
     pub digest: Digest,
     /// The time in which an answer counts.

@@ -19,7 +19,8 @@ use gyrus_workspace::snapshot::Snapshots;
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
-    Controls, Ending, Entry, Kernel, KernelState, ModelReply, Permit, RunStarted, Settings, Stop,
+    ConnectionPermit, Controls, Ending, Entry, Kernel, KernelState, ModelReply, RunStarted,
+    Settings, Stop,
     accounts::Account,
     contents::Contents,
     effects::{
@@ -31,7 +32,7 @@ use crate::{
     log::Log,
     recorded::Recorded,
     typed::SecretFields,
-    unknown::Unknown,
+    unknown::UnknownInput,
 };
 
 /// One run while a process holds it.
@@ -87,9 +88,9 @@ pub(crate) struct Shared {
     /// Number of documents counted on screens so far.
     pub(crate) documents: u32,
     /// Connections that the person allowed once, to commands that had ended by then.
-    pub(crate) permits: Vec<Permit>,
+    pub(crate) permits: Vec<ConnectionPermit>,
     /// Inputs that a crash interrupted.
-    pub(crate) unknown: Vec<Unknown>,
+    pub(crate) unknown: Vec<UnknownInput>,
     /// The message number in memory below which messages are in the journal.
     pub(crate) journaled_items: u64,
     /// Whether a live call of this cycle may have changed the workspace.

@@ -63,7 +63,7 @@ impl Kernel {
         run: RunId,
         cycle: u32,
         into: ForkInto,
-        changes: crate::Changes,
+        changes: crate::ResumeChanges,
     ) -> Result<Forked, KernelError> {
         self.check_latch()?;
         let reader = self.store().reader(&log_name(run))?;

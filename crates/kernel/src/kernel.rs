@@ -17,7 +17,7 @@ use gyrus_workspace::repository::RealObjects;
 use serde_json::Value;
 
 use crate::{
-    Appended, Ending, Entry, ErasedLoop, Inline, Live, LoopFactory, Parent, Pins, Ready,
+    Appended, Ending, Entry, ErasedLoop, Inline, Live, LoopFactory, ParentRun, Pins, Ready,
     RunResumed, RunStarted, Settings, Stop,
     before::Before,
     driver,
@@ -71,7 +71,7 @@ pub const QUESTIONS_LAST: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Organs {
     /// Creates organs from these parts; tools may come in any order. For a single model, use
-    /// [`Only`](crate::Only).
+    /// [`SingleModel`](crate::Only).
     pub fn new(
         router: Arc<dyn Router>,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
@@ -128,7 +128,7 @@ impl Organs {
 
 /// Material that comes with a goal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Given {
+pub enum Attachment {
     /// A text.
     Text(Text),
     /// A picture.
@@ -152,7 +152,7 @@ pub struct NewRun {
     /// The goal.
     pub goal: Text,
     /// The material that comes with the goal: files, pictures, standard input.
-    pub context: Vec<Given>,
+    pub context: Vec<Attachment>,
     /// The previous run in its session, whose memory this one continues with.
     pub continues: Option<RunId>,
     /// The name of its loop.
@@ -172,7 +172,7 @@ pub struct NewRun {
     /// Hashes of inputs that the kernel cannot know: the binary, its configuration.
     pub pins: Pins,
     /// The run that delegates it.
-    pub parent: Option<Parent>,
+    pub parent: Option<ParentRun>,
     /// Whether the run that starts it has read untrusted text.
     pub exposed: bool,
     /// The grants that the person gave beforehand. Those of the previous run in the session are
@@ -189,7 +189,7 @@ pub struct NewRun {
 
 /// The changes that a person makes when a run is resumed; `None` keeps the present value.
 #[derive(Debug, Clone, Default)]
-pub struct Changes {
+pub struct ResumeChanges {
     /// The new limits; those that are `None` in here stay as they were.
     pub limits: Limits,
     /// The new mode.
@@ -343,7 +343,7 @@ impl Kernel {
         let context: Vec<Part> = new
             .context
             .into_iter()
-            .map(|given| store_given(given, redactor, &log))
+            .map(|given| store_attachment(given, redactor, &log))
             .collect::<Result<_, _>>()?;
         let served = self.organs().pin_served(&log)?;
         // The descriptions that servers give of their tools are part of every prompt.
@@ -421,7 +421,12 @@ impl Kernel {
     /// # Errors
     /// Returns an error when another process holds it, when it has ended, or when its journal is
     /// damaged.
-    pub fn take(&self, run: RunId, how: Take, changes: Changes) -> Result<Ready, KernelError> {
+    pub fn take(
+        &self,
+        run: RunId,
+        how: Take,
+        changes: ResumeChanges,
+    ) -> Result<Ready, KernelError> {
         self.check_latch()?;
         let name = log_name(run);
         let (writer, recovery) = self.store().take(&name, how)?;
@@ -456,7 +461,7 @@ impl Kernel {
         &self,
         before: &Settings,
         cognitive_loop: &dyn ErasedLoop,
-        changes: Changes,
+        changes: ResumeChanges,
     ) -> Settings {
         let limits = Limits {
             steps: changes.limits.steps.or(before.limits.steps),
@@ -475,10 +480,10 @@ impl Kernel {
 }
 
 /// Redacts material that came with a goal as it enters the run, and stores its pictures.
-fn store_given(given: Given, redactor: &Redactor, log: &Log) -> Result<Part, Stop> {
-    Ok(match given {
-        Given::Text(text) => Part::Text(Text::new(redactor.redact(&text.text), text.origin)),
-        Given::Picture {
+fn store_attachment(attachment: Attachment, redactor: &Redactor, log: &Log) -> Result<Part, Stop> {
+    Ok(match attachment {
+        Attachment::Text(text) => Part::Text(Text::new(redactor.redact(&text.text), text.origin)),
+        Attachment::Picture {
             bytes,
             media_type,
             width,

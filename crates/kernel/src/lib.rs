@@ -17,7 +17,7 @@ mod driver;
 mod effects;
 mod core;
 mod recorded;
-mod given_up;
+mod abandoned;
 mod position;
 mod kernel;
 mod replay;
@@ -40,7 +40,7 @@ mod accounts;
 mod links;
 mod live;
 mod log;
-mod only;
+mod single_model;
 
 pub mod latch;
 pub mod redact;
@@ -54,36 +54,37 @@ pub use accounts::{OUTPUT_FLOOR, WARN_AT_PERCENT};
 pub use cognitive::{CognitiveLoop, ErasedLoop, HandOver, LoopFactory, Unfinished};
 pub use controls::Controls;
 pub use driver::{Finished, Ready};
-pub use effects::approval::Answer;
+pub use effects::approval::PersonAnswer;
 pub use effects::ask::MAX_ATTEMPTS;
 pub use effects::delegate::{Delegated, Delegation, MAX_CHILDREN, MAX_DEPTH};
-pub use effects::destinations::Permit;
+pub use effects::destinations::ConnectionPermit;
 pub use effects::foresee::Foreseen;
 pub use entry::{
-    APPROVAL_REFUSED, Appended, ApprovalAnswered, ApprovalAsked, ApprovalRefused, BranchesStarted,
-    BudgetWarning, Came, Card, Charge, ChildEnded, ChildStarted, CycleDropped, CycleEnded, Ending,
-    Entry, Fact, ForkedFrom, Form, GateVerdict, KernelState, ModelCall, ModelReply, Parent, Pins,
-    RaceWon, RunEnded, RunHandedOver, RunParked, RunResumed, RunStarted, ScreenViewed, Settings,
-    Settled, Snapshot, Steered, Taken, TakeoverEnded, TakeoverStarted, ToolCalled, ToolResulted,
-    ToolStarted, UnreadableEntry, Validity, ValueTaken, WaitEnded, WaitStarted,
+    APPROVAL_REFUSED, Appended, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused,
+    AttemptResult, BranchesStarted, BudgetWarning, Charge, ChildEnded, ChildStarted,
+    ConcurrencyForm, CycleDropped, CycleEnded, Ending, Entry, Fact, ForkedFrom, GateVerdict,
+    KernelState, ModelCall, ModelReply, ParentRun, Pins, RaceWon, ReadValue, RunEnded,
+    RunHandedOver, RunParked, RunResumed, RunStarted, ScreenViewed, Settings, Settled, Snapshot,
+    Steered, TakeoverEnded, TakeoverStarted, ToolCalled, ToolResulted, ToolStarted,
+    UnreadableEntry, Validity, ValueTaken, WaitEnded, WaitStarted,
 };
 pub use fork::{ForkInto, Forked, ForkedFiles};
 pub use inline::{BadBlob, INLINE_LIMIT, Inline};
 pub use kernel::{
-    Changes, Given, Kernel, KernelError, NewRun, Organs, QUESTIONS_LAST, RUNS, entries, family,
-    log_name, runs, summary, workspaces,
+    Attachment, Kernel, KernelError, NewRun, Organs, QUESTIONS_LAST, RUNS, ResumeChanges, entries,
+    family, log_name, runs, summary, workspaces,
 };
 #[cfg(feature = "sim")]
 pub use live::shown;
-pub use live::{Live, LiveEvent, Said};
+pub use live::{Live, LiveEvent, LivePiece};
 pub use log::parse;
 pub use names::QuestionId;
-pub use only::Only;
 pub use prompt::prompt_of;
 pub use replay::Replayed;
 pub use run::{Ask, Branch, Run, Tools};
 pub use select::{FindRunError, find_run};
+pub use single_model::SingleModel;
 pub use standing::{StandingError, StandingRun};
 pub use stop::{Divergence, EffectError, Stop};
 pub use takeover::{Takeover, Takeovers};
-pub use unknown::Unknown;
+pub use unknown::UnknownInput;

@@ -24,12 +24,12 @@ pub struct LiveEvent<'a> {
     /// The purpose of the question.
     pub purpose: Purpose,
     /// The piece.
-    pub said: Said,
+    pub said: LivePiece,
 }
 
 /// A piece of a reply, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum LivePiece {
     /// The question was sent; nothing has been received yet.
     Asked,
     /// Text: whole lines, or sentences of a long one.
@@ -84,7 +84,7 @@ impl<'a> Speaker<'a> {
             before: Before::Nothing,
             thinking: false,
         };
-        speaker.say(Said::Asked);
+        speaker.say(LivePiece::Asked);
         speaker
     }
 
@@ -97,7 +97,7 @@ impl<'a> Speaker<'a> {
             Delta::Thinking(text) => self.hold(&text, true),
             Delta::Tool(name) => {
                 self.let_go(self.held.len());
-                self.say(Said::Tool(self.redactor.redact(&name).into_owned()));
+                self.say(LivePiece::Tool(self.redactor.redact(&name).into_owned()));
             }
         }
     }
@@ -134,13 +134,13 @@ impl<'a> Speaker<'a> {
             false => Before::Text,
         };
         self.say(if self.thinking {
-            Said::Thinking(text)
+            LivePiece::Thinking(text)
         } else {
-            Said::Text(text)
+            LivePiece::Text(text)
         });
     }
 
-    fn say(&self, said: Said) {
+    fn say(&self, said: LivePiece) {
         if let Some(live) = self.live {
             live(LiveEvent {
                 run: self.run,
@@ -158,7 +158,7 @@ pub fn shown(redactor: &Redactor, pieces: &[&str]) -> String {
     let heard = Arc::new(std::sync::Mutex::new(String::new()));
     let hearing = heard.clone();
     let live: Live = Arc::new(move |event: LiveEvent<'_>| {
-        if let Said::Text(text) = event.said {
+        if let LivePiece::Text(text) = event.said {
             let mut heard = hearing.lock().expect("nothing fails while it is held");
             heard.push_str(&text);
         }
@@ -179,7 +179,7 @@ pub fn shown(redactor: &Redactor, pieces: &[&str]) -> String {
 impl Drop for Speaker<'_> {
     fn drop(&mut self) {
         self.let_go(self.held.len());
-        self.say(Said::Ended);
+        self.say(LivePiece::Ended);
     }
 }
 
@@ -190,8 +190,8 @@ mod tests {
     use super::*;
     use crate::redact::Secret;
 
-    fn said(pieces: &[&str]) -> Vec<Said> {
-        let heard: Arc<Mutex<Vec<Said>>> = Arc::default();
+    fn said(pieces: &[&str]) -> Vec<LivePiece> {
+        let heard: Arc<Mutex<Vec<LivePiece>>> = Arc::default();
         let live: Live = {
             let heard = heard.clone();
             Arc::new(move |event: LiveEvent<'_>| heard.lock().unwrap().push(event.said))
@@ -218,8 +218,8 @@ mod tests {
         heard.clone()
     }
 
-    fn text(text: &str) -> Said {
-        Said::Text(text.to_owned())
+    fn text(text: &str) -> LivePiece {
+        LivePiece::Text(text.to_owned())
     }
 
     #[test]
@@ -227,10 +227,10 @@ mod tests {
         assert_eq!(
             said(&["first\nthe key is hunt", "er2hun", "ter2, is", " it?"]),
             [
-                Said::Asked,
+                LivePiece::Asked,
                 text("first\n"),
                 text("the key is ⟦secret:KEY⟧, is it?"),
-                Said::Ended
+                LivePiece::Ended
             ]
         );
         let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\n".repeat(6);

@@ -8,10 +8,10 @@ use gyrus_workspace::snapshot::Snapshots;
 use crate::{
     Controls, CycleDropped, CycleEnded, Divergence, Entry, ErasedLoop, HandOver, Kernel,
     KernelError, KernelState, Run, RunStarted, Settings, Stop,
+    abandoned::count_abandoned,
     accounts::Account,
     core::{Core, CoreParts},
     driver::{Unrestored, begin_cycle, observations, remember, restore, turn},
-    given_up::take_in,
     kernel::{entries, log_name},
     log::{Log, parse},
     recorded::Recorded,
@@ -27,7 +27,7 @@ pub struct Replayed {
     /// Number of cycles that were run again and ended as recorded.
     pub cycles: u32,
     /// Number of cycles that were abandoned at the time and have no end to compare with.
-    pub given_up: u32,
+    pub abandoned: u32,
     /// Whether the record ends in the middle of a cycle.
     pub unfinished: bool,
     /// The differences under the present code. Empty under the code that made the record.
@@ -62,7 +62,7 @@ impl Kernel {
                         .await?;
                 }
                 Entry::CycleDropped(dropped) => {
-                    replay.give_up(dropped, std::mem::take(&mut recorded))?;
+                    replay.abandon_cycle(dropped, std::mem::take(&mut recorded))?;
                 }
                 other if other.effect().is_some() => recorded.push(other),
                 _ => {}
@@ -116,7 +116,7 @@ impl Replay {
             run,
             entries: 1,
             cycles: 0,
-            given_up: 0,
+            abandoned: 0,
             unfinished: false,
             differences: Vec::new(),
         };
@@ -234,10 +234,14 @@ impl Replay {
     }
 
     /// Replays that a cycle was abandoned and the next one was told what it did.
-    fn give_up(&mut self, dropped: CycleDropped, recorded: Vec<Entry>) -> Result<(), KernelError> {
-        self.found.given_up += 1;
+    fn abandon_cycle(
+        &mut self,
+        dropped: CycleDropped,
+        recorded: Vec<Entry>,
+    ) -> Result<(), KernelError> {
+        self.found.abandoned += 1;
         self.number = dropped.cycle + 1;
-        take_in(&self.core, &recorded)?;
+        count_abandoned(&self.core, &recorded)?;
         let done = observations(&self.core, &recorded)?;
         let reason = dropped.why;
         self.cognitive_loop.hand_over(&HandOver { reason, done });

@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    Card, Delegated, Delegation, Divergence, EffectError, Ending, Entry, Foreseen, Stop,
+    ApprovalCard, Delegated, Delegation, Divergence, EffectError, Ending, Entry, Foreseen, Stop,
     core::Core,
-    effects::{self, approval::Answer},
+    effects::{self, approval::PersonAnswer},
 };
 
 /// A branch of a concurrent form: gets its own [`Run`], which numbers its own effects.
@@ -61,7 +61,7 @@ pub struct Run {
     next: u32,
     /// An effect that began and has not ended. If it is still set when the next one begins, its
     /// future was dropped.
-    in_hand: Option<EffectId>,
+    in_progress: Option<EffectId>,
     stopped: Option<Stop>,
 }
 
@@ -80,7 +80,7 @@ impl Run {
             core,
             prefix,
             next: 1,
-            in_hand: None,
+            in_progress: None,
             stopped: None,
         }
     }
@@ -273,7 +273,7 @@ impl Run {
     ///
     /// # Errors
     /// Returns a [`Stop`], to be passed on: also when the run parks until the answer comes.
-    pub async fn approve(&mut self, card: Card) -> Result<Answer, Stop> {
+    pub async fn approve(&mut self, card: ApprovalCard) -> Result<PersonAnswer, Stop> {
         let begun = self.begin(|| format!("asking a person: {}", card.sentence))?;
         let done = effects::approval::perform(&self.core, begun, card).await;
         self.end(done)
@@ -395,7 +395,7 @@ impl Run {
                 self.keep(Err(ending.into()))?;
             }
         }
-        self.in_hand = Some(effect.clone());
+        self.in_progress = Some(effect.clone());
         Ok(Begun {
             effect,
             prefix: self.prefix.clone(),
@@ -404,13 +404,13 @@ impl Run {
     }
 
     fn end<T>(&mut self, done: Result<T, Stop>) -> Result<T, Stop> {
-        self.in_hand = None;
+        self.in_progress = None;
         self.keep(done)
     }
 
     /// Does the same as [`end`](Self::end), for an effect whose failure the loop handles.
     fn end_or_fail<T, E>(&mut self, done: Result<T, EffectError<E>>) -> Result<T, EffectError<E>> {
-        self.in_hand = None;
+        self.in_progress = None;
         if let Err(EffectError::Stop(stop)) = &done {
             self.stopped = Some(stop.clone());
         }
@@ -435,7 +435,7 @@ impl Run {
 
     /// Checks that no effect's future was dropped: its outcome could not be replayed.
     fn check_dropped(&mut self) -> Result<(), Stop> {
-        let Some(effect) = self.in_hand.take() else {
+        let Some(effect) = self.in_progress.take() else {
             return Ok(());
         };
         let divergence = Divergence {

@@ -15,7 +15,7 @@ pub(crate) const CUT_OFF_BEFORE: &str = "an input like this was cut off by a cra
 
 /// The target of an input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unknown {
+pub struct UnknownInput {
     /// The origin of the document.
     pub origin: String,
     /// Role and name of the element, if it went to one.
@@ -26,7 +26,7 @@ pub struct Unknown {
     pub form: Option<String>,
 }
 
-impl Unknown {
+impl UnknownInput {
     fn of(aim: &Aim) -> Self {
         let element = aim.element.as_ref();
         Self {
@@ -49,7 +49,7 @@ impl Unknown {
 }
 
 /// Adds the inputs of high risk that were interrupted in these entries.
-pub(crate) fn remember(known: &mut Vec<Unknown>, entries: &[Entry]) {
+pub(crate) fn remember(known: &mut Vec<UnknownInput>, entries: &[Entry]) {
     for entry in entries {
         let Entry::ToolResulted(result) = entry else {
             continue;
@@ -65,7 +65,7 @@ pub(crate) fn remember(known: &mut Vec<Unknown>, entries: &[Entry]) {
 }
 
 /// Adds an input if it is of high risk and was interrupted.
-pub(crate) fn add(known: &mut Vec<Unknown>, judged: &GateVerdict, result: &ToolResulted) {
+pub(crate) fn add(known: &mut Vec<UnknownInput>, judged: &GateVerdict, result: &ToolResulted) {
     let cut_off = match result.settled {
         Settled::Interrupted | Settled::Cancelled => true,
         // The element that it was done to disappeared in the middle.
@@ -75,7 +75,7 @@ pub(crate) fn add(known: &mut Vec<Unknown>, judged: &GateVerdict, result: &ToolR
     if !cut_off || judged.verdict.bare_risk() < Risk::High {
         return;
     }
-    let unknown = judged.aim.as_ref().map(Unknown::of);
+    let unknown = judged.aim.as_ref().map(UnknownInput::of);
     known.extend(unknown.filter(|unknown| !known.contains(unknown)));
     let over = known.len().saturating_sub(MOST);
     known.drain(..over);

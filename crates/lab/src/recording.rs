@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gyrus_contract::{EffectId, Part, Purpose, Reply};
 use gyrus_journal::Reader;
-use gyrus_kernel::{Came, Entry, Stop};
+use gyrus_kernel::{AttemptResult, Entry, Stop};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ impl Script {
                     asked.insert(call.effect, (call.purpose, call.ordinal));
                 }
                 Ok(Entry::ModelReply(reply)) => {
-                    let (Some(place), Came::Reply { reply }) =
+                    let (Some(place), AttemptResult::Reply { reply }) =
                         (asked.get(&reply.effect), reply.came)
                     else {
                         continue;

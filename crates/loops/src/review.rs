@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use gyrus_kernel::{Card, EffectError, Run, Stop};
+use gyrus_kernel::{ApprovalCard, EffectError, Run, Stop};
 
 /// A subject that a person decides about, and may edit.
 pub(crate) trait Matter: Sync {
@@ -14,7 +14,7 @@ pub(crate) trait Matter: Sync {
 
     /// Returns the card for the person, with the text that they may edit. `wrong` are the mistakes
     /// in their last edit.
-    fn card(&self, wrong: &[String]) -> Card;
+    fn card(&self, wrong: &[String]) -> ApprovalCard;
 
     /// Parses the person's edit.
     ///

@@ -4,7 +4,7 @@ use std::cell::{Ref, RefCell};
 
 use gyrus_contract::{MessageBody, OnAsk, RunId};
 use gyrus_journal::Take;
-use gyrus_kernel::{Changes, Entry, ForkInto, Settled};
+use gyrus_kernel::{Entry, ForkInto, ResumeChanges, Settled};
 use serde_json::{Value, json};
 
 use crate::{
@@ -139,7 +139,7 @@ impl Subject for Gyrus {
         let one = run.bench().take();
         let other = other
             .kernel
-            .take(other.run(), Take::IfFree, Changes::default());
+            .take(other.run(), Take::IfFree, ResumeChanges::default());
         let drive = async |ready: Result<gyrus_kernel::Ready, gyrus_kernel::KernelError>| {
             let finished = ready.map_err(|error| error.to_string())?.drive().await;
             finished.map(drop).map_err(|error| error.to_string())
@@ -151,7 +151,7 @@ impl Subject for Gyrus {
     fn fork(&self, run: &OurRun, cycle: u32) -> OurRun {
         let bench = run.bench();
         let id = {
-            let changes = Changes::default();
+            let changes = ResumeChanges::default();
             let forked = bench
                 .kernel
                 .fork(bench.run(), cycle, ForkInto::InPlace, changes);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gyrus_contract::{BlobId, EffectId, Repeat, RunId};
 use gyrus_journal::{NewEntry, Payload, Reader, Store};
-use gyrus_kernel::{Came, Entry, Settled, log_name, parse};
+use gyrus_kernel::{AttemptResult, Entry, Settled, log_name, parse};
 use serde_json::value::RawValue;
 
 use crate::world::{APPEND, APPLY, Deed, HOLD, PUT};
@@ -262,7 +262,7 @@ impl Recording {
             let Entry::ModelReply(reply) = entry else {
                 continue;
             };
-            if !matches!(reply.came, Came::Reply { .. }) {
+            if !matches!(reply.came, AttemptResult::Reply { .. }) {
                 continue;
             }
             let call = self.entries().find_map(|entry| match entry {

@@ -16,8 +16,8 @@ use gyrus_gate::{
 };
 use gyrus_journal::{Error, Store, Take};
 use gyrus_kernel::{
-    Changes, Finished, Kernel, KernelError, LoopFactory, NewRun, Only, Organs, QUESTIONS_LAST,
-    Ready, log_name,
+    Finished, Kernel, KernelError, LoopFactory, NewRun, Organs, QUESTIONS_LAST, Ready,
+    ResumeChanges, SingleModel, log_name,
     redact::{Redactor, Secret},
 };
 use serde_json::{Value, json};
@@ -220,7 +220,7 @@ impl Bench {
             scenario.window,
         ));
         let mut organs = Organs::new(
-            Arc::new(Only(model.clone())),
+            Arc::new(SingleModel(model.clone())),
             (scenario.tools)(&world),
             Arc::new(warden(&scenario, home.path())),
             scenario.redactor.clone(),
@@ -271,7 +271,7 @@ impl Bench {
     /// What the kernel says.
     pub fn take(&self) -> Result<Ready, KernelError> {
         self.kernel
-            .take(self.run(), Take::IfFree, Changes::default())
+            .take(self.run(), Take::IfFree, ResumeChanges::default())
     }
 
     /// Starts the run and drives it until it ends or parks.
@@ -287,20 +287,20 @@ impl Bench {
     /// # Errors
     /// What the kernel says.
     pub async fn resume(&self) -> Result<Finished, KernelError> {
-        self.resume_with(Changes::default()).await
+        self.resume_with(ResumeChanges::default()).await
     }
 
     /// As [`resume`](Self::resume), with changes.
     ///
     /// # Errors
     /// What the kernel says.
-    pub async fn resume_with(&self, changes: Changes) -> Result<Finished, KernelError> {
+    pub async fn resume_with(&self, changes: ResumeChanges) -> Result<Finished, KernelError> {
         self.take_when_free(changes).await?.drive().await
     }
 
     /// Takes the run up as soon as nobody holds it: a flush that was under way when a run was
     /// dropped in this process holds it a moment longer.
-    async fn take_when_free(&self, changes: Changes) -> Result<Ready, KernelError> {
+    async fn take_when_free(&self, changes: ResumeChanges) -> Result<Ready, KernelError> {
         let since = Instant::now();
         loop {
             match self.kernel.take(self.run(), Take::IfFree, changes.clone()) {

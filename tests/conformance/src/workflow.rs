@@ -10,7 +10,7 @@ use gyrus_contract::{
     SystemPart, Text, ToolCall,
 };
 use gyrus_kernel::{
-    Ask, Branch, Card, CognitiveLoop, Delegation, ErasedLoop, LoopFactory, Run, Stop, Tools,
+    ApprovalCard, Ask, Branch, CognitiveLoop, Delegation, ErasedLoop, LoopFactory, Run, Stop, Tools,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -152,8 +152,8 @@ impl Workflow {
 }
 
 /// What the workflow asks a person.
-pub fn card() -> Card {
-    Card {
+pub fn card() -> ApprovalCard {
+    ApprovalCard {
         sentence: "May it end?".to_owned(),
         reasons: Vec::new(),
         details: Vec::new(),

@@ -15,8 +15,8 @@ use gyrus_contract::{
 use gyrus_gate::{Contain, House, Warden};
 use gyrus_journal::Store;
 use gyrus_kernel::{
-    CognitiveLoop, Entry, ErasedLoop, Kernel, NewRun, Only, Organs, Pins, Run, Stop, entries,
-    log_name, redact::Redactor,
+    CognitiveLoop, Entry, ErasedLoop, Kernel, NewRun, Organs, Pins, Run, SingleModel, Stop,
+    entries, log_name, redact::Redactor,
 };
 use gyrus_tools::Registry;
 use serde_json::{Value, json};
@@ -164,7 +164,7 @@ fn organs(gate: Warden, seen: &Arc<Mutex<Vec<Observation>>>) -> Organs {
         }) as Box<dyn ErasedLoop>)
     });
     let redactor = Arc::new(Redactor::new([7; 32], Vec::new()));
-    let router = Arc::new(Only(Arc::new(NoModel)));
+    let router = Arc::new(SingleModel(Arc::new(NoModel)));
     let mut organs = Organs::new(router, tools, Arc::new(gate), redactor, loops);
     organs.outlet = Some(Arc::new(sandbox::Proxy));
     organs

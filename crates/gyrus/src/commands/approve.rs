@@ -6,7 +6,7 @@ use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{
-    Card, QuestionId, StandingRun,
+    ApprovalCard, QuestionId, StandingRun,
     approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion, VoidAnswer},
     log_name,
 };
@@ -67,7 +67,7 @@ pub(super) fn answer(
     gyrus: &Gyrus,
     given: &str,
     card: Option<&QuestionId>,
-    say: impl FnOnce(&Card) -> Result<ApprovalAnswer, Failure>,
+    say: impl FnOnce(&ApprovalCard) -> Result<ApprovalAnswer, Failure>,
 ) -> Result<Code, Failure> {
     own_child::refuse("answer for a person")?;
     let store = gyrus.store()?;

@@ -29,7 +29,7 @@ impl Replay {
         let took = began.elapsed();
         let mut out = output::standard();
         let rate = replayed.entries as f64 / took.as_secs_f64().max(f64::EPSILON);
-        let given_up = match replayed.given_up {
+        let abandoned = match replayed.abandoned {
             0 => String::new(),
             n => format!(", {n} given up at the time"),
         };
@@ -40,7 +40,7 @@ impl Replay {
         };
         writeln!(
             out,
-            "run {}: {}, {}{given_up}{open}; {}; {:.1} ms, {rate:.0} entries/s",
+            "run {}: {}, {}{abandoned}{open}; {}; {:.1} ms, {rate:.0} entries/s",
             run.short(),
             counted(replayed.entries, "entry"),
             counted(replayed.cycles, "step"),

@@ -11,7 +11,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use gyrus_contract::{Origin, RunId, Text};
 use gyrus_journal::{Store, Take};
-use gyrus_kernel::{Changes, Given, Kernel, StandingRun};
+use gyrus_kernel::{Attachment, Kernel, ResumeChanges, StandingRun};
 use gyrus_screen::Browser;
 use tokio::runtime::Runtime;
 
@@ -53,7 +53,7 @@ struct Prompt<'a> {
     /// The servers of the session, started when they are needed first.
     connected: Option<Connected>,
     /// What comes with the next goal.
-    context: Vec<Given>,
+    context: Vec<Attachment>,
     /// The last run of the session.
     last: Option<RunId>,
 }
@@ -178,11 +178,11 @@ impl Prompt<'_> {
         let started = &before.started;
         let thinks = (&*started.agent, &*started.cognitive_loop);
         let (kernel, ears) = self.kernel(&whom, thinks, Some(run))?;
-        let changes = Changes {
+        let changes = ResumeChanges {
             limits: self.flags.limits.limits(),
             mode: self.flags.approvals.mode(),
             pins: Some(whom.pins()),
-            ..Changes::default()
+            ..ResumeChanges::default()
         };
         let ready = kernel.take(run, Take::IfFree, changes)?;
         self.drive(ready, before.on_ask, ears)

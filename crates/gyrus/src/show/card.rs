@@ -1,7 +1,7 @@
 //! An approval card in a terminal: our own sentence first, the model's words in a marked box.
 
 use gyrus_contract::{Origin, Text};
-use gyrus_kernel::{Card, QuestionId};
+use gyrus_kernel::{ApprovalCard, QuestionId};
 use gyrus_text::{counted, one_line, visible, width, wrap};
 
 use super::paint::{Paint, Painter};
@@ -18,7 +18,12 @@ const RULE: usize = 72;
 
 /// The card's lines, in which everything unseen is shown. Every line of untrusted text begins with
 /// `┃`, so nothing in it can look like the card's end or like a word of ours.
-pub(crate) fn lines(id: &QuestionId, card: &Card, run: &str, painter: &Painter) -> Vec<String> {
+pub(crate) fn lines(
+    id: &QuestionId,
+    card: &ApprovalCard,
+    run: &str,
+    painter: &Painter,
+) -> Vec<String> {
     let inner = painter.columns.saturating_sub(4);
     let columns = painter.columns.min(RULE);
     let what = if card.question {
@@ -62,7 +67,7 @@ pub(crate) fn lines(id: &QuestionId, card: &Card, run: &str, painter: &Painter) 
 }
 
 /// What nobody has checked, in its box.
-fn details(card: &Card, run: &str, inner: usize, painter: &Painter) -> Vec<String> {
+fn details(card: &ApprovalCard, run: &str, inner: usize, painter: &Painter) -> Vec<String> {
     let frame = painter.paint(Paint::Ask, "│");
     let framed = |paint, text: &str| {
         let wrapped = wrap(&visible(text), inner).into_iter();
@@ -135,7 +140,7 @@ mod tests {
 
     #[test]
     fn untrusted_words_stay_in_their_box() {
-        let card = Card {
+        let card = ApprovalCard {
             question: false,
             sentence: "The tool `shell` wants to do something that needs your leave".to_owned(),
             reasons: vec!["runs a command".to_owned()],
@@ -176,7 +181,7 @@ mod tests {
             "diff a.rs new\n@@ -0,0 +1,2 @@\n+aaaaaaaaaaaaaaaaa - b\n{}",
             "+x\n".repeat(100)
         );
-        let card = Card {
+        let card = ApprovalCard {
             question: false,
             sentence: "change a.rs".to_owned(),
             reasons: Vec::new(),
@@ -201,7 +206,7 @@ mod tests {
     #[test]
     fn a_long_card_says_where_the_rest_is() {
         let details = vec![Text::new("x\n".repeat(500), Origin::Model)];
-        let card = Card {
+        let card = ApprovalCard {
             question: false,
             sentence: "s".to_owned(),
             reasons: Vec::new(),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use gyrus_contract::{EffectId, MessageBody, ResolvedPath, Text, ToolCall, View};
 use gyrus_journal::{Payload, Reader};
 use gyrus_kernel::{
-    APPROVAL_REFUSED, Came, Ending, Entry, Inline, ScreenViewed, Settled, Stop, ToolResulted,
-    summary,
+    APPROVAL_REFUSED, AttemptResult, Ending, Entry, Inline, ScreenViewed, Settled, Stop,
+    ToolResulted, summary,
 };
 use gyrus_loops::{REFLECTION, WENT_RIGHT};
 use gyrus_text::counted;
@@ -196,7 +196,7 @@ fn mind(entry: &Entry) -> Line {
             format!("asks {} (attempt {})", asked.model, asked.attempt),
         ),
         Entry::ModelReply(reply) => match &reply.came {
-            Came::Reply { .. } => Line::detail(
+            AttemptResult::Reply { .. } => Line::detail(
                 '·',
                 format!(
                     "answered: {}, {}",
@@ -204,7 +204,7 @@ fn mind(entry: &Entry) -> Line {
                     span(reply.took_ms)
                 ),
             ),
-            Came::Error { error } => Line::main(
+            AttemptResult::Error { error } => Line::main(
                 Paint::Bad,
                 '!',
                 format!(
@@ -212,7 +212,7 @@ fn mind(entry: &Entry) -> Line {
                     reply.attempt
                 ),
             ),
-            Came::CutOff => Line::detail('·', "the question was cut off"),
+            AttemptResult::CutOff => Line::detail('·', "the question was cut off"),
         },
         Entry::Noted { kind, fact, .. } => {
             let words = fact.fact.as_str().or_else(|| fact.fact["text"].as_str());

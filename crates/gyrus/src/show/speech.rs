@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::{Purpose, RunId};
-use gyrus_kernel::Said;
+use gyrus_kernel::LivePiece;
 use gyrus_loops::WENT_RIGHT;
 
 use super::{
@@ -19,7 +19,7 @@ pub(crate) struct Heard {
     /// What for.
     pub(crate) purpose: Purpose,
     /// What is said.
-    pub(crate) said: Said,
+    pub(crate) said: LivePiece,
 }
 
 /// Lines of thinking that are shown of one reply.
@@ -55,7 +55,7 @@ impl Speech {
     /// The line to show now, if there is one.
     pub(crate) fn line(&mut self, heard: &Heard) -> Option<Line> {
         let saying = self.runs.entry(heard.run).or_default();
-        if heard.said == Said::Asked {
+        if heard.said == LivePiece::Asked {
             saying.heard += 1;
         }
         if saying.heard > saying.shown || !saying.held.is_empty() {
@@ -102,7 +102,7 @@ impl Saying {
             Purpose::Verify | Purpose::Safety | Purpose::Summarise => return None,
         };
         match &heard.said {
-            Said::Asked => {
+            LivePiece::Asked => {
                 saying.open += 1;
                 saying.mixed = saying.open > 1;
                 saying.said_as = None;
@@ -110,31 +110,31 @@ impl Saying {
                 saying.thinking_lines = 0;
                 None
             }
-            Said::Ended => {
+            LivePiece::Ended => {
                 saying.open = saying.open.saturating_sub(1);
                 None
             }
             _ if saying.mixed => None,
-            Said::Text(text) if text.trim().is_empty() => None,
-            Said::Text(text)
+            LivePiece::Text(text) if text.trim().is_empty() => None,
+            LivePiece::Text(text)
                 if saying.is_object || (saying.said_as.is_none() && begins_an_object(text)) =>
             {
                 saying.is_object = true;
                 None
             }
-            Said::Text(text) => {
+            LivePiece::Text(text) => {
                 let mark = if saying.said_as.is_none() { '•' } else { ' ' };
                 saying.said_as = Some(note);
                 Some(spoken(Paint::Thought, mark, text))
             }
-            Said::Thinking(text) => {
+            LivePiece::Thinking(text) => {
                 let first = saying.thinking_lines;
                 saying.thinking_lines += text.lines().count();
                 (first < THINKING_LINES && !text.trim().is_empty())
                     .then(|| spoken(Paint::Aside, if first == 0 { '~' } else { ' ' }, text))
             }
             // The call itself comes as an entry.
-            Said::Tool(_) | Said::Progress(_) => None,
+            LivePiece::Tool(_) | LivePiece::Progress(_) => None,
         }
     }
 }
@@ -158,7 +158,7 @@ fn spoken(paint: Paint, mark: char, text: &str) -> Line {
 mod tests {
     use super::*;
 
-    fn heard(said: Said) -> Heard {
+    fn heard(said: LivePiece) -> Heard {
         Heard {
             run: "01980000-0000-7000-8000-00000000aaaa".parse().unwrap(),
             purpose: Purpose::Agent,
@@ -169,14 +169,14 @@ mod tests {
     #[test]
     fn what_was_spoken_is_not_noted_again() {
         let mut speech = Speech::default();
-        let run = heard(Said::Asked).run;
+        let run = heard(LivePiece::Asked).run;
         assert!(speech.was_asked(run).is_empty());
         let mut say = |said| speech.line(&heard(said)).map(|line| line.mark);
-        assert_eq!(say(Said::Asked), None);
-        assert_eq!(say(Said::Thinking("hm\n".into())), Some('~'));
-        assert_eq!(say(Said::Text("one\n".into())), Some('•'));
-        assert_eq!(say(Said::Text("two".into())), Some(' '));
-        assert_eq!(say(Said::Ended), None);
+        assert_eq!(say(LivePiece::Asked), None);
+        assert_eq!(say(LivePiece::Thinking("hm\n".into())), Some('~'));
+        assert_eq!(say(LivePiece::Text("one\n".into())), Some('•'));
+        assert_eq!(say(LivePiece::Text("two".into())), Some(' '));
+        assert_eq!(say(LivePiece::Ended), None);
         assert!(!speech.was_shown(run, "reflection"));
         assert!(speech.was_shown(run, "thought"));
         assert!(!speech.was_shown(run, "thought"), "another thought");
@@ -185,11 +185,15 @@ mod tests {
     #[test]
     fn two_at_once_are_left_to_their_entries() {
         let mut speech = Speech::default();
-        let run = heard(Said::Asked).run;
+        let run = heard(LivePiece::Asked).run;
         for _ in 0..2 {
             speech.was_asked(run);
         }
-        for said in [Said::Asked, Said::Asked, Said::Text("one\n".into())] {
+        for said in [
+            LivePiece::Asked,
+            LivePiece::Asked,
+            LivePiece::Text("one\n".into()),
+        ] {
             assert_eq!(speech.line(&heard(said)), None);
         }
     }
@@ -197,10 +201,14 @@ mod tests {
     #[test]
     fn words_wait_for_the_entry_of_their_question() {
         let mut speech = Speech::default();
-        for said in [Said::Asked, Said::Text("one\n".into()), Said::Ended] {
+        for said in [
+            LivePiece::Asked,
+            LivePiece::Text("one\n".into()),
+            LivePiece::Ended,
+        ] {
             assert_eq!(speech.line(&heard(said)), None);
         }
-        let run = heard(Said::Asked).run;
+        let run = heard(LivePiece::Asked).run;
         let lines = speech.was_asked(run);
         assert_eq!(lines.len(), 1);
         assert!(speech.was_shown(run, "thought"));

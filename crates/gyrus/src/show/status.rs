@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use gyrus_contract::{Microdollars, Spent};
-use gyrus_kernel::{Entry, Said};
+use gyrus_kernel::{Entry, LivePiece};
 use gyrus_text::{clip, span};
 
 use super::paint::{Paint, Painter};
@@ -61,12 +61,14 @@ impl Status {
     }
 
     /// A model of the run speaks.
-    pub(crate) fn heard(&mut self, said: &Said) {
+    pub(crate) fn heard(&mut self, said: &LivePiece) {
         match said {
-            Said::Text(_) | Said::Thinking(_) => self.doing = "the model writes".to_owned(),
-            Said::Tool(name) => self.doing = format!("the model calls {name}"),
-            Said::Progress(words) => self.doing = words.clone(),
-            Said::Asked | Said::Ended => {}
+            LivePiece::Text(_) | LivePiece::Thinking(_) => {
+                self.doing = "the model writes".to_owned()
+            }
+            LivePiece::Tool(name) => self.doing = format!("the model calls {name}"),
+            LivePiece::Progress(words) => self.doing = words.clone(),
+            LivePiece::Asked | LivePiece::Ended => {}
         }
     }
 
@@ -118,7 +120,7 @@ mod tests {
             cost: Microdollars(21_500),
             ..Spent::default()
         });
-        status.heard(&Said::Tool("shell\n\x1b[2J".to_owned()));
+        status.heard(&LivePiece::Tool("shell\n\x1b[2J".to_owned()));
         let at = |columns| status.line_at(Duration::from_secs(61), &Painter::plain(columns));
         assert_eq!(
             at(80),

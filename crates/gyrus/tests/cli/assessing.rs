@@ -3,7 +3,7 @@
 use std::{fs, sync::mpsc};
 
 use gyrus_contract::Purpose;
-use gyrus_kernel::{Came, Entry};
+use gyrus_kernel::{AttemptResult, Entry};
 use serde_json::{Value, json};
 
 use crate::{
@@ -257,8 +257,7 @@ fn a_look_that_a_crash_cuts_off_is_paid_for_and_taken_again() {
     world.gyrus(&["resume", "last"]).exits(0);
     assert_eq!(world.file("made"), "x");
     assert_eq!(looks(&world).len(), 2);
-    let is_cut =
-        |entry: &&Entry| matches!(entry, Entry::ModelReply(it) if matches!(it.came, Came::CutOff));
+    let is_cut = |entry: &&Entry| matches!(entry, Entry::ModelReply(it) if matches!(it.came, AttemptResult::CutOff));
     assert_eq!(world.entries().iter().filter(is_cut).count(), 1);
     assert!(tokens(&world) > tokens(&before) + 110);
     world.gyrus(&["replay", "last"]).exits(0);

@@ -5,15 +5,15 @@ use gyrus_contract::{ActionVerdict, EffectId, MemoryBuffer, Observation, Origin,
 
 use super::{Driver, ending_of};
 use crate::{
-    Came, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, HandOver, Inline, ModelReply,
-    RunHandedOver, RunStarted, Settled, Stop, ToolResulted, Unfinished,
+    AttemptResult, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, HandOver, Inline,
+    ModelReply, RunHandedOver, RunStarted, Settled, Stop, ToolResulted, Unfinished,
+    abandoned::count_abandoned,
     core::Core,
     effects::{
         changes::JudgedChanges,
         execute::{judged_of_the_dead, wait_for_tree},
         used::{Open, abandoned},
     },
-    given_up::take_in,
     position::{Position, memory_at},
     recorded::Recorded,
 };
@@ -46,7 +46,7 @@ impl Driver {
             }
         }
         for dropped in &position.dropped {
-            take_in(&self.core, &dropped.entries)?;
+            count_abandoned(&self.core, &dropped.entries)?;
             self.core.account.count_cycle();
             let done = observations(&self.core, &dropped.entries)?;
             let reason = dropped.why.clone();
@@ -83,7 +83,7 @@ impl Driver {
         };
         entries.push(dropped.into());
         self.core.log.append_all(&entries)?;
-        take_in(&self.core, &recorded)?;
+        count_abandoned(&self.core, &recorded)?;
         self.core.account.count_cycle();
         self.cognitive_loop.hand_over(&HandOver { reason, done });
         self.cycle += 1;
@@ -184,7 +184,7 @@ async fn unsettled(core: &Core, recorded: &[Entry]) -> Result<Vec<Entry>, Stop> 
                 let reply = ModelReply {
                     effect: call.effect.clone(),
                     attempt: call.attempt,
-                    came: Came::CutOff,
+                    came: AttemptResult::CutOff,
                     charged: call.reserved,
                     estimated: true,
                     took_ms: 0,

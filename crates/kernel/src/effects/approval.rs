@@ -14,8 +14,8 @@ use gyrus_contract::{
 
 use super::diverges;
 use crate::{
-    APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, ApprovalRefused, Card, Ending, Entry, Fact,
-    Stop, Validity,
+    APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused, Ending,
+    Entry, Fact, Stop, Validity,
     core::{Core, now_ms},
     run::Begun,
 };
@@ -25,7 +25,7 @@ const LOOK_AT_THE_CLOCK: Duration = Duration::from_secs(60);
 
 /// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct PersonAnswer {
     /// Whether the person approved.
     pub approved: bool,
     /// The person; `None` when nobody could be asked, which counts as a denial.
@@ -34,7 +34,7 @@ pub struct Answer {
     pub reason: Option<String>,
 }
 
-impl From<ApprovalAnswered> for Answer {
+impl From<ApprovalAnswered> for PersonAnswer {
     fn from(answered: ApprovalAnswered) -> Self {
         Self {
             approved: answered.approved,
@@ -46,7 +46,11 @@ impl From<ApprovalAnswered> for Answer {
 
 /// Asks a question that a loop asks by itself. Its answer is the effect's outcome and does not
 /// expire once it is recorded.
-pub(crate) async fn perform(core: &Core, begun: Begun, card: Card) -> Result<Answer, Stop> {
+pub(crate) async fn perform(
+    core: &Core,
+    begun: Begun,
+    card: ApprovalCard,
+) -> Result<PersonAnswer, Stop> {
     let digest = Digest::of_json(&card);
     perform_about(core, begun.effect, begun.past, digest, card).await
 }
@@ -57,8 +61,8 @@ pub(crate) async fn perform_about(
     effect: EffectId,
     recorded: Vec<Entry>,
     digest: Digest,
-    card: Card,
-) -> Result<Answer, Stop> {
+    card: ApprovalCard,
+) -> Result<PersonAnswer, Stop> {
     let mut past = Past::default();
     for entry in recorded {
         past.read(core, &effect, entry, &digest)?;
@@ -121,7 +125,7 @@ impl Past {
         self.destination.as_ref()
     }
 
-    pub(super) fn card(&self) -> Option<Card> {
+    pub(super) fn card(&self) -> Option<ApprovalCard> {
         self.asked.as_ref().map(|asked| asked.card.clone())
     }
 
@@ -179,7 +183,7 @@ impl Past {
     }
 
     /// Returns the answer, if it still counts: no call may begin after an approval has expired.
-    pub(crate) fn answer(&self, core: &Core) -> Option<Answer> {
+    pub(crate) fn answer(&self, core: &Core) -> Option<PersonAnswer> {
         let (asked, answered) = (self.asked.as_ref()?, self.answered.as_ref()?);
         let leave = answered.approved && !asked.card.question;
         let expired = leave && core.log.is_live() && asked.valid.is_over(now_ms());
@@ -199,9 +203,9 @@ pub(crate) async fn ask(
     core: &Core,
     effect: &EffectId,
     what: Digest,
-    card: Card,
+    card: ApprovalCard,
     past: &mut Past,
-) -> Result<Answer, Stop> {
+) -> Result<PersonAnswer, Stop> {
     let asked = match past.open(core) {
         Some(asked) => asked,
         None => put(core, effect, what, card, past).await?,
@@ -262,7 +266,7 @@ pub(super) async fn put(
     core: &Core,
     effect: &EffectId,
     what: Digest,
-    card: Card,
+    card: ApprovalCard,
     past: &mut Past,
 ) -> Result<ApprovalAsked, Stop> {
     past.askings = past.askings.saturating_add(1);
@@ -281,7 +285,11 @@ pub(super) async fn put(
     Ok(asked)
 }
 
-async fn record(core: &Core, answered: ApprovalAnswered, past: &mut Past) -> Result<Answer, Stop> {
+async fn record(
+    core: &Core,
+    answered: ApprovalAnswered,
+    past: &mut Past,
+) -> Result<PersonAnswer, Stop> {
     core.log.append(answered.clone())?;
     core.log.barrier().await?;
     core.grant(&answered.grants);

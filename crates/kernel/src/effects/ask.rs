@@ -12,8 +12,8 @@ use gyrus_contract::{
 
 use super::{diverges, request::Request};
 use crate::{
-    Appended, Ask, Came, Charge, EffectError, Ending, Entry, Inline, ModelCall, ModelReply,
-    OUTPUT_FLOOR, Steered, Stop,
+    Appended, Ask, AttemptResult, Charge, EffectError, Ending, Entry, Inline, ModelCall,
+    ModelReply, OUTPUT_FLOOR, Steered, Stop,
     accounts::{Reservation, Used},
     core::Core,
     entry::is_steering,
@@ -238,7 +238,7 @@ impl<'a> Attempts<'a> {
                 let reply = ModelReply {
                     effect: self.effect.clone(),
                     attempt: call.attempt,
-                    came: Came::CutOff,
+                    came: AttemptResult::CutOff,
                     charged: call.reserved,
                     estimated: true,
                     took_ms: 0,
@@ -250,13 +250,13 @@ impl<'a> Attempts<'a> {
         let used = Used::charged(reply.charged, reply.estimated);
         self.core.account.charge(used);
         match reply.came {
-            Came::Reply { reply } => {
+            AttemptResult::Reply { reply } => {
                 let reply = reply.load(&self.core.log)?;
                 self.core.expose();
                 Ok(Again::Reply(Box::new(reply)))
             }
-            Came::Error { error } => Ok(Again::Failed(Some(error))),
-            Came::CutOff => Ok(Again::Failed(None)),
+            AttemptResult::Error { error } => Ok(Again::Failed(Some(error))),
+            AttemptResult::CutOff => Ok(Again::Failed(None)),
         }
     }
 
@@ -333,7 +333,7 @@ impl<'a> Attempts<'a> {
         core.shared().open_asks.push(ModelReply {
             effect: self.effect.clone(),
             attempt: self.made,
-            came: Came::CutOff,
+            came: AttemptResult::CutOff,
             charged: reservation.charge,
             estimated: true,
             took_ms: 0,
@@ -358,7 +358,7 @@ impl<'a> Attempts<'a> {
         let came = tokio::select! {
             came = model.reply(&prompt, &mut hear) => came,
             ending = core.controls.stopped() => {
-                self.settle(reservation.charge, Came::CutOff, None, since)?;
+                self.settle(reservation.charge, AttemptResult::CutOff, None, since)?;
                 return Err(ending.into());
             }
         };
@@ -367,7 +367,7 @@ impl<'a> Attempts<'a> {
             Err(error) => {
                 let error = self.redacted_error(error)?;
                 let charged = (!may_be_charged(&error)).then(Charge::default);
-                let stored = Came::Error {
+                let stored = AttemptResult::Error {
                     error: error.clone(),
                 };
                 self.settle(reservation.charge, stored, charged, since)?;
@@ -382,7 +382,7 @@ impl<'a> Attempts<'a> {
                 .map(|price| price.of(&usage))
                 .unwrap_or_default(),
         });
-        let stored = Came::Reply {
+        let stored = AttemptResult::Reply {
             reply: Inline::store(&came, &core.log)?,
         };
         self.settle(reservation.charge, stored, charged, since)?;
@@ -429,7 +429,7 @@ impl<'a> Attempts<'a> {
     fn settle(
         &self,
         reserved: Charge,
-        came: Came,
+        came: AttemptResult,
         charged: Option<Charge>,
         since: Instant,
     ) -> Result<(), Stop> {

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ask;
-use crate::{Ask, Entry, Stop, Tools, core::Core, given_up::take_in};
+use crate::{Ask, Entry, Stop, Tools, abandoned::count_abandoned, core::Core};
 
 const WORDS: &str = include_str!("assess.md");
 
@@ -95,7 +95,7 @@ impl Looks {
 
     /// Counts recorded looks that are not used any more: they were paid for.
     pub(super) fn pay(&mut self, core: &Core) -> Result<(), Stop> {
-        take_in(core, &std::mem::take(&mut self.recorded))
+        count_abandoned(core, &std::mem::take(&mut self.recorded))
     }
 }
 
@@ -246,7 +246,7 @@ fn contains(containment: &Containment) -> String {
 /// The format of the model's answer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Answer {
+struct AssessorAnswer {
     risk: Level,
     reason: String,
 }
@@ -265,13 +265,13 @@ fn opinion(reply: &Reply) -> Opinion {
         return bad("did not finish its answer");
     }
     // Only the whole reply is parsed: text around an answer may come from the call.
-    match serde_json::from_str::<Answer>(reply.text().trim()) {
+    match serde_json::from_str::<AssessorAnswer>(reply.text().trim()) {
         Err(_) => bad("did not answer as it was asked to"),
         Ok(answer) if answer.reason.chars().count() > REASON => bad("said too much"),
-        Ok(Answer {
+        Ok(AssessorAnswer {
             risk: Level::Same, ..
         }) => Opinion::Same,
-        Ok(Answer {
+        Ok(AssessorAnswer {
             risk: Level::Higher,
             reason,
         }) => Opinion::Doubt {

@@ -9,10 +9,10 @@ use gyrus_text::counted;
 
 use super::{changes, diverges, used};
 use crate::{
-    Branch, BranchesStarted, ChildEnded, Ending, Entry, Form, Inline, ModelReply, RaceWon, Run,
-    Settled, Stop, ToolResulted,
+    Branch, BranchesStarted, ChildEnded, ConcurrencyForm, Ending, Entry, Inline, ModelReply,
+    RaceWon, Run, Settled, Stop, ToolResulted,
+    abandoned::count_abandoned,
     core::{Core, OpenChild, now_ms},
-    given_up::take_in,
     run::Begun,
 };
 
@@ -31,7 +31,7 @@ struct Formed {
 fn started(
     core: &Core,
     begun: &Begun,
-    form: Form,
+    form: ConcurrencyForm,
     branches: usize,
     limit: Option<Duration>,
 ) -> Result<Formed, Stop> {
@@ -100,7 +100,7 @@ pub(crate) async fn all<T: Send>(
     begun: Begun,
     branches: Vec<Branch<'_, T>>,
 ) -> Result<Vec<T>, Stop> {
-    started(core, &begun, Form::All, branches.len(), None)?;
+    started(core, &begun, ConcurrencyForm::All, branches.len(), None)?;
     let running = branches
         .into_iter()
         .enumerate()
@@ -117,7 +117,7 @@ pub(crate) async fn race<T: Send>(
     if branches.is_empty() {
         return Err(Stop::Failed("a race needs at least one branch".to_owned()));
     }
-    let won = started(core, &begun, Form::Race, branches.len(), None)?.won;
+    let won = started(core, &begun, ConcurrencyForm::Race, branches.len(), None)?.won;
     if let Some(RaceWon {
         winner: Some(winner),
         ..
@@ -133,7 +133,7 @@ pub(crate) async fn race<T: Send>(
             return Err(diverges(&begun.effect, &won.into(), now));
         };
         let value = run_ended(core, branch_id(&begun.effect, index), branch).await?;
-        give_up_within(core, &begun.effect)?;
+        abandon_within(core, &begun.effect)?;
         return Ok((winner, value));
     }
     let running = branches.into_iter().enumerate().map(|(index, branch)| {
@@ -172,11 +172,11 @@ pub(crate) async fn timeout<T: Send>(
     limit: Duration,
     branch: Branch<'_, T>,
 ) -> Result<Option<T>, Stop> {
-    let Formed { won, until_ms } = started(core, &begun, Form::Timeout, 1, Some(limit))?;
+    let Formed { won, until_ms } = started(core, &begun, ConcurrencyForm::Timeout, 1, Some(limit))?;
     let prefix = branch_id(&begun.effect, 0);
     match won {
         Some(RaceWon { winner: None, .. }) => {
-            give_up_within(core, &begun.effect)?;
+            abandon_within(core, &begun.effect)?;
             return Ok(None);
         }
         Some(_) => return run_ended(core, prefix, branch).await.map(Some),
@@ -207,9 +207,9 @@ async fn run_ended<T>(
 }
 
 /// Counts what the losing branches used; they are not run again.
-fn give_up_within(core: &Core, effect: &EffectId) -> Result<(), Stop> {
+fn abandon_within(core: &Core, effect: &EffectId) -> Result<(), Stop> {
     let lost = core.recorded().take_within(effect);
-    take_in(core, &lost)
+    count_abandoned(core, &lost)
 }
 
 /// Records the winner, and that the effects in progress in other branches were interrupted.
@@ -220,7 +220,7 @@ fn decide(core: &Core, effect: &EffectId, winner: Option<u32>) -> Result<(), Sto
         winner,
     }));
     core.log.append_all(&entries)?;
-    give_up_within(core, effect)
+    abandon_within(core, effect)
 }
 
 /// Returns the outcomes of all effects inside `effect` that were in progress when its branch was

@@ -16,8 +16,8 @@ use super::{
     diverges, execute, withheld,
 };
 use crate::{
-    APPROVAL_REFUSED, Card, EffectError, Entry, GateVerdict, Inline, Settled, Stop, ToolCalled,
-    ToolResulted, ToolStarted,
+    APPROVAL_REFUSED, ApprovalCard, EffectError, Entry, GateVerdict, Inline, Settled, Stop,
+    ToolCalled, ToolResulted, ToolStarted,
     core::Core,
     run::Begun,
     unknown::{self, CUT_OFF_BEFORE},
@@ -364,7 +364,7 @@ fn card(
     resolved: &ResolvedCall,
     workspace: &Path,
     verdict: Verdict,
-) -> Card {
+) -> ApprovalCard {
     if let Some((touch, argument)) = asks_a_person(spec) {
         return question_card(touch, argument, resolved);
     }
@@ -408,7 +408,7 @@ fn card(
             .collect(),
         None => vec![Text::new(call.arguments.to_string(), Origin::Model)],
     };
-    Card {
+    ApprovalCard {
         sentence: format!("The tool `{}` wants to {wants}{place}", spec.name),
         reasons: verdict.reasons,
         details,
@@ -419,7 +419,7 @@ fn card(
 }
 
 /// Creates a card that asks for words.
-fn question_card(touch: &Touch, argument: &str, resolved: &ResolvedCall) -> Card {
+fn question_card(touch: &Touch, argument: &str, resolved: &ResolvedCall) -> ApprovalCard {
     let question = resolved.arguments[argument].as_str().unwrap_or_default();
     let mut details = vec![Text::new(question, Origin::Model)];
     // Any other list holds the answers to choose from.
@@ -432,7 +432,7 @@ fn question_card(touch: &Touch, argument: &str, resolved: &ResolvedCall) -> Card
                 .map(|(number, choice)| Text::new(format!("{number}. {choice}"), Origin::Model)),
         );
     }
-    Card {
+    ApprovalCard {
         sentence: if matches!(touch, Touch::HandsOver(_)) {
             "The agent asks you to take over its browser: gyrus take".to_owned()
         } else {
@@ -453,7 +453,7 @@ fn as_user_card(
     resolved: &ResolvedCall,
     workspace: &Path,
     verdict: Verdict,
-) -> Card {
+) -> ApprovalCard {
     let lists = resolved.arguments.as_object().into_iter().flatten();
     let arguments: Vec<String> = lists
         .filter_map(|(_, value)| value.as_array())
@@ -482,7 +482,7 @@ fn as_user_card(
     if let Some(reason) = resolved.arguments["reason"].as_str() {
         details.push(format!("reason: {reason}"));
     }
-    Card {
+    ApprovalCard {
         sentence,
         reasons: verdict.reasons,
         details: details
@@ -501,7 +501,7 @@ fn asks_a_person(spec: &ToolSpec) -> Option<(&Touch, &str)> {
     touches.find_map(|touch| Some((touch, touch.question()?)))
 }
 
-fn denial(answer: &approval::Answer, reasons: &str) -> String {
+fn denial(answer: &approval::PersonAnswer, reasons: &str) -> String {
     match (&answer.by, &answer.reason) {
         (Some(_), Some(words)) => {
             format!("a person denied this call and says: {words}\nDo not ask for it again.")

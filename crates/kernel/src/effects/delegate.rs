@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::diverges;
 use crate::{
-    Changes, ChildEnded, ChildStarted, Ending, Entry, Kernel, KernelError, NewRun, Parent, Stop,
+    ChildEnded, ChildStarted, Ending, Entry, Kernel, KernelError, NewRun, ParentRun, ResumeChanges,
+    Stop,
     accounts::Used,
     core::{Core, OpenChild},
     kernel::log_name,
@@ -203,7 +204,7 @@ fn child_run(
         (shared.exposed, shared.grants.clone())
     };
     let above = core.started.parent.as_ref();
-    let parent = Parent {
+    let parent = ParentRun {
         run: core.started.run,
         effect,
         depth: above.map_or(1, |parent| parent.depth + 1),
@@ -260,11 +261,11 @@ async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), St
             let before = position.kernel_state();
             let used = Used::by_run(before.spent, before.children);
             core.account.charge(used);
-            let changes = Changes {
+            let changes = ResumeChanges {
                 mode: Some(new.mode),
                 on_ask: Some(new.on_ask),
                 pins: Some(new.pins),
-                ..Changes::default()
+                ..ResumeChanges::default()
             };
             kernel.take(child, Take::IfFree, changes).map_err(failed)?
         }

@@ -25,7 +25,7 @@ use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 
 use super::approval;
 use crate::{
-    Card, Entry, Stop, Validity,
+    ApprovalCard, Entry, Stop, Validity,
     core::{Core, now_ms},
 };
 
@@ -52,7 +52,7 @@ const LATER: &str = "a person is asked about it when the command has ended";
 
 /// A connection that a person allowed once, to a command that had ended by then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Permit {
+pub struct ConnectionPermit {
     /// The digest of the call: one more start of it may use this.
     pub command: Digest,
     /// The destination.
@@ -70,7 +70,7 @@ fn digest_of(call: &ToolCall) -> Digest {
 }
 
 /// Takes out the permits that this start of a call uses up.
-pub(super) fn use_permits(core: &Core, command: &Digest) -> Vec<Permit> {
+pub(super) fn use_permits(core: &Core, command: &Digest) -> Vec<ConnectionPermit> {
     let mut shared = core.shared();
     let permits = shared.permits.extract_if(.., |one| one.command == *command);
     permits.collect()
@@ -215,7 +215,7 @@ impl Question {
         }
         if answered.grants.is_empty() {
             let mut shared = core.shared();
-            shared.permits.push(Permit {
+            shared.permits.push(ConnectionPermit {
                 command,
                 destination: to.clone(),
                 wider: asked.card.wider.clone(),
@@ -269,7 +269,7 @@ pub(super) struct Destinations<'a> {
     effect: &'a EffectId,
     spec: &'a ToolSpec,
     call: ResolvedCall,
-    permits: Vec<Permit>,
+    permits: Vec<ConnectionPermit>,
     questions: AsyncMutex<&'a mut Questions>,
     board: Mutex<Board>,
     /// Notified when there is a question to be put.
@@ -373,7 +373,7 @@ impl<'a> Destinations<'a> {
             // Cards and the journal must not show the name.
             return Now::MayNot("its name holds a secret".to_owned());
         }
-        let permitted = |permit: &Permit| {
+        let permitted = |permit: &ConnectionPermit| {
             covers((&permit.destination, &permit.wider), wanted) && !permit.valid.is_over(now_ms())
         };
         if self.permits.iter().any(permitted) {
@@ -458,7 +458,7 @@ impl<'a> Destinations<'a> {
         }
     }
 
-    fn card(&self, to: &Destination, verdict: Verdict) -> Card {
+    fn card(&self, to: &Destination, verdict: Verdict) -> ApprovalCard {
         let arguments = self.call.arguments.as_object().into_iter().flatten();
         let details = arguments.map(|(name, value)| {
             let value = value.as_str().map_or(value.to_string(), str::to_owned);
@@ -475,7 +475,7 @@ impl<'a> Destinations<'a> {
             }
         };
         reasons.push(once.to_owned());
-        Card {
+        ApprovalCard {
             sentence: format!("A command that runs in the sandbox wants to connect to {to}"),
             reasons,
             details: details.collect(),

@@ -25,7 +25,7 @@ use super::{
     layers,
 };
 use crate::{
-    Ending, Inline, LiveEvent, Said, Settled, Stop, ToolResulted, ToolStarted, core::Core,
+    Ending, Inline, LiveEvent, LivePiece, Settled, Stop, ToolResulted, ToolStarted, core::Core,
 };
 
 /// Maximum time for which resuming waits until the process tree of a dead gyrus has ended.
@@ -116,7 +116,7 @@ impl Site for CallSite<'_> {
                 run: self.core.started.run,
                 effect: &self.effect,
                 purpose: Purpose::Agent,
-                said: Said::Progress(organs.redactor.redact(words).into_owned()),
+                said: LivePiece::Progress(organs.redactor.redact(words).into_owned()),
             });
         }
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::diverges;
 use crate::{
-    Ending, Entry, Fact, Stop, Taken, ValueTaken,
+    Ending, Entry, Fact, ReadValue, Stop, ValueTaken,
     core::{Core, now_ms},
     run::Begun,
 };
@@ -59,23 +59,23 @@ pub(crate) fn clock(core: &Core, begun: Begun) -> Result<i64, Stop> {
     match taken(
         core,
         begun,
-        || Ok(Taken::Clock { at_ms: now_ms() }),
+        || Ok(ReadValue::Clock { at_ms: now_ms() }),
         "reading the clock",
     )? {
-        (Taken::Clock { at_ms }, _) => Ok(at_ms),
-        (Taken::Random { .. }, other) => Err(other),
+        (ReadValue::Clock { at_ms }, _) => Ok(at_ms),
+        (ReadValue::Random { .. }, other) => Err(other),
     }
 }
 
 pub(crate) fn random(core: &Core, begun: Begun) -> Result<u64, Stop> {
     let draw = || {
         getrandom::u64()
-            .map(|number| Taken::Random { number })
+            .map(|number| ReadValue::Random { number })
             .map_err(|error| Stop::Failed(format!("the system gives no random numbers: {error}")))
     };
     match taken(core, begun, draw, "drawing a random number")? {
-        (Taken::Random { number }, _) => Ok(number),
-        (Taken::Clock { .. }, other) => Err(other),
+        (ReadValue::Random { number }, _) => Ok(number),
+        (ReadValue::Clock { .. }, other) => Err(other),
     }
 }
 
@@ -84,9 +84,9 @@ pub(crate) fn random(core: &Core, begun: Begun) -> Result<u64, Stop> {
 fn taken(
     core: &Core,
     begun: Begun,
-    fresh: impl FnOnce() -> Result<Taken, Stop>,
+    fresh: impl FnOnce() -> Result<ReadValue, Stop>,
     now: &str,
-) -> Result<(Taken, Stop), Stop> {
+) -> Result<(ReadValue, Stop), Stop> {
     let entry = match begun.past.into_iter().next() {
         Some(recorded) => recorded,
         None => {

@@ -16,7 +16,7 @@ use super::{
     changes::{MAX_NAMED, holds_secret, keep_for_undo},
     layers,
 };
-use crate::{Card, Entry, Fact, Stop, ToolResulted, contents, core::Core, log_name};
+use crate::{ApprovalCard, Entry, Fact, Stop, ToolResulted, contents, core::Core, log_name};
 
 /// The kind of the fact that withheld changes were applied, or the reason why they were not.
 const APPLIED: &str = "changes.applied";
@@ -300,7 +300,7 @@ fn noted(kind: &str, asking: &EffectId, fact: String) -> Entry {
     }
 }
 
-fn card(core: &Core, withheld: &Withheld, diff: &str) -> Card {
+fn card(core: &Core, withheld: &Withheld, diff: &str) -> ApprovalCard {
     let redactor = &core.kernel.organs().redactor;
     let mut shown = gyrus_text::first_chars(diff, MAX_DIFF_CHARS).to_owned();
     if shown.len() < diff.len() {
@@ -319,7 +319,7 @@ fn card(core: &Core, withheld: &Withheld, diff: &str) -> Card {
     if more > 0 {
         reasons.push(format!("and {more} more of that kind"));
     }
-    Card {
+    ApprovalCard {
         sentence: format!(
             "A command changed {}; the change was taken back, and your yes applies it again",
             withheld.names(core)

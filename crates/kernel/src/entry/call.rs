@@ -96,7 +96,7 @@ pub struct ApprovalAsked {
     /// The effect that asks.
     pub effect: EffectId,
     /// The card that is shown.
-    pub card: Card,
+    pub card: ApprovalCard,
     /// The digest of what would be done and, from the second time on, of the number of the asking.
     /// An answer to another digest does not count.
     pub digest: Digest,
@@ -183,7 +183,7 @@ pub struct ApprovalRefused {
 
 /// The card that a person sees before deciding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Card {
+pub struct ApprovalCard {
     /// The planned action in one sentence written by gyrus.
     pub sentence: String,
     /// The reasons for asking.

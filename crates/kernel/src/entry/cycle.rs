@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Settings, Snapshot};
-use crate::{Inline, Permit, Unknown};
+use crate::{ConnectionPermit, Inline, UnknownInput};
 
 /// Messages that were added to memory and that no entry held before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -97,10 +97,10 @@ pub struct KernelState {
     pub documents: u32,
     /// Connections that the person allowed once, to commands that had ended by then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub permits: Vec<Permit>,
+    pub permits: Vec<ConnectionPermit>,
     /// Inputs that a crash interrupted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unknown: Vec<Unknown>,
+    pub unknown: Vec<UnknownInput>,
     /// The settings with which the run was resumed, if they differ from those with which it was
     /// started.
     #[serde(default, skip_serializing_if = "Option::is_none")]

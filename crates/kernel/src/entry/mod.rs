@@ -13,18 +13,18 @@ mod other;
 use gyrus_contract::EffectId;
 
 pub use call::{
-    APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, ApprovalRefused, Card, GateVerdict, Settled,
-    ToolCalled, ToolResulted, ToolStarted, Validity,
+    APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused, GateVerdict,
+    Settled, ToolCalled, ToolResulted, ToolStarted, Validity,
 };
 pub use cycle::{Appended, CycleDropped, CycleEnded, KernelState};
-pub use model::{Came, Charge, ModelCall, ModelReply};
+pub use model::{AttemptResult, Charge, ModelCall, ModelReply};
 pub use other::{
-    BranchesStarted, ChildEnded, ChildStarted, Fact, Form, RaceWon, ScreenViewed, Taken,
-    TakeoverEnded, TakeoverStarted, ValueTaken, WaitEnded, WaitStarted,
+    BranchesStarted, ChildEnded, ChildStarted, ConcurrencyForm, Fact, RaceWon, ReadValue,
+    ScreenViewed, TakeoverEnded, TakeoverStarted, ValueTaken, WaitEnded, WaitStarted,
 };
 pub(crate) use run::is_steering;
 pub use run::{
-    BudgetWarning, Ending, ForkedFrom, Parent, Pins, RunEnded, RunHandedOver, RunParked,
+    BudgetWarning, Ending, ForkedFrom, ParentRun, Pins, RunEnded, RunHandedOver, RunParked,
     RunResumed, RunStarted, Settings, Snapshot, Steered,
 };
 

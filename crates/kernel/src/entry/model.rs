@@ -78,7 +78,7 @@ pub struct ModelReply {
     /// The number of the attempt.
     pub attempt: u32,
     /// The result.
-    pub came: Came,
+    pub came: AttemptResult,
     /// The charge at which it is settled.
     pub charged: Charge,
     /// Whether no usage was reported, so that `charged` is the reservation.
@@ -91,7 +91,7 @@ pub struct ModelReply {
 /// The result of one attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Came {
+pub enum AttemptResult {
     /// A reply.
     Reply {
         /// The reply.

@@ -14,13 +14,13 @@ pub struct ValueTaken {
     pub effect: EffectId,
     /// The reading.
     #[serde(flatten)]
-    pub value: Taken,
+    pub value: ReadValue,
 }
 
 /// The value of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
-pub enum Taken {
+pub enum ReadValue {
     /// The wall clock, in UTC milliseconds.
     Clock {
         /// The reading.
@@ -81,10 +81,10 @@ pub struct BranchesStarted {
     /// The effect.
     pub effect: EffectId,
     /// The form of concurrency.
-    pub form: Form,
+    pub form: ConcurrencyForm,
     /// Number of branches.
     pub branches: u32,
-    /// The deadline of [`Form::Timeout`], in UTC milliseconds.
+    /// The deadline of [`ConcurrencyForm::Timeout`], in UTC milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<i64>,
 }
@@ -92,7 +92,7 @@ pub struct BranchesStarted {
 /// The form of concurrency, which decides when the branches end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum ConcurrencyForm {
     /// All run to their end.
     All,
     /// The first branch to end wins.

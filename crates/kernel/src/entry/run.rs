@@ -71,7 +71,7 @@ pub struct RunStarted {
     pub model: String,
     /// The run that delegated this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<Parent>,
+    pub parent: Option<ParentRun>,
     /// The cycle of another run that this one continues from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,
@@ -133,7 +133,7 @@ pub type Pins = BTreeMap<String, String>;
 
 /// The origin of a child run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Parent {
+pub struct ParentRun {
     /// The delegating run.
     pub run: RunId,
     /// The effect in that run.

@@ -7,7 +7,7 @@ use gyrus_contract::{Limits, Microdollars, Price};
 
 use super::{
     oracle::Wish,
-    world::{Answer, End, Phase, World},
+    world::{End, Phase, ProviderAnswer, World},
 };
 use crate::MAX_DEPTH;
 
@@ -220,12 +220,15 @@ impl Schedule {
         let open = calls[index];
         let random = &mut self.random;
         let call = open.call;
-        let usage = |input, output| Answer::Usage { input, output };
+        let usage = |input, output| ProviderAnswer::Usage { input, output };
         let (answer, operation) = match random.u64(..16) {
-            0..=2 => (Answer::FailedFree, Operation::FailedFree { run, call }),
+            0..=2 => (
+                ProviderAnswer::FailedFree,
+                Operation::FailedFree { run, call },
+            ),
             3..=4 => {
                 let operation = Operation::AnsweredWithoutUsage { run, call };
-                (Answer::NoUsage, operation)
+                (ProviderAnswer::NoUsage, operation)
             }
             kind => {
                 let mut input = random.u64(..=open.wish.input);

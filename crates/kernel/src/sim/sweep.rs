@@ -16,7 +16,7 @@ pub struct Sweep {
     /// Number of processes that were killed.
     pub kills: u64,
     /// Number of cycles that were abandoned in the process that ran them.
-    pub given_up: u64,
+    pub abandoned: u64,
     /// The duration in seconds.
     pub seconds: f64,
 }
@@ -28,7 +28,7 @@ impl fmt::Display for Sweep {
         write!(
             f,
             "{} schedules, {} operations ({} refused, {} kills, {} given up), {rate:.0} schedules/s",
-            self.schedules, self.operations, self.refused, self.kills, self.given_up
+            self.schedules, self.operations, self.refused, self.kills, self.abandoned
         )
     }
 }
@@ -44,7 +44,7 @@ pub fn sweep(schedules: u64, seed: u64) -> Result<Sweep, Failure> {
         operations: 0,
         refused: 0,
         kills: 0,
-        given_up: 0,
+        abandoned: 0,
         seconds: 0.0,
     };
     for number in 0..schedules {
@@ -53,7 +53,7 @@ pub fn sweep(schedules: u64, seed: u64) -> Result<Sweep, Failure> {
             match operation {
                 Operation::Ask { granted: None, .. } => done.refused += 1,
                 Operation::Kill => done.kills += 1,
-                Operation::GiveUpCycle { .. } => done.given_up += 1,
+                Operation::GiveUpCycle { .. } => done.abandoned += 1,
                 _ => {}
             }
         }

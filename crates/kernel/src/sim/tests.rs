@@ -11,7 +11,7 @@ fn budgets_hold_under_random_schedules() {
     // Schedules that meet no limit, no kill and no hand-over prove little.
     assert!(done.refused > SAMPLE / 2, "{done}");
     assert!(done.kills > SAMPLE / 8, "{done}");
-    assert!(done.given_up > SAMPLE / 50, "{done}");
+    assert!(done.abandoned > SAMPLE / 50, "{done}");
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub(super) struct Run {
 
 /// The reply of a provider to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ProviderAnswer {
     Usage { input: u64, output: u64 },
     NoUsage,
     FailedFree,
@@ -134,12 +134,12 @@ impl World {
     }
 
     /// Mirrors `ask.rs`, `Attempts::attempt` from the answer on, with `settle`.
-    pub(super) fn answer(&mut self, run: usize, index: usize, answer: Answer) {
+    pub(super) fn answer(&mut self, run: usize, index: usize, answer: ProviderAnswer) {
         let open = self.runs[run].calls.remove(index);
         let charged = match answer {
-            Answer::NoUsage => None,
-            Answer::FailedFree => Some(Charge::default()),
-            Answer::Usage { input, output } => Some(Charge {
+            ProviderAnswer::NoUsage => None,
+            ProviderAnswer::FailedFree => Some(Charge::default()),
+            ProviderAnswer::Usage { input, output } => Some(Charge {
                 tokens: input.saturating_add(output),
                 cost: open.wish.price.map_or(Microdollars(0), |price| {
                     price.of(&Usage {
@@ -311,7 +311,7 @@ impl World {
             &position.state,
         );
         for dropped in &position.dropped {
-            take_in(&account, dropped);
+            count_abandoned(&account, dropped);
             account.count_cycle();
         }
         if hand_over {
@@ -322,7 +322,7 @@ impl World {
                 self.runs[run].journal.append(reply);
             }
             self.runs[run].journal.append(Record::CycleDropped);
-            take_in(&account, &position.recorded);
+            count_abandoned(&account, &position.recorded);
             account.count_cycle();
             position.recorded.clear();
         }
@@ -481,8 +481,8 @@ fn begin_cycle(account: &Account) {
     }
 }
 
-/// Mirrors `given_up.rs`, `take_in`.
-fn take_in(account: &Account, entries: &[Record]) {
+/// Mirrors `abandoned.rs`, `count_abandoned`.
+fn count_abandoned(account: &Account, entries: &[Record]) {
     for entry in entries {
         match entry {
             Record::Reply {

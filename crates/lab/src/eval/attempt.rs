@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gyrus_contract::{ActionVerdict, Aim, EffectId, Image, RunId, Starts, Strength};
 use gyrus_journal::Reader;
-use gyrus_kernel::{ApprovalAsked, Came, Ending, Entry, Settled, summary};
+use gyrus_kernel::{ApprovalAsked, AttemptResult, Ending, Entry, Settled, summary};
 use serde::{Deserialize, Serialize};
 
 /// What became of an attempt.
@@ -109,7 +109,7 @@ impl Fold {
             Entry::ModelReply(reply) => {
                 attempt.tokens.prompts += 1;
                 attempt.cost += reply.charged.cost.0;
-                if let Came::Reply { reply } = reply.came
+                if let AttemptResult::Reply { reply } = reply.came
                     && let Ok(reply) =
                         reply.read(|id| reader.blob(id).map_err(gyrus_kernel::Stop::from))
                     && let Some(usage) = reply.usage

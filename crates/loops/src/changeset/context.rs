@@ -2,7 +2,7 @@
 //! drops some, then read into memory.
 
 use gyrus_contract::{Message, Observation, Origin, Part, Role, Text, ToolCall};
-use gyrus_kernel::{Card, EffectError, Run, Stop};
+use gyrus_kernel::{ApprovalCard, EffectError, Run, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -138,7 +138,7 @@ impl Matter for Found {
         "context"
     }
 
-    fn card(&self, wrong: &[String]) -> Card {
+    fn card(&self, wrong: &[String]) -> ApprovalCard {
         let chosen = self.chosen();
         let listed = |file: &File| format!("{}: {}", file.path, file.in_words());
         let left = self.files.len() - chosen.len();
@@ -159,7 +159,7 @@ impl Matter for Found {
                     .to_owned(),
             );
         }
-        Card {
+        ApprovalCard {
             sentence: format!(
                 "The agent wants to plan a changeset with {}",
                 counted(&chosen)

@@ -4,7 +4,7 @@ use gyrus_contract::{
     Action, ActionVerdict, Claim, Decision, Evidence, ExecutionResult, Observation, Origin,
     Strength, Text,
 };
-use gyrus_kernel::{Card, CognitiveLoop as _, EffectError, Foreseen, Run, Stop};
+use gyrus_kernel::{ApprovalCard, CognitiveLoop as _, EffectError, Foreseen, Run, Stop};
 use gyrus_text::shorten;
 
 use super::{
@@ -44,7 +44,7 @@ impl Matter for Shown<'_> {
         "proposal"
     }
 
-    fn card(&self, wrong: &[String]) -> Card {
+    fn card(&self, wrong: &[String]) -> ApprovalCard {
         let Proposal { summary, changes } = self.proposal;
         let mut reasons: Vec<_> = not_taken(wrong).collect();
         reasons
@@ -66,7 +66,7 @@ impl Matter for Shown<'_> {
             let Change { text, .. } = change;
             Text::new(text.clone(), Origin::Model)
         });
-        Card {
+        ApprovalCard {
             sentence: format!("The agent wants to change {}", self.proposal.counted()),
             reasons,
             details: [whole].into_iter().chain(files).collect(),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use gyrus_contract::{Message, Origin, Purpose, Role, StopReason, SystemPart, Text, ToolSpec};
-use gyrus_kernel::{Ask, Card, EffectError, Run, Stop};
+use gyrus_kernel::{ApprovalCard, Ask, EffectError, Run, Stop};
 use serde_json::json;
 
 use super::{
@@ -35,7 +35,7 @@ impl Matter for Shown<'_> {
         "plan"
     }
 
-    fn card(&self, wrong: &[String]) -> Card {
+    fn card(&self, wrong: &[String]) -> ApprovalCard {
         words::card(self.proposed, &self.tools, wrong)
     }
 

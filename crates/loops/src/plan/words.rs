@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, sync::Arc};
 
 use gyrus_contract::{Decision, Mode, Origin, Risk, Text, ToolSpec, Touch, Verdict};
-use gyrus_kernel::Card;
+use gyrus_kernel::ApprovalCard;
 use gyrus_text::{counted, head_and_tail};
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ pub(super) fn listed(draft: &Draft) -> String {
 
 /// Returns the card on which a person decides about a plan. `wrong` are the mistakes in their last
 /// edit.
-pub(super) fn card(checked: &Checked, tools: &[Arc<ToolSpec>], wrong: &[String]) -> Card {
+pub(super) fn card(checked: &Checked, tools: &[Arc<ToolSpec>], wrong: &[String]) -> ApprovalCard {
     let Checked { draft, verdicts } = checked;
     let asks = |verdict: &&Verdict| verdict.decision == Decision::Ask;
     let asking = verdicts.iter().flatten().filter(asks).count();
@@ -98,7 +98,7 @@ pub(super) fn card(checked: &Checked, tools: &[Arc<ToolSpec>], wrong: &[String])
             foreseen(verdict.as_ref())
         )
     });
-    Card {
+    ApprovalCard {
         sentence: format!("The agent wants to carry out a plan of {steps}{again}"),
         reasons: not_taken(wrong).chain(judged).collect(),
         details: draft.steps.iter().map(|step| detail(step, tools)).collect(),

@@ -25,7 +25,7 @@ use gyrus_contract::{
     Action, ActionVerdict, Claim, Evidence, ExecutionResult, MemoryBuffer, Message, Observation,
     Origin, Perception, Plan, Purpose, Shown, StopReason, Text, ThoughtStep, ToolCall, View,
 };
-use gyrus_kernel::{Ask, Card, CognitiveLoop, HandOver, Run, Stop, Tools, Unfinished};
+use gyrus_kernel::{ApprovalCard, Ask, CognitiveLoop, HandOver, Run, Stop, Tools, Unfinished};
 use gyrus_text::shorten;
 use serde_json::json;
 
@@ -265,7 +265,7 @@ impl Reactive {
         let meant: Vec<_> = calls.iter().map(|call| describe(call, view)).collect();
         let meant = meant.join("; ");
         let answer = run
-            .approve(Card {
+            .approve(ApprovalCard {
                 sentence: format!("act on the screen: {meant}"),
                 reasons: vec!["the model's provider wants a person's yes before this".to_owned()],
                 details: why

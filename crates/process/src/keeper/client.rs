@@ -225,10 +225,9 @@ impl Drop for GoneOnDrop<'_> {
     }
 }
 
-/// The answer of a guard that was started.
+/// The answer of a guard that was started, which may refuse its level for a reason.
 enum Launched {
     Keeper(Box<Keeper>),
-    /// The level is not available, for this reason.
     Refused(String),
 }
 

@@ -10,7 +10,8 @@ use gyrus_conformance::{
 };
 use gyrus_contract::{Digest, EffectId, MessageBody, Mode, OnAsk};
 use gyrus_kernel::{
-    APPROVAL_REFUSED, ApprovalAsked, Changes, Ending, Entry, QUESTIONS_LAST, Settled, log_name,
+    APPROVAL_REFUSED, ApprovalAsked, Ending, Entry, QUESTIONS_LAST, ResumeChanges, Settled,
+    log_name,
 };
 use serde_json::json;
 
@@ -207,9 +208,9 @@ async fn a_recorded_verdict_allows_nothing_later() {
                 of_child: None,
             })
             .plant(&bench.store, &next.store);
-        let stricter = Changes {
+        let stricter = ResumeChanges {
             mode: Some(Mode::ReadOnly),
-            ..Changes::default()
+            ..ResumeChanges::default()
         };
         next.resume_with(stricter).await.unwrap();
         assert!(

@@ -6,7 +6,7 @@ use gyrus_conformance::{
     world::{FINISH, LOOK, claim},
 };
 use gyrus_contract::{Limits, Microdollars, ModelError, Price, Usage};
-use gyrus_kernel::{Changes, Ending, Entry, KernelError};
+use gyrus_kernel::{Ending, Entry, KernelError, ResumeChanges};
 use serde_json::json;
 
 /// One microdollar a token.
@@ -29,10 +29,10 @@ fn limited(limits: Limits) -> Scenario {
     scenario
 }
 
-fn more(limits: Limits) -> Changes {
-    Changes {
+fn more(limits: Limits) -> ResumeChanges {
+    ResumeChanges {
         limits,
-        ..Changes::default()
+        ..ResumeChanges::default()
     }
 }
 

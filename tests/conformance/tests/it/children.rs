@@ -11,8 +11,8 @@ use gyrus_contract::{
     Boxed, Limits, Message, MessageBody, OnAsk, Origin, Purpose, RunId, Text, ToolCall,
 };
 use gyrus_kernel::{
-    Ask, Branch, Changes, Delegation, Ending, Entry, MAX_CHILDREN, MAX_DEPTH, Run, Stop, Tools,
-    summary,
+    Ask, Branch, Delegation, Ending, Entry, MAX_CHILDREN, MAX_DEPTH, ResumeChanges, Run, Stop,
+    Tools, summary,
 };
 use serde_json::{json, value::to_raw_value};
 
@@ -468,7 +468,11 @@ async fn an_interrupt_waits_for_every_branch_of_a_race() {
         recording.count("tool.result")
     );
     assert_eq!(recording.count("branches.won"), 0);
-    let ended = bench.again().resume_with(Changes::default()).await.unwrap();
+    let ended = bench
+        .again()
+        .resume_with(ResumeChanges::default())
+        .await
+        .unwrap();
     assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
     assert_eq!(bench.world.state().lines, ["held"]);
 }

@@ -154,7 +154,7 @@ async fn a_prompt_that_the_provider_finds_too_long_is_made_shorter_once() {
         let Entry::ModelReply(reply) = &recording.lines[at].entry else {
             return None;
         };
-        let failed = matches!(reply.came, gyrus_kernel::Came::Error { .. });
+        let failed = matches!(reply.came, gyrus_kernel::AttemptResult::Error { .. });
         (failed && *kind == "model.reply").then_some(at + 1)
     });
     let next = bench

@@ -12,7 +12,7 @@ use gyrus_conformance::{
     world::{APPEND, FINISH, HOLD, LOOK, claim, line},
 };
 use gyrus_contract::MessageBody;
-use gyrus_kernel::{Came, Controls, Ending, Entry, Finished, KernelError, Settled};
+use gyrus_kernel::{AttemptResult, Controls, Ending, Entry, Finished, KernelError, Settled};
 use serde_json::json;
 
 fn finish() -> Turn {
@@ -98,9 +98,9 @@ async fn a_cut_off_request_is_made_again_and_paid_for_twice() {
     let parked = parked.unwrap();
     assert_eq!(parked.ending, Ending::Interrupted);
     let recording = bench.recording();
-    let cut_off = recording
-        .entries()
-        .any(|entry| matches!(entry, Entry::ModelReply(reply) if reply.came == Came::CutOff));
+    let cut_off = recording.entries().any(
+        |entry| matches!(entry, Entry::ModelReply(reply) if reply.came == AttemptResult::CutOff),
+    );
     assert!(cut_off && parked.spent.tokens > 0 && parked.spent.estimated);
     scenario.script = Script::agent([finish()]);
     let ended = bench.again_as(scenario).resume().await.unwrap();

@@ -19,7 +19,9 @@ use gyrus_conformance::{
     world::{APPEND, HOLD, PUT, line, value},
 };
 use gyrus_contract::{Boxed, ToolCall};
-use gyrus_kernel::{Branch, Changes, Divergence, Ending, Entry, KernelError, Run, Settled, Stop};
+use gyrus_kernel::{
+    Branch, Divergence, Ending, Entry, KernelError, ResumeChanges, Run, Settled, Stop,
+};
 use serde_json::json;
 
 type Cycle<'r> = Boxed<'r, Result<Option<&'static str>, Stop>>;
@@ -394,9 +396,9 @@ async fn what_was_settled_before_other_code_diverged_is_settled_once() {
     let next = scenario.bench_after(bench.world.deeds()[..2].to_vec());
     left.plant(&bench.store, &next.store);
     let pins = Some([("gyrus".to_owned(), "2".to_owned())].into());
-    let changes = Changes {
+    let changes = ResumeChanges {
         pins,
-        ..Changes::default()
+        ..ResumeChanges::default()
     };
     let ended = next.resume_with(changes).await.unwrap();
     assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");

@@ -8,7 +8,7 @@ use gyrus_conformance::{
     world::{FINISH, PUT, claim, value},
 };
 use gyrus_contract::Limits;
-use gyrus_kernel::Changes;
+use gyrus_kernel::ResumeChanges;
 
 /// What a step with a payload of 200 bytes may cost on disk.
 const BYTES_A_STEP: u64 = 4 * 1024;
@@ -44,9 +44,9 @@ async fn thirds(steps: u64) -> Vec<u64> {
         };
         // The first process parks before its first step.
         drop(ready.take());
-        let changes = Changes {
+        let changes = ResumeChanges {
             limits,
-            ..Changes::default()
+            ..ResumeChanges::default()
         };
         bench.resume_with(changes).await.unwrap();
         let now = bytes(&runs);

@@ -9,7 +9,7 @@ use gyrus_conformance::{
     world::{APPEND, FINISH, LOOK, PUT, claim, line, value},
 };
 use gyrus_contract::Purpose;
-use gyrus_kernel::{Changes, Entry, ForkInto, Settled};
+use gyrus_kernel::{Entry, ForkInto, ResumeChanges, Settled};
 use serde_json::{Value, json};
 
 fn finish() -> Turn {
@@ -170,7 +170,7 @@ async fn a_cycle_that_a_crash_cut_off_still_keeps_the_workspace() {
     let folder = tempfile::tempdir().unwrap();
     let fork = ForkInto::Folder(folder.path().join("fork"));
     next.kernel
-        .fork(next.run(), 1, fork, Changes::default())
+        .fork(next.run(), 1, fork, ResumeChanges::default())
         .unwrap();
     assert_eq!(
         std::fs::read_to_string(folder.path().join("fork/a")).unwrap(),

@@ -10,7 +10,7 @@ use gyrus_conformance::{
 use gyrus_contract::{
     Limits, Message, MessageBody, Origin, Prompt, Purpose, RunId, Text, ToolCall,
 };
-use gyrus_kernel::{Ask, Changes, Entry, ForkInto, Tools, log_name, prompt_of};
+use gyrus_kernel::{Ask, Entry, ForkInto, ResumeChanges, Tools, log_name, prompt_of};
 use serde_json::json;
 
 /// Every prompt that a run's journal says was sent.
@@ -39,14 +39,14 @@ fn sent(bench: &Bench) -> Vec<String> {
     bench.model.heard().iter().map(bytes).collect()
 }
 
-fn steps(steps: u64) -> Changes {
+fn steps(steps: u64) -> ResumeChanges {
     let limits = Limits {
         steps: Some(steps),
         ..Limits::default()
     };
-    Changes {
+    ResumeChanges {
         limits,
-        ..Changes::default()
+        ..ResumeChanges::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use gyrus_contract::StopReason;
 use gyrus_journal::{Payload, Reader};
-use gyrus_kernel::{Came, Card, GateVerdict, ModelReply, Stop};
+use gyrus_kernel::{ApprovalCard, AttemptResult, GateVerdict, ModelReply, Stop};
 use gyrus_text::grouped;
 use serde_json::Value;
 
@@ -99,7 +99,7 @@ pub(super) fn judged(judged: &GateVerdict) -> Judged {
 }
 
 /// The model's words on a card.
-pub(super) fn details(card: &Card) -> Vec<Words> {
+pub(super) fn details(card: &ApprovalCard) -> Vec<Words> {
     let details = card.details.iter().take(ARGUMENTS);
     details.map(|text| Words::of(&text.text)).collect()
 }
@@ -128,17 +128,19 @@ pub(super) fn noted(kind: String, fact: &Value) -> What {
 /// What came of an attempt at asking a model.
 pub(super) fn reply(reply: &ModelReply, reader: &Reader) -> Reply {
     let answer = match &reply.came {
-        Came::Reply { reply } => match reply.read(|id| reader.blob(id).map_err(Stop::from)) {
-            Ok(reply) => Answer::Words {
-                words: Words::of(&reply.text()),
-                model: brief(&reply.model),
-                usage: reply.usage,
-                cut: reply.stop == StopReason::MaxTokens,
-            },
-            Err(error) => Answer::Gone(error.to_string()),
-        },
-        Came::Error { error } => Answer::Error(brief(&error.to_string())),
-        Came::CutOff => Answer::CutOff,
+        AttemptResult::Reply { reply } => {
+            match reply.read(|id| reader.blob(id).map_err(Stop::from)) {
+                Ok(reply) => Answer::Words {
+                    words: Words::of(&reply.text()),
+                    model: brief(&reply.model),
+                    usage: reply.usage,
+                    cut: reply.stop == StopReason::MaxTokens,
+                },
+                Err(error) => Answer::Gone(error.to_string()),
+            }
+        }
+        AttemptResult::Error { error } => Answer::Error(brief(&error.to_string())),
+        AttemptResult::CutOff => Answer::CutOff,
     };
     Reply {
         took_ms: reply.took_ms,

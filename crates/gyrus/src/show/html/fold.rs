@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use gyrus_contract::{EffectId, Message, MessageBody, Origin, Part};
 use gyrus_journal::Reader;
-use gyrus_kernel::{Appended, Entry, Inline, ScreenViewed, Stop, Taken, ToolResulted, summary};
+use gyrus_kernel::{Appended, Entry, Inline, ReadValue, ScreenViewed, Stop, ToolResulted, summary};
 
 use super::{
     content,
@@ -33,6 +33,13 @@ pub(super) struct Fold<'a> {
     /// Where the items of the open step are, by effect.
     places: BTreeMap<EffectId, usize>,
     entries: Vec<Raw>,
+}
+
+fn value_in_words(value: ReadValue) -> String {
+    match value {
+        ReadValue::Clock { at_ms } => format!("read the clock: {}", date_and_time(at_ms)),
+        ReadValue::Random { number } => format!("drew a random number: {number}"),
+    }
 }
 
 impl<'a> Fold<'a> {
@@ -254,13 +261,9 @@ impl<'a> Fold<'a> {
                 self.add(at_ms, Some(fact.effect), content::noted(kind, &fact.fact));
             }
             Entry::ValueTaken(taken) => {
-                let words = match taken.value {
-                    Taken::Clock { at_ms } => format!("read the clock: {}", date_and_time(at_ms)),
-                    Taken::Random { number } => format!("drew a random number: {number}"),
-                };
                 let noted = What::Noted {
                     kind: "value".to_owned(),
-                    words: Words::of(&words),
+                    words: Words::of(&value_in_words(taken.value)),
                     is_json: false,
                 };
                 self.add(at_ms, Some(taken.effect), noted);

@@ -1,7 +1,7 @@
 //! Everything on the page that happens in a step or between two.
 
 use gyrus_contract::{EffectId, Purpose};
-use gyrus_kernel::Form;
+use gyrus_kernel::ConcurrencyForm;
 use gyrus_text::{counted, grouped};
 
 use super::{
@@ -261,11 +261,11 @@ fn waited(wait: &Wait, rest: &str) -> Labelled {
     }
 }
 
-fn parallel(form: Form, branches: u32, won: Option<Option<u32>>) -> String {
+fn parallel(form: ConcurrencyForm, branches: u32, won: Option<Option<u32>>) -> String {
     let form = match form {
-        Form::All => "side by side",
-        Form::Race => "in a race",
-        Form::Timeout => "against a deadline",
+        ConcurrencyForm::All => "side by side",
+        ConcurrencyForm::Race => "in a race",
+        ConcurrencyForm::Timeout => "against a deadline",
     };
     let won = match won {
         None => String::new(),

@@ -5,7 +5,7 @@ use gyrus_contract::{
     ActionVerdict, Decision, EffectId, Limits, Microdollars, Principal, Purpose, Risk, RunId,
     Spent, Usage,
 };
-use gyrus_kernel::{Charge, Form, Settled};
+use gyrus_kernel::{Charge, ConcurrencyForm, Settled};
 
 use super::{picture::Shown, words::Words};
 
@@ -89,7 +89,7 @@ pub(super) enum What {
     /// Several branches ran together.
     Branches {
         /// How they end.
-        form: Form,
+        form: ConcurrencyForm,
         /// How many.
         branches: u32,
         /// Who won, once it is decided; nobody if the deadline did.

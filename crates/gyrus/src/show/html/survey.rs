@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use gyrus_contract::{Microdollars, Principal, RunId, Spent};
 use gyrus_journal::{Error, Reader, Store};
-use gyrus_kernel::{Came, Ending, Entry, RUNS, RunStarted, Settings, log_name};
+use gyrus_kernel::{AttemptResult, Ending, Entry, RUNS, RunStarted, Settings, log_name};
 
 use super::{
     clock::{Clock, Shares},
@@ -163,7 +163,8 @@ impl Survey {
                 self.models.insert(brief(&asked.model));
             }
             Entry::ModelReply(reply) => {
-                self.failed_attempts += u64::from(!matches!(reply.came, Came::Reply { .. }));
+                self.failed_attempts +=
+                    u64::from(!matches!(reply.came, AttemptResult::Reply { .. }));
                 let figures = self.figures(reply.effect.cycle_number());
                 figures.tokens = figures.tokens.saturating_add(reply.charged.tokens);
                 figures.cost = figures.cost + reply.charged.cost;

@@ -21,7 +21,8 @@ use gyrus_contract::{
 };
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{
-    Changes, Ending, Entry, Finished, ForkInto, Kernel, KernelError, Only, Organs, redact::Redactor,
+    Ending, Entry, Finished, ForkInto, Kernel, KernelError, Organs, ResumeChanges, SingleModel,
+    redact::Redactor,
 };
 use gyrus_loops::{CognitiveConfig, PerceptionMode};
 use gyrus_models::{Blobs, ScriptedModel};
@@ -87,7 +88,7 @@ fn organs(model: Arc<dyn Model>, web: &Web, screen: Option<Arc<dyn Screen>>) -> 
     let finish = World::after(Vec::new()).tools();
     let finish = finish.into_iter().filter(|tool| tool.spec().name == FINISH);
     let mut organs = Organs::new(
-        Arc::new(Only(model)),
+        Arc::new(SingleModel(model)),
         web.tools().into_iter().chain(finish),
         Arc::new(Porter),
         redactor(),
@@ -147,7 +148,7 @@ impl Desk {
     async fn resume(&self) -> Result<Finished, KernelError> {
         let run = self.scenario.run();
         self.kernel
-            .take(run, Take::IfFree, Changes::default())?
+            .take(run, Take::IfFree, ResumeChanges::default())?
             .drive()
             .await
     }
@@ -568,7 +569,7 @@ async fn a_fork_goes_on_from_the_middle() {
     let into = ForkInto::Folder(folder.path().join("fork"));
     let forked = desk
         .kernel
-        .fork(scenario.run(), 2, into, Changes::default())
+        .fork(scenario.run(), 2, into, ResumeChanges::default())
         .unwrap();
     let run = forked.ready.id();
     let ended = forked.ready.drive().await.unwrap();
@@ -721,7 +722,7 @@ async fn a_provider_takes_the_prompts_and_the_pictures() {
 }
 
 /// Whoever may be asked sees no pictures.
-struct Blind(Only);
+struct Blind(SingleModel);
 
 impl Router for Blind {
     fn name(&self) -> &str {
@@ -751,7 +752,7 @@ async fn whoever_sees_no_pictures_is_shown_the_tree_alone() {
     let mut desk = Desk::new(&scenario, Web::after(&[], "one"));
     let eyes = Arc::new(desk.web.clone());
     let mut organs = organs(desk.model.clone(), &desk.web, Some(eyes));
-    organs.router = Arc::new(Blind(Only(desk.model.clone())));
+    organs.router = Arc::new(Blind(SingleModel(desk.model.clone())));
     desk.kernel = Kernel::new(desk.store.clone(), organs);
     let ended = desk.start().await;
     assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use gyrus_contract::{Choice, Model, ModelError, Router, Wanted};
 
 /// Chooses the same model for every question.
-pub struct Only(pub Arc<dyn Model>);
+pub struct SingleModel(pub Arc<dyn Model>);
 
-impl Router for Only {
+impl Router for SingleModel {
     fn name(&self) -> &str {
         self.0.name()
     }

@@ -5,7 +5,7 @@
 //! amendments of the goal count all the same.
 
 use crate::{
-    ApprovalAnswered, Came, Charge, Entry, Settled, Stop,
+    ApprovalAnswered, AttemptResult, Charge, Entry, Settled, Stop,
     accounts::Used,
     core::Core,
     effects::{
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Applies the consequences of these entries to the run as a whole.
-pub(crate) fn take_in(core: &Core, entries: &[Entry]) -> Result<(), Stop> {
+pub(crate) fn count_abandoned(core: &Core, entries: &[Entry]) -> Result<(), Stop> {
     // Effects without an outcome will never get one: they may have been answered and charged.
     let open = Open::of(entries);
     let asked = open.asked();
@@ -38,7 +38,7 @@ pub(crate) fn take_in(core: &Core, entries: &[Entry]) -> Result<(), Stop> {
             Entry::ModelReply(reply) => {
                 let used = Used::charged(reply.charged, reply.estimated);
                 core.account.charge(used);
-                if matches!(reply.came, Came::Reply { .. }) {
+                if matches!(reply.came, AttemptResult::Reply { .. }) {
                     core.expose();
                 }
             }
