@@ -36,6 +36,16 @@ pub struct SystemPart {
     pub cacheable: bool,
 }
 
+impl SystemPart {
+    /// Creates a part that a provider may cache.
+    pub fn cacheable(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            cacheable: true,
+        }
+    }
+}
+
 /// A complete request for one reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prompt {

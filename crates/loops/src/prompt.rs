@@ -27,10 +27,7 @@ pub(crate) fn system(config: &CognitiveConfig, words: &str) -> Vec<SystemPart> {
     let own = config.system_prompt().map(str::to_owned);
     own.into_iter()
         .chain([words.trim_end().to_owned()])
-        .map(|text| SystemPart {
-            text,
-            cacheable: true,
-        })
+        .map(SystemPart::cacheable)
         .collect()
 }
 

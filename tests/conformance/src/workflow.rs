@@ -125,10 +125,7 @@ impl Workflow {
         let reply = run
             .ask(Ask {
                 purpose: Purpose::Plan,
-                system: vec![SystemPart {
-                    text: "be brief".to_owned(),
-                    cacheable: true,
-                }],
+                system: vec![SystemPart::cacheable("be brief")],
                 lead: vec![Message::user(Text::new("what next?", Origin::Kernel))],
                 memory: Some(&self.memory),
                 tail: Vec::new(),
@@ -155,11 +152,7 @@ impl Workflow {
 pub fn card() -> ApprovalCard {
     ApprovalCard {
         sentence: "May it end?".to_owned(),
-        reasons: Vec::new(),
-        details: Vec::new(),
-        question: false,
-        wider: Vec::new(),
-        edit: None,
+        ..ApprovalCard::default()
     }
 }
 

@@ -16,13 +16,13 @@ const FUNCTION_LINES: usize = 70;
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
 const CRATE_LINES: [(&str, usize); 15] = [
-    ("contract", 3_670),
+    ("contract", 3_680),
     ("gate", 15_870),
     ("gyrus", 16_800),
     ("journal", 7_100),
-    ("kernel", 18_400),
+    ("kernel", 18_350),
     ("lab", 4_420),
-    ("loops", 9_500),
+    ("loops", 9_480),
     ("mcp", 1_800),
     ("models", 9_960),
     ("net", 700),

@@ -5,8 +5,8 @@ use gyrus_contract::{ActionVerdict, EffectId, MemoryBuffer, Observation, Origin,
 
 use super::{Driver, ending_of};
 use crate::{
-    AttemptResult, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, HandOver, Inline,
-    ModelReply, RunHandedOver, RunStarted, Settled, Stop, ToolResulted, Unfinished,
+    AttemptResult, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, HandOver, ModelReply,
+    RunHandedOver, RunStarted, Settled, Stop, ToolResulted, Unfinished,
     abandoned::count_abandoned,
     core::Core,
     effects::{
@@ -209,17 +209,13 @@ fn interrupted(effect: EffectId, changed: &JudgedChanges) -> Entry {
         }
     };
     Entry::from(ToolResulted {
-        effect,
-        settled: Settled::Interrupted,
-        text: Inline::Is(format!("{text}{}", changed.told())),
-        images: Vec::new(),
-        is_error: true,
-        verdict: ActionVerdict::CannotTell,
-        artifacts: Vec::new(),
-        claim: None,
         withheld: changed.withheld,
         to_undo: changed.to_undo,
-        pending: Vec::new(),
-        took_ms: 0,
+        ..ToolResulted::not_done(
+            effect,
+            Settled::Interrupted,
+            ActionVerdict::CannotTell,
+            format!("{text}{}", changed.told()),
+        )
     })
 }

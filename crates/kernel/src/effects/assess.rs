@@ -144,10 +144,7 @@ async fn look_again(
     }
     let question = Ask {
         purpose: Purpose::Safety,
-        system: vec![SystemPart {
-            text: WORDS.trim_end().to_owned(),
-            cacheable: true,
-        }],
+        system: vec![SystemPart::cacheable(WORDS.trim_end())],
         lead: vec![question(core, &shown, call)],
         memory: None,
         tail: Vec::new(),

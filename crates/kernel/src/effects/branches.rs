@@ -9,8 +9,8 @@ use gyrus_text::counted;
 
 use super::{changes, diverges, used};
 use crate::{
-    Branch, BranchesStarted, ChildEnded, ConcurrencyForm, Ending, Entry, Inline, ModelReply,
-    RaceWon, Run, Settled, Stop, ToolResulted,
+    Branch, BranchesStarted, ChildEnded, ConcurrencyForm, Ending, Entry, ModelReply, RaceWon, Run,
+    Settled, Stop, ToolResulted,
     abandoned::count_abandoned,
     core::{Core, OpenChild, now_ms},
     run::Begun,
@@ -243,18 +243,14 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
         let changed = changes::end(core, &effect, None)?;
         let text = "another branch ended first; this call was cut off";
         Ok(ToolResulted {
-            effect,
             withheld: changed.withheld,
             to_undo: changed.to_undo,
-            settled: Settled::Cancelled,
-            text: Inline::Is(format!("{text}{}", changed.told())),
-            images: Vec::new(),
-            is_error: true,
-            verdict: ActionVerdict::CannotTell,
-            artifacts: Vec::new(),
-            claim: None,
-            pending: Vec::new(),
-            took_ms: 0,
+            ..ToolResulted::not_done(
+                effect,
+                Settled::Cancelled,
+                ActionVerdict::CannotTell,
+                format!("{text}{}", changed.told()),
+            )
         })
     });
     let mut entries = calls

@@ -16,8 +16,8 @@ use super::{
     diverges, execute, withheld,
 };
 use crate::{
-    APPROVAL_REFUSED, ApprovalCard, EffectError, Entry, GateVerdict, Inline, Settled, Stop,
-    ToolCalled, ToolResulted, ToolStarted,
+    APPROVAL_REFUSED, ApprovalCard, EffectError, Entry, GateVerdict, Settled, Stop, ToolCalled,
+    ToolResulted, ToolStarted,
     core::Core,
     run::Begun,
     unknown::{self, CUT_OFF_BEFORE},
@@ -412,9 +412,8 @@ fn card(
         sentence: format!("The tool `{}` wants to {wants}{place}", spec.name),
         reasons: verdict.reasons,
         details,
-        question: false,
         wider: verdict.wider,
-        edit: None,
+        ..ApprovalCard::default()
     }
 }
 
@@ -438,11 +437,9 @@ fn question_card(touch: &Touch, argument: &str, resolved: &ResolvedCall) -> Appr
         } else {
             "The agent asks you a question".to_owned()
         },
-        reasons: Vec::new(),
         details,
         question: true,
-        wider: Vec::new(),
-        edit: None,
+        ..ApprovalCard::default()
     }
 }
 
@@ -489,9 +486,8 @@ fn as_user_card(
             .into_iter()
             .map(|line| Text::new(line, Origin::Model))
             .collect(),
-        question: false,
         wider: verdict.wider,
-        edit: None,
+        ..ApprovalCard::default()
     }
 }
 
@@ -521,20 +517,12 @@ fn denial(answer: &approval::PersonAnswer, reasons: &str) -> String {
 /// Returns the outcome of a call that was not allowed.
 pub(super) fn refused(core: &Core, effect: &EffectId, text: String) -> ToolResulted {
     let text = core.kernel.organs().redactor.redact(&text).into_owned();
-    ToolResulted {
-        effect: effect.clone(),
-        settled: Settled::Refused,
-        text: Inline::Is(text),
-        images: Vec::new(),
-        is_error: true,
-        verdict: ActionVerdict::Refused,
-        artifacts: Vec::new(),
-        claim: None,
-        withheld: None,
-        to_undo: None,
-        pending: Vec::new(),
-        took_ms: 0,
-    }
+    ToolResulted::not_done(
+        effect.clone(),
+        Settled::Refused,
+        ActionVerdict::Refused,
+        text,
+    )
 }
 
 async fn observe(

@@ -479,9 +479,8 @@ impl<'a> Destinations<'a> {
             sentence: format!("A command that runs in the sandbox wants to connect to {to}"),
             reasons,
             details: details.collect(),
-            question: false,
             wider: verdict.wider,
-            edit: None,
+            ..ApprovalCard::default()
         }
     }
 }

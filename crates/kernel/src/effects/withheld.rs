@@ -326,8 +326,6 @@ fn card(core: &Core, withheld: &Withheld, diff: &str) -> ApprovalCard {
         ),
         reasons,
         details: vec![Text::new(redactor.redact(&shown).into_owned(), of_command)],
-        question: false,
-        wider: Vec::new(),
-        edit: None,
+        ..ApprovalCard::default()
     }
 }

@@ -182,7 +182,7 @@ pub struct ApprovalRefused {
 }
 
 /// The card that a person sees before deciding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalCard {
     /// The planned action in one sentence written by gyrus.
     pub sentence: String,
@@ -289,6 +289,31 @@ pub struct ToolResulted {
     pub pending: Vec<EffectId>,
     /// The duration in milliseconds.
     pub took_ms: u64,
+}
+
+impl ToolResulted {
+    /// Creates the outcome of a call that did not run to its end. `text` tells the model why.
+    pub(crate) fn not_done(
+        effect: EffectId,
+        settled: Settled,
+        verdict: ActionVerdict,
+        text: String,
+    ) -> Self {
+        Self {
+            effect,
+            settled,
+            text: Inline::Is(text),
+            images: Vec::new(),
+            is_error: true,
+            verdict,
+            artifacts: Vec::new(),
+            claim: None,
+            withheld: None,
+            to_undo: None,
+            pending: Vec::new(),
+            took_ms: 0,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -172,9 +172,8 @@ impl Matter for Found {
                     Text::new(listed(file), Origin::Tool { name })
                 })
                 .collect(),
-            question: false,
-            wider: Vec::new(),
             edit: Some(self.to_edit()),
+            ..ApprovalCard::default()
         }
     }
 

@@ -70,9 +70,8 @@ impl Matter for Shown<'_> {
             sentence: format!("The agent wants to change {}", self.proposal.counted()),
             reasons,
             details: [whole].into_iter().chain(files).collect(),
-            question: false,
-            wider: Vec::new(),
             edit: Some(self.text.to_owned()),
+            ..ApprovalCard::default()
         }
     }
 

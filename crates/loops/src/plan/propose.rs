@@ -59,10 +59,12 @@ impl Planner {
                 &run.perception(),
                 &self.memory,
             );
-            question.system.push(SystemPart {
-                text: words::surroundings(run.mode_at_start(), &tools),
-                cacheable: true,
-            });
+            question
+                .system
+                .push(SystemPart::cacheable(words::surroundings(
+                    run.mode_at_start(),
+                    &tools,
+                )));
             let reply = run
                 .ask(Ask {
                     tail: talk.clone(),

@@ -102,9 +102,8 @@ pub(super) fn card(checked: &Checked, tools: &[Arc<ToolSpec>], wrong: &[String])
         sentence: format!("The agent wants to carry out a plan of {steps}{again}"),
         reasons: not_taken(wrong).chain(judged).collect(),
         details: draft.steps.iter().map(|step| detail(step, tools)).collect(),
-        question: false,
-        wider: Vec::new(),
         edit: Some(draft.to_edit()),
+        ..ApprovalCard::default()
     }
 }
 

@@ -38,10 +38,9 @@ pub(super) fn system(
         .collect();
     let words = prompt::REACTIVE.replace("{{actions}}", &listed.join("\n"));
     let mut parts = prompt::system(config, &words);
-    parts.push(SystemPart {
-        text: format!("The completion token of this run is: {token}"),
-        cacheable: true,
-    });
+    parts.push(SystemPart::cacheable(format!(
+        "The completion token of this run is: {token}"
+    )));
     parts
 }
 

@@ -79,10 +79,7 @@ pub(super) fn rich_conversation() -> Prompt {
     let own = json!({"type": "reasoning", "id": "rs_1", "encrypted_content": "x", "summary": []});
     let empty = json!({"type": "reasoning", "id": "rs_2", "encrypted_content": null});
     let foreign = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
-    let part = |text: &str| SystemPart {
-        text: text.into(),
-        cacheable: true,
-    };
+    let part = |text: &str| SystemPart::cacheable(text);
     let mut prompt = prompt(vec![
         (Role::User, vec![text("look"), Part::Image(picture())]),
         (Role::User, vec![text(" ")]),

@@ -62,10 +62,7 @@ impl First {
         let reply = run
             .ask(Ask {
                 purpose: Purpose::Agent,
-                system: vec![SystemPart {
-                    text: words,
-                    cacheable: true,
-                }],
+                system: vec![SystemPart::cacheable(words)],
                 lead: vec![Message::user(Text::new("Say it.", Origin::Kernel))],
                 memory: Some(&self.memory),
                 tail: Vec::new(),

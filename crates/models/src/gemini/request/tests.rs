@@ -145,10 +145,7 @@ fn every_call_is_answered_and_signed() {
 
 #[test]
 fn everything_but_the_conversation_is_sent_too() {
-    let part = |text: &str| SystemPart {
-        text: text.into(),
-        cacheable: true,
-    };
+    let part = |text: &str| SystemPart::cacheable(text);
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object", "additionalProperties": false,

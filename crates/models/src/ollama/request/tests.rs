@@ -110,10 +110,7 @@ fn a_conversation_fits_the_protocol() {
         ),
         (Role::Assistant, vec![call("1", "a", json!({"b": 1}))]),
     ]);
-    let part = |text: &str| SystemPart {
-        text: text.into(),
-        cacheable: true,
-    };
+    let part = |text: &str| SystemPart::cacheable(text);
     prompt.system = vec![part("a"), part(" "), part("b")];
     let body = body(&prompt, &connection(None)).unwrap();
     let messages = body["messages"].as_array().unwrap();
