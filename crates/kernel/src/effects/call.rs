@@ -3,9 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
-    ActionVerdict, Aim, Decision, Digest, EffectId, Observation, Origin, ResolvedCall,
-    ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch, Unresolvable, Verdict,
-    quoted_word, quoted_words,
+    Aim, Decision, Digest, EffectId, Observation, Origin, ResolvedCall, ResolvedProgram, Risk,
+    Starts, Text, Tool, ToolCall, ToolSpec, Touch, Unresolvable, Verdict, quoted_word,
+    quoted_words,
 };
 use gyrus_text::shorten;
 
@@ -169,7 +169,7 @@ async fn live(
 ) -> Result<ToolResulted, Stop> {
     let organs = core.kernel.organs();
     let Some(tool) = organs.tools.get(&call.tool) else {
-        return Ok(refused(core, effect, no_such_tool(core, call)));
+        return Ok(execute::refused(core, effect, no_such_tool(core, call)));
     };
     if let Some(resulted) = settled(core, effect, call, tool, past).await? {
         return Ok(resulted);
@@ -177,7 +177,7 @@ async fn live(
     let attempt = past.started.as_ref().map_or(1, |past| past.attempt + 1);
     let (resolved, answer, risk) = match let_through(core, effect, call, &**tool, past).await {
         Ok(allowed) => allowed,
-        Err(error) => return Ok(refused(core, effect, error.handled()?)),
+        Err(error) => return Ok(execute::refused(core, effect, error.handled()?)),
     };
     let screen = tool.spec().touches.contains(&Touch::Screen);
     let allowed = execute::Allowed {
@@ -512,17 +512,6 @@ fn denial(answer: &approval::PersonAnswer, reasons: &str) -> String {
              it again; do what you can without it, then finish and say what was missing."
         ),
     }
-}
-
-/// Returns the outcome of a call that was not allowed.
-pub(super) fn refused(core: &Core, effect: &EffectId, text: String) -> ToolResulted {
-    let text = core.kernel.organs().redactor.redact(&text).into_owned();
-    ToolResulted::not_done(
-        effect.clone(),
-        Settled::Refused,
-        ActionVerdict::Refused,
-        text,
-    )
 }
 
 async fn observe(

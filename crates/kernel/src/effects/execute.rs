@@ -273,7 +273,7 @@ pub(super) async fn start(
         false => None,
         true => match changes::begin(core, effect) {
             Ok(before) => before,
-            Err(error) => return Ok(super::call::refused(core, effect, error.handled()?)),
+            Err(error) => return Ok(refused(core, effect, error.handled()?)),
         },
     };
     let containment = containment(core, &resolved, tool.spec());
@@ -326,7 +326,7 @@ fn not_run(
 ) -> Result<ToolResulted, Stop> {
     let changed = changes::end(core, effect, copies)?;
     let text = format!("the command was not run: {error}{}", changed.told());
-    Ok(super::call::refused(core, effect, text))
+    Ok(refused(core, effect, text))
 }
 
 /// Returns the outcome of a call that ran to its end.
@@ -472,6 +472,17 @@ pub(crate) fn judged_of_the_dead(
     started: &ToolStarted,
 ) -> Result<JudgedChanges, Stop> {
     changes::end_of_the_dead(core, &started.effect, started.before.as_ref())
+}
+
+/// Returns the outcome of a call that was not allowed.
+pub(super) fn refused(core: &Core, effect: &EffectId, text: String) -> ToolResulted {
+    let text = core.kernel.organs().redactor.redact(&text).into_owned();
+    ToolResulted::not_done(
+        effect.clone(),
+        Settled::Refused,
+        ActionVerdict::Refused,
+        text,
+    )
 }
 
 /// Bounds and redacts a tool's output as it enters the run.
