@@ -16,7 +16,8 @@ use gyrus_screen::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{console::put, failure::Failure, home::Home, own_child, terminal};
+use crate::{failure::Failure, home::Home, own_child};
+use gyrus_surfaces::{console::put, terminal};
 
 /// How the browser of a run is; stands in the run's first entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

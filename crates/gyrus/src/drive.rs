@@ -1,6 +1,11 @@
 //! Driving a run in this process: watched, interruptible, and with a true word at its end.
 
-use std::{io::IsTerminal, path::Path, process, sync::Arc};
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    process,
+    sync::Arc,
+};
 
 use gyrus_contract::{Claim, OnAsk, RunId, Spent, Strength};
 use gyrus_journal::{Reader, Store};
@@ -13,19 +18,21 @@ use tokio::{
 };
 
 use crate::{
-    Gyrus,
-    announce::Announcer,
-    console::{Console, put},
-    env,
+    Gyrus, env,
     exit::{Code, say},
     failure::Failure,
     flags::OutputFlags,
-    output,
-    show::paint::{Paint, Painter},
     takeover::{Behind, Door},
+};
+use gyrus_surfaces::{
+    console::Painter,
+    console::{Console, put},
+    notify::{Notifier, NotifyCommand},
+    output,
+    projection::Tone,
     terminal,
     trace_file::{For, TraceFile},
-    watching::{Ears, Person, Until, Views, Watching},
+    watching::{LiveReplies, Person, Until, Views, Watching},
 };
 
 /// Threads beside the one that drives: what is slow to be shown must not hold a run up.
@@ -42,7 +49,9 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 
 /// Opens the file of `--trace`, before anything else happens.
 pub(crate) fn open_trace(path: Option<&Path>, what_for: For) -> Result<Option<TraceFile>, Failure> {
-    path.map(|path| TraceFile::open(path, what_for)).transpose()
+    Ok(path
+        .map(|path| TraceFile::open(path, what_for))
+        .transpose()?)
 }
 
 /// How a run is driven.
@@ -55,7 +64,7 @@ pub(crate) struct Drive<'a> {
     /// The state goes when the process does, so nothing can be resumed.
     pub(crate) ephemeral: bool,
     /// Where the kernel's models are heard.
-    pub(crate) ears: Ears,
+    pub(crate) replies: LiveReplies,
     /// What the run looks at, which a person can take over.
     pub(crate) screen: Option<Arc<Browser>>,
 }
@@ -95,9 +104,9 @@ impl Drive<'_> {
         let watched = watching.finish(until).await;
         let code = ended(done?, json, ephemeral, &painter)?;
         // What could not be shown is no failure of the run, but whoever relies on it must know.
-        match watched {
+        match watched.map_err(Failure::from) {
             Err(failure) if !failure.is_silent() && code == Code::Reached => Err(failure),
-            _ => Ok(code),
+            Ok(()) | Err(_) => Ok(code),
         }
     }
 
@@ -137,12 +146,23 @@ impl Drive<'_> {
             }
         }
         let open = approvals::open(&self.store, run)?;
-        let announcer = Announcer::new(self.gyrus, self.on_ask)?;
+        let command = self.gyrus.config()?.approvals.notify;
+        let command = command.map(|line| NotifyCommand {
+            line,
+            folder: self
+                .gyrus
+                .environment
+                .home
+                .clone()
+                .unwrap_or_else(|| PathBuf::from("/")),
+            environment: env::all(),
+        });
+        let notifier = Notifier::new(command, self.on_ask);
         let person = if self.output.json() {
             Person::Program
         } else {
-            let here =
-                terminal::can_ask().then(|| terminal::person(&self.gyrus.environment, "console"));
+            let here = terminal::can_ask()
+                .then(|| terminal::person(self.gyrus.environment.user.as_deref(), "console"));
             let console = Console::new(self.store.clone(), run, painter, self.on_ask, here);
             let at_terminal = std::io::stderr().is_terminal() && !self.gyrus.environment.dumb;
             Person::Console(Box::new(match at_terminal {
@@ -162,11 +182,11 @@ impl Drive<'_> {
             open,
             Views {
                 person,
-                announcer,
+                notifier,
                 trace,
                 editor: self.gyrus.environment.editor.clone(),
             },
-            self.ears,
+            self.replies,
         ))
     }
 }
@@ -189,7 +209,7 @@ fn header(ready: &Ready, painter: &Painter) -> String {
     }
     let painted = lines.iter().map(|line| {
         let line = clip(line, painter.columns);
-        format!("{}\n", painter.paint(Paint::Aside, &line))
+        format!("{}\n", painter.paint(Tone::Aside, &line))
     });
     painted.collect()
 }
@@ -215,7 +235,7 @@ fn ended(
                 } else {
                     &said.next
                 };
-                let _ = put(&format!("{}\n  {next}\n", painter.paint(Paint::Bad, &what)));
+                let _ = put(&format!("{}\n  {next}\n", painter.paint(Tone::Bad, &what)));
             }
         }
     }
@@ -241,7 +261,7 @@ fn reached(claim: &Claim, strength: Strength, spent: &Spent, painter: &Painter) 
         counted(spent.tokens, "token"),
         gyrus_text::span(spent.time_ms)
     );
-    let mut text = painter.paint(Paint::Strong, &line);
+    let mut text = painter.paint(Tone::Strong, &line);
     text.push('\n');
     for evidence in &claim.evidence {
         let at = if evidence.at.is_empty() {

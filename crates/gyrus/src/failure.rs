@@ -17,6 +17,7 @@ use gyrus_kernel::{
 use gyrus_mcp::ProjectFileError;
 use gyrus_models::MeasuredError;
 use gyrus_process::ProgramError;
+use gyrus_surfaces::SurfaceError;
 use gyrus_text::visible;
 
 use crate::exit::Code;
@@ -301,6 +302,48 @@ impl From<VoidAnswer> for Failure {
             VoidAnswer::AskedAnew { .. } => failure.hint("see what it asks now: gyrus approvals"),
             VoidAnswer::Expired { run, .. } => {
                 failure.hint(format!("to be asked anew: gyrus resume {}", run.short()))
+            }
+        }
+    }
+}
+
+impl From<SurfaceError> for Failure {
+    fn from(error: SurfaceError) -> Self {
+        match error {
+            SurfaceError::Journal(error) => of_journal(&error),
+            SurfaceError::Approval(error) => error.into(),
+            SurfaceError::Void(void) => void.into(),
+            SurfaceError::Output(error) => error.into(),
+            SurfaceError::Program(error) => error.into(),
+            SurfaceError::Json(source) => {
+                Failure::failed("the output cannot be written").because(&source)
+            }
+            SurfaceError::Watcher(error) => Failure::failed(error),
+            SurfaceError::Usage {
+                message,
+                source,
+                hint,
+            } => {
+                let failure = Failure::usage(message);
+                let failure = match &source {
+                    Some(source) => failure.because(source),
+                    None => failure,
+                };
+                match hint {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
+            }
+            SurfaceError::File {
+                message,
+                source,
+                hint,
+            } => {
+                let failure = Failure::failed(message).because(&source);
+                match hint {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
             }
         }
     }

@@ -13,9 +13,9 @@ use gyrus_text::parse_duration;
 use crate::{
     browser::{self, Consent},
     config::parse_cost,
-    console::put,
     failure::Failure,
 };
+use gyrus_surfaces::console::put;
 
 /// How a run thinks and where it works, whatever its goal.
 #[derive(Debug, Clone, Default, Args)]
@@ -547,13 +547,13 @@ impl ApprovalFlags {
 
     /// Says what a word of other tools does not mean here.
     pub(crate) fn announce(&self) -> Result<(), Failure> {
-        match self.approve {
-            Some(Approve::Bypass) => put(
-                "bypass means mode `auto` without a sandbox: what is critical, and whatever runs \
-                 code that nothing contains, is still asked about each time\n",
-            ),
-            Some(Approve::Mode(_)) | None => Ok(()),
+        if let Some(Approve::Bypass) = self.approve {
+            put(
+                "bypass means mode `auto` without a sandbox: what is critical, and all unsandboxed \
+                 code, is still asked about each time\n",
+            )?;
         }
+        Ok(())
     }
 
     /// The flag, if it was given.

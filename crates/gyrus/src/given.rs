@@ -13,7 +13,8 @@ use gyrus_process::keeper::Keeper;
 use gyrus_tools::Clipboard;
 use rustix::fs::FileType;
 
-use crate::{console::put, failure::Failure, flags::ContextFlags};
+use crate::{failure::Failure, flags::ContextFlags};
+use gyrus_surfaces::console::put;
 
 /// The longest text that comes with a goal, in bytes. A model would have to read all of it at
 /// every step; a larger file is better named, so that tools can look into it.

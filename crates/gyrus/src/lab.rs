@@ -1,31 +1,26 @@
 //! This program as the lab tries it, and the terminal that the lab speaks to.
 
 use std::{
-    io::{self, BufRead, Write, stdin},
+    io::{self, BufRead, stdin},
     path::{Path, PathBuf},
     process::Command,
 };
 
-use gyrus_contract::{Boxed, Image, RunId};
+use gyrus_contract::{Boxed, RunId};
 use gyrus_gate::namespaces;
 use gyrus_journal::Store;
 use gyrus_kernel::Replayed;
-use gyrus_lab::{Console, Installation, LabError, Tone, TrialEnd, eval::Report};
+use gyrus_lab::{Console, Installation, LabError, TrialEnd};
 
 use crate::{
     Gyrus, browser,
-    console::put,
     env::{self, Environment},
     exit::Code,
     failure::Failure,
     home::Home,
-    organs, output, sandbox,
-    show::{
-        html,
-        paint::{Paint, Painter},
-    },
-    terminal,
+    organs, sandbox,
 };
+use gyrus_surfaces::{console::Painter, console::put, output, projection::Tone, terminal};
 
 /// This program with a home.
 pub(crate) struct Installed {
@@ -95,23 +90,6 @@ impl Installation for Installed {
         Box::pin(async move { browser::prove(&self.home).await.map(|_| ()) })
     }
 
-    fn write_film(
-        &self,
-        run: RunId,
-        out: &mut dyn Write,
-    ) -> Result<Option<gyrus_journal::Error>, LabError> {
-        Ok(html::write(&self.store, run, out)?)
-    }
-
-    fn write_report(
-        &self,
-        report: &Report,
-        frames: &[Option<Image>],
-        out: &mut dyn Write,
-    ) -> Result<(), LabError> {
-        Ok(html::evaluation(&self.store, report, frames, out)?)
-    }
-
     fn with_a_model(&self, run: &str) -> Vec<String> {
         vec![
             "with a key:".to_owned(),
@@ -160,14 +138,7 @@ impl Console for Streams {
     }
 
     fn paint(&self, tone: Tone, text: &str) -> String {
-        let paint = match tone {
-            Tone::Heading => Paint::Strong,
-            Tone::Good => Paint::Call,
-            Tone::Bad => Paint::Bad,
-            Tone::Aside => Paint::Aside,
-            Tone::Plain => Paint::Plain,
-        };
-        self.painter.paint(paint, text)
+        self.painter.paint(tone, text)
     }
 
     fn columns(&self) -> usize {
@@ -219,6 +190,7 @@ impl From<LabError> for Failure {
             LabError::Failed(complaint) => told(Failure::failed(&complaint), complaint),
             LabError::Journal(error) => error.into(),
             LabError::Approval(error) => error.into(),
+            LabError::Surface(error) => error.into(),
             LabError::Io(error) => error.into(),
             LabError::Program(error) => match error.downcast::<Failure>() {
                 Ok(failure) => *failure,

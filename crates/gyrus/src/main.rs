@@ -8,12 +8,6 @@
 
 mod commands;
 mod drive;
-mod watching;
-mod console;
-mod output;
-mod show;
-mod edit;
-mod announce;
 mod organs;
 mod programs;
 mod whom;
@@ -29,8 +23,6 @@ mod browser;
 mod mcp;
 mod takeover;
 mod prompt;
-mod trace_file;
-mod terminal;
 mod own_child;
 mod stopped;
 mod flags;
@@ -46,6 +38,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use gyrus_journal::Store;
+use gyrus_surfaces::{console, output, terminal};
 
 use crate::{
     commands::Command, config::Config, env::Environment, exit::Code, failure::Failure,

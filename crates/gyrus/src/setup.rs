@@ -19,17 +19,15 @@ use toml_edit::{DocumentMut, InlineTable, Item, Table, value};
 use crate::{
     Gyrus, browser,
     config::Config,
-    console::put,
     discover, drive, env,
     exit::Code,
     failure::Failure,
     home::Home,
     keys::{Keys, Source},
     own_child,
-    show::paint::{Paint, Painter},
-    terminal,
     whom::{self, Whom},
 };
+use gyrus_surfaces::{console::Painter, console::put, projection::Tone, terminal};
 
 /// Find or store a key, and prove that everything works
 ///
@@ -361,15 +359,15 @@ enum Proof {
 
 fn say(painter: &Painter, what: &str, proof: Proof) -> Result<(), Failure> {
     let (paint, mark, words) = match proof {
-        Proof::Good(words) => (Paint::Call, '✓', words),
-        Proof::Gap(words) => (Paint::Observation, '!', words),
-        Proof::Bad(words) => (Paint::Bad, '✗', words),
+        Proof::Good(words) => (Tone::Call, '✓', words),
+        Proof::Gap(words) => (Tone::Observation, '!', words),
+        Proof::Bad(words) => (Tone::Bad, '✗', words),
     };
     let words = visible(&words).into_owned();
-    put(&format!(
+    Ok(put(&format!(
         "{} {what}: {words}\n",
         painter.paint(paint, &mark.to_string())
-    ))
+    ))?)
 }
 
 /// Asks the model that runs ask most. `false`: it does not answer.

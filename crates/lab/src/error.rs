@@ -3,6 +3,7 @@
 use std::{error::Error, fmt, io};
 
 use gyrus_kernel::approvals::ApprovalError;
+use gyrus_surfaces::SurfaceError;
 
 /// Something could not be tried.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +20,9 @@ pub enum LabError {
     /// A question of a run cannot be read or answered.
     #[error(transparent)]
     Approval(#[from] ApprovalError),
+    /// A run cannot be shown.
+    #[error(transparent)]
+    Surface(#[from] SurfaceError),
     /// Standard output or a file cannot be read or written, or a process not be started.
     #[error(transparent)]
     Io(#[from] io::Error),

@@ -1,15 +1,14 @@
 //! The functions of the program under test that the lab needs.
 
-use std::{
-    io::{self, Write},
-    process::Command,
-};
+use std::{io, process::Command};
 
-use gyrus_contract::{Boxed, Image, RunId};
+use gyrus_contract::{Boxed, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::Replayed;
 
-use crate::{LabError, eval::Report};
+use gyrus_surfaces::projection::Tone;
+
+use crate::LabError;
 
 /// The program with the folder that it keeps its state in, as the binary wires it.
 pub trait Installation: Sync {
@@ -32,22 +31,6 @@ pub trait Installation: Sync {
     /// Starts the browser that runs would have and looks at its empty page; in words why that
     /// fails.
     fn browser_works(&self) -> Boxed<'_, Result<(), String>>;
-
-    /// Writes a run as a page that needs nothing else. Returns the damage of a journal that is
-    /// shown only up to there.
-    fn write_film(
-        &self,
-        run: RunId,
-        out: &mut dyn Write,
-    ) -> Result<Option<gyrus_journal::Error>, LabError>;
-
-    /// Writes an evaluation as a page; `frames` are the last pictures of its attempts.
-    fn write_report(
-        &self,
-        report: &Report,
-        frames: &[Option<Image>],
-        out: &mut dyn Write,
-    ) -> Result<(), LabError>;
 
     /// Lines that tell a person how to start `run`, a command line, with a model of their own.
     fn with_a_model(&self, run: &str) -> Vec<String>;
@@ -90,19 +73,4 @@ pub enum TrialEnd {
     Failed,
     /// A person ended it before its end.
     Interrupted,
-}
-
-/// Meaning of a text; decides its colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
-    /// A heading.
-    Heading,
-    /// Something is as it should be.
-    Good,
-    /// Something is not.
-    Bad,
-    /// Text that a reader may skip.
-    Aside,
-    /// Everything else.
-    Plain,
 }

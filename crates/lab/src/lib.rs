@@ -18,5 +18,5 @@ pub mod sites;
 mod recording;
 
 pub use error::{Complaint, LabError};
-pub use installation::{Console, Installation, Tone, TrialEnd};
+pub use installation::{Console, Installation, TrialEnd};
 pub use recording::Script;

@@ -54,6 +54,7 @@ const FLOORS: [(&str, &[&str]); 21] = [
             "gyrus-kernel",
             "gyrus-loops",
             "gyrus-screen",
+            "gyrus-surfaces",
         ],
     ),
 ];
@@ -71,7 +72,9 @@ const ORGAN_OF_FILES: &[&str] = &[
 ];
 const ABOVE_RUNTIME: &[&str] = &[
     "gyrus-contract",
+    "gyrus-text",
     "gyrus-journal",
+    "gyrus-process",
     "gyrus-kernel",
     "gyrus-runtime",
 ];

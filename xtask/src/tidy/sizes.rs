@@ -15,19 +15,20 @@ const FUNCTION_LINES: usize = 70;
 /// Maximum number of lines of a crate beside its tests, by its folder below `crates/`. A ratchet:
 /// whoever makes a crate smaller lowers its number, and a number rises only with a reason in the
 /// commit that raises it.
-const CRATE_LINES: [(&str, usize); 15] = [
+const CRATE_LINES: [(&str, usize); 16] = [
     ("contract", 3_680),
     ("gate", 15_870),
-    ("gyrus", 16_800),
+    ("gyrus", 10_650),
     ("journal", 7_100),
     ("kernel", 18_350),
-    ("lab", 4_420),
+    ("lab", 4_570),
     ("loops", 9_480),
     ("mcp", 1_800),
     ("models", 9_960),
     ("net", 700),
     ("process", 2_700),
     ("screen", 9_610),
+    ("surfaces", 5_760),
     ("text", 660),
     ("tools", 7_450),
     ("workspace", 14_000),

@@ -11,15 +11,13 @@ use gyrus_kernel::{
     grants::{self, Standing},
 };
 
-use crate::{
-    Gyrus,
+use crate::{Gyrus, exit::Code, failure::Failure, own_child, time};
+use gyrus_surfaces::{
+    card_editor,
+    console::Painter,
+    console::card,
     console::{choices, put, understand, wants_to_edit},
-    edit,
-    exit::Code,
-    failure::Failure,
-    output, own_child,
-    show::{card, paint::Painter},
-    terminal, time,
+    output, terminal,
 };
 
 /// List what runs ask and what you always allow; answer, or take back
@@ -125,7 +123,7 @@ fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
     own_child::refuse("answer for a person")?;
     let store = gyrus.store()?;
     let painter = Painter::new(&std::io::stderr(), gyrus.environment.plain);
-    let person = terminal::person(&gyrus.environment, "command line");
+    let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
     let mut lines = stdin().lock().lines();
     let mut answered = 0;
     for open in all_open(&store)? {
@@ -146,7 +144,7 @@ fn answer(gyrus: &Gyrus) -> Result<Code, Failure> {
             };
             let line = line?;
             if wants_to_edit(&line, &open.card) {
-                match edit::in_editor(&open.card, gyrus.environment.editor.as_deref()) {
+                match card_editor::in_editor(&open.card, gyrus.environment.editor.as_deref()) {
                     Ok(said) => break said,
                     Err(failure) => put(&format!("{failure}\n"))?,
                 }
@@ -169,7 +167,7 @@ impl Revoke {
     fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         own_child::refuse("take back what a person allowed")?;
         let store = gyrus.store()?;
-        let person = terminal::person(&gyrus.environment, "command line");
+        let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
         let standing = grants::all(&store)?;
         let chosen: Vec<&Standing> = match self.what.as_str() {
             "all" => standing.iter().collect(),

@@ -11,7 +11,8 @@ use gyrus_kernel::{
     log_name,
 };
 
-use crate::{Gyrus, console::put, edit, exit::Code, failure::Failure, own_child, terminal, time};
+use crate::{Gyrus, exit::Code, failure::Failure, own_child, time};
+use gyrus_surfaces::{card_editor, console::put, terminal};
 
 /// Say yes to what a run asks
 ///
@@ -51,8 +52,11 @@ impl Approve {
         let words = self.answer;
         let (edit, edited) = (self.edit, self.edited);
         answer(gyrus, &self.run, self.card.as_ref(), |card| match edited {
-            Some(path) => edit::from_file(card, &path),
-            None if edit => edit::in_editor(card, gyrus.environment.editor.as_deref()),
+            Some(path) => Ok(card_editor::from_file(card, &path)?),
+            None if edit => Ok(card_editor::in_editor(
+                card,
+                gyrus.environment.editor.as_deref(),
+            )?),
             None if words.is_some() && card.edit.is_some() => Err(Failure::usage(
                 "this is approved, changed or denied; it takes no answer",
             )
@@ -104,7 +108,7 @@ pub(super) fn answer(
         (ApprovalAnswer::Yes { .. }, false) => "approved",
         (ApprovalAnswer::No { .. }, _) => "denied",
     };
-    let person = terminal::person(&gyrus.environment, "command line");
+    let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
     let leave = matches!(answer, ApprovalAnswer::Yes { .. }) && !open.card.question;
     if let Delivery::Void(void) = approvals::answer(&store, &open, person, answer)? {
         return Err(void.into());

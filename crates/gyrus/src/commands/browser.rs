@@ -7,9 +7,9 @@ use gyrus_screen::{Launch, Profile, has_display};
 
 use super::take::Page;
 use crate::{
-    Gyrus, browser, console::put, drive, exit::Code, failure::Failure, home::Home,
-    new_run::address, output, own_child,
+    Gyrus, browser, drive, exit::Code, failure::Failure, home::Home, new_run::address, own_child,
 };
+use gyrus_surfaces::{console::put, output};
 
 /// Log in once by hand, for later runs: profiles of the browser
 #[derive(Args)]

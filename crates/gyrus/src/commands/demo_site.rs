@@ -3,7 +3,8 @@
 use clap::Args;
 use gyrus_lab::sites::{self, Site};
 
-use crate::{Gyrus, drive, exit::Code, failure::Failure, output};
+use crate::{Gyrus, drive, exit::Code, failure::Failure};
+use gyrus_surfaces::output;
 
 /// Serve the sites that the tasks are about, until Ctrl-C: a shop, a mail box, a calendar and more
 ///

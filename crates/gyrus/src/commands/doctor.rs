@@ -8,14 +8,8 @@ use gyrus_gate::{namespaces, sandbox::Wall};
 use gyrus_process::keeper::{self, Level};
 use gyrus_text::counted;
 
-use crate::{
-    Gyrus, browser, discover, drive,
-    exit::Code,
-    failure::Failure,
-    output, sandbox,
-    show::paint::{Paint, Painter},
-    whom::Whom,
-};
+use crate::{Gyrus, browser, discover, drive, exit::Code, failure::Failure, sandbox, whom::Whom};
+use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
 /// Show what is in force, try it, and name what is missing
 #[derive(Args)]
@@ -46,11 +40,11 @@ impl Doctor {
         let mut code = Code::Reached;
         for (name, finding) in findings {
             let (paint, mark, text) = match finding {
-                Finding::Good(text) => (Paint::Call, "✓", text),
-                Finding::Gap(text) => (Paint::Observation, "!", text),
+                Finding::Good(text) => (Tone::Call, "✓", text),
+                Finding::Gap(text) => (Tone::Observation, "!", text),
                 Finding::Bad(failure) => {
                     code = failure.code;
-                    (Paint::Bad, "✗", failure.to_string())
+                    (Tone::Bad, "✗", failure.to_string())
                 }
             };
             let text = text.replace('\n', INDENT);

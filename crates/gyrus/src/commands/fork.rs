@@ -12,7 +12,6 @@ use gyrus_workspace::snapshot::Change;
 
 use crate::{
     Gyrus, browser,
-    console::put,
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
@@ -20,11 +19,10 @@ use crate::{
     home::Home,
     mcp::{Around, Connected},
     organs::{self, Ground},
-    own_child, stopped, terminal,
-    trace_file::For,
-    watching::ears,
+    own_child, stopped,
     whom::Whom,
 };
+use gyrus_surfaces::{console::put, terminal, trace_file::For, watching::live_replies};
 
 /// Differences of a workspace that are listed.
 const SHOWN_DIFFERENCES: usize = 20;
@@ -89,7 +87,7 @@ impl Fork {
             };
             let model = model.start(gyrus, &config, &store);
             let (connected, ready, served) = Connected::beside(&around, model).await?;
-            let (live, ears) = ears();
+            let (live, replies) = live_replies();
             let screen = wish.map(|wish| wish.browser(&home));
             let ground = Ground {
                 workspace,
@@ -111,7 +109,7 @@ impl Fork {
                 output: &self.output,
                 trace,
                 ephemeral: false,
-                ears,
+                replies,
                 screen,
             };
             let code = drive.drive_and_leave(forked.ready).await;

@@ -7,15 +7,8 @@ use gyrus_contract::{Bounds, Element, ElementState, Look as Wanted, Screen, Seen
 use gyrus_screen::Launch;
 use gyrus_text::readable;
 
-use crate::{
-    Gyrus, browser,
-    exit::Code,
-    failure::Failure,
-    home::Home,
-    new_run::address,
-    output,
-    show::paint::{Paint, Painter},
-};
+use crate::{Gyrus, browser, exit::Code, failure::Failure, home::Home, new_run::address};
+use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
 /// Show what a run would see of a page: everything that can be read or used, with its place
 #[derive(Args)]
@@ -105,16 +98,16 @@ fn print(gyrus: &Gyrus, seen: &Seen) -> Result<(), Failure> {
     let painter = Painter::new(&out, gyrus.environment.plain);
     let view = &seen.view;
     let line = |text: &str| readable(text).into_owned();
-    writeln!(out, "{}", painter.paint(Paint::Call, &line(&view.title)))?;
-    writeln!(out, "{}", painter.paint(Paint::Aside, &line(&view.address)))?;
+    writeln!(out, "{}", painter.paint(Tone::Call, &line(&view.title)))?;
+    writeln!(out, "{}", painter.paint(Tone::Aside, &line(&view.address)))?;
     for element in &view.elements {
         let indent = "  ".repeat(usize::from(element.depth.min(20)));
         writeln!(
             out,
             "{indent}{} {}{}",
-            painter.paint(Paint::Aside, &element.id.to_string()),
+            painter.paint(Tone::Aside, &element.id.to_string()),
             line(&words(element)),
-            painter.paint(Paint::Aside, &place(element.bounds)),
+            painter.paint(Tone::Aside, &place(element.bounds)),
         )?;
     }
     for unread in &view.unread {

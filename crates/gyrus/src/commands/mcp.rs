@@ -15,17 +15,19 @@ use gyrus_kernel::grants;
 use crate::{
     Gyrus,
     config::Config,
-    console::put,
     drive,
     exit::Code,
     failure::Failure,
     flags::SandboxWord,
     home::Home,
     mcp::{self, Around, Connected, Found, Wanted},
-    new_run,
+    new_run, own_child,
+};
+use gyrus_surfaces::{
+    console::Painter,
+    console::put,
     output::{self, Output},
-    own_child,
-    show::paint::{Paint, Painter},
+    projection::Tone,
     terminal,
 };
 
@@ -112,7 +114,7 @@ fn list(gyrus: &Gyrus, here: &Here) -> Result<Code, Failure> {
                     tools, left_out, ..
                 }) => {
                     for tool in tools {
-                        writeln!(out, "  {}", painter.paint(Paint::Call, &tool.name))?;
+                        writeln!(out, "  {}", painter.paint(Tone::Call, &tool.name))?;
                     }
                     for left in left_out {
                         not_taken(&mut out, &painter, left)?;
@@ -147,21 +149,21 @@ fn head(out: &mut Output, painter: &Painter, server: &Wanted) -> Result<(), Fail
     writeln!(
         out,
         "{}  {}",
-        painter.paint(Paint::Strong, &server.name),
-        painter.paint(Paint::Aside, &visible(&line))
+        painter.paint(Tone::Strong, &server.name),
+        painter.paint(Tone::Aside, &visible(&line))
     )?;
     Ok(())
 }
 
 fn bad(out: &mut Output, painter: &Painter, why: &str) -> Result<(), Failure> {
     let why = format!("not there: {}", visible(why));
-    writeln!(out, "  {}", painter.paint(Paint::Bad, &why))?;
+    writeln!(out, "  {}", painter.paint(Tone::Bad, &why))?;
     Ok(())
 }
 
 fn not_taken(out: &mut Output, painter: &Painter, left: &LeftOut) -> Result<(), Failure> {
     let line = format!("left out: {}: {}", left.tool, left.why);
-    let line = painter.paint(Paint::Bad, &visible(&line));
+    let line = painter.paint(Tone::Bad, &visible(&line));
     writeln!(out, "  {line}")?;
     Ok(())
 }
@@ -225,8 +227,8 @@ fn tell(out: &mut Output, painter: &Painter, state: &State) -> Result<Code, Fail
         writeln!(
             out,
             "  {}  {}",
-            painter.paint(Paint::Call, &tool.name),
-            painter.paint(Paint::Bad, aside)
+            painter.paint(Tone::Call, &tool.name),
+            painter.paint(Tone::Bad, aside)
         )?;
         for line in wrap(&tool.description, painter.columns.min(100) - 6) {
             writeln!(out, "      {}", visible(&line))?;
@@ -238,11 +240,7 @@ fn tell(out: &mut Output, painter: &Painter, state: &State) -> Result<Code, Fail
             .collect();
         if !names.is_empty() {
             let line = format!("takes {}", names.join(", "));
-            writeln!(
-                out,
-                "      {}",
-                painter.paint(Paint::Aside, &visible(&line))
-            )?;
+            writeln!(out, "      {}", painter.paint(Tone::Aside, &visible(&line)))?;
         }
     }
     for left in left_out {
@@ -287,7 +285,7 @@ fn allow(gyrus: &Gyrus, here: &Here, content: Option<&str>) -> Result<Code, Fail
         put(&format!("  {}\n", visible(left)))?;
     }
     consent(&project, content)?;
-    let person = terminal::person(&gyrus.environment, "command line");
+    let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
     let store = here.home.store()?;
     grants::give(&store, &here.workspace, &[project.grant()], &person)?;
     put("allowed, as long as the file stays as it is; to take it back: gyrus approvals\n")?;

@@ -18,8 +18,8 @@ use crate::{
     flags::{Approve, SandboxWord},
     new_run::workspace,
     organs::{self, Ground},
-    output,
 };
+use gyrus_surfaces::output;
 
 /// Check the rules that you laid down, and ask what the gate would say
 #[derive(Args)]

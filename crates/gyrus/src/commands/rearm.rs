@@ -4,7 +4,8 @@ use std::io::stdin;
 
 use clap::Args;
 
-use crate::{Gyrus, console::put, exit::Code, failure::Failure, own_child, stopped, terminal};
+use crate::{Gyrus, exit::Code, failure::Failure, own_child, stopped};
+use gyrus_surfaces::{console::put, terminal};
 
 /// Let runs go on after `gyrus stop --all`
 ///

@@ -6,7 +6,8 @@ use clap::Args;
 use gyrus_kernel::log_name;
 use gyrus_lab::Script;
 
-use crate::{Gyrus, console::put, exit::Code, failure::Failure, output};
+use crate::{Gyrus, exit::Code, failure::Failure};
+use gyrus_surfaces::{console::put, output};
 
 /// Turn a run into a script that plays its model's replies again
 ///

@@ -5,7 +5,8 @@ use std::time::Instant;
 use clap::Args;
 use gyrus_text::counted;
 
-use crate::{Gyrus, drive, exit::Code, failure::Failure, organs, output};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, organs};
+use gyrus_surfaces::output;
 
 /// Run a run again from its journal alone
 ///

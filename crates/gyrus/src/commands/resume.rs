@@ -13,11 +13,10 @@ use crate::{
     flags::{ChangeFlags, OutputFlags},
     mcp::{Around, Connected},
     organs::{self, Ground},
-    own_child, stopped, terminal,
-    trace_file::For,
-    watching::ears,
+    own_child, stopped,
     whom::Whom,
 };
+use gyrus_surfaces::{terminal, trace_file::For, watching::live_replies};
 
 /// Go on with a run where it was left
 ///
@@ -70,7 +69,7 @@ impl Resume {
             let mut ready = model.start(gyrus, &config, &store).await?;
             ready.secrets.extend(connected.secrets());
             let served = connected.tools_of(&store, run)?;
-            let (live, ears) = ears();
+            let (live, replies) = live_replies();
             let screen = wish.map(|wish| wish.browser(&home));
             let ground = Ground {
                 workspace: &before.started.workspace,
@@ -90,7 +89,7 @@ impl Resume {
                 output,
                 trace,
                 ephemeral: false,
-                ears,
+                replies,
                 screen,
             };
             let code = drive.drive_and_leave(ready).await;

@@ -18,10 +18,13 @@ use crate::{
     mcp::{Around, Connected},
     new_run::{self, Wish},
     organs::{self, Ground},
-    setup, stopped, terminal,
-    trace_file::{For, TraceFile},
-    watching::ears,
+    setup, stopped,
     whom::Whom,
+};
+use gyrus_surfaces::{
+    terminal,
+    trace_file::{For, TraceFile},
+    watching::live_replies,
 };
 
 /// The longest goal, in bytes. A larger text belongs into a file that the goal names.
@@ -132,7 +135,7 @@ impl Run {
         };
         let model = whom.start(gyrus, config, &store);
         let (connected, ready, served) = Connected::beside(&around, model).await?;
-        let (live, ears) = ears();
+        let (live, replies) = live_replies();
         let screen = browser::Wish::of(new.screen.as_ref()).map(|wish| wish.browser(home));
         let ground = Ground {
             workspace: &new.workspace,
@@ -152,7 +155,7 @@ impl Run {
             output: &self.output,
             trace,
             ephemeral: self.ephemeral,
-            ears,
+            replies,
             screen,
         };
         let code = drive.drive_and_leave(ready).await;

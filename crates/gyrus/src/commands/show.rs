@@ -10,19 +10,16 @@ use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
-use gyrus_text::{clip, width};
+use gyrus_text::width;
 use tempfile::NamedTempFile;
 
-use crate::{
-    Gyrus,
+use crate::{Gyrus, exit::Code, failure::Failure};
+use gyrus_surfaces::{
+    console::Line,
+    console::Painter,
     console::put,
-    exit::Code,
-    failure::Failure,
-    output,
-    show::{
-        html, line,
-        paint::{Paint, Painter},
-    },
+    output, page,
+    projection::{Projection, Tone},
 };
 
 /// Show what happened in a run, entry by entry, or as a page
@@ -57,33 +54,29 @@ fn timeline(store: &Store, run: RunId, plain: bool) -> Result<Code, Failure> {
     writeln!(
         out,
         "{}",
-        painter.paint(Paint::Strong, &format!("run {run}"))
+        painter.paint(Tone::Strong, &format!("run {run}"))
     )?;
     let mut began_ms = None;
+    let mut projection = Projection::new();
     for entry in reader.entries(1)? {
         let entry = entry?;
         let began_ms = *began_ms.get_or_insert(entry.at_ms);
-        let line = line::of(&entry, &reader);
-        let effect = line
-            .effect
-            .as_ref()
-            .map_or_else(String::new, ToString::to_string);
-        let head = format!(
-            "{:>5} {:>9} {effect:<8}",
-            entry.seq,
-            since(entry.at_ms - began_ms)
-        );
-        let columns = painter.columns.saturating_sub(width(&head) + 3);
-        let text = clip(&line.text, columns);
-        writeln!(
-            out,
-            "{} {}",
-            painter.paint(Paint::Aside, &head),
-            painter.paint(line.paint, &format!("{} {text}", line.mark))
-        )?;
+        for happening in projection.take(&entry, &reader) {
+            let effect = happening.effect.as_ref().map(ToString::to_string);
+            let head = format!(
+                "{:>5} {:>9} {:<8} ",
+                happening.seq,
+                since(happening.at_ms - began_ms),
+                effect.unwrap_or_default()
+            );
+            let indent = " ".repeat(width(&head));
+            let text = Line::from(&happening).rendered(&indent, &painter);
+            let text = text.strip_prefix(&indent).unwrap_or(&text);
+            write!(out, "{}{text}", painter.paint(Tone::Aside, &head))?;
+        }
     }
     for line in super::undo::lines(store, run)? {
-        writeln!(out, "{}", painter.paint(Paint::Strong, &line))?;
+        writeln!(out, "{}", painter.paint(Tone::Strong, &line))?;
     }
     Ok(Code::Reached)
 }
@@ -117,7 +110,7 @@ fn page(store: &Store, run: RunId, file: Option<&Path>) -> Result<Code, Failure>
         None => {
             let mut out = output::standard();
             let mut out = BufWriter::new(out.raw());
-            let damage = html::write(store, run, &mut out)?;
+            let damage = page::write(store, run, &mut out)?;
             out.flush()?;
             damage
         }
@@ -139,10 +132,11 @@ fn to_file(
         Failure::failed(format!("{} cannot be written", path.display())).because(error)
     };
     if path.exists() && !is_page(path) {
-        return Err(
-            Failure::usage(format!("{} exists and is no page of gyrus", path.display()))
-                .hint("name a new file"),
-        );
+        return Err(Failure::usage(format!(
+            "{} exists and is not a page of gyrus",
+            path.display()
+        ))
+        .hint("name a new file"));
     }
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -150,7 +144,7 @@ fn to_file(
     };
     let file = NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
     let mut out = BufWriter::new(file);
-    let damage = html::write(store, run, &mut out)?;
+    let damage = page::write(store, run, &mut out)?;
     let file = out.into_inner().map_err(|error| failed(error.error()))?;
     file.as_file().sync_all().map_err(|error| failed(&error))?;
     let bytes = file
@@ -164,8 +158,8 @@ fn to_file(
 
 fn is_page(path: &Path) -> bool {
     let mut start = String::new();
-    let length = html::OPENING.len() as u64;
+    let length = page::OPENING.len() as u64;
     File::open(path)
         .and_then(|file| file.take(length).read_to_string(&mut start))
-        .is_ok_and(|_| start == html::OPENING)
+        .is_ok_and(|_| start == page::OPENING)
 }

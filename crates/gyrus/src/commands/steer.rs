@@ -4,7 +4,8 @@ use clap::Args;
 use gyrus_contract::MessageBody;
 use gyrus_kernel::{approvals, log_name};
 
-use crate::{Gyrus, console::put, exit::Code, failure::Failure, own_child, terminal};
+use crate::{Gyrus, exit::Code, failure::Failure, own_child};
+use gyrus_surfaces::{console::put, terminal};
 
 /// Add something to a run's goal
 ///
@@ -26,7 +27,7 @@ impl Steer {
         let store = gyrus.store()?;
         let run = gyrus_kernel::find_run(&store, &self.run)?;
         super::must_not_be_over(&store, run)?;
-        let person = terminal::person(&gyrus.environment, "command line");
+        let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
         approvals::send(&store, run, person, MessageBody::Steer { text: self.text })?;
         let name = run.short();
         let when = match store.holder(&log_name(run))? {

@@ -11,9 +11,8 @@ use gyrus_kernel::{
 };
 use gyrus_text::plural;
 
-use crate::{
-    Gyrus, console::put, drive, exit::Code, failure::Failure, own_child, stopped, terminal,
-};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, own_child, stopped};
+use gyrus_surfaces::{console::put, terminal};
 
 /// How long the process that holds the run may take to obey.
 const OBEY_WITHIN: Duration = Duration::from_secs(30);
@@ -51,7 +50,7 @@ impl Stop {
 fn everything(gyrus: &Gyrus, reason: Option<String>) -> Result<Code, Failure> {
     own_child::refuse("stop all runs")?;
     let home = gyrus.home()?;
-    let by = terminal::person(&gyrus.environment, "emergency stop");
+    let by = terminal::person(gyrus.environment.user.as_deref(), "emergency stop");
     // A folder that cannot be made is one that the latch cannot be written to.
     let _ = home.create_state();
     let tripped = home.latch().trip(&Told::now(by, reason));
@@ -126,7 +125,7 @@ pub(super) fn order(gyrus: &Gyrus, given: &str, body: MessageBody) -> Result<Cod
     };
     let reader = store.reader(&log_name(run))?;
     let next = reader.end()? + 1;
-    let person = terminal::person(&gyrus.environment, "command line");
+    let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
     approvals::send(&store, run, person, body)?;
     let stopped = async {
         let mut follower = reader.follow(next)?;

@@ -21,16 +21,14 @@ use tokio::{
 };
 
 use crate::{
-    Gyrus,
-    console::put,
-    drive,
+    Gyrus, drive,
     exit::Code,
     failure::Failure,
     home::Home,
-    new_run, output, own_child,
+    new_run, own_child,
     takeover::{self, Told, Wanted},
-    terminal,
 };
+use gyrus_surfaces::{console::put, output, terminal};
 
 /// The run answers at once unless it has something in hand.
 const SOON: Duration = Duration::from_secs(1);
@@ -59,7 +57,7 @@ impl Take {
             return Err(Failure::usage(format!("run {name} is not at work"))
                 .hint(format!("let it go on first: gyrus resume {name}")));
         }
-        let by = terminal::person(&gyrus.environment, "page");
+        let by = terminal::person(gyrus.environment.user.as_deref(), "page");
         let runtime = drive::runtime()?;
         let taken = runtime.block_on(take(&home, run, &Wanted { by }));
         runtime.shutdown_background();

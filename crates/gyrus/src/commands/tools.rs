@@ -14,9 +14,9 @@ use crate::{
     flags::SandboxWord,
     home::Home,
     mcp::{Around, Connected},
-    new_run, output,
-    show::paint::{Paint, Painter},
+    new_run,
 };
+use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
 /// Columns of a description in a wide terminal.
 const WIDEST: usize = 100;
@@ -50,8 +50,8 @@ impl Tools {
             writeln!(
                 out,
                 "{}  {}",
-                painter.paint(Paint::Call, &spec.name),
-                painter.paint(Paint::Aside, &format!("{touches}; {repeat}"))
+                painter.paint(Tone::Call, &spec.name),
+                painter.paint(Tone::Aside, &format!("{touches}; {repeat}"))
             )?;
             for line in wrap(&spec.description, painter.columns.min(WIDEST) - 4) {
                 writeln!(out, "    {line}")?;

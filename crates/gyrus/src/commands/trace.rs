@@ -3,7 +3,8 @@
 use clap::Args;
 use gyrus_kernel::log_name;
 
-use crate::{Gyrus, exit::Code, failure::Failure, output, show::trace};
+use crate::{Gyrus, exit::Code, failure::Failure};
+use gyrus_surfaces::{output, trace};
 
 /// Print a run as one line of JSON a step
 ///

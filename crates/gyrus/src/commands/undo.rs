@@ -16,7 +16,8 @@ use gyrus_text::{counted, one_line};
 use gyrus_workspace::undo::{Action, Change, Done, Kind, Refused, UndoError};
 use serde_json::json;
 
-use crate::{Gyrus, console::put, env, exit::Code, failure::Failure, output, own_child, terminal};
+use crate::{Gyrus, env, exit::Code, failure::Failure, own_child};
+use gyrus_surfaces::{console::put, output, terminal};
 
 /// Take back what a run changed in its folder
 ///
@@ -314,7 +315,7 @@ fn print(found: &RunUndo, done: Option<(&Done, &Path)>) -> Result<(), Failure> {
         "unfinished_step": found.unfinished,
         "trash": done.map(|(_, trash)| trash),
     });
-    output::standard().json(&object)
+    Ok(output::standard().json(&object)?)
 }
 
 /// For tests of recovery: the process kills itself after so many changes on disk.

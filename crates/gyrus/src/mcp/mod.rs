@@ -15,7 +15,8 @@ use gyrus_mcp::{PROJECT_FILE, ProjectServers, ServerSection, Servers, State};
 pub(crate) use self::start::Around;
 use gyrus_text::visible;
 
-use crate::{console::put, failure::Failure, keys::Keys, whom::Ready};
+use crate::{failure::Failure, keys::Keys, whom::Ready};
+use gyrus_surfaces::console::put;
 
 /// How long a new run waits for its servers.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -196,7 +197,7 @@ impl Connected {
 
     fn say(&mut self) -> Result<(), Failure> {
         let mut notes = self.notes.drain(..);
-        notes.try_for_each(|note| put(&format!("{}\n", visible(&note))))
+        Ok(notes.try_for_each(|note| put(&format!("{}\n", visible(&note))))?)
     }
 
     /// The tools that a run began with, whether their servers are there yet or not.

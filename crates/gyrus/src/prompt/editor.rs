@@ -15,7 +15,8 @@ use rustyline::{
 };
 
 use super::words::WORDS;
-use crate::{console::put, failure::Failure};
+use crate::failure::Failure;
+use gyrus_surfaces::console::put;
 
 /// Lines that are kept from one conversation to the next.
 const HISTORY: usize = 1_000;

@@ -22,7 +22,6 @@ use self::{
 use crate::{
     Gyrus,
     config::Config,
-    console::put,
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
@@ -33,8 +32,11 @@ use crate::{
     new_run::{self, Wish},
     organs::{self, Ground},
     setup, stopped,
-    watching::{Ears, ears},
     whom::Whom,
+};
+use gyrus_surfaces::{
+    console::put,
+    watching::{LiveReplies, live_replies},
 };
 
 /// A conversation at this terminal.
@@ -160,12 +162,12 @@ impl Prompt<'_> {
         let whom = self.whom()?;
         new.pins = whom.pins();
         let on_ask = new.on_ask;
-        let (kernel, ears) = self.kernel(&whom, (&new.agent, &new.cognitive_loop), None)?;
+        let (kernel, replies) = self.kernel(&whom, (&new.agent, &new.cognitive_loop), None)?;
         let ready = kernel.create(new)?;
         // From here on the run has what came with its goal.
         self.context.clear();
         self.last = Some(ready.id());
-        self.drive(ready, on_ask, ears)
+        self.drive(ready, on_ask, replies)
     }
 
     /// Goes on with the last run where it stopped.
@@ -177,7 +179,7 @@ impl Prompt<'_> {
         let whom = self.whom()?;
         let started = &before.started;
         let thinks = (&*started.agent, &*started.cognitive_loop);
-        let (kernel, ears) = self.kernel(&whom, thinks, Some(run))?;
+        let (kernel, replies) = self.kernel(&whom, thinks, Some(run))?;
         let changes = ResumeChanges {
             limits: self.flags.limits.limits(),
             mode: self.flags.approvals.mode(),
@@ -185,7 +187,7 @@ impl Prompt<'_> {
             ..ResumeChanges::default()
         };
         let ready = kernel.take(run, Take::IfFree, changes)?;
-        self.drive(ready, before.on_ask, ears)
+        self.drive(ready, before.on_ask, replies)
     }
 
     fn whom(&mut self) -> Result<Whom, Failure> {
@@ -206,7 +208,7 @@ impl Prompt<'_> {
         whom: &Whom,
         (agent, cognitive_loop): (&str, &str),
         goes_on: Option<RunId>,
-    ) -> Result<(Kernel, Ears), Failure> {
+    ) -> Result<(Kernel, LiveReplies), Failure> {
         let workspace = new_run::workspace(&self.home, self.flags.workdir.as_deref())?;
         let _inside = self.runtime.enter();
         let mut connected = match self.connected.take() {
@@ -226,7 +228,7 @@ impl Prompt<'_> {
             None => self.runtime.block_on(connected.tools())?,
         };
         self.connected = Some(connected);
-        let (live, ears) = ears();
+        let (live, replies) = live_replies();
         let kernel = organs::kernel(
             &self.home,
             self.store.clone(),
@@ -241,14 +243,14 @@ impl Prompt<'_> {
                 served: &served,
             },
         )?;
-        Ok((kernel, ears))
+        Ok((kernel, replies))
     }
 
     fn drive(
         &self,
         ready: gyrus_kernel::Ready,
         on_ask: gyrus_contract::OnAsk,
-        ears: Ears,
+        replies: LiveReplies,
     ) -> Result<(), Failure> {
         let name = ready.id().short();
         let output = OutputFlags::default();
@@ -259,7 +261,7 @@ impl Prompt<'_> {
             output: &output,
             trace: None,
             ephemeral: false,
-            ears,
+            replies,
             screen: self.screen.clone(),
         };
         let code = self.runtime.block_on(drive.drive(ready))?;

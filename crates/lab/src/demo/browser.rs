@@ -4,7 +4,8 @@ use gyrus_process::Programs;
 use gyrus_screen::{LaunchError, find_program};
 
 use super::{DemoOptions, report::Report};
-use crate::{Console, Installation, LabError, Tone};
+use crate::{Console, Installation, LabError};
+use gyrus_surfaces::projection::Tone;
 
 /// The command that brings one.
 const INSTALL: &str = "apt-get install --yes --no-install-recommends chromium";

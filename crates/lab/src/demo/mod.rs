@@ -20,7 +20,8 @@ use gyrus_kernel::{Entry, log_name};
 use tokio::runtime::Runtime;
 
 use self::{ground::Ground, report::Report};
-use crate::{Console, Installation, LabError, Tone, TrialEnd};
+use crate::{Console, Installation, LabError, TrialEnd};
+use gyrus_surfaces::projection::Tone;
 
 /// How the demo is played.
 #[derive(Debug, Clone, Default)]
@@ -49,7 +50,7 @@ pub fn play(
     let item = options.item.as_deref().map(shop::on_sale).transpose()?;
     let mut report = Report::new(options.json, console);
     report.say(
-        Tone::Heading,
+        Tone::Strong,
         "Scripted: the model's replies, nothing else. Real: what comes of them, the gate, the \
          crash, the resume, the checks.",
     )?;

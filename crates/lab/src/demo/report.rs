@@ -3,7 +3,8 @@
 use gyrus_text::wrap;
 use serde::Serialize;
 
-use crate::{Console, LabError, Tone, TrialEnd};
+use crate::{Console, LabError, TrialEnd};
+use gyrus_surfaces::projection::Tone;
 
 /// One thing that was to hold.
 #[derive(Serialize)]
@@ -41,7 +42,7 @@ impl<'a> Report<'a> {
     /// A part of the demo begins.
     pub(super) fn part(&self, text: &str) -> Result<(), LabError> {
         self.say(Tone::Plain, "")?;
-        self.say(Tone::Heading, text)
+        self.say(Tone::Strong, text)
     }
 
     /// Something was to hold, and did or did not.
@@ -62,7 +63,7 @@ impl<'a> Report<'a> {
             return Ok(self.console.print_json(&line)?);
         }
         let (tone, mark) = if held {
-            (Tone::Good, "✓")
+            (Tone::Call, "✓")
         } else {
             (Tone::Bad, "✗")
         };

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use crate::{Console, Tone, TrialEnd};
+use crate::{Console, TrialEnd};
+use gyrus_surfaces::projection::Tone;
 
 use super::{
     attempt::Attempt,
@@ -30,7 +31,7 @@ pub(super) fn compare(old: &Report, new: &Report, console: &dyn Console) -> (Str
         .collect();
     let mut text = [
         section(console, Tone::Bad, "worse", &changes.worse),
-        section(console, Tone::Heading, "better", &changes.better),
+        section(console, Tone::Strong, "better", &changes.better),
         section(console, Tone::Plain, "with other numbers of steps", &longer),
     ]
     .concat();

@@ -4,6 +4,7 @@
 //! and answers what it asks. Yes is said only to what the gate measured to be about the pages that
 //! the evaluation itself serves for that attempt; the run's journal names it as who said so.
 
+mod evaluation;
 mod attempt;
 mod suite;
 mod miniwob;
@@ -362,8 +363,7 @@ impl Folder {
         for (number, run) in (1..).zip(report.attempts.iter().map(|attempt| attempt.run)) {
             self.film(gyrus, number, run)?;
         }
-        let mut page = Vec::new();
-        gyrus.write_report(report, frames, &mut page)?;
+        let page = evaluation::page(gyrus.store(), report, frames);
         fs::write(folder.join("index.html"), page).map_err(failed)?;
         fs::rename(folder, &self.path).map_err(failed)?;
         // Nothing is left to remove.
@@ -380,13 +380,13 @@ impl Folder {
     ) -> Result<(), LabError> {
         let Some(run) = run else { return Ok(()) };
         let mut film = Vec::new();
-        gyrus.write_film(run, &mut film)?;
+        gyrus_surfaces::page::write(gyrus.store(), run, &mut film)?;
         let name = film_name(number);
         Ok(fs::write(self.making.path().join(name), film)?)
     }
 }
 
 /// The name of the file with the run of an attempt, counted from 1, in a report's folder.
-pub fn film_name(attempt: u32) -> String {
+fn film_name(attempt: u32) -> String {
     format!("film-{attempt}.html")
 }

@@ -7,7 +7,8 @@ use gyrus_text::{clip, wrap};
 use serde::{Deserialize, Serialize};
 
 use super::attempt::Attempt;
-use crate::{Console, LabError, Tone};
+use crate::{Console, LabError};
+use gyrus_surfaces::projection::Tone;
 
 /// The name of the file with everything in a report's folder.
 pub(super) const FILE: &str = "report.json";
@@ -165,7 +166,7 @@ impl Report {
             high * 100.0
         );
         let tone = match totals.passed == totals.attempts && !self.interrupted {
-            true => Tone::Heading,
+            true => Tone::Strong,
             false => Tone::Bad,
         };
         lines.push(console.paint(tone, &rate));

@@ -13,10 +13,10 @@ use crate::{
     exit::Code,
     failure::Failure,
     keys::Keys,
-    output, setup,
-    show::paint::{Paint, Painter},
+    setup,
     whom::{self},
 };
+use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
 /// How far `--context` looks.
 const CONTEXT: ContextProbe = ContextProbe {
@@ -82,7 +82,7 @@ impl Check {
         writeln!(
             output::standard(),
             "{}",
-            painter.paint(Paint::Strong, model.name())
+            painter.paint(Tone::Strong, model.name())
         )?;
         let mut lost = None;
         let mut progress = |tried: &str, came: &str| {

@@ -14,10 +14,9 @@ use crate::{
     exit::Code,
     failure::Failure,
     keys::Keys,
-    output,
-    show::paint::{Paint, Painter},
     whom::{self, Whom},
 };
+use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
 /// Show which models can be asked, and what is known of them
 #[derive(Args)]
@@ -75,7 +74,7 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
     let blobs: Arc<dyn Blobs> = Arc::new(NoBlobs);
     for (name, how) in found {
         let head = format!("{name} ({how})");
-        writeln!(out, "{}", painter.paint(Paint::Strong, &visible(&head)))?;
+        writeln!(out, "{}", painter.paint(Tone::Strong, &visible(&head)))?;
         if name.starts_with("script:") {
             continue;
         }
@@ -89,7 +88,7 @@ fn list(gyrus: &Gyrus) -> Result<Code, Failure> {
             }
             Err(failure) => {
                 let text = visible(&failure.message).into_owned();
-                writeln!(out, "  {}", painter.paint(Paint::Bad, &text))?;
+                writeln!(out, "  {}", painter.paint(Tone::Bad, &text))?;
             }
         }
     }

@@ -12,7 +12,8 @@ use gyrus_kernel::log_name;
 use gyrus_text::counted;
 
 use super::blobs::{Pictures, needed};
-use crate::{Gyrus, console::put, exit::Code, failure::Failure, output};
+use crate::{Gyrus, exit::Code, failure::Failure};
+use gyrus_surfaces::{console::put, output};
 
 /// Copy a run into a file, with everything that it needs to be replayed elsewhere
 ///

@@ -9,7 +9,8 @@ use std::{
 use clap::Args;
 
 use super::blobs::lacks_files;
-use crate::{Gyrus, console::put, exit::Code, failure::Failure, output, own_child};
+use crate::{Gyrus, exit::Code, failure::Failure, own_child};
+use gyrus_surfaces::{console::put, output};
 
 /// Take in a run that was exported
 #[derive(Args)]

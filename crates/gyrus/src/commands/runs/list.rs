@@ -5,16 +5,11 @@ use gyrus_kernel::{Entry, log_name};
 use gyrus_text::{clip, width};
 
 use super::Standing;
-use crate::{
-    Gyrus,
-    exit::Code,
-    failure::Failure,
+use crate::{Gyrus, exit::Code, failure::Failure, time};
+use gyrus_surfaces::{
+    console::Painter,
     output,
-    show::{
-        paint::{Paint, Painter},
-        trace::goal,
-    },
-    time,
+    projection::{Tone, goal},
 };
 
 /// Columns of a run's standing.
@@ -50,8 +45,8 @@ impl List {
             writeln!(
                 out,
                 "{}  {}  {standing}{pad}  {}",
-                painter.paint(Paint::Strong, &run.short()),
-                painter.paint(Paint::Aside, &format!("{at:<10}")),
+                painter.paint(Tone::Strong, &run.short()),
+                painter.paint(Tone::Aside, &format!("{at:<10}")),
                 clip(&goal, painter.columns.saturating_sub(used).clamp(10, 200)),
             )?;
         }

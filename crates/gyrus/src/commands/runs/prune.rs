@@ -14,7 +14,8 @@ use super::{
 };
 use gyrus_text::parse_duration;
 
-use crate::{Gyrus, console::put, exit::Code, failure::Failure, own_child};
+use crate::{Gyrus, exit::Code, failure::Failure, own_child};
+use gyrus_surfaces::console::put;
 
 /// Free the space of old runs, keeping their journals
 ///

@@ -3,7 +3,8 @@
 use clap::Args;
 use gyrus_kernel::{family, log_name, undo};
 
-use crate::{Gyrus, console::put, exit::Code, failure::Failure, own_child};
+use crate::{Gyrus, exit::Code, failure::Failure, own_child};
+use gyrus_surfaces::console::put;
 
 /// Remove runs for good, with the runs that they started
 ///

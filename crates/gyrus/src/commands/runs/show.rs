@@ -5,7 +5,8 @@ use gyrus_kernel::{Entry, StandingRun, approvals, log_name};
 use gyrus_text::{clip, counted};
 
 use super::Standing;
-use crate::{Gyrus, exit::Code, failure::Failure, output, show::trace::goal, time};
+use crate::{Gyrus, exit::Code, failure::Failure, time};
+use gyrus_surfaces::{output, projection::goal};
 
 /// Show what a run is and how it stands
 #[derive(Args)]

@@ -4,7 +4,8 @@ use clap::Args;
 use gyrus_kernel::log_name;
 use gyrus_text::counted;
 
-use crate::{Gyrus, exit::Code, failure::Failure, output};
+use crate::{Gyrus, exit::Code, failure::Failure};
+use gyrus_surfaces::output;
 
 /// Check the chain of runs from their first entry to their last
 ///

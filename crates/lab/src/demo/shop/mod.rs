@@ -9,6 +9,7 @@ use std::{
 
 use gyrus_contract::{RunId, Strength};
 use gyrus_kernel::{Ending, Entry, Settled};
+use gyrus_surfaces::page;
 
 use super::{
     Next, Stage,
@@ -17,9 +18,10 @@ use super::{
     report::Report,
 };
 use crate::{
-    Console, LabError, Tone,
+    Console, LabError,
     sites::{self, Site},
 };
+use gyrus_surfaces::projection::Tone;
 
 /// What is ordered if nobody names anything.
 const DEFAULT: &str = "Brass desk lamp";
@@ -305,7 +307,7 @@ impl Demo<'_, '_> {
             .keep()
             .map_err(|error| LabError::failed("the film cannot be kept").because(error))?;
         let mut file = File::create(&path)?;
-        let damage = self.stage.gyrus.write_film(run, &mut file)?;
+        let damage = page::write(self.stage.gyrus.store(), run, &mut file)?;
         let size = file.metadata()?.len();
         self.report.found(
             "the_film_shows_every_step",

@@ -1,0 +1,168 @@
+//! An evaluation as one page: its figures, a line an attempt with a link to the page of its run,
+//! and of each failure the reason and what was on its screen last.
+
+use gyrus_contract::{Image, Microdollars, Strength};
+use gyrus_journal::Store;
+use gyrus_kernel::log_name;
+use gyrus_surfaces::page::{self, Pictures};
+use gyrus_text::counted;
+use maud::{Markup, html};
+
+use super::{Attempt, Report, film_name};
+
+const STYLE: &str = include_str!("evaluation.css");
+
+/// Returns the page; `frames` are the last pictures of the attempts.
+pub(super) fn page(store: &Store, report: &Report, frames: &[Option<Image>]) -> String {
+    let suites = report.suites.join(", ");
+    let has_failures = report.attempts.iter().any(|attempt| !attempt.passed);
+    let body = html! {
+        (header(report, &suites))
+        (tiles(report))
+        main {
+            h2 { "Attempts" }
+            (table(report))
+            @if has_failures {
+                h2 { "What failed" }
+                (failures(store, report, frames))
+            }
+        }
+    };
+    page::whole(&format!("{suites} · evaluation"), STYLE, &body)
+}
+
+fn header(report: &Report, suites: &str) -> Markup {
+    let totals = &report.totals;
+    let (low, high) = totals.interval;
+    let rate = format!(
+        "{:.1} %, between {:.1} and {:.1} % with 95 % certainty",
+        totals.rate * 100.0,
+        low * 100.0,
+        high * 100.0
+    );
+    let outcome = if totals.passed == report.planned {
+        "good"
+    } else {
+        "bad"
+    };
+    let missing = report.planned.saturating_sub(report.attempts.len());
+    html! {
+        header {
+            p.brand {
+                b { "gyrus" }
+                span { "evaluation of " (suites) " by " (report.model) }
+                span { (report.began) }
+            }
+            h1 { (totals.passed) " of " (totals.attempts) " passed" }
+            div class={ "outcome " (outcome) } {
+                p.verdict {
+                    span.badge { (report.required) }
+                    span { (rate) }
+                    @if missing > 0 { span { (counted(missing, "attempt")) " not made" } }
+                }
+            }
+        }
+    }
+}
+
+fn tiles(report: &Report) -> Markup {
+    let totals = &report.totals;
+    let tiles = [
+        ("steps, median", totals.median_steps.to_string()),
+        ("time, median", gyrus_text::span(totals.median_wall_ms)),
+        (
+            "fresh tokens a prompt",
+            format!("{:.0}", totals.fresh_a_prompt),
+        ),
+        ("cost", Microdollars(totals.cost).to_string()),
+        ("changed", totals.changed.to_string()),
+        (
+            "no effect, cannot tell",
+            format!("{}, {}", totals.no_effect, totals.cannot_tell),
+        ),
+        ("refused", totals.refused.to_string()),
+        (
+            "asked, denied",
+            format!("{}, {}", totals.questions, totals.denied),
+        ),
+    ];
+    html! {
+        aside {
+            dl.tiles { @for (name, value) in tiles { div { dd { (value) } dt { (name) } } } }
+        }
+    }
+}
+
+fn table(report: &Report) -> Markup {
+    html! {
+        table.attempts {
+            thead {
+                tr {
+                    th { "task" }
+                    th {}
+                    @for name in ["steps", "tokens", "asked", "time"] { th.count { (name) } }
+                    th { "run" }
+                }
+            }
+            tbody { @for (number, one) in (1..).zip(&report.attempts) { (row(number, one)) } }
+        }
+    }
+}
+
+fn row(number: u32, attempt: &Attempt) -> Markup {
+    let tokens = attempt.tokens;
+    html! {
+        tr {
+            td { (named(attempt)) }
+            @if attempt.passed {
+                td.passed { (attempt.strength.map_or("passed", Strength::word)) }
+            } @else {
+                td.failed { "failed" }
+            }
+            td.count { (attempt.steps) }
+            td.count { (tokens.fresh + tokens.cached + tokens.output) }
+            td.count { (attempt.questions.asked) }
+            td.count { (gyrus_text::span(attempt.wall_ms)) }
+            td {
+                @if let Some(run) = attempt.run {
+                    a href=(film_name(number)) { (run.short()) }
+                } @else {
+                    "none"
+                }
+            }
+        }
+    }
+}
+
+fn named(attempt: &Attempt) -> String {
+    match attempt.repeat {
+        1 => attempt.task.clone(),
+        repeat => format!("{}, attempt {repeat}", attempt.task),
+    }
+}
+
+fn failures(store: &Store, report: &Report, frames: &[Option<Image>]) -> Markup {
+    let mut pictures = Pictures::default();
+    let failed = (1..)
+        .zip(report.attempts.iter().zip(frames))
+        .filter(|(_, (attempt, _))| !attempt.passed);
+    let failed = failed.map(|(number, (attempt, frame))| {
+        let last = frame.as_ref().zip(attempt.run).map(|(frame, run)| {
+            match store.reader(&log_name(run)) {
+                Ok(reader) => pictures.figure(frame, &reader),
+                Err(error) => html! { p.aside { "the last picture cannot be read: " (error) } },
+            }
+        });
+        html! {
+            div.failure {
+                p {
+                    b { (named(attempt)) }
+                    @if attempt.run.is_some() { " " a href=(film_name(number)) { "its run" } }
+                }
+                p.prose { (attempt.why.as_deref().unwrap_or("the reason is not known")) }
+                @if let Some(last) = last { (last) }
+            }
+        }
+    });
+    html! { @for one in failed { (one) } }
+}

@@ -1,0 +1,100 @@
+//! Saying yes to something as one has changed it: in an editor, or in a file.
+
+use std::{fs, io::Write, path::Path, process::Stdio};
+
+use gyrus_kernel::{
+    ApprovalCard,
+    approvals::{ApprovalAnswer, ApprovalReach},
+};
+
+use gyrus_process::Programs;
+
+use crate::error::SurfaceError;
+
+/// Where nothing says otherwise, as the standard for shells has it.
+const DEFAULT_EDITOR: &str = "vi";
+
+/// The text of a card that a person may change.
+fn text(card: &ApprovalCard) -> Result<&str, SurfaceError> {
+    card.edit.as_deref().ok_or_else(|| {
+        SurfaceError::usage(
+            "there is nothing to edit: only a plan, a list of files or a changeset can be changed \
+             before a yes",
+        )
+    })
+}
+
+/// Has the card's text changed in the person's editor. A yes to it as it was, if they left it as
+/// it was.
+pub fn in_editor(
+    card: &ApprovalCard,
+    editor: Option<&str>,
+) -> Result<ApprovalAnswer, SurfaceError> {
+    let before = text(card)?;
+    let failed = |source| SurfaceError::File {
+        message: "the text cannot be edited".to_owned(),
+        source,
+        hint: None,
+    };
+    let mut file = tempfile::Builder::new()
+        .prefix("gyrus-edit-")
+        .suffix(suffix(before))
+        .tempfile()
+        .map_err(failed)?;
+    file.write_all(before.as_bytes()).map_err(failed)?;
+    let editor = editor.unwrap_or(DEFAULT_EDITOR);
+    // It may be a command with arguments of its own, as `code --wait`.
+    let ended = Programs::of_this_process()
+        .shell(&format!("{editor} \"$1\""))?
+        .arg("sh")
+        .arg(file.path())
+        .stdin(Stdio::inherit())
+        .stdout(Stdio::inherit())
+        .stderr(Stdio::inherit())
+        .status()
+        .map_err(failed)?;
+    if !ended.success() {
+        return Err(SurfaceError::Usage {
+            message: format!("the editor `{editor}` failed; nothing was sent"),
+            source: None,
+            hint: Some(
+                "name another one in VISUAL or EDITOR, by its absolute path if it is not found",
+            ),
+        });
+    }
+    let after = fs::read_to_string(file.path()).map_err(failed)?;
+    answer(before, after)
+}
+
+/// By which an editor knows what it is.
+fn suffix(text: &str) -> &'static str {
+    if text.starts_with('{') {
+        ".json"
+    } else if text.lines().any(|line| line.starts_with("diff ")) {
+        ".diff"
+    } else {
+        ".txt"
+    }
+}
+
+/// As it stands in a file.
+pub fn from_file(card: &ApprovalCard, path: &Path) -> Result<ApprovalAnswer, SurfaceError> {
+    let before = text(card)?;
+    let after = fs::read_to_string(path).map_err(|error| SurfaceError::Usage {
+        message: format!("{} cannot be read", path.display()),
+        source: Some(error),
+        hint: None,
+    })?;
+    answer(before, after)
+}
+
+fn answer(before: &str, after: String) -> Result<ApprovalAnswer, SurfaceError> {
+    if after.trim().is_empty() {
+        return Err(SurfaceError::usage("the text is empty; nothing was sent"));
+    }
+    let words = (after.trim() != before.trim()).then_some(after);
+    Ok(ApprovalAnswer::Yes {
+        words,
+        reach: ApprovalReach::Once,
+    })
+}

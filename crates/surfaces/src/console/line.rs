@@ -1,0 +1,146 @@
+//! What happened, as lines of a terminal.
+
+use gyrus_text::{counted, width, wrap};
+use serde_json::Value;
+
+use super::paint::Painter;
+use crate::projection::{Form, Happening, Part, Subject, Tone};
+
+/// Most lines of one happening that are shown; the journal has the rest.
+const SHOWN_LINES: usize = 10;
+
+/// A text for a terminal with its colour and mark. Unseen characters are not made visible yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// The colour.
+    pub tone: Tone,
+    /// One character that says what kind of thing it is.
+    pub mark: char,
+    /// The text; its line breaks count.
+    pub text: String,
+}
+
+impl From<&Happening> for Line {
+    fn from(happening: &Happening) -> Self {
+        Self {
+            tone: happening.tone,
+            mark: happening.subject.mark(),
+            text: text(happening),
+        }
+    }
+}
+
+impl Line {
+    /// Returns the line wrapped at words to the painter's columns, every further line indented, and
+    /// bounded.
+    pub fn rendered(&self, indent: &str, painter: &Painter) -> String {
+        let columns = painter.columns.saturating_sub(width(indent) + 2);
+        let all = self.text.trim_end_matches('\n').split('\n');
+        let mut lines = all.flat_map(|line| {
+            let wrapped = wrap(line, columns);
+            if wrapped.is_empty() {
+                vec![String::new()]
+            } else {
+                wrapped
+            }
+        });
+        let mut text = String::new();
+        for (number, one) in lines.by_ref().take(SHOWN_LINES).enumerate() {
+            let mark = if number == 0 { self.mark } else { ' ' };
+            let painted = painter.paint(self.tone, &format!("{mark} {one}"));
+            text.push_str(&format!("{indent}{}\n", painted.trim_end()));
+        }
+        let rest = lines.count();
+        if rest > 0 {
+            let more = format!("  … {}", counted(rest, "more line"));
+            text.push_str(&format!("{indent}{}\n", painter.paint(Tone::Aside, &more)));
+        }
+        text
+    }
+}
+
+/// Returns what happened as one text: the headline, then what belongs to it.
+fn text(happening: &Happening) -> String {
+    let mut text = happening.headline.clone();
+    let mut remarks = Vec::new();
+    for part in &happening.parts {
+        match part {
+            // A failure stands before what it says, as "refused: …".
+            Part::Badge(Tone::Bad, word) if text.is_empty() => text.push_str(word),
+            Part::Badge(_, remark) => remarks.push(remark.as_str()),
+            Part::Text(Form::Aside, remark) => remarks.push(remark),
+            Part::Text(Form::Prose | Form::Code | Form::Output | Form::Wrong, words) => {
+                if !text.is_empty() {
+                    text.push_str(": ");
+                }
+                text.push_str(words);
+            }
+            Part::Arguments(arguments) => {
+                text.push(' ');
+                text.push_str(&of_arguments(arguments));
+            }
+            Part::Card(_) | Part::Picture(_) | Part::Files(_) | Part::Run(_) => {}
+        }
+    }
+    // What a tool says of itself and what a model thinks stands without remarks.
+    let is_bare = matches!(
+        happening.subject,
+        Subject::Result { .. } | Subject::Thought | Subject::Person
+    );
+    if remarks.is_empty() || (is_bare && !text.is_empty()) {
+        return text;
+    }
+    let remarks = remarks.join(", ");
+    if text.is_empty() {
+        remarks
+    } else {
+        format!("{text} ({remarks})")
+    }
+}
+
+/// Arguments as one would say them, long ones last and as they are.
+fn of_arguments(arguments: &Value) -> String {
+    let Some(object) = arguments.as_object() else {
+        return arguments.to_string();
+    };
+    let mut parts: Vec<String> = object
+        .iter()
+        .map(|(name, value)| match value.as_str() {
+            Some(text) if object.len() == 1 => text.to_owned(),
+            Some(text) => format!("{name}={text}"),
+            None => format!("{name}={value}"),
+        })
+        .collect();
+    parts.sort_by_key(String::len);
+    parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_wrapped_bounded_and_visible() {
+        let line = |tone, text: &str| Line {
+            tone,
+            mark: '←',
+            text: text.to_owned(),
+        };
+        let painter = Painter::plain(20);
+        for (tone, text, shown) in [
+            (Tone::Observation, "a\nb\n", "← a\n  b\n"),
+            (Tone::Call, "shell ls\nrm", "← shell ls\n  rm\n"),
+            (
+                Tone::Thought,
+                "one two three four five",
+                "← one two three four\n  five\n",
+            ),
+            (Tone::Observation, "\x1b[31mred", "← ␛[31mred\n"),
+            (Tone::Observation, "a\n\nb", "← a\n\n  b\n"),
+        ] {
+            assert_eq!(line(tone, text).rendered("", &painter), shown);
+        }
+        let many = line(Tone::Observation, &"x\n".repeat(30)).rendered("", &painter);
+        assert!(many.ends_with("… 20 more lines\n"), "{many}");
+    }
+}

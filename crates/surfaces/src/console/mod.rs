@@ -1,0 +1,446 @@
+//! The console: a run's durable entries on standard error, and a person's answers to its cards.
+//!
+//! It has no private view of the run: it reads entries, and an answer typed here is a message in
+//! the inbox like one from any other surface. So a card that is answered elsewhere meanwhile is
+//! simply over.
+
+pub mod card;
+mod line;
+mod paint;
+mod speech;
+mod status;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io::{self, Write},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use gyrus_contract::{OnAsk, Principal, RunId, Spent};
+use gyrus_journal::{Reader, Store};
+use gyrus_kernel::{
+    ApprovalCard, Entry,
+    approvals::{self, ApprovalAnswer, ApprovalReach, Delivery, OpenQuestion},
+};
+
+pub(crate) use self::paint::STYLES;
+pub use self::{card::lines as card_lines, line::Line, paint::Painter};
+use self::{speech::Speech, status::Status};
+use crate::{
+    error::SurfaceError,
+    output,
+    projection::{Happening, Projection, Subject, Weight},
+    terminal,
+    watching::Heard,
+};
+
+/// A run's console.
+pub struct Console {
+    store: Store,
+    run: RunId,
+    painter: Painter,
+    on_ask: OnAsk,
+    /// Who answers here; `None` when there is no terminal to answer at.
+    person: Option<Principal>,
+    /// Unanswered cards, the one that is being asked first.
+    open: VecDeque<OpenQuestion>,
+    /// The cursor stands behind a question.
+    asking: bool,
+    /// What the run is at, for the line at the bottom; only at a terminal.
+    status: Option<Status>,
+    /// What its models are saying.
+    speech: Speech,
+    projections: BTreeMap<RunId, Projection>,
+    /// The run reads files for itself, and says in one line which.
+    gathering: bool,
+}
+
+impl Console {
+    /// A console for `run`. `person` is who answers at this terminal, if one can.
+    pub fn new(
+        store: Store,
+        run: RunId,
+        painter: Painter,
+        on_ask: OnAsk,
+        person: Option<Principal>,
+    ) -> Self {
+        Self {
+            store,
+            run,
+            painter,
+            on_ask,
+            person,
+            open: VecDeque::new(),
+            asking: false,
+            status: None,
+            speech: Speech::default(),
+            projections: BTreeMap::new(),
+            gathering: false,
+        }
+    }
+
+    /// With a line at the bottom that says what the run is at.
+    pub fn with_status(mut self, spent: Spent) -> Self {
+        self.status = Some(Status::new(spent));
+        self
+    }
+
+    /// Whether there is such a line.
+    pub fn has_status(&self) -> bool {
+        self.status.is_some() && !self.asking
+    }
+
+    /// Whether a line from the terminal is wanted.
+    pub fn is_asking(&self) -> bool {
+        self.asking
+    }
+
+    /// Shows an entry of the run or of one of its children.
+    ///
+    /// # Errors
+    /// Returns an error when standard error cannot be written.
+    pub fn entry(
+        &mut self,
+        run: RunId,
+        entry: &gyrus_journal::Entry,
+        reader: &Reader,
+    ) -> Result<(), SurfaceError> {
+        let parsed = gyrus_kernel::parse(entry).ok();
+        let is_gathered = run == self.run && parsed.as_ref().is_some_and(|one| self.gathers(one));
+        let projection = self.projections.entry(run).or_default();
+        for happening in projection.take(entry, reader) {
+            self.happened(run, &happening, is_gathered)?;
+        }
+        match parsed {
+            Some(Entry::ApprovalAsked(asked)) => self.asked(OpenQuestion::new(run, asked)),
+            Some(parsed) => self.settle(run, &parsed),
+            None => Ok(()),
+        }
+    }
+
+    fn happened(
+        &mut self,
+        run: RunId,
+        happening: &Happening,
+        is_gathered: bool,
+    ) -> Result<(), SurfaceError> {
+        if let Some(status) = self.status.as_mut().filter(|_| run == self.run) {
+            status.happened(happening);
+        }
+        if happening.subject == Subject::Request {
+            for line in self.speech.was_asked(run) {
+                self.show(run, &line)?;
+            }
+        }
+        let is_hidden = is_gathered
+            || happening.weight == Weight::Detail
+            || self.speech.was_shown(run, happening.subject);
+        if is_hidden {
+            return Ok(());
+        }
+        self.show(run, &Line::from(happening))
+    }
+
+    /// Takes away the cards that an entry answers or makes void.
+    fn settle(&mut self, run: RunId, entry: &Entry) -> Result<(), SurfaceError> {
+        let before = self.open.len();
+        self.open.retain(|open| {
+            if let Entry::ApprovalAnswered(answered) = entry {
+                open.run != run || open.id.effect != answered.effect
+            } else if let Entry::ToolResulted(ended) = entry {
+                open.run != run || !approvals::voids(ended, &open.id.effect)
+            } else {
+                true
+            }
+        });
+        if self.open.len() < before {
+            self.ask()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether an entry is one of the many by which a changeset's files are found and read.
+    fn gathers(&mut self, entry: &Entry) -> bool {
+        if let Entry::Noted { kind, fact, .. } = entry {
+            if kind == "changeset.state" {
+                let step = (fact.fact["from"].as_str(), fact.fact["to"].as_str());
+                self.gathering = matches!(
+                    step,
+                    (_, Some("CURATING_CONTEXT" | "AWAITING_CONTEXT_APPROVAL"))
+                        | (
+                            Some("AWAITING_CONTEXT_APPROVAL"),
+                            Some("PLANNING_WITH_CONTEXT")
+                        )
+                );
+            } else if kind == "changeset.context" {
+                self.gathering = false;
+            }
+            return false;
+        }
+        if let Entry::ToolResulted(result) = entry {
+            return self.gathering && !result.is_error;
+        }
+        self.gathering && matches!(entry, Entry::ToolCalled(_))
+    }
+
+    /// A question is open. A card of the same effect that was asked before is void.
+    pub fn asked(&mut self, open: OpenQuestion) -> Result<(), SurfaceError> {
+        let void = |card: &OpenQuestion| card.run == open.run && card.id.effect == open.id.effect;
+        let is_next = self.open.front().is_none_or(void);
+        self.open.retain(|card| !void(card));
+        if is_next {
+            self.open.push_front(open);
+            self.ask()
+        } else {
+            self.open.push_back(open);
+            Ok(())
+        }
+    }
+
+    /// Shows the card whose turn it is.
+    fn ask(&mut self) -> Result<(), SurfaceError> {
+        let Some(open) = self.open.front() else {
+            self.asking = false;
+            return Ok(());
+        };
+        let run = open.run.short();
+        let mut text = String::new();
+        for line in card_lines(&open.id, &open.card, &run, &self.painter) {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        if self.person.is_some() && self.on_ask == OnAsk::Wait {
+            text.push_str(choices(&open.card));
+            self.end_question()?;
+            ring()?;
+            terminal::forget_what_was_typed();
+            self.asking = true;
+        } else if self.on_ask == OnAsk::Wait {
+            let id = &open.id;
+            text.push_str(&format!(
+                "answer from elsewhere: gyrus approve {run} {id} (or: gyrus deny {run} {id})\n"
+            ));
+        }
+        put(&text)
+    }
+
+    /// A model speaks. What is shown of it here is not shown again when it is an entry.
+    pub fn heard(&mut self, heard: &Heard) -> Result<(), SurfaceError> {
+        if let Some(status) = &mut self.status {
+            status.heard(&heard.said);
+        }
+        match self.speech.line(heard) {
+            Some(line) => self.show(heard.run, &line),
+            None => Ok(()),
+        }
+    }
+
+    /// Paints the line at the bottom anew.
+    pub fn show_status(&mut self) -> Result<(), SurfaceError> {
+        match &self.status {
+            Some(status) if !self.asking => put_status(&status.line(&self.painter)),
+            _ => Ok(()),
+        }
+    }
+
+    /// A line was typed.
+    pub fn typed(&mut self, typed: &str) -> Result<(), SurfaceError> {
+        let (Some(open), Some(person), true) = (self.open.front(), &self.person, self.asking)
+        else {
+            return Ok(());
+        };
+        match understand(typed, &open.card) {
+            Some(answer) => {
+                self.asking = false;
+                match approvals::answer(&self.store, open, person.clone(), answer)? {
+                    Delivery::Given => Ok(()),
+                    Delivery::Void(void) => put(&format!("{}\n", told(&void))),
+                }
+            }
+            None if open.card.question => put("your answer, in words: "),
+            None if open.card.edit.is_some() => put("please type y, e or n: "),
+            None if open.card.wider.is_empty() => put("please type y or n: "),
+            None => put("please type y, s, a or n: "),
+        }
+    }
+
+    /// The card to be changed in an editor, if that is what was typed.
+    pub fn to_edit(&self, typed: &str) -> Option<ApprovalCard> {
+        let open = self.open.front().filter(|_| self.asking)?;
+        (wants_to_edit(typed, &open.card)).then(|| open.card.clone())
+    }
+
+    /// What came of editing a card.
+    pub fn edited(
+        &mut self,
+        came: Result<ApprovalAnswer, SurfaceError>,
+    ) -> Result<(), SurfaceError> {
+        match (came, self.open.front(), &self.person) {
+            (Ok(answer), Some(open), Some(person)) => {
+                self.asking = false;
+                match approvals::answer(&self.store, open, person.clone(), answer)? {
+                    Delivery::Given => Ok(()),
+                    Delivery::Void(void) => put(&format!("{}\n", told(&void))),
+                }
+            }
+            (Err(failure), Some(open), _) => {
+                put(&format!("{}\n{}", told(&failure), choices(&open.card)))
+            }
+            (_, _, _) => Ok(()),
+        }
+    }
+
+    /// Nothing can be typed any more.
+    pub fn no_terminal(&mut self) -> Result<(), SurfaceError> {
+        self.person = None;
+        self.end_question()?;
+        self.ask()
+    }
+
+    fn show(&mut self, run: RunId, line: &Line) -> Result<(), SurfaceError> {
+        self.end_question()?;
+        let indent = if run == self.run { "" } else { "  ┆ " };
+        put(&line.rendered(indent, &self.painter))?;
+        self.show_status()
+    }
+
+    fn end_question(&mut self) -> Result<(), SurfaceError> {
+        if std::mem::take(&mut self.asking) {
+            put("\n")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// An error as one line for the person who typed.
+fn told(error: &dyn std::error::Error) -> String {
+    format!("error: {error}")
+}
+
+/// Returns what can be answered to a card.
+pub fn choices(card: &ApprovalCard) -> &'static str {
+    if card.question {
+        "your answer: "
+    } else if card.edit.is_some() {
+        "y = yes, e = edit it first, n = no, n and words = no, and what to do instead: "
+    } else if card.wider.is_empty() {
+        "y = yes, n = no, n and words = no, and what to do instead: "
+    } else {
+        "y = yes, once; s = for this session; a = always here; n = no, n and words = no, and what \
+         to do instead: "
+    }
+}
+
+/// Whether a typed line asks for an editor.
+pub fn wants_to_edit(typed: &str, card: &ApprovalCard) -> bool {
+    let word = typed.trim().to_ascii_lowercase();
+    card.edit.is_some() && (word == "e" || word == "edit")
+}
+
+/// What a typed line says; `None` if it is neither yes nor no, or no answer to a question.
+pub fn understand(typed: &str, card: &ApprovalCard) -> Option<ApprovalAnswer> {
+    let typed = typed.trim();
+    let reach = ApprovalReach::Once;
+    if card.question {
+        let words = Some(typed.to_owned());
+        return (!typed.is_empty()).then_some(ApprovalAnswer::Yes { words, reach });
+    }
+    let wider = !card.wider.is_empty();
+    let yes = |reach| Some(ApprovalAnswer::Yes { words: None, reach });
+    let (word, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
+    let rest = rest.trim();
+    match word.to_ascii_lowercase().as_str() {
+        // Words after a yes may be a condition, and a yes has none.
+        "y" | "yes" if rest.is_empty() => yes(ApprovalReach::Once),
+        "s" | "session" if rest.is_empty() && wider => yes(ApprovalReach::Session),
+        "a" | "always" if rest.is_empty() && wider => yes(ApprovalReach::Always),
+        "n" | "no" => Some(ApprovalAnswer::No {
+            reason: (!rest.is_empty()).then(|| rest.to_owned()),
+        }),
+        _ => None,
+    }
+}
+
+/// The status line stands on the screen, without an end: the next text takes its place.
+static STATUS_IS_SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// To the start of the line, and everything on it gone.
+const CLEAR_LINE: &str = "\r\x1b[K";
+
+/// Writes to standard error at once.
+pub fn put(text: &str) -> Result<(), SurfaceError> {
+    let mut stream = io::stderr().lock();
+    if STATUS_IS_SHOWN.swap(false, Ordering::Relaxed) {
+        stream.write_all(CLEAR_LINE.as_bytes())?;
+    }
+    stream.write_all(output::fit(text).as_bytes())?;
+    Ok(stream.flush()?)
+}
+
+/// Rings the bell: whoever looks elsewhere is called.
+fn ring() -> Result<(), SurfaceError> {
+    Ok(io::stderr().lock().write_all(b"\x07")?)
+}
+
+/// Puts a status line at the bottom, in place of an earlier one.
+fn put_status(line: &str) -> Result<(), SurfaceError> {
+    put("")?;
+    let mut stream = io::stderr().lock();
+    stream.write_all(output::fit(line).as_bytes())?;
+    STATUS_IS_SHOWN.store(true, Ordering::Relaxed);
+    Ok(stream.flush()?)
+}
+
+/// Takes the status line away.
+pub fn clear_status() -> Result<(), SurfaceError> {
+    put("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_yes_is_a_yes() {
+        let no = |reason: Option<&str>| {
+            Some(ApprovalAnswer::No {
+                reason: reason.map(str::to_owned),
+            })
+        };
+        let yes = |reach| Some(ApprovalAnswer::Yes { words: None, reach });
+        let card = |wider| ApprovalCard {
+            sentence: String::new(),
+            reasons: Vec::new(),
+            details: Vec::new(),
+            question: false,
+            wider,
+            edit: None,
+        };
+        let grants = vec![gyrus_contract::Grant::PackageRegistries];
+        for (typed, answer) in [
+            ("s", yes(ApprovalReach::Session)),
+            ("a", yes(ApprovalReach::Always)),
+            ("y", yes(ApprovalReach::Once)),
+        ] {
+            assert_eq!(understand(typed, &card(grants.clone())), answer, "{typed}");
+        }
+        for (typed, answer) in [
+            ("y\n", yes(ApprovalReach::Once)),
+            (" YES ", yes(ApprovalReach::Once)),
+            ("s", None),
+            ("a", None),
+            ("n", no(None)),
+            (
+                "no use the other folder\n",
+                no(Some("use the other folder")),
+            ),
+            ("yes but not x", None),
+            ("", None),
+            ("yess", None),
+        ] {
+            assert_eq!(understand(typed, &card(Vec::new())), answer, "{typed}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What models say, while they say it: as lines like those of the entries that follow.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::{Purpose, RunId};
+use gyrus_kernel::LivePiece;
+
+use super::line::Line;
+use crate::{
+    projection::{Subject, Tone},
+    watching::Heard,
+};
+
+/// Lines of thinking that are shown of one reply.
+const THINKING_LINES: usize = 12;
+
+/// How an object in a reply begins. It is for the loop; what it says to a person comes as a note.
+const OBJECT_STARTS: [&str; 3] = ["{\"", "{ \"", "```json"];
+
+/// What is being said, by run.
+#[derive(Debug, Default)]
+pub(crate) struct Speech {
+    runs: BTreeMap<RunId, Saying>,
+}
+
+#[derive(Debug, Default)]
+struct Saying {
+    /// Numbers of the questions that were announced and of those whose entry was shown: a reply is
+    /// shown after everything that was on disk before its question.
+    announced: u64,
+    shown: u64,
+    held: Vec<(u64, Heard)>,
+    /// Questions that are open at once. With two, their words would run into each other.
+    open: usize,
+    mixed: bool,
+    /// The subject of the note that will say the same.
+    said_as: Option<Subject>,
+    /// Whether the rest of the reply is an object.
+    is_object: bool,
+    thinking_lines: usize,
+}
+
+impl Speech {
+    /// Returns the line to show now, if there is one.
+    pub(crate) fn line(&mut self, heard: &Heard) -> Option<Line> {
+        let saying = self.runs.entry(heard.run).or_default();
+        if heard.said == LivePiece::Asked {
+            saying.announced += 1;
+        }
+        if saying.announced > saying.shown || !saying.held.is_empty() {
+            saying.held.push((saying.announced, heard.clone()));
+            return None;
+        }
+        saying.line(heard)
+    }
+
+    /// Takes note that the entry of a question was shown, and returns the lines that waited for it.
+    pub(crate) fn was_asked(&mut self, run: RunId) -> Vec<Line> {
+        let saying = self.runs.entry(run).or_default();
+        saying.shown += 1;
+        let shown = saying.shown;
+        let due: Vec<_> = saying
+            .held
+            .extract_if(.., |(number, _)| *number <= shown)
+            .collect();
+        due.iter()
+            .filter_map(|(_, heard)| saying.line(heard))
+            .collect()
+    }
+
+    /// Whether a note says only what was shown already.
+    pub(crate) fn was_shown(&mut self, run: RunId, subject: Subject) -> bool {
+        let Some(saying) = self.runs.get_mut(&run) else {
+            return false;
+        };
+        let shown = saying.said_as == Some(subject);
+        if shown {
+            saying.said_as = None;
+        }
+        shown
+    }
+}
+
+impl Saying {
+    fn line(&mut self, heard: &Heard) -> Option<Line> {
+        let note = match heard.purpose {
+            Purpose::Agent | Purpose::Plan => Subject::Thought,
+            Purpose::Reflect => Subject::Reflection,
+            Purpose::Verify | Purpose::Safety | Purpose::Summarise => return None,
+        };
+        match &heard.said {
+            LivePiece::Asked => {
+                self.open += 1;
+                self.mixed = self.open > 1;
+                self.said_as = None;
+                self.is_object = false;
+                self.thinking_lines = 0;
+                None
+            }
+            LivePiece::Ended => {
+                self.open = self.open.saturating_sub(1);
+                None
+            }
+            LivePiece::Text(_) | LivePiece::Thinking(_) if self.mixed => None,
+            LivePiece::Text(text) => self.text(text, note),
+            LivePiece::Thinking(text) => {
+                let first = self.thinking_lines;
+                self.thinking_lines += text.lines().count();
+                let mark = if first == 0 { '~' } else { ' ' };
+                let fits = first < THINKING_LINES && !text.trim().is_empty();
+                fits.then(|| spoken(Tone::Aside, mark, text))
+            }
+            // The call itself comes as an entry.
+            LivePiece::Tool(_) | LivePiece::Progress(_) => None,
+        }
+    }
+
+    /// The words of a piece, without the object that may begin in it.
+    fn text(&mut self, text: &str, note: Subject) -> Option<Line> {
+        if self.is_object {
+            return None;
+        }
+        let starts = OBJECT_STARTS.iter().filter_map(|start| text.find(start));
+        let is_whole = self.said_as.is_none() && text.trim_start().starts_with(['{', '[']);
+        let object = if is_whole { Some(0) } else { starts.min() };
+        let words = match object {
+            Some(at) => {
+                self.is_object = true;
+                &text[..at]
+            }
+            None => text,
+        };
+        let mark = if self.said_as.is_none() { '•' } else { ' ' };
+        // With an object, the note says more than was shown.
+        self.said_as = (object.is_none())
+            .then_some(note)
+            .filter(|_| !words.trim().is_empty() || self.said_as.is_some());
+        (!words.trim().is_empty()).then(|| spoken(Tone::Thought, mark, words))
+    }
+}
+
+fn spoken(tone: Tone, mark: char, text: &str) -> Line {
+    Line {
+        tone,
+        mark,
+        text: text.trim_end().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(said: LivePiece) -> Heard {
+        Heard {
+            run: "01980000-0000-7000-8000-00000000aaaa".parse().unwrap(),
+            purpose: Purpose::Agent,
+            said,
+        }
+    }
+
+    #[test]
+    fn what_was_spoken_is_not_noted_again() {
+        let mut speech = Speech::default();
+        let run = heard(LivePiece::Asked).run;
+        assert!(speech.was_asked(run).is_empty());
+        let mut say = |said| speech.line(&heard(said)).map(|line| line.mark);
+        assert_eq!(say(LivePiece::Asked), None);
+        assert_eq!(say(LivePiece::Thinking("hm\n".into())), Some('~'));
+        assert_eq!(say(LivePiece::Text("one\n".into())), Some('•'));
+        assert_eq!(say(LivePiece::Text("two".into())), Some(' '));
+        assert_eq!(say(LivePiece::Ended), None);
+        assert!(!speech.was_shown(run, Subject::Reflection));
+        assert!(speech.was_shown(run, Subject::Thought));
+        assert!(!speech.was_shown(run, Subject::Thought), "another thought");
+    }
+
+    #[test]
+    fn two_at_once_are_left_to_their_entries() {
+        let mut speech = Speech::default();
+        let run = heard(LivePiece::Asked).run;
+        for _ in 0..2 {
+            speech.was_asked(run);
+        }
+        for said in [
+            LivePiece::Asked,
+            LivePiece::Asked,
+            LivePiece::Text("one\n".into()),
+        ] {
+            assert_eq!(speech.line(&heard(said)), None);
+        }
+    }
+
+    #[test]
+    fn words_wait_for_the_entry_of_their_question() {
+        let mut speech = Speech::default();
+        for said in [
+            LivePiece::Asked,
+            LivePiece::Text("one\n".into()),
+            LivePiece::Ended,
+        ] {
+            assert_eq!(speech.line(&heard(said)), None);
+        }
+        let run = heard(LivePiece::Asked).run;
+        let lines = speech.was_asked(run);
+        assert_eq!(lines.len(), 1);
+        assert!(speech.was_shown(run, Subject::Thought));
+    }
+
+    #[test]
+    fn objects_are_never_shown() {
+        for (pieces, shown) in [
+            (&["{\"note\": \"One. ", "Two.\"}"][..], &[][..]),
+            (&["```json\n", "{\"a\": 1}\n"], &[]),
+            (&["I do. {\"note\": ", "\"x\"}"], &["I do."]),
+            (&["Sure:\n", "{\"a\": 1}\n", "more"], &["Sure:"]),
+            (&["[1, ", "2]"], &[]),
+            (&["plain {braces}\n", "go on"], &["plain {braces}", "go on"]),
+        ] {
+            let mut speech = Speech::default();
+            let run = heard(LivePiece::Asked).run;
+            speech.was_asked(run);
+            speech.line(&heard(LivePiece::Asked));
+            let lines = pieces
+                .iter()
+                .filter_map(|piece| speech.line(&heard(LivePiece::Text((*piece).to_owned()))));
+            let lines: Vec<_> = lines.map(|line| line.text).collect();
+            assert_eq!(lines, shown, "{pieces:?}");
+        }
+    }
+}

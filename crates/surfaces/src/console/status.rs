@@ -1,0 +1,146 @@
+//! The line at the bottom of a terminal: what the run is at, and what it has used.
+
+use std::time::{Duration, Instant};
+
+use gyrus_contract::{Microdollars, Spent};
+use gyrus_kernel::LivePiece;
+use gyrus_text::{clip, span};
+
+use super::paint::Painter;
+use crate::projection::{Happening, Subject, Tone};
+
+/// The current activity of a run and what it has used.
+#[derive(Debug)]
+pub(crate) struct Status {
+    since: Instant,
+    /// Time used before this process, in milliseconds.
+    before_ms: u64,
+    step: u64,
+    tokens: u64,
+    cost: Microdollars,
+    doing: String,
+}
+
+impl Status {
+    /// Creates the status of a run that had used this much.
+    pub(crate) fn new(spent: Spent) -> Self {
+        Self {
+            since: Instant::now(),
+            before_ms: spent.time_ms,
+            step: spent.steps + 1,
+            tokens: spent.tokens,
+            cost: spent.cost,
+            doing: "starting".to_owned(),
+        }
+    }
+
+    /// Something happened in the run.
+    pub(crate) fn happened(&mut self, happening: &Happening) {
+        self.tokens += happening.charged.tokens;
+        self.cost = self.cost + happening.charged.cost;
+        if let Some(step) = happening.step {
+            self.step = u64::from(step) + 1;
+        }
+        let doing = match happening.subject {
+            Subject::Request => happening.headline.replacen("asks ", "asking ", 1),
+            Subject::Reply | Subject::ReplyFailed | Subject::Result { .. } => "thinking".to_owned(),
+            Subject::Call => format!("about to {}", happening.headline),
+            Subject::Started => self.doing.replacen("about to", "running", 1),
+            Subject::Wait => "waiting".to_owned(),
+            Subject::Child => "a child run works".to_owned(),
+            Subject::Goal
+            | Subject::Resumed
+            | Subject::Parked { .. }
+            | Subject::Ended
+            | Subject::HandedOver
+            | Subject::StepEnded
+            | Subject::StepDropped
+            | Subject::Warning
+            | Subject::Person
+            | Subject::Told
+            | Subject::Thought
+            | Subject::Reflection
+            | Subject::Note
+            | Subject::Verdict
+            | Subject::View
+            | Subject::Question
+            | Subject::Answer { .. }
+            | Subject::WaitEnded
+            | Subject::Branches
+            | Subject::ChildEnded
+            | Subject::Unreadable => return,
+        };
+        self.doing = doing;
+    }
+
+    /// Takes a piece of a model's reply.
+    pub(crate) fn heard(&mut self, said: &LivePiece) {
+        match said {
+            LivePiece::Text(_) | LivePiece::Thinking(_) => {
+                self.doing = "the model writes".to_owned()
+            }
+            LivePiece::Tool(name) => self.doing = format!("the model calls {name}"),
+            LivePiece::Progress(words) => self.doing = words.clone(),
+            LivePiece::Asked | LivePiece::Ended => {}
+        }
+    }
+
+    /// Returns one line that fits the terminal.
+    pub(crate) fn line(&self, painter: &Painter) -> String {
+        let elapsed = self.since.elapsed() + Duration::from_millis(self.before_ms);
+        self.line_at(elapsed, painter)
+    }
+
+    fn line_at(&self, elapsed: Duration, painter: &Painter) -> String {
+        let cost = match self.cost.0 {
+            0 => String::new(),
+            _ => format!(" · {}", self.cost),
+        };
+        let seconds = elapsed.as_secs();
+        let time = match seconds {
+            ..120 => format!("{seconds} s"),
+            _ => span(seconds * 1_000),
+        };
+        let text = format!(
+            "step {} · {} tokens{cost} · {time} · {}",
+            self.step,
+            thousands(self.tokens),
+            self.doing
+        );
+        // One column less: a full line would make some terminals scroll.
+        let text = clip(&text, painter.columns.saturating_sub(1));
+        painter.paint(Tone::Aside, &text)
+    }
+}
+
+fn thousands(tokens: u64) -> String {
+    match tokens {
+        ..10_000 => tokens.to_string(),
+        10_000..1_000_000 => format!("{}.{}k", tokens / 1_000, tokens % 1_000 / 100),
+        _ => format!("{}.{}M", tokens / 1_000_000, tokens % 1_000_000 / 100_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_of_any_width() {
+        let mut status = Status::new(Spent {
+            steps: 2,
+            tokens: 12_345,
+            cost: Microdollars(21_500),
+            ..Spent::default()
+        });
+        status.heard(&LivePiece::Tool("shell\n\x1b[2J".to_owned()));
+        let at = |columns| status.line_at(Duration::from_secs(61), &Painter::plain(columns));
+        assert_eq!(
+            at(80),
+            "step 3 · 12.3k tokens · $0.0215 · 61 s · the model calls shell⏎␛[2J"
+        );
+        for columns in 20..80 {
+            assert!(gyrus_text::width(&at(columns)) < columns);
+        }
+    }
+}

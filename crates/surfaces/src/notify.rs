@@ -1,0 +1,191 @@
+//! Telling a person who looks elsewhere that a run waits for them: by a command of their own.
+//!
+//! It is started once for each question and for each other end that only a person mends, and gets
+//! one line of JSON. Nothing in it is in the words of a model or of what a run has read. The
+//! command runs under a keeper, bounded in time, with the person's rights; gyrus takes no answer
+//! from it, as from nothing below a keeper. Whatever becomes of it, the run goes on.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use gyrus_contract::{CommandSpec, EffectId, Exit, OnAsk, Risk, RunId};
+use gyrus_journal::Reader;
+use gyrus_kernel::{Ending, Entry, approvals::OpenQuestion};
+use gyrus_process::{Programs, keeper::Keeper};
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+use crate::console::put;
+
+/// The command is killed after so many milliseconds. gyrus waits for it before it ends.
+const TIME_LIMIT_MS: u64 = 10_000;
+
+/// What is kept of its output, in bytes, for the warning.
+const OUTPUT: usize = 400;
+
+/// The person's command and how it is run.
+#[derive(Debug, Clone)]
+pub struct NotifyCommand {
+    /// The line for the shell.
+    pub line: String,
+    /// The folder that it runs in.
+    pub folder: PathBuf,
+    /// Its environment, without `PATH`.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Runs the person's command, if there is one.
+pub struct Notifier {
+    command: Option<NotifyCommand>,
+    on_ask: OnAsk,
+    running: JoinSet<()>,
+}
+
+/// What it is told.
+#[derive(Debug, Serialize)]
+struct Waiting {
+    run: String,
+    /// The card, as `gyrus approve` wants it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    risk: Option<Risk>,
+    headline: String,
+    /// What the person types then.
+    answer: String,
+}
+
+impl Notifier {
+    /// Creates the notifier; without a command it does nothing.
+    pub fn new(command: Option<NotifyCommand>, on_ask: OnAsk) -> Self {
+        Self {
+            command,
+            on_ask,
+            running: JoinSet::new(),
+        }
+    }
+
+    /// A run asks something. Where nobody is to be asked, nobody is called.
+    pub fn asked(&mut self, open: &OpenQuestion, reader: &Reader) {
+        if self.command.is_none() || self.on_ask == OnAsk::Deny {
+            return;
+        }
+        let run = open.run.short();
+        let (tool, risk) = about(reader, &open.id.effect);
+        let headline = match tool {
+            _ if open.card.question => "the agent asks you a question".to_owned(),
+            Some(tool) => format!("the tool `{tool}` needs your approval"),
+            None => "the agent needs your approval".to_owned(),
+        };
+        let words = if open.card.question {
+            " --answer WORDS"
+        } else {
+            ""
+        };
+        self.tell(&Waiting {
+            run: open.run.to_string(),
+            question: Some(open.id.to_string()),
+            risk,
+            headline,
+            answer: format!("gyrus approve {run} {}{words}", open.id),
+        });
+    }
+
+    /// A run parked. Its question, if that is why, was announced when it was asked.
+    pub fn parked(&mut self, run: RunId, ending: &Ending) {
+        let headline = match ending {
+            Ending::Stuck { .. } => "the run is stuck",
+            Ending::Limit { .. } => "the run has reached a limit",
+            Ending::ModelUnreachable { .. } => "the model does not answer",
+            Ending::Waiting { .. }
+            | Ending::Sleeping { .. }
+            | Ending::Stopped { .. }
+            | Ending::Interrupted
+            | Ending::Reached { .. }
+            | Ending::Failed { .. } => return,
+        };
+        self.tell(&Waiting {
+            answer: format!("gyrus resume {}", run.short()),
+            run: run.to_string(),
+            question: None,
+            risk: None,
+            headline: headline.to_owned(),
+        });
+    }
+
+    fn tell(&mut self, waiting: &Waiting) {
+        let (Some(command), Ok(json)) = (self.command.clone(), serde_json::to_string(waiting))
+        else {
+            return;
+        };
+        let said = |why: String| {
+            // There may be nobody left to tell.
+            let _ = put(&format!(
+                "warning: the command of `notify` in [approvals] {why}\n"
+            ));
+        };
+        let shell = match Programs::of_this_process().find("sh") {
+            Ok(shell) => shell.path,
+            Err(error) => return said(format!("was not run: {}", error)),
+        };
+        let mut environment = command.environment;
+        environment.insert("PATH".to_owned(), Programs::of_this_process().path());
+        let command = CommandSpec {
+            program: shell.display().to_string(),
+            arguments: vec!["-c".to_owned(), command.line],
+            folder: command.folder,
+            environment,
+            stdin: format!("{json}\n"),
+            time_limit_ms: TIME_LIMIT_MS,
+            head_bytes: OUTPUT,
+            tail_bytes: 0,
+        };
+        let keeper = match Keeper::start() {
+            Ok(keeper) => keeper,
+            Err(error) => return said(format!("was not run: {error}")),
+        };
+        self.running.spawn(async move {
+            match keeper.run(command).await {
+                Err(error) => said(format!("was not run: {error}")),
+                Ok(outcome) => {
+                    let first = outcome.output.head.lines().next().unwrap_or_default();
+                    match outcome.exit {
+                        Exit::Code(0) => {}
+                        Exit::Code(code) => said(format!("failed with code {code}: {first}")),
+                        Exit::Signal(signal) => said(format!("was ended by signal {signal}")),
+                        Exit::TimedOut => {
+                            said(format!("took longer than {} s", TIME_LIMIT_MS / 1_000));
+                        }
+                    }
+                }
+            }
+        });
+    }
+
+    /// Waits until every command has ended; each is bounded.
+    pub async fn finish(&mut self) {
+        while self.running.join_next().await.is_some() {}
+    }
+}
+
+/// The tool that an effect calls, and the risk of that.
+fn about(reader: &Reader, effect: &EffectId) -> (Option<String>, Option<Risk>) {
+    let mut risk = None;
+    let entries = reader.entries_back().into_iter().flatten();
+    for entry in entries.map_while(Result::ok) {
+        let Ok(parsed) = gyrus_kernel::parse(&entry) else {
+            continue;
+        };
+        if matches!(parsed, Entry::CycleEnded(_) | Entry::RunStarted(_)) {
+            break;
+        }
+        if parsed.effect() != Some(effect) {
+            continue;
+        }
+        if let Entry::GateVerdict(judged) = parsed {
+            risk.get_or_insert(judged.verdict.risk);
+        } else if let Entry::ToolCalled(called) = parsed {
+            return (Some(called.call.tool), risk);
+        }
+    }
+    (None, risk)
+}

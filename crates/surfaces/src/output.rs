@@ -1,0 +1,124 @@
+//! What this program prints: all of it passes here, so that nothing that others wrote can move the
+//! cursor, hide, or pass for something else, even where nobody thought of it.
+//!
+//! Whoever prints what a person decides on makes it [`gyrus_text::visible`] before; what arrives
+//! here is at least made [`readable`]. JSON is escaped, so programs get the same values.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    io::{self, IsTerminal, StdoutLock, Write},
+    os::fd::{AsFd, BorrowedFd},
+};
+
+use gyrus_text::{escaped_json, readable};
+use serde::Serialize;
+
+use crate::{console::STYLES, error::SurfaceError};
+
+/// Standard output, held by one writer at a time.
+pub struct Output(StdoutLock<'static>);
+
+/// Standard output.
+pub fn standard() -> Output {
+    Output(io::stdout().lock())
+}
+
+impl Output {
+    /// For `write!` and `writeln!`: text for people.
+    pub fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
+        self.0.write_all(fit(&text.to_string()).as_bytes())
+    }
+
+    /// One line of JSON, for programs.
+    pub fn json(&mut self, value: &impl Serialize) -> Result<(), SurfaceError> {
+        let line = serde_json::to_string(value).map_err(SurfaceError::Json)?;
+        Ok(self.json_line(&line)?)
+    }
+
+    /// A line that is JSON already.
+    pub fn json_line(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.0, "{}", escaped_json(line))
+    }
+
+    /// The stream itself, for what is meant for a file or a program to the byte.
+    pub fn raw(&mut self) -> &mut impl Write {
+        &mut self.0
+    }
+
+    /// Writes what is buffered.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+
+    /// Whether a person reads it at a terminal.
+    pub fn is_terminal(&self) -> bool {
+        self.0.is_terminal()
+    }
+}
+
+impl AsFd for Output {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// The text as a terminal may have it: readable, and with no sequences but our own colours.
+pub fn fit(text: &str) -> Cow<'_, str> {
+    let Some((before, mut rest)) = text.split_once('\x1b') else {
+        return readable(text);
+    };
+    let mut fit = readable(before).into_owned();
+    loop {
+        let style = STYLES.iter().find(|style| rest.starts_with(**style));
+        match style {
+            Some(style) => {
+                fit.push('\x1b');
+                fit.push_str(style);
+                rest = &rest[style.len()..];
+            }
+            None => fit.push('␛'),
+        }
+        let Some((before, after)) = rest.split_once('\x1b') else {
+            fit.push_str(&readable(rest));
+            return Cow::Owned(fit);
+        };
+        fit.push_str(&readable(before));
+        rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{console::Painter, projection::Tone};
+
+    #[test]
+    fn only_our_own_colours_pass() {
+        let painter = Painter::coloured();
+        for tone in [
+            Tone::Thought,
+            Tone::Call,
+            Tone::Observation,
+            Tone::Ask,
+            Tone::Bad,
+            Tone::Strong,
+            Tone::Aside,
+            Tone::Plain,
+        ] {
+            let text = painter.paint(tone, "some text");
+            assert_eq!(fit(&text), text);
+        }
+        for (text, shown) in [
+            ("plain ❤️\n", "plain ❤️\n"),
+            ("\x1b[2J\x1b[8mx\x1b[31my", "␛[2J␛[8mx\x1b[31my"),
+            ("\x1b", "␛"),
+            (
+                "a\u{9b}31m\u{202e}\x1b]0;t\x07",
+                "a<U+009B>31m<U+202E>␛]0;t␇",
+            ),
+        ] {
+            assert_eq!(fit(text), shown);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Texts of a run on the page: cut to a bound, and folded when they are long.
+
+use gyrus_text::{counted, first_bytes, first_chars, grouped, head_and_tail, shorten};
+
+use maud::{Markup, html};
+
+use super::ansi::Ansi;
+
+/// Bytes that are kept of a text's start and of its end; what is between stays in the journal.
+const HEAD: usize = 12 << 10;
+const TAIL: usize = 4 << 10;
+
+/// Lines and bytes of a long text that show while it is folded.
+const SHOWN_LINES: usize = 14;
+const SHOWN_BYTES: usize = 1_500;
+
+/// Characters of a name or a phrase, and how many of them a list has.
+const BRIEF: usize = 300;
+const LISTED: usize = 40;
+
+/// A rest shorter than this is not worth a fold.
+const SMALL_REST: usize = 300;
+
+/// A text, cut to what a page takes of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Excerpt {
+    head: String,
+    /// Bytes between the two that were left out, and the end.
+    cut: Option<(usize, String)>,
+}
+
+/// What a text is, which decides how its bytes are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Sentences.
+    Prose,
+    /// Letters of one width, with line breaks as they are.
+    Code,
+    /// As code; it may come from a terminal program, whose colours are shown.
+    Output,
+}
+
+impl Excerpt {
+    /// As much of `text` as a page takes.
+    pub(super) fn of(text: &str) -> Self {
+        Self::within(text, (HEAD, TAIL))
+    }
+
+    /// So many bytes of the start and the end of `text`.
+    pub(super) fn within(text: &str, (head, tail): (usize, usize)) -> Self {
+        let text = text.trim_end_matches('\n');
+        match head_and_tail(text, head, tail) {
+            None => Self {
+                head: text.to_owned(),
+                cut: None,
+            },
+            Some((head, omitted, tail)) => Self {
+                head: head.to_owned(),
+                cut: Some((omitted, tail.to_owned())),
+            },
+        }
+    }
+
+    /// Whether it is one line that is not long.
+    pub(super) fn is_line(&self) -> bool {
+        self.cut.is_none() && self.head.len() <= 120 && !self.head.contains('\n')
+    }
+
+    /// Its beginning, on one line.
+    pub(super) fn gist(&self, characters: usize) -> String {
+        let line = self.head.trim_start().lines().next().unwrap_or_default();
+        let mut gist = first_chars(line, characters).to_owned();
+        if gist.len() < self.head.trim().len() {
+            gist.push('…');
+        }
+        gist
+    }
+
+    /// Returns the text for reading. `rest` says where the whole text is.
+    pub(super) fn render(&self, kind: Kind, rest: &str) -> Markup {
+        let mut ansi = Ansi::default();
+        let mut block = |text: &str| match kind {
+            Kind::Prose => html! { div.prose { (text) } },
+            // A newline at the start of a `pre` does not count; one of the text must.
+            Kind::Code => html! { pre { "\n" (text) } },
+            Kind::Output => html! { pre { "\n" (ansi.render(text)) } },
+        };
+        let shown_end = first_part(&self.head).unwrap_or(self.head.len());
+        let (shown, folded) = self.head.split_at(shown_end);
+        let whole = block(shown);
+        if folded.is_empty() && self.cut.is_none() {
+            return whole;
+        }
+        let folded = folded.trim_start_matches('\n');
+        let label = match (&self.cut, folded.lines().count()) {
+            (Some(_), _) => "more of it".to_owned(),
+            (None, 0 | 1) => "the rest of it".to_owned(),
+            (None, lines) => counted(lines, "more line"),
+        };
+        html! {
+            (whole)
+            details.more {
+                summary { (label) }
+                (block(folded))
+                @if let Some((omitted, tail)) = &self.cut {
+                    p.cut { "… " (counted(*omitted, "more byte")) " left out here; " (rest) " …" }
+                    (block(tail))
+                }
+            }
+        }
+    }
+}
+
+/// Where the part ends that shows while the text is folded; `None` if all of it may show.
+fn first_part(text: &str) -> Option<usize> {
+    let by_lines = text
+        .match_indices('\n')
+        .nth(SHOWN_LINES - 1)
+        .map(|(at, _)| at);
+    let by_bytes = (text.len() > SHOWN_BYTES).then(|| {
+        let start = first_bytes(text, SHOWN_BYTES);
+        let space = start.rfind(['\n', ' ']).filter(|at| *at > SHOWN_BYTES / 2);
+        space.unwrap_or(start.len())
+    });
+    let end = by_lines.into_iter().chain(by_bytes).min()?;
+    let rest = &text[end..];
+    (rest.len() > SMALL_REST || rest.matches('\n').count() > 4).then_some(end)
+}
+
+/// A name or a phrase, cut to what fits into a line or two.
+pub(super) fn brief(text: &str) -> String {
+    shorten(text, BRIEF).into_owned()
+}
+
+/// The first of many names or phrases, each cut, and a word about the others.
+pub(super) fn briefs<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut texts = texts.into_iter();
+    let mut briefs: Vec<String> = texts.by_ref().take(LISTED).map(brief).collect();
+    let others = texts.count();
+    if others > 0 {
+        briefs.push(format!("and {} more", grouped(others)));
+    }
+    briefs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_and_folded() {
+        let short = Excerpt::of("one\ntwo\n").render(Kind::Code, "");
+        assert_eq!(short.0, "<pre>\none\ntwo</pre>");
+
+        let folded = Excerpt::of(&"line\n".repeat(100)).render(Kind::Code, "");
+        assert!(folded.0.contains("<summary>86 more lines</summary>"));
+
+        let long = format!("a{}z", "é".repeat(500_000));
+        let cut = Excerpt::of(&long).render(Kind::Output, "it is elsewhere");
+        assert!(
+            cut.0
+                .contains("983,620 more bytes left out here; it is elsewhere")
+        );
+        assert!(cut.0.contains("éz</pre>"));
+        assert!(cut.0.len() < 20_000);
+    }
+
+    #[test]
+    fn a_gist_is_one_line() {
+        assert_eq!(Excerpt::of(" one two\nthree").gist(80), "one two…");
+        assert_eq!(Excerpt::of("one two").gist(80), "one two");
+        assert_eq!(Excerpt::of("one two").gist(3), "one…");
+    }
+
+    #[test]
+    fn lists_are_bounded() {
+        assert_eq!(brief(&"é".repeat(301)), format!("{}…", "é".repeat(300)));
+        let many = briefs(std::iter::repeat_n("one", 1_040));
+        assert_eq!((many.len(), many[40].as_str()), (41, "and 1,000 more"));
+        assert_eq!(briefs(["one", "two"]), ["one", "two"]);
+    }
+}

@@ -1,0 +1,264 @@
+//! What belongs together on the page: the first happening of an effect with its mark, its name and
+//! its time, and below it what followed.
+
+use gyrus_contract::Origin;
+use gyrus_journal::Reader;
+use gyrus_kernel::ApprovalCard;
+use gyrus_text::{grouped, shorten};
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::{
+    excerpt::{Excerpt, Kind, brief, briefs},
+    markup::Anchor,
+    moment::duration,
+    picture::Pictures,
+    step::{Item, layout},
+    timeline::Context,
+};
+use crate::projection::{Form, Happening, Part, Subject, Tone};
+
+/// Arguments of a call, and texts of a card, that the page has.
+const LISTED: usize = 40;
+
+/// Characters of a headline.
+const HEADLINE: usize = 2_000;
+
+/// What the items of a step need to be drawn.
+pub(super) struct Drawing<'a> {
+    /// What the steps of the run have in common.
+    pub(super) context: &'a Context<'a>,
+    /// Where pictures are read from.
+    pub(super) reader: &'a Reader,
+    /// The words that say where the whole of a text is that was cut.
+    pub(super) rest: &'a str,
+}
+
+impl Drawing<'_> {
+    /// Returns what belongs together.
+    pub(super) fn item(&self, item: &Item, pictures: &mut Pictures) -> Markup {
+        let Some((first, others)) = item.happenings.split_first() else {
+            return html! {};
+        };
+        let mut class = format!("item {}", class(first));
+        // Deeper than cycle and effect: inside of a branch.
+        if item.effect.as_ref().is_some_and(|id| id.path().len() > 2) {
+            class.push_str(" branch");
+        }
+        html! {
+            div class=(class) {
+                p.label {
+                    (head(first))
+                    @if let Some(effect) = &item.effect {
+                        span.effect title="the number of this effect" { (effect) }
+                    }
+                    (self.context.start.moment(first.at_ms))
+                }
+                (self.parts(first, pictures))
+                @for other in others { (self.follower(other, pictures)) }
+            }
+        }
+    }
+
+    /// Something that followed.
+    fn follower(&self, happening: &Happening, pictures: &mut Pictures) -> Markup {
+        html! {
+            div class={ "part " (class(happening)) } {
+                p.label {
+                    (head(happening))
+                    (self.context.start.moment(happening.at_ms))
+                }
+                (self.parts(happening, pictures))
+            }
+        }
+    }
+
+    fn parts(&self, happening: &Happening, pictures: &mut Pictures) -> Markup {
+        html! {
+            @for part in &happening.parts {
+                @match part {
+                    Part::Badge(..) => {},
+                    Part::Text(form, text) => { (self.text(*form, text)) },
+                    Part::Arguments(arguments) => { (self.arguments(arguments)) },
+                    Part::Card(card) => { (self.card(card)) },
+                    Part::Picture(image) => { (pictures.figure(image, self.reader)) },
+                    Part::Files(paths) => {
+                        p.aside.files {
+                            "files: "
+                            @for path in briefs(paths.iter().map(String::as_str)) { code { (path) } }
+                        }
+                    },
+                    Part::Run(run) => {
+                        @if let Some(number) = self.context.children.get(run) {
+                            p.aside { a href={ "#" (Anchor::Run(*number)) } { "its steps" } }
+                        }
+                    },
+                }
+            }
+        }
+    }
+
+    fn text(&self, form: Form, text: &str) -> Markup {
+        let kind = match form {
+            Form::Prose => Kind::Prose,
+            Form::Code => Kind::Code,
+            Form::Output => Kind::Output,
+            Form::Aside => return html! { p.aside { (shorten(text, HEADLINE)) } },
+            Form::Wrong => return html! { p.error { "! " (shorten(text, HEADLINE)) } },
+        };
+        Excerpt::of(text).render(kind, self.rest)
+    }
+
+    /// The arguments of a call: texts as they are, everything else as JSON, the short ones first.
+    fn arguments(&self, arguments: &Value) -> Markup {
+        let Some(object) = arguments.as_object() else {
+            return html! { div.arguments { (self.argument("", arguments)) } };
+        };
+        let mut listed: Vec<_> = object.iter().take(LISTED).collect();
+        listed.sort_by_key(|(_, value)| !as_excerpt(value).is_line());
+        html! {
+            div.arguments {
+                @for (name, value) in listed { (self.argument(name, value)) }
+                @if object.len() > LISTED {
+                    p.aside { "and " (grouped(object.len() - LISTED)) " more" }
+                }
+            }
+        }
+    }
+
+    fn argument(&self, name: &str, value: &Value) -> Markup {
+        let excerpt = as_excerpt(value);
+        let form = if value.is_string() { "text" } else { "json" };
+        let long = if excerpt.is_line() { "" } else { " long" };
+        html! {
+            div class={ "argument " (form) (long) } {
+                @if !name.is_empty() { span.name { (brief(name)) } }
+                div.value { (excerpt.render(Kind::Code, self.rest)) }
+            }
+        }
+    }
+
+    fn card(&self, card: &ApprovalCard) -> Markup {
+        let is_of_model = card.details.iter().any(|one| one.origin == Origin::Model);
+        html! {
+            @if !card.reasons.is_empty() {
+                ul {
+                    @for reason in briefs(card.reasons.iter().map(String::as_str)) { li { (reason) } }
+                }
+            }
+            @if !card.details.is_empty() {
+                details.more {
+                    summary {
+                        @if is_of_model { "as written by the model (unverified)" }
+                        @else { "as it was found (unverified)" }
+                    }
+                    div.untrusted {
+                        @for detail in card.details.iter().take(LISTED) {
+                            (Excerpt::of(&detail.text).render(Kind::Code, self.rest))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn as_excerpt(value: &Value) -> Excerpt {
+    match value.as_str() {
+        Some(text) => Excerpt::of(text),
+        None => Excerpt::of(&layout(value)),
+    }
+}
+
+/// The mark, the name and the remarks of a happening.
+fn head(happening: &Happening) -> Markup {
+    let name = if happening.headline.is_empty() {
+        happening.subject.name()
+    } else {
+        &happening.headline
+    };
+    let prefix = match happening.subject {
+        Subject::Verdict => "gate: ",
+        Subject::Question => "asks: ",
+        Subject::Goal
+        | Subject::Resumed
+        | Subject::Parked { .. }
+        | Subject::Ended
+        | Subject::HandedOver
+        | Subject::StepEnded
+        | Subject::StepDropped
+        | Subject::Warning
+        | Subject::Person
+        | Subject::Request
+        | Subject::Reply
+        | Subject::ReplyFailed
+        | Subject::Told
+        | Subject::Thought
+        | Subject::Reflection
+        | Subject::Note
+        | Subject::Call
+        | Subject::Started
+        | Subject::Result { .. }
+        | Subject::View
+        | Subject::Answer { .. }
+        | Subject::Wait
+        | Subject::WaitEnded
+        | Subject::Branches
+        | Subject::Child
+        | Subject::ChildEnded
+        | Subject::Unreadable => "",
+    };
+    html! {
+        span.mark { (happening.subject.mark()) }
+        span.name { (prefix) (shorten(name, HEADLINE)) }
+        @for part in &happening.parts {
+            @if let Part::Badge(tone, text) = part {
+                span class={ "remark " (of_tone(*tone)) } { (brief(text)) }
+            }
+        }
+        @if let Some(ms) = happening.took_ms { span.took { (duration(ms)) } }
+    }
+}
+
+fn class(happening: &Happening) -> &'static str {
+    match happening.subject {
+        Subject::Request | Subject::Reply => "model",
+        Subject::Result { failed: true } => "result bad",
+        Subject::Result { failed: false } => "result",
+        Subject::Question => "approval",
+        Subject::Answer { approved: true } => "answer yes",
+        Subject::Answer { approved: false } => "answer no",
+        Subject::Child | Subject::ChildEnded => "child",
+        Subject::Resumed | Subject::Parked { .. } | Subject::Ended | Subject::HandedOver => "life",
+        Subject::Goal
+        | Subject::StepEnded
+        | Subject::StepDropped
+        | Subject::Warning
+        | Subject::Person
+        | Subject::ReplyFailed
+        | Subject::Told
+        | Subject::Thought
+        | Subject::Reflection
+        | Subject::Note
+        | Subject::Call
+        | Subject::Verdict
+        | Subject::Started
+        | Subject::View
+        | Subject::Wait
+        | Subject::WaitEnded
+        | Subject::Branches
+        | Subject::Unreadable => of_tone(happening.tone),
+    }
+}
+
+fn of_tone(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Thought => "thought",
+        Tone::Call => "call",
+        Tone::Observation => "observation",
+        Tone::Ask => "ask",
+        Tone::Bad => "bad",
+        Tone::Strong => "strong",
+        Tone::Aside | Tone::Plain => "note",
+    }
+}

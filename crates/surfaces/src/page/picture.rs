@@ -1,0 +1,150 @@
+//! Pictures of a run that may stand in its page: what they are is read from their bytes, never
+//! from what an entry says of them.
+
+use std::collections::BTreeMap;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use gyrus_contract::{BlobId, Image};
+use gyrus_journal::Reader;
+use maud::{Markup, html};
+
+use super::markup::Anchor;
+
+/// Larger pictures are left out, in bytes.
+const PICTURE_LIMIT: usize = 4 << 20;
+
+/// All pictures of a page together, in bytes.
+const PAGE_LIMIT: usize = 24 << 20;
+
+/// A picture of a kind that browsers show and that cannot carry a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Picture {
+    media_type: &'static str,
+    bytes: Vec<u8>,
+}
+
+impl Picture {
+    /// The picture that these bytes are, if they begin like a PNG, JPEG or WebP file.
+    fn of(bytes: Vec<u8>) -> Option<Self> {
+        let media_type = match bytes.as_slice() {
+            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => "image/png",
+            [0xff, 0xd8, 0xff, ..] => "image/jpeg",
+            [
+                b'R',
+                b'I',
+                b'F',
+                b'F',
+                _,
+                _,
+                _,
+                _,
+                b'W',
+                b'E',
+                b'B',
+                b'P',
+                ..,
+            ] => "image/webp",
+            _ => return None,
+        };
+        Some(Self { media_type, bytes })
+    }
+
+    /// It as an address that needs no request.
+    fn data_uri(&self) -> String {
+        format!(
+            "data:{};base64,{}",
+            self.media_type,
+            STANDARD.encode(&self.bytes)
+        )
+    }
+}
+
+/// What the page has of a picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Shown {
+    /// The picture itself, with a place of its own, so that it is sent once.
+    Here(Picture, Anchor),
+    /// It stands there already.
+    Before(Anchor),
+    /// Why it is not shown.
+    Not(String),
+}
+
+/// The pictures of a page, each taken in once.
+#[derive(Debug, Default)]
+pub struct Pictures {
+    taken: BTreeMap<BlobId, Anchor>,
+    bytes: usize,
+}
+
+impl Pictures {
+    /// Returns a picture of the run that `reader` reads, a link to where it stands already, or the
+    /// reason why it is not shown.
+    pub fn figure(&mut self, image: &Image, reader: &Reader) -> Markup {
+        let caption = format!("{} × {}", image.width, image.height);
+        match self.take(image, reader) {
+            Shown::Here(picture, anchor) => html! {
+                figure id=(anchor) {
+                    img src=(picture.data_uri()) alt="a picture of the run" loading="lazy";
+                    figcaption { (caption) }
+                }
+            },
+            Shown::Before(anchor) => html! {
+                p.aside { a href={ "#" (anchor) } { "the same picture as before" } }
+            },
+            Shown::Not(why) => html! {
+                p.aside { "a picture (" (caption) ") is not shown: " (why) }
+            },
+        }
+    }
+
+    fn take(&mut self, image: &Image, reader: &Reader) -> Shown {
+        if let Some(anchor) = self.taken.get(&image.blob) {
+            return Shown::Before(*anchor);
+        }
+        let bytes = match reader.blob(&image.blob) {
+            Ok(bytes) => bytes,
+            Err(error) => return Shown::Not(format!("it cannot be read: {error}")),
+        };
+        let length = bytes.len();
+        if length > PICTURE_LIMIT || self.bytes + length > PAGE_LIMIT {
+            return Shown::Not(format!(
+                "it has {} kB, more than this page takes; it is the blob {} of the run",
+                length / 1024,
+                image.blob
+            ));
+        }
+        let Some(picture) = Picture::of(bytes) else {
+            return Shown::Not("its content is neither PNG, JPEG nor WebP".to_owned());
+        };
+        let number = u32::try_from(self.taken.len() + 1).unwrap_or(u32::MAX);
+        let anchor = Anchor::Picture(number);
+        self.taken.insert(image.blob, anchor);
+        self.bytes += length;
+        Shown::Here(picture, anchor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pictures_are_pictures() {
+        for (bytes, media_type) in [
+            (&b"\x89PNG\r\n\x1a\nrest"[..], Some("image/png")),
+            (b"\xff\xd8\xff\xe0", Some("image/jpeg")),
+            (b"RIFF\x01\x02\x03\x04WEBPVP8 ", Some("image/webp")),
+            (b"RIFF\x01\x02\x03\x04WAVE", None),
+            (b"<svg xmlns='http://www.w3.org/2000/svg'/>", None),
+            (b"\x89PNG", None),
+            (b"GIF89a", None),
+            (b"", None),
+        ] {
+            let picture = Picture::of(bytes.to_vec());
+            assert_eq!(picture.map(|picture| picture.media_type), media_type);
+        }
+        let picture = Picture::of(b"\xff\xd8\xff\xe0".to_vec()).unwrap();
+        assert_eq!(picture.data_uri(), "data:image/jpeg;base64,/9j/4A==");
+    }
+}

@@ -1,0 +1,266 @@
+//! The steps of a run, put together one at a time from what happened, so that a page takes no more
+//! memory for a million steps than for the largest of them.
+
+use gyrus_contract::EffectId;
+use gyrus_journal::{Payload, Reader};
+use gyrus_kernel::Charge;
+use serde_json::Value;
+
+use super::excerpt::Excerpt;
+use crate::projection::{Form, Happening, Part, Projection, Subject, step_of};
+
+/// JSON that is longer than this, in bytes, is not laid out: indenting what is deeply nested
+/// would make it many times longer.
+const LAYOUT_LIMIT: usize = 64 << 10;
+
+/// Bytes of an entry's payload that the page has, at its start and its end.
+const RAW: (usize, usize) = (4 << 10, 512);
+
+/// A step, or what there is of it.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// Its number, counted from 1.
+    pub(super) number: u32,
+    /// The time of its first entry, in UTC milliseconds.
+    pub(super) began_ms: i64,
+    /// The time of its last entry, in UTC milliseconds.
+    pub(super) ended_ms: i64,
+    /// How it came out.
+    pub(super) fate: Fate,
+    /// What happened in it; what belongs to one effect stands together, in order of the first.
+    pub(super) items: Vec<Item>,
+    /// Its entries as they stand in the journal, and those since the step before.
+    pub(super) entries: Vec<RawEntry>,
+}
+
+/// How a step came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Its state is kept.
+    Done,
+    /// Its state is never used.
+    Dropped,
+    /// It has not ended.
+    Open,
+}
+
+/// What happened, as far as it belongs together. Never empty.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// The effect that it is.
+    pub(super) effect: Option<EffectId>,
+    /// What happened, in order.
+    pub(super) happenings: Vec<Happening>,
+}
+
+/// An entry as it stands in the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RawEntry {
+    /// Its number.
+    pub(super) seq: u64,
+    /// The time at which it was appended, in UTC milliseconds.
+    pub(super) at_ms: i64,
+    /// Its kind.
+    pub(super) kind: String,
+    /// Its payload as JSON, or the reason why there is none.
+    pub(super) payload: Excerpt,
+}
+
+/// A part of the page that is complete.
+#[derive(Debug)]
+pub(super) enum Section {
+    /// A step.
+    Step(Step),
+    /// Something between two steps.
+    Between(Item),
+}
+
+/// Puts steps together.
+pub(super) struct Steps<'a> {
+    reader: &'a Reader,
+    projection: Projection,
+    step: Option<Step>,
+    entries: Vec<RawEntry>,
+}
+
+impl<'a> Steps<'a> {
+    /// Starts with the first entry of the run that `reader` reads.
+    pub(super) fn new(reader: &'a Reader) -> Self {
+        Self {
+            reader,
+            projection: Projection::new(),
+            step: None,
+            entries: Vec::new(),
+        }
+    }
+
+    /// Takes the next entry and returns the sections that are complete now.
+    pub(super) fn take(&mut self, entry: &gyrus_journal::Entry) -> Vec<Section> {
+        let mut sections = Vec::new();
+        let happenings = self.projection.take(entry, self.reader);
+        let number = happenings
+            .iter()
+            .find_map(|one| one.step.or(step_of(one.effect.as_ref())));
+        if let Some(number) = number {
+            if self.step.as_ref().is_some_and(|step| step.number != number) {
+                sections.extend(self.finish());
+            }
+            let step = self
+                .step
+                .get_or_insert_with(|| Step::new(number, entry.at_ms));
+            step.ended_ms = entry.at_ms;
+        }
+        self.entries.push(RawEntry::of(entry));
+        for happening in happenings {
+            if happening.subject == Subject::Goal {
+                // The page's head says it.
+                continue;
+            }
+            let is_end = happening.step.is_some();
+            let is_dropped = happening.subject == Subject::StepDropped;
+            match &mut self.step {
+                Some(step) => step.add(happening),
+                None => sections.push(Section::Between(Item::of(happening))),
+            }
+            if is_end && let Some(step) = &mut self.step {
+                step.fate = if is_dropped {
+                    Fate::Dropped
+                } else {
+                    Fate::Done
+                };
+                sections.extend(self.finish());
+            }
+        }
+        sections
+    }
+
+    /// Returns the step that is open, as far as it is known.
+    pub(super) fn finish(&mut self) -> Option<Section> {
+        let mut step = self.step.take()?;
+        step.entries = std::mem::take(&mut self.entries);
+        step.drop_repeated_words();
+        Some(Section::Step(step))
+    }
+
+    /// Returns the entries that belong to no step: those after the last one.
+    pub(super) fn rest(self) -> Vec<RawEntry> {
+        self.entries
+    }
+}
+
+impl Step {
+    fn new(number: u32, at_ms: i64) -> Self {
+        Self {
+            number,
+            began_ms: at_ms,
+            ended_ms: at_ms,
+            fate: Fate::Open,
+            items: Vec::new(),
+            entries: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, happening: Happening) {
+        let effect = happening.effect.as_ref();
+        let same = |item: &&mut Item| effect.is_some() && item.effect.as_ref() == effect;
+        match self.items.iter_mut().rev().find(same) {
+            Some(item) => item.happenings.push(happening),
+            None => self.items.push(Item::of(happening)),
+        }
+    }
+
+    /// All that happened in it.
+    pub(super) fn happenings(&self) -> impl Iterator<Item = &Happening> {
+        self.items.iter().flat_map(|item| &item.happenings)
+    }
+
+    /// Returns what was charged in it, child runs included.
+    pub(super) fn charged(&self) -> Charge {
+        let mut sum = Charge::default();
+        for happening in self.happenings() {
+            sum += happening.charged;
+        }
+        sum
+    }
+
+    /// Returns the words that say best what it is about, on one line.
+    pub(super) fn gist(&self, characters: usize) -> String {
+        let thought = self.happenings().find_map(|one| {
+            let text = one.text(Form::Prose).filter(|text| !text.trim().is_empty());
+            text.filter(|_| one.subject == Subject::Thought)
+        });
+        let argument = || {
+            let calls = self.happenings().filter(|one| one.subject == Subject::Call);
+            calls.flat_map(|call| &call.parts).find_map(first_argument)
+        };
+        let text = thought.map(str::to_owned).or_else(argument);
+        Excerpt::of(&text.unwrap_or_default()).gist(characters)
+    }
+
+    /// A loop records what the model said as a thought: then the reply need not say it again.
+    fn drop_repeated_words(&mut self) {
+        let thoughts = self
+            .happenings()
+            .filter(|one| matches!(one.subject, Subject::Thought | Subject::Reflection));
+        let thoughts: Vec<String> = thoughts
+            .filter_map(|one| Some(one.text(Form::Prose)?.trim().to_owned()))
+            .collect();
+        for happening in self.items.iter_mut().flat_map(|item| &mut item.happenings) {
+            if happening.subject == Subject::Reply {
+                let is_thought = |text: &str| thoughts.iter().any(|one| one == text.trim());
+                happening.parts.retain(
+                    |part| !matches!(part, Part::Text(Form::Prose, text) if is_thought(text)),
+                );
+            }
+        }
+    }
+}
+
+impl Item {
+    fn of(happening: Happening) -> Self {
+        Self {
+            effect: happening.effect.clone(),
+            happenings: vec![happening],
+        }
+    }
+}
+
+fn first_argument(part: &Part) -> Option<String> {
+    let Part::Arguments(arguments) = part else {
+        return None;
+    };
+    let value = arguments.as_object()?.values().next()?;
+    Some(
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned),
+    )
+}
+
+impl RawEntry {
+    fn of(entry: &gyrus_journal::Entry) -> Self {
+        let text = match &entry.payload {
+            // What is nested too deep for us is still text.
+            Payload::Json(json) => serde_json::from_str(json.get())
+                .map_or_else(|_| json.get().to_owned(), |value: Value| layout(&value)),
+            Payload::Erased(hash) => format!("erased; its hash was {hash}"),
+        };
+        Self {
+            seq: entry.seq,
+            at_ms: entry.at_ms,
+            kind: entry.kind.clone(),
+            payload: Excerpt::within(&text, RAW),
+        }
+    }
+}
+
+/// Returns a value as JSON, laid out for reading if that does not make it much longer.
+pub(super) fn layout(value: &Value) -> String {
+    let compact = value.to_string();
+    if compact.len() <= LAYOUT_LIMIT
+        && let Ok(pretty) = serde_json::to_string_pretty(value)
+    {
+        return pretty;
+    }
+    compact
+}

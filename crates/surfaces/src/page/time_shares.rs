@@ -1,0 +1,193 @@
+//! Where the time of a run went: every moment between two entries belongs to what was going on.
+
+use std::collections::BTreeSet;
+
+use crate::projection::{Happening, Subject};
+use gyrus_contract::EffectId;
+
+/// What time is spent on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Use {
+    /// A model thinks.
+    Model,
+    /// A tool works.
+    Tools,
+    /// A child run works.
+    Children,
+    /// A person is asked.
+    Person,
+    /// The run waits for a time or a signal, or no process has it.
+    Rest,
+    /// gyrus itself.
+    Own,
+}
+
+impl Use {
+    /// All of them, in the order in which a page shows them.
+    pub(super) const ALL: [Use; 6] = [
+        Use::Model,
+        Use::Tools,
+        Use::Children,
+        Use::Person,
+        Use::Rest,
+        Use::Own,
+    ];
+}
+
+/// Milliseconds by use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Shares([u64; Use::ALL.len()]);
+
+impl Shares {
+    /// Of one use.
+    pub(super) fn of(&self, what: Use) -> u64 {
+        self.0[what as usize]
+    }
+
+    /// All together.
+    pub(super) fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    fn add(&mut self, what: Use, ms: u64) {
+        self.0[what as usize] += ms;
+    }
+}
+
+/// Follows a run's entries and shares out its time.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    shares: Shares,
+    last_ms: Option<i64>,
+    asking: BTreeSet<EffectId>,
+    working: BTreeSet<EffectId>,
+    delegated: BTreeSet<EffectId>,
+    questions: BTreeSet<EffectId>,
+    waiting: BTreeSet<EffectId>,
+    /// The run has no process; what it waits for.
+    stopped: Option<Use>,
+}
+
+impl Clock {
+    /// Time by use, so far.
+    pub(super) fn shares(&self) -> Shares {
+        self.shares
+    }
+
+    /// Takes the next thing that happened.
+    pub(super) fn take(&mut self, happening: &Happening) {
+        let at_ms = happening.at_ms;
+        // A clock may have been set back.
+        let gap = self
+            .last_ms
+            .map_or(0, |last| at_ms.saturating_sub(last).max(0));
+        let was = if happening.subject == Subject::Resumed {
+            // Whatever was going on when the process died did not go on until this one came.
+            self.stopped.unwrap_or(Use::Rest)
+        } else {
+            self.going_on()
+        };
+        self.shares.add(was, gap.unsigned_abs());
+        self.last_ms = Some(at_ms);
+        self.follow(happening);
+    }
+
+    fn going_on(&self) -> Use {
+        if let Some(stopped) = self.stopped {
+            return stopped;
+        }
+        for (open, what) in [
+            (&self.asking, Use::Model),
+            (&self.working, Use::Tools),
+            (&self.delegated, Use::Children),
+            (&self.questions, Use::Person),
+            (&self.waiting, Use::Rest),
+        ] {
+            if !open.is_empty() {
+                return what;
+            }
+        }
+        Use::Own
+    }
+
+    fn follow(&mut self, happening: &Happening) {
+        use Subject as S;
+        let effect = happening.effect.as_ref();
+        let begins = |open: &mut BTreeSet<EffectId>| open.extend(effect.cloned());
+        let ends = |open: &mut BTreeSet<EffectId>| open.retain(|one| Some(one) != effect);
+        match happening.subject {
+            S::Parked { for_person } => {
+                self.stopped = Some(if for_person { Use::Person } else { Use::Rest });
+            }
+            S::Resumed | S::StepEnded | S::StepDropped => self.begin(),
+            S::Request => begins(&mut self.asking),
+            S::Reply | S::ReplyFailed => ends(&mut self.asking),
+            S::Started => begins(&mut self.working),
+            S::Result { .. } => {
+                ends(&mut self.working);
+                ends(&mut self.questions);
+            }
+            S::Child => begins(&mut self.delegated),
+            S::ChildEnded => ends(&mut self.delegated),
+            S::Question => begins(&mut self.questions),
+            S::Answer { .. } => ends(&mut self.questions),
+            S::Wait => begins(&mut self.waiting),
+            S::WaitEnded => ends(&mut self.waiting),
+            S::Goal
+            | S::Ended
+            | S::HandedOver
+            | S::Warning
+            | S::Person
+            | S::Told
+            | S::Thought
+            | S::Reflection
+            | S::Note
+            | S::Call
+            | S::Verdict
+            | S::View
+            | S::Branches
+            | S::Unreadable => {}
+        }
+    }
+
+    /// Nothing is under way any more.
+    fn begin(&mut self) {
+        *self = Self {
+            shares: self.shares,
+            last_ms: self.last_ms,
+            ..Self::default()
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_moment_is_counted_once() {
+        let happened = [
+            (0, "1.1", Subject::Note),
+            (5, "1.2", Subject::Started),
+            (25, "1.3", Subject::Question),
+            (35, "1.2", Subject::Result { failed: false }),
+            (135, "", Subject::Parked { for_person: true }),
+            (1_135, "", Subject::Resumed),
+            // The clock was set back.
+            (1_000, "1.4", Subject::Wait),
+            (1_007, "1.4", Subject::WaitEnded),
+            (1_009, "", Subject::Ended),
+        ];
+        let mut clock = Clock::default();
+        for (at_ms, effect, subject) in happened {
+            let mut happening = Happening::detail(subject, "");
+            happening.at_ms = at_ms;
+            happening.effect = effect.parse().ok();
+            clock.take(&happening);
+        }
+        let shares = clock.shares();
+        let by_use = Use::ALL.map(|what| shares.of(what));
+        assert_eq!(by_use, [0, 30, 0, 1_100, 7, 7]);
+        assert_eq!(shares.total(), 1_144);
+    }
+}

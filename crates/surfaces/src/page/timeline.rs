@@ -1,0 +1,159 @@
+//! A step on the page: one line when it is folded, everything when it is open.
+
+use std::collections::BTreeMap;
+
+use gyrus_contract::RunId;
+use gyrus_journal::Reader;
+use gyrus_text::counted;
+use maud::{Markup, html};
+
+use super::{
+    excerpt::Kind,
+    item::Drawing,
+    markup::Anchor,
+    moment::{Start, duration},
+    picture::Pictures,
+    step::{Fate, RawEntry, Step},
+};
+use crate::projection::Subject;
+
+/// Characters of a step's one line.
+const GIST: usize = 140;
+
+/// Names of tools that a step's one line has.
+const NAMED_TOOLS: usize = 2;
+
+/// What the steps of a run have in common.
+pub(super) struct Context<'a> {
+    /// The run's number on the page.
+    pub(super) number: u32,
+    /// The run.
+    pub(super) run: RunId,
+    /// The time that others are told from.
+    pub(super) start: Start,
+    /// Runs whose steps stand on the page, by their number there.
+    pub(super) children: &'a BTreeMap<RunId, u32>,
+}
+
+/// Returns a step, folded or open.
+pub(super) fn step(
+    step: &Step,
+    context: &Context<'_>,
+    reader: &Reader,
+    pictures: &mut Pictures,
+    is_open: bool,
+) -> Markup {
+    let name = context.run.short();
+    let rest = format!(
+        "the whole text is in `gyrus trace {name}`, step {}",
+        step.number
+    );
+    let drawing = Drawing {
+        context,
+        reader,
+        rest: &rest,
+    };
+    let anchor = Anchor::Step {
+        run: context.number,
+        step: step.number,
+    };
+    let class = if step.fate == Fate::Done {
+        "step"
+    } else {
+        "step unkept"
+    };
+    html! {
+        details class=(class) id=(anchor) open[is_open] {
+            (head(step, context.start))
+            div.items {
+                @for item in &step.items { (drawing.item(item, pictures)) }
+            }
+            (entries(&step.entries, context.start))
+        }
+    }
+}
+
+fn head(step: &Step, start: Start) -> Markup {
+    let charged = step.charged();
+    let lasted = step.ended_ms.saturating_sub(step.began_ms).max(0);
+    html! {
+        summary {
+            span.number { (step.number) }
+            (tools(step))
+            span.gist { (step.gist(GIST)) }
+            span.flags {
+                @for (class, word) in flags(step) { span class={ "flag " (class) } { (word) } }
+            }
+            span.figures {
+                @if charged.tokens > 0 { span { (counted(charged.tokens, "token")) } }
+                @if charged.cost.0 > 0 { span { (charged.cost) } }
+                span { (duration(lasted.unsigned_abs())) }
+            }
+            span.when { (start.moment_and_hour(step.began_ms)) }
+        }
+    }
+}
+
+/// The tools of a step, each named once.
+fn tools(step: &Step) -> Markup {
+    let mut names: Vec<(&str, usize)> = Vec::new();
+    for call in step.happenings().filter(|one| one.subject == Subject::Call) {
+        match names.iter_mut().find(|(name, _)| *name == call.headline) {
+            Some((_, times)) => *times += 1,
+            None => names.push((&call.headline, 1)),
+        }
+    }
+    html! {
+        span.tools {
+            @for (name, times) in names.iter().take(NAMED_TOOLS) {
+                span.tool {
+                    (super::excerpt::brief(name))
+                    @if *times > 1 { " ×" (times) }
+                }
+            }
+            @if names.len() > NAMED_TOOLS { span.tool { "+" (names.len() - NAMED_TOOLS) } }
+        }
+    }
+}
+
+/// What went another way than usual in a step.
+fn flags(step: &Step) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let has = |wanted: Subject| step.happenings().any(|one| one.subject == wanted);
+    let flags = [
+        (has(Subject::Question), "ask", "asked"),
+        (has(Subject::Person), "ask", "steered"),
+        (has(Subject::Child), "child", "child run"),
+        (has(Subject::ReplyFailed), "bad", "retried"),
+        (has(Subject::Result { failed: true }), "bad", "error"),
+        (step.fate == Fate::Dropped, "bad", "abandoned"),
+        (step.fate == Fate::Open, "bad", "unfinished"),
+    ];
+    let set = flags.into_iter().filter(|(is_set, _, _)| *is_set);
+    set.map(|(_, class, word)| (class, word))
+}
+
+/// Returns entries as they stand in the journal, folded.
+pub(super) fn entries(entries: &[RawEntry], start: Start) -> Markup {
+    if entries.is_empty() {
+        return html! {};
+    }
+    html! {
+        details.raw {
+            summary { (counted(entries.len(), "entry")) " of the journal" }
+            @for entry in entries {
+                div.entry {
+                    p.label {
+                        span.effect { (entry.seq) }
+                        span.name { (entry.kind) }
+                        (start.moment(entry.at_ms))
+                    }
+                    ({
+                        let rest =
+                            format!("the whole payload is in entry {} of the journal", entry.seq);
+                        entry.payload.render(Kind::Code, &rest)
+                    })
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Tool calls: requested, judged, approved, started, settled.
+
+use gyrus_contract::{ActionVerdict, Decision, Risk};
+use gyrus_journal::Reader;
+use gyrus_kernel::{
+    ApprovalAnswered, ApprovalAsked, GateVerdict, Settled, ToolCalled, ToolResulted, ToolStarted,
+};
+
+use super::{Form, Happening, Part, Subject, Tone, stored};
+
+pub(super) fn called(called: ToolCalled) -> Happening {
+    Happening::main(Subject::Call, Tone::Call, called.call.tool)
+        .with(Part::Arguments(called.call.arguments))
+}
+
+pub(super) fn judged(judged: GateVerdict) -> Happening {
+    let verdict = judged.verdict;
+    let (tone, risk) = match verdict.risk {
+        Risk::Safe => (Tone::Aside, "safe"),
+        Risk::Moderate => (Tone::Aside, "moderate"),
+        Risk::High => (Tone::Ask, "high risk"),
+        Risk::Critical => (Tone::Bad, "critical"),
+    };
+    let (decision, denied) = match verdict.decision {
+        Decision::Allow => ("allowed", false),
+        Decision::Ask => ("asks", false),
+        Decision::Deny => ("denied", true),
+    };
+    let mut headline = verdict.reasons.join("; ");
+    let places: Vec<String> = judged
+        .paths
+        .values()
+        .map(|path| path.real.display().to_string())
+        .collect();
+    if !places.is_empty() {
+        headline.push_str(&format!(" ({})", places.join(", ")));
+    }
+    let happening = if denied {
+        Happening::main(Subject::Verdict, Tone::Bad, headline)
+    } else {
+        Happening::detail(Subject::Verdict, headline)
+    };
+    happening
+        .with(Part::Badge(tone, risk.to_owned()))
+        .with(Part::Badge(tone, decision.to_owned()))
+}
+
+pub(super) fn asked(asked: ApprovalAsked) -> Happening {
+    Happening::detail(Subject::Question, asked.card.sentence.clone())
+        .toned(Tone::Ask)
+        .with(Part::Card(Box::new(asked.card)))
+}
+
+pub(super) fn answered(answered: ApprovalAnswered) -> Happening {
+    let approved = answered.approved;
+    let said = if approved { "approved" } else { "denied" };
+    let headline = match &answered.by {
+        Some(by) => format!("{said} by {} ({})", by.id, by.surface),
+        None => format!("{said}: nobody could be asked"),
+    };
+    let happening = Happening::main(Subject::Answer { approved }, Tone::Ask, headline);
+    match answered.reason {
+        Some(words) => happening.with(Part::prose(words)),
+        None => happening,
+    }
+}
+
+pub(super) fn started(started: &ToolStarted) -> Happening {
+    match started.attempt {
+        0 | 1 => Happening::detail(Subject::Started, "started"),
+        attempt => {
+            let headline = format!("it was cut off and started again: attempt {attempt}");
+            Happening::main(Subject::Started, Tone::Aside, headline)
+        }
+    }
+}
+
+pub(super) fn resulted(result: ToolResulted, reader: &Reader) -> Happening {
+    let text = stored(&result.text, reader).unwrap_or_else(|gone| gone);
+    let settled = match result.settled {
+        Settled::Done if result.is_error => Some("failed"),
+        Settled::Done => None,
+        Settled::Refused => Some("refused"),
+        Settled::Interrupted => Some("interrupted"),
+        Settled::Cancelled => Some("cut off"),
+    };
+    let failed = settled.is_some();
+    let tone = if failed { Tone::Bad } else { Tone::Observation };
+    let mut happening = Happening::main(Subject::Result { failed }, tone, "");
+    // Some tools begin with the word themselves: models read it too.
+    if let Some(settled) = settled.filter(|word| !text.starts_with(&format!("{word}: "))) {
+        happening = happening.with(Part::Badge(Tone::Bad, settled.to_owned()));
+    }
+    let changed = match (result.settled, result.verdict) {
+        (Settled::Done, ActionVerdict::Changed) => Some("changed something"),
+        (Settled::Done, ActionVerdict::NoEffect) => Some("changed nothing"),
+        (_, ActionVerdict::CannotTell) => Some("may have changed something"),
+        (
+            Settled::Done | Settled::Refused | Settled::Interrupted | Settled::Cancelled,
+            ActionVerdict::Changed | ActionVerdict::NoEffect | ActionVerdict::Refused,
+        ) => None,
+    };
+    if let Some(changed) = changed {
+        happening = happening.with(Part::Badge(Tone::Aside, changed.to_owned()));
+    }
+    happening = happening.with(if text.trim().is_empty() {
+        Part::aside("no text")
+    } else {
+        Part::Text(Form::Output, text)
+    });
+    for image in result.images {
+        happening = happening.with(Part::Picture(image));
+    }
+    if !result.artifacts.is_empty() {
+        let paths = result.artifacts.into_iter().map(|file| file.path);
+        happening = happening.with(Part::Files(paths.collect()));
+    }
+    if result.settled == Settled::Done {
+        happening.took_ms = Some(result.took_ms);
+    }
+    happening
+}

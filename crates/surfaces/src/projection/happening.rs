@@ -1,0 +1,302 @@
+//! One thing that happened, as any surface shows it.
+
+use gyrus_contract::{EffectId, Image, RunId};
+use gyrus_kernel::{ApprovalCard, Charge};
+use serde_json::Value;
+
+/// One thing that happened in a run. The texts may hold anything that a model, a page or a file
+/// said: a surface makes unseen characters visible and escapes its own markup.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Happening {
+    /// Number of the entry that tells it.
+    pub seq: u64,
+    /// Time at which the entry was appended, in UTC milliseconds.
+    pub at_ms: i64,
+    /// The effect that it belongs to. Those of one effect belong together.
+    pub effect: Option<EffectId>,
+    /// The step that it ends, if it ends one.
+    pub step: Option<u32>,
+    /// The kind of thing that happened.
+    pub subject: Subject,
+    /// Whether a person who watches the run sees it.
+    pub weight: Weight,
+    /// How it is coloured.
+    pub tone: Tone,
+    /// What happened, in one sentence; empty if the parts say it.
+    pub headline: String,
+    /// What belongs to it, in order.
+    pub parts: Vec<Part>,
+    /// Tokens and money that it cost.
+    pub charged: Charge,
+    /// How long it took, in milliseconds, if it was measured.
+    pub took_ms: Option<u64>,
+}
+
+/// Kinds of things that happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// The run began.
+    Goal,
+    /// A process took the run up again.
+    Resumed,
+    /// The run stopped and can be resumed; whether a person has to answer first.
+    Parked {
+        /// Whether it waits for a person.
+        for_person: bool,
+    },
+    /// The run is over.
+    Ended,
+    /// A fresh step continues after a change of the program.
+    HandedOver,
+    /// A step is complete.
+    StepEnded,
+    /// A step was abandoned.
+    StepDropped,
+    /// A limit is near.
+    Warning,
+    /// A person amended the goal or has the browser.
+    Person,
+    /// A model is asked.
+    Request,
+    /// A model answered.
+    Reply,
+    /// A model did not answer.
+    ReplyFailed,
+    /// gyrus told the model something.
+    Told,
+    /// The model thought.
+    Thought,
+    /// The model looked back.
+    Reflection,
+    /// A loop or an organ recorded a fact.
+    Note,
+    /// A tool is called.
+    Call,
+    /// The gate judged a call.
+    Verdict,
+    /// A call was started.
+    Started,
+    /// A call ended; whether it failed.
+    Result {
+        /// Whether it failed or was not executed.
+        failed: bool,
+    },
+    /// The screen was looked at.
+    View,
+    /// A person is asked.
+    Question,
+    /// A person answered, or nobody could be asked.
+    Answer {
+        /// Whether the answer is a yes.
+        approved: bool,
+    },
+    /// The run waits.
+    Wait,
+    /// A wait is over.
+    WaitEnded,
+    /// Branches run together.
+    Branches,
+    /// A child run began.
+    Child,
+    /// A child run ended.
+    ChildEnded,
+    /// The entry cannot be read.
+    Unreadable,
+}
+
+impl Subject {
+    /// One character that stands before it.
+    pub fn mark(self) -> char {
+        match self {
+            Subject::Goal
+            | Subject::Resumed
+            | Subject::Parked { .. }
+            | Subject::Ended
+            | Subject::HandedOver => '■',
+            Subject::StepEnded | Subject::StepDropped => '─',
+            Subject::Warning | Subject::ReplyFailed | Subject::Unreadable => '!',
+            Subject::Person | Subject::Answer { .. } => '»',
+            Subject::Request | Subject::Reply => '◦',
+            Subject::Told | Subject::Note | Subject::Verdict | Subject::Started => '·',
+            Subject::Thought | Subject::Reflection => '•',
+            Subject::Call => '→',
+            Subject::Result { .. } => '←',
+            Subject::View => '◉',
+            Subject::Question => '?',
+            Subject::Wait | Subject::WaitEnded => '…',
+            Subject::Branches => '∥',
+            Subject::Child => '⇒',
+            Subject::ChildEnded => '⇐',
+        }
+    }
+
+    /// The name of the kind, for a label.
+    pub fn name(self) -> &'static str {
+        match self {
+            Subject::Goal => "goal",
+            Subject::Resumed => "resumed",
+            Subject::Parked { .. } => "parked",
+            Subject::Ended => "ended",
+            Subject::HandedOver => "handed over",
+            Subject::StepEnded => "step ended",
+            Subject::StepDropped => "step abandoned",
+            Subject::Warning => "warning",
+            Subject::Person => "person",
+            Subject::Request => "request",
+            Subject::Reply => "reply",
+            Subject::ReplyFailed => "no reply",
+            Subject::Told => "gyrus tells the model",
+            Subject::Thought => "thought",
+            Subject::Reflection => "reflection",
+            Subject::Note => "note",
+            Subject::Call => "call",
+            Subject::Verdict => "gate",
+            Subject::Started => "started",
+            Subject::Result { .. } => "result",
+            Subject::View => "screen",
+            Subject::Question => "question",
+            Subject::Answer { .. } => "answer",
+            Subject::Wait | Subject::WaitEnded => "wait",
+            Subject::Branches => "branches",
+            Subject::Child | Subject::ChildEnded => "child run",
+            Subject::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// Whether a person who watches a run sees something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// It is shown while the run goes on.
+    Main,
+    /// It is shown to a person who asks for the whole timeline.
+    Detail,
+}
+
+/// How something is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// The model's thinking.
+    Thought,
+    /// A tool call, or something that went well.
+    Call,
+    /// What came back.
+    Observation,
+    /// A question to a person, or an answer.
+    Ask,
+    /// A failure or a danger.
+    Bad,
+    /// A heading.
+    Strong,
+    /// What one may skip.
+    Aside,
+    /// Everything else.
+    Plain,
+}
+
+/// Forms of text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Sentences.
+    Prose,
+    /// Text whose line breaks and columns count.
+    Code,
+    /// Code that may come from a terminal program, with its colours.
+    Output,
+    /// A remark of gyrus itself.
+    Aside,
+    /// A remark that says what went wrong.
+    Wrong,
+}
+
+/// A part of what happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// A short remark beside the headline, with the tone of its meaning.
+    Badge(Tone, String),
+    /// A text.
+    Text(Form, String),
+    /// The arguments of a call.
+    Arguments(Value),
+    /// A question to a person.
+    Card(Box<ApprovalCard>),
+    /// A picture.
+    Picture(Image),
+    /// Files that a call left, by their paths in the workspace.
+    Files(Vec<String>),
+    /// A child run.
+    Run(RunId),
+}
+
+impl Part {
+    /// Sentences.
+    pub fn prose(text: impl Into<String>) -> Self {
+        Self::Text(Form::Prose, text.into())
+    }
+
+    /// Code.
+    pub fn code(text: impl Into<String>) -> Self {
+        Self::Text(Form::Code, text.into())
+    }
+
+    /// A remark.
+    pub fn aside(text: impl Into<String>) -> Self {
+        Self::Text(Form::Aside, text.into())
+    }
+}
+
+impl Happening {
+    fn new(subject: Subject, weight: Weight, tone: Tone, headline: String) -> Self {
+        Self {
+            seq: 0,
+            at_ms: 0,
+            effect: None,
+            step: None,
+            subject,
+            weight,
+            tone,
+            headline,
+            parts: Vec::new(),
+            charged: Charge::default(),
+            took_ms: None,
+        }
+    }
+
+    pub(super) fn main(subject: Subject, tone: Tone, headline: impl Into<String>) -> Self {
+        Self::new(subject, Weight::Main, tone, headline.into())
+    }
+
+    pub(crate) fn detail(subject: Subject, headline: impl Into<String>) -> Self {
+        Self::new(subject, Weight::Detail, Tone::Aside, headline.into())
+    }
+
+    pub(super) fn with(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+
+    pub(super) fn toned(mut self, tone: Tone) -> Self {
+        self.tone = tone;
+        self
+    }
+
+    pub(super) fn at(mut self, entry: &gyrus_journal::Entry) -> Self {
+        self.seq = entry.seq;
+        self.at_ms = entry.at_ms;
+        self
+    }
+
+    /// The text of its first part in this form.
+    pub fn text(&self, wanted: Form) -> Option<&str> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Text(form, text) if *form == wanted => Some(text.as_str()),
+            Part::Text(..)
+            | Part::Badge(..)
+            | Part::Arguments(_)
+            | Part::Card(_)
+            | Part::Picture(_)
+            | Part::Files(_)
+            | Part::Run(_) => None,
+        })
+    }
+}

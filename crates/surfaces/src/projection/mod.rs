@@ -1,0 +1,137 @@
+//! What happened in a run: every entry of its journal as [`Happening`]s, which all surfaces render.
+//!
+//! The match over the kinds of entries is exhaustive and stands in this folder alone. `run` covers
+//! the run and its steps, `model` what a model is asked and says, `call` tool calls from intent to
+//! result, `effects` the remaining effects, and `facts` what loops record under kinds of their own.
+
+mod happening;
+mod run;
+mod model;
+mod call;
+mod effects;
+mod facts;
+
+use std::collections::BTreeSet;
+
+use gyrus_contract::{EffectId, Text};
+use gyrus_journal::{Payload, Reader};
+use gyrus_kernel::{Entry, Inline, Stop};
+
+pub use self::effects::limits;
+pub use self::happening::{Form, Happening, Part, Subject, Tone, Weight};
+
+/// Folds the entries of one run, in their order, into what happened.
+#[derive(Debug, Default)]
+pub struct Projection {
+    /// Ids of the calls of the current step that became effects. A result for another call was
+    /// written by the loop, which did not execute the call.
+    called: BTreeSet<String>,
+}
+
+impl Projection {
+    /// Creates the projection of a run that begins, or goes on, with the next entry.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next entry and returns what it tells, in order. Large values are read from the
+    /// blobs of `reader`; one that cannot be read is replaced by words that say so. An entry that
+    /// this version does not understand is shown as it stands.
+    pub fn take(&mut self, entry: &gyrus_journal::Entry, reader: &Reader) -> Vec<Happening> {
+        let parsed = match gyrus_kernel::parse(entry) {
+            Ok(parsed) => parsed,
+            Err(error) => return vec![unreadable(entry, &error.to_string()).at(entry)],
+        };
+        let effect = parsed.effect().cloned();
+        let ends_step = matches!(parsed, Entry::CycleEnded(_) | Entry::CycleDropped(_));
+        let mut happenings = self.known(parsed, reader);
+        for happening in &mut happenings {
+            happening.seq = entry.seq;
+            happening.at_ms = entry.at_ms;
+            // What a step appends to the memory belongs to no effect.
+            if happening.subject != Subject::Told && happening.effect.is_none() {
+                happening.effect.clone_from(&effect);
+            }
+        }
+        if ends_step {
+            self.called.clear();
+        }
+        happenings
+    }
+
+    fn known(&mut self, entry: Entry, reader: &Reader) -> Vec<Happening> {
+        match entry {
+            Entry::RunStarted(started) => vec![run::started(&started, reader)],
+            Entry::RunResumed(resumed) => vec![run::resumed(&resumed)],
+            Entry::RunHandedOver(handed) => vec![run::handed_over(handed)],
+            Entry::RunParked(parked) => vec![run::parked(&parked)],
+            Entry::RunEnded(ended) => vec![run::ended(&ended)],
+            Entry::CycleEnded(ended) => {
+                let mut happenings = model::told(&ended.appended, &self.called);
+                happenings.push(run::step_ended(&ended));
+                happenings
+            }
+            Entry::CycleDropped(dropped) => vec![run::step_dropped(dropped)],
+            Entry::BudgetWarning(warning) => vec![run::warning(&warning)],
+            Entry::Steered(steered) => vec![run::steered(steered)],
+            Entry::TakeoverStarted(takeover) => vec![run::takeover_started(&takeover)],
+            Entry::TakeoverEnded(takeover) => vec![run::takeover_ended(takeover)],
+            Entry::ModelCall(asked) => {
+                let mut happenings = model::told(&asked.appended, &self.called);
+                happenings.push(model::request(asked));
+                happenings
+            }
+            Entry::ModelReply(reply) => vec![model::reply(reply, reader)],
+            Entry::ToolCalled(called) => {
+                self.called.insert(called.call.id.clone());
+                vec![call::called(called)]
+            }
+            Entry::GateVerdict(judged) => vec![call::judged(judged)],
+            Entry::ApprovalAsked(asked) => vec![call::asked(asked)],
+            Entry::ApprovalAnswered(answered) => vec![call::answered(answered)],
+            Entry::ToolStarted(started) => vec![call::started(&started)],
+            Entry::ToolResulted(result) => vec![call::resulted(result, reader)],
+            Entry::ScreenViewed(viewed) => vec![effects::viewed(viewed, reader)],
+            Entry::ValueTaken(taken) => vec![effects::value(&taken)],
+            Entry::WaitStarted(wait) => vec![effects::wait_started(&wait)],
+            Entry::WaitEnded(wait) => vec![effects::wait_ended(wait)],
+            Entry::BranchesStarted(started) => vec![effects::branches(&started)],
+            Entry::RaceWon(race) => vec![effects::race_won(&race)],
+            Entry::ChildStarted(child) => vec![effects::child_started(child)],
+            Entry::ChildEnded(child) => vec![effects::child_ended(&child)],
+            Entry::Noted { kind, fact, .. } => vec![facts::fact(&kind, &fact.fact)],
+        }
+    }
+}
+
+fn unreadable(entry: &gyrus_journal::Entry, why: &str) -> Happening {
+    match &entry.payload {
+        Payload::Json(payload) => {
+            Happening::detail(Subject::Unreadable, format!("{}: {why}", entry.kind))
+                .with(Part::code(payload.get()))
+        }
+        Payload::Erased(hash) => Happening::detail(
+            Subject::Unreadable,
+            format!("{}: erased; its hash was {hash}", entry.kind),
+        ),
+    }
+}
+
+/// Returns the step that an effect belongs to.
+pub(crate) fn step_of(effect: Option<&EffectId>) -> Option<u32> {
+    effect.map(EffectId::cycle_number)
+}
+
+/// Reads a value, wherever it is stored, or returns words that say why it cannot be shown.
+pub fn stored<T>(value: &Inline<T>, reader: &Reader) -> Result<T, String>
+where
+    T: serde::Serialize + serde::de::DeserializeOwned + Clone,
+{
+    let fetched = value.read(|id| reader.blob(id).map_err(Stop::from));
+    fetched.map_err(|error| format!("(it cannot be shown: {error})"))
+}
+
+/// Returns the goal of a run, wherever it is stored.
+pub fn goal(goal: &Inline<Text>, reader: &Reader) -> String {
+    stored(goal, reader).map_or_else(|gone| gone, |text: Text| text.text)
+}

@@ -1,0 +1,136 @@
+//! What a model is asked, what it answers, and what gyrus tells it.
+
+use std::collections::BTreeSet;
+
+use gyrus_contract::{Message, Origin, Part as MessagePart, Purpose, StopReason};
+use gyrus_journal::Reader;
+use gyrus_kernel::{Appended, AttemptResult, Inline, ModelCall, ModelReply};
+use gyrus_text::{counted, grouped};
+
+use super::{Form, Happening, Part, Subject, Tone, stored};
+
+pub(super) fn request(asked: ModelCall) -> Happening {
+    let purpose = match asked.purpose {
+        Purpose::Agent => "",
+        Purpose::Plan => " to plan",
+        Purpose::Reflect => " to look back",
+        Purpose::Verify => " to verify",
+        Purpose::Safety => " to judge a call",
+        Purpose::Summarise => " to summarise",
+    };
+    let headline = format!("asks {}{purpose}", asked.model);
+    let mut happening = Happening::detail(Subject::Request, headline);
+    let mut remark = |text| happening.parts.push(Part::Badge(Tone::Aside, text));
+    if asked.attempt > 1 {
+        remark(format!("attempt {}", asked.attempt));
+    }
+    if !asked.why.is_empty() {
+        remark(format!("because {}", asked.why));
+    }
+    let messages = asked.to.saturating_sub(asked.from);
+    if messages > 0 {
+        remark(format!("{} of memory", counted(messages, "message")));
+    }
+    happening
+}
+
+pub(super) fn reply(reply: ModelReply, reader: &Reader) -> Happening {
+    let mut remarks = Vec::new();
+    let mut texts = Vec::new();
+    let (subject, headline, mut tokens) = match &reply.came {
+        AttemptResult::Reply { reply } => match stored(reply, reader) {
+            Ok(reply) => {
+                if reply.stop == StopReason::MaxTokens {
+                    let cut = "the reply was cut at the output limit".to_owned();
+                    texts.push(Part::Text(Form::Wrong, cut));
+                }
+                let text = reply.text();
+                let form = match text.trim_start().starts_with('{') {
+                    true => Form::Code,
+                    false => Form::Prose,
+                };
+                if !text.trim().is_empty() {
+                    texts.push(Part::Text(form, text));
+                }
+                let tokens = reply.usage.map(|usage| {
+                    let (sent, written) =
+                        (grouped(usage.input_tokens), grouped(usage.output_tokens));
+                    match usage.cached_tokens {
+                        0 => format!("{sent} in, {written} out"),
+                        cached => format!("{sent} in, {written} out, {} cached", grouped(cached)),
+                    }
+                });
+                (
+                    Subject::Reply,
+                    format!("answered by {}", reply.model),
+                    tokens,
+                )
+            }
+            Err(gone) => (Subject::Reply, gone, None),
+        },
+        AttemptResult::Error { error } => {
+            let headline = format!("the model did not answer: {error}");
+            (Subject::ReplyFailed, headline, None)
+        }
+        AttemptResult::CutOff => {
+            let headline = "the request was cut off; it may have been answered and charged";
+            (Subject::ReplyFailed, headline.to_owned(), None)
+        }
+    };
+    if tokens.is_none() && reply.charged.tokens > 0 {
+        tokens = Some(counted(reply.charged.tokens, "token"));
+    }
+    remarks.extend(tokens);
+    if reply.charged.cost.0 > 0 {
+        remarks.push(reply.charged.cost.to_string());
+    }
+    if reply.estimated {
+        remarks.push("estimated".to_owned());
+    }
+    let mut happening = match (subject, &reply.came) {
+        // Whether it was cut off by the person or by a crash, the next entry says it.
+        (Subject::ReplyFailed, AttemptResult::Error { .. }) => {
+            Happening::main(subject, Tone::Bad, headline)
+        }
+        _ => Happening::detail(subject, headline),
+    };
+    let remarks = remarks
+        .into_iter()
+        .map(|text| Part::Badge(Tone::Aside, text));
+    happening.parts = remarks.chain(texts).collect();
+    happening.charged = reply.charged;
+    happening.took_ms = Some(reply.took_ms);
+    happening
+}
+
+/// What gyrus itself told the model: texts of its own, and results of calls that the loop did not
+/// execute. Such words are short; what stands in a blob came from somewhere that is shown already.
+pub(super) fn told(appended: &Appended, called: &BTreeSet<String>) -> Vec<Happening> {
+    let items = appended.items.iter().filter_map(|item| match item {
+        Inline::Is(item) => Some(&item.message),
+        Inline::Blob(_) => None,
+    });
+    items.flat_map(|message| told_by(message, called)).collect()
+}
+
+fn told_by<'a>(
+    message: &'a Message,
+    called: &'a BTreeSet<String>,
+) -> impl Iterator<Item = Happening> + 'a {
+    message.parts.iter().filter_map(move |part| match part {
+        MessagePart::Text(text) if text.origin == Origin::Kernel => Some(
+            Happening::main(Subject::Told, Tone::Aside, "").with(Part::prose(text.text.as_str())),
+        ),
+        MessagePart::ToolResult(result)
+            if result.text.origin == Origin::Kernel && !called.contains(&result.call_id) =>
+        {
+            let headline = format!("a call was not made: {}", result.text.text);
+            Some(Happening::main(Subject::Told, Tone::Bad, headline))
+        }
+        MessagePart::Text(_)
+        | MessagePart::ToolResult(_)
+        | MessagePart::Image(_)
+        | MessagePart::Thinking(_)
+        | MessagePart::ToolCall(_) => None,
+    })
+}

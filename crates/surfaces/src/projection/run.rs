@@ -1,0 +1,98 @@
+//! The run as a whole, its steps, and what people do to it.
+
+use gyrus_contract::MessageBody;
+use gyrus_journal::Reader;
+use gyrus_kernel::{
+    BudgetWarning, CycleDropped, CycleEnded, Ending, RunEnded, RunHandedOver, RunParked,
+    RunResumed, RunStarted, Steered, TakeoverEnded, TakeoverStarted, summary,
+};
+use gyrus_text::{counted, grouped, span};
+
+use super::{Happening, Part, Subject, Tone, goal};
+
+pub(super) fn started(started: &RunStarted, reader: &Reader) -> Happening {
+    let goal = goal(&started.goal, reader);
+    Happening::detail(Subject::Goal, format!("goal: {goal}")).toned(Tone::Strong)
+}
+
+pub(super) fn resumed(resumed: &RunResumed) -> Happening {
+    let torn = resumed.set_aside_bytes.map_or_else(String::new, |bytes| {
+        let bytes = grouped(bytes);
+        format!("; {bytes} unfinished bytes at the journal's end were set aside")
+    });
+    let pid = resumed.process.pid;
+    Happening::detail(Subject::Resumed, format!("resumed by process {pid}{torn}"))
+}
+
+pub(super) fn handed_over(handed: RunHandedOver) -> Happening {
+    let done = counted(handed.done.len(), "effect");
+    let headline = format!("a fresh step continues the run; {done} before it");
+    Happening::main(Subject::HandedOver, Tone::Plain, headline).with(Part::aside(handed.reason))
+}
+
+pub(super) fn parked(parked: &RunParked) -> Happening {
+    let for_person = matches!(parked.ending, Ending::Waiting { .. });
+    let headline = format!("parked: {}", summary(&parked.ending));
+    Happening::detail(Subject::Parked { for_person }, headline)
+}
+
+pub(super) fn ended(ended: &RunEnded) -> Happening {
+    let tone = match ended.ending.is_final() && !matches!(ended.ending, Ending::Failed { .. }) {
+        true => Tone::Strong,
+        false => Tone::Bad,
+    };
+    Happening::detail(Subject::Ended, summary(&ended.ending)).toned(tone)
+}
+
+pub(super) fn step_ended(ended: &CycleEnded) -> Happening {
+    let spent = &ended.kernel.spent;
+    let used = counted(spent.tokens, "token");
+    let headline = format!(
+        "step {} is complete; used so far: {used}, {}",
+        ended.cycle, spent.cost
+    );
+    let mut happening = Happening::detail(Subject::StepEnded, headline);
+    happening.step = Some(ended.cycle);
+    happening
+}
+
+pub(super) fn step_dropped(dropped: CycleDropped) -> Happening {
+    let headline = format!("step {} was abandoned", dropped.cycle);
+    let mut happening =
+        Happening::main(Subject::StepDropped, Tone::Aside, headline).with(Part::aside(dropped.why));
+    happening.step = Some(dropped.cycle);
+    happening
+}
+
+pub(super) fn warning(warning: &BudgetWarning) -> Happening {
+    let headline = format!("a limit is near: {}", warning.what);
+    Happening::main(Subject::Warning, Tone::Bad, headline)
+}
+
+pub(super) fn steered(steered: Steered) -> Happening {
+    let mut happening = Happening::main(Subject::Person, Tone::Ask, "the person adds");
+    for message in steered.messages {
+        if let MessageBody::Steer { text } = message.body {
+            let who = format!("{} ({})", message.from.id, message.from.surface);
+            happening = happening
+                .with(Part::Badge(Tone::Aside, who))
+                .with(Part::prose(text));
+        }
+    }
+    happening
+}
+
+pub(super) fn takeover_started(takeover: &TakeoverStarted) -> Happening {
+    let headline = format!("{} has the browser; the run waits", takeover.by.id);
+    Happening::main(Subject::Person, Tone::Ask, headline)
+}
+
+pub(super) fn takeover_ended(takeover: TakeoverEnded) -> Happening {
+    let took = span(takeover.took_ms);
+    let headline = format!("{} gave the browser back after {took}", takeover.by.id);
+    let happening = Happening::main(Subject::Person, Tone::Ask, headline);
+    match takeover.words {
+        Some(words) => happening.with(Part::prose(words)),
+        None => happening,
+    }
+}

@@ -1,0 +1,119 @@
+//! The terminal at which a person sits, if one does.
+
+use std::{
+    io::{self, IsTerminal},
+    os::fd::OwnedFd,
+};
+
+use gyrus_contract::Principal;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    pipe::{PipeFlags, pipe_with},
+    termios::QueueSelector,
+};
+use tokio::sync::mpsc::Sender;
+
+/// Whether a person at this process's terminal can be asked: it reads and shows there, and is not
+/// in the background, where reading would stop it.
+pub fn can_ask() -> bool {
+    let stdin = io::stdin();
+    let in_front = || {
+        rustix::termios::tcgetpgrp(&stdin).is_ok_and(|front| front == rustix::process::getpgrp())
+    };
+    stdin.is_terminal() && io::stderr().is_terminal() && in_front()
+}
+
+/// Returns the person at this terminal: `user` is the name that the environment gives.
+pub fn person(user: Option<&str>, surface: &str) -> Principal {
+    let id = user
+        .map(str::to_owned)
+        .unwrap_or_else(|| format!("user {}", rustix::process::getuid().as_raw()));
+    Principal {
+        surface: surface.to_owned(),
+        id,
+    }
+}
+
+/// Drops what was typed before a question was shown: it cannot be meant as its answer.
+pub fn forget_what_was_typed() {
+    // Without a terminal there is nothing to forget.
+    let _ = rustix::termios::tcflush(io::stdin(), QueueSelector::IFlush);
+}
+
+/// What came from the terminal.
+#[derive(Debug)]
+pub enum Typed {
+    /// A line.
+    Line(String),
+    /// Its end: nothing will come any more.
+    End,
+}
+
+/// Lines of the terminal while they are wanted. Dropping it leaves what is typed afterwards to
+/// whoever reads next.
+pub struct Reading {
+    /// Closing it wakes the thread.
+    _stop: OwnedFd,
+}
+
+/// Sends every line that is typed.
+pub fn read_lines<T: Send + 'static>(
+    sender: Sender<T>,
+    as_event: impl Fn(Typed) -> T + Send + 'static,
+) -> io::Result<Reading> {
+    let (stopped, stop) = pipe_with(PipeFlags::CLOEXEC)?;
+    let read = move || {
+        let mut lines = Lines::default();
+        while let Ok(Some(typed)) = lines.next(&stopped) {
+            let is_end = matches!(typed, Typed::End);
+            // If nobody listens any more, nobody needs to know.
+            if sender.blocking_send(as_event(typed)).is_err() || is_end {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("terminal".to_owned())
+        .spawn(read)?;
+    Ok(Reading { _stop: stop })
+}
+
+/// Bytes of a line that is not complete yet. Read from the descriptor itself: what a buffer of
+/// this process held could not be left to the next reader.
+#[derive(Default)]
+struct Lines {
+    held: Vec<u8>,
+}
+
+impl Lines {
+    /// The next line; `None` when nobody wants one any more.
+    fn next(&mut self, stopped: &OwnedFd) -> io::Result<Option<Typed>> {
+        let stdin = io::stdin();
+        loop {
+            if let Some(end) = self.held.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.held.drain(..=end).collect();
+                return Ok(Some(Typed::Line(
+                    String::from_utf8_lossy(&line).into_owned(),
+                )));
+            }
+            let mut waiting = [
+                PollFd::new(stopped, PollFlags::IN),
+                PollFd::new(&stdin, PollFlags::IN),
+            ];
+            match poll(&mut waiting, None) {
+                Err(Errno::INTR) => continue,
+                polled => polled?,
+            };
+            if !waiting[0].revents().is_empty() {
+                return Ok(None);
+            }
+            let mut bytes = [0; 4096];
+            match rustix::io::read(&stdin, &mut bytes) {
+                Err(Errno::INTR) => {}
+                Ok(0) | Err(_) => return Ok(Some(Typed::End)),
+                Ok(count) => self.held.extend_from_slice(&bytes[..count]),
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! `agent_trace.jsonl`: one line a step, a projection of the entries of that step.
+
+use gyrus_journal::Reader;
+use gyrus_kernel::Entry;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::projection::stored;
+
+/// One line of the trace.
+#[derive(Debug, Serialize)]
+pub struct Step {
+    /// The step's number, counted from 1.
+    pub step: u32,
+    /// The phase of the loop, or the loop's name if it has no phases.
+    phase: String,
+    /// What the model thought, in order, joined by blank lines.
+    thought: String,
+    /// What was called, with which arguments.
+    tool_inputs: Vec<Value>,
+    /// What came back, in the order it did.
+    tool_outputs: Vec<Value>,
+    /// When the step was done, UTC.
+    timestamp: String,
+}
+
+/// Collects entries until a step is complete.
+#[derive(Debug, Default)]
+pub struct Trace {
+    phase: String,
+    thoughts: Vec<String>,
+    calls: Vec<Value>,
+    results: Vec<Value>,
+}
+
+impl Trace {
+    /// Takes the next entry of a run and returns the step that it completes. What became of no
+    /// step, because it was abandoned, is left out.
+    pub fn take(&mut self, entry: &gyrus_journal::Entry, reader: &Reader) -> Option<Step> {
+        let parsed = gyrus_kernel::parse(entry).ok()?;
+        if let Entry::CycleEnded(ended) = parsed {
+            let step = Step {
+                step: ended.cycle,
+                phase: self.phase.clone(),
+                thought: self.thoughts.join("\n\n"),
+                tool_inputs: std::mem::take(&mut self.calls),
+                tool_outputs: std::mem::take(&mut self.results),
+                timestamp: gyrus_text::utc(entry.at_ms),
+            };
+            self.clear();
+            return Some(step);
+        }
+        if let Entry::RunStarted(started) = parsed {
+            self.phase = started.cognitive_loop;
+        } else if let Entry::Noted { kind, fact, .. } = parsed {
+            self.fact(&kind, &fact.fact);
+        } else if let Entry::ToolCalled(called) = parsed {
+            self.calls.push(json!({
+                "effect": called.effect,
+                "tool": called.call.tool,
+                "arguments": called.call.arguments,
+            }));
+        } else if let Entry::ToolResulted(result) = parsed {
+            self.results.push(json!({
+                "effect": result.effect,
+                "output": stored(&result.text, reader).unwrap_or_else(|gone| gone),
+                "is_error": result.is_error,
+                "settled": result.settled,
+                "verdict": result.verdict,
+            }));
+        } else if let Entry::CycleDropped(_) = parsed {
+            self.clear();
+        }
+        None
+    }
+
+    fn fact(&mut self, kind: &str, fact: &Value) {
+        let text = fact.as_str().or_else(|| fact["text"].as_str());
+        match (kind, text) {
+            ("thought" | "reflection", Some(text)) => self.thoughts.push(text.to_owned()),
+            ("phase", Some(phase)) => phase.clone_into(&mut self.phase),
+            _ => {}
+        }
+    }
+
+    fn clear(&mut self) {
+        self.thoughts.clear();
+        self.calls.clear();
+        self.results.clear();
+    }
+}

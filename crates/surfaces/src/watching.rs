@@ -1,0 +1,327 @@
+//! Watching a run while it is driven: its durable entries, and those of its children, go to the
+//! console, to standard output as JSON, and to the trace.
+//!
+//! The watcher is a task of its own, so a slow terminal never holds up a run.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use gyrus_contract::{Purpose, RunId};
+use gyrus_journal::{Entry, Reader, Store, os::watch};
+use gyrus_kernel::{Live, LivePiece, approvals::OpenQuestion, log_name};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::{self, JoinHandle},
+};
+
+use crate::{
+    card_editor,
+    console::{Console, clear_status},
+    error::SurfaceError,
+    json,
+    notify::Notifier,
+    output,
+    terminal::{self, Reading, Typed},
+    trace_file::TraceFile,
+};
+
+/// Entries that may wait to be shown; beyond it, reading waits.
+const QUEUE: usize = 256;
+
+/// How often the time in the status line moves.
+const TICK: Duration = Duration::from_millis(500);
+
+/// A piece of a model's reply, while it arrives.
+#[derive(Debug, Clone)]
+pub struct Heard {
+    /// The run that asked.
+    pub run: RunId,
+    /// The purpose of the question.
+    pub purpose: Purpose,
+    /// The piece.
+    pub said: LivePiece,
+}
+
+/// Receives the pieces.
+pub type LiveReplies = mpsc::UnboundedReceiver<Heard>;
+
+/// Returns what a kernel passes replies to while they arrive, and where they are received. A reply
+/// is bounded, so the queue is.
+pub fn live_replies() -> (Live, LiveReplies) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let live: Live = Arc::new(move |event| {
+        // If nobody listens, nothing is lost: all of it comes again as entries.
+        let _ = sender.send(Heard {
+            run: event.run,
+            purpose: event.purpose,
+            said: event.said,
+        });
+    });
+    (live, receiver)
+}
+
+/// What is done with the entries of a run.
+pub struct Views {
+    /// Where a person looks.
+    pub person: Person,
+    /// Who calls a person that looks elsewhere.
+    pub notifier: Notifier,
+    /// The file that gets a line a step.
+    pub trace: Option<TraceFile>,
+    /// With what the person at the console changes a text.
+    pub editor: Option<String>,
+}
+
+/// Who looks at the entries.
+pub enum Person {
+    /// A person at a console.
+    Console(Box<Console>),
+    /// A program at standard output.
+    Program,
+}
+
+/// A watcher at work.
+pub struct Watching {
+    task: JoinHandle<Result<(), SurfaceError>>,
+    finish: oneshot::Sender<Until>,
+}
+
+/// When a watcher is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// When it has shown this entry of the run.
+    Entry(u64),
+    /// When it has shown what it knows of: the journal failed.
+    Now,
+}
+
+enum Event {
+    Entry(RunId, Entry),
+    Typed(Typed),
+    /// A model is speaking.
+    Heard(Heard),
+    /// Time went by.
+    Tick,
+    /// A journal cannot be followed.
+    Lost(SurfaceError),
+}
+
+impl Watching {
+    /// Watches `run` from entry `from` on. `open` are the questions that are unanswered by then.
+    pub fn start(
+        store: Store,
+        run: RunId,
+        from: u64,
+        open: Vec<OpenQuestion>,
+        views: Views,
+        replies: LiveReplies,
+    ) -> Self {
+        let (sender, events) = mpsc::channel(QUEUE);
+        let (finish, finished) = oneshot::channel();
+        let watcher = Watcher {
+            store,
+            run,
+            views,
+            readers: BTreeMap::new(),
+            sender,
+            terminal: None,
+            until: None,
+            shown: 0,
+        };
+        let task = tokio::spawn(watcher.watch(from, open, events, replies, finished));
+        Self { task, finish }
+    }
+
+    /// Waits until everything is shown; the first thing that could not be.
+    pub async fn finish(self, until: Until) -> Result<(), SurfaceError> {
+        // A watcher that failed is gone already and says so.
+        let _ = self.finish.send(until);
+        self.task
+            .await
+            .unwrap_or_else(|error| Err(SurfaceError::Watcher(error)))
+    }
+}
+
+struct Watcher {
+    store: Store,
+    run: RunId,
+    views: Views,
+    readers: BTreeMap<RunId, Reader>,
+    sender: mpsc::Sender<Event>,
+    /// Lines of the terminal come from here, once one was wanted.
+    terminal: Option<Reading>,
+    until: Option<Until>,
+    /// The last entry of the run that was shown.
+    shown: u64,
+}
+
+impl Watcher {
+    async fn watch(
+        mut self,
+        from: u64,
+        open: Vec<OpenQuestion>,
+        mut events: mpsc::Receiver<Event>,
+        mut replies: LiveReplies,
+        mut finished: oneshot::Receiver<Until>,
+    ) -> Result<(), SurfaceError> {
+        if let Person::Console(console) = &mut self.views.person {
+            for question in open {
+                console.asked(question)?;
+            }
+        }
+        self.read_terminal_if_asking()?;
+        self.follow(self.run, from);
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = events.recv() => event,
+                heard = replies.recv() => heard.map(Event::Heard),
+                () = self.tick() => Some(Event::Tick),
+                until = &mut finished, if self.until.is_none() => {
+                    self.until = Some(until.unwrap_or(Until::Now));
+                    None
+                }
+            };
+            if let Some(event) = event {
+                if !matches!(event, Event::Heard(_)) {
+                    // What was said before an entry was written is known before it is shown.
+                    while let Ok(heard) = replies.try_recv() {
+                        self.event(Event::Heard(heard))?;
+                    }
+                }
+                self.event(event)?;
+            }
+            let done = match self.until {
+                Some(Until::Entry(last)) => self.shown >= last,
+                Some(Until::Now) => events.is_empty(),
+                None => false,
+            };
+            if done {
+                self.views.notifier.finish().await;
+                return clear_status();
+            }
+        }
+    }
+
+    /// When the status line is due again; never where there is none.
+    async fn tick(&self) {
+        match &self.views.person {
+            Person::Console(console) if console.has_status() => {
+                tokio::time::sleep(TICK).await;
+            }
+            Person::Console(_) | Person::Program => std::future::pending().await,
+        }
+    }
+
+    fn event(&mut self, event: Event) -> Result<(), SurfaceError> {
+        match event {
+            Event::Entry(run, entry) => {
+                self.entry(run, &entry)?;
+                if run == self.run {
+                    self.shown = entry.seq;
+                }
+                Ok(())
+            }
+            Event::Typed(typed) => match (&mut self.views.person, typed) {
+                (Person::Console(console), Typed::Line(line)) => match console.to_edit(&line) {
+                    Some(card) => {
+                        // The editor reads the terminal now.
+                        self.terminal = None;
+                        let editor = self.views.editor.as_deref();
+                        let came = task::block_in_place(|| card_editor::in_editor(&card, editor));
+                        console.edited(came)?;
+                        self.read_terminal_if_asking()
+                    }
+                    None => console.typed(&line),
+                },
+                (Person::Console(console), Typed::End) => console.no_terminal(),
+                (Person::Program, _) => Ok(()),
+            },
+            Event::Heard(heard) => match &mut self.views.person {
+                Person::Console(console) => console.heard(&heard),
+                Person::Program => Ok(()),
+            },
+            Event::Tick => match &mut self.views.person {
+                Person::Console(console) => console.show_status(),
+                Person::Program => Ok(()),
+            },
+            Event::Lost(error) => Err(error),
+        }
+    }
+
+    fn entry(&mut self, run: RunId, entry: &Entry) -> Result<(), SurfaceError> {
+        if !self.readers.contains_key(&run) {
+            self.readers.insert(run, self.store.reader(&log_name(run))?);
+        }
+        let reader = &self.readers[&run];
+        match &mut self.views.person {
+            Person::Console(console) => console.entry(run, entry, reader)?,
+            Person::Program => {
+                let mut out = output::standard();
+                out.json(&json::line(run, entry))?;
+                out.flush()?;
+            }
+        }
+        if let Some(trace) = self.views.trace.as_mut().filter(|_| run == self.run) {
+            trace.entry(entry, reader)?;
+        }
+        let parsed = gyrus_kernel::parse(entry).ok();
+        if let Some(gyrus_kernel::Entry::ChildStarted(child)) = &parsed {
+            self.follow(child.child, 1);
+        } else if let Some(gyrus_kernel::Entry::RunParked(parked)) = &parsed
+            && run == self.run
+        {
+            self.views.notifier.parked(run, &parked.ending);
+        } else if let Some(gyrus_kernel::Entry::ApprovalAsked(asked)) = parsed {
+            let open = OpenQuestion::new(run, asked);
+            self.views.notifier.asked(&open, reader);
+        }
+        self.read_terminal_if_asking()
+    }
+
+    fn read_terminal_if_asking(&mut self) -> Result<(), SurfaceError> {
+        let Person::Console(console) = &self.views.person else {
+            return Ok(());
+        };
+        if console.is_asking() && self.terminal.is_none() {
+            self.terminal = Some(terminal::read_lines(self.sender.clone(), Event::Typed)?);
+        }
+        Ok(())
+    }
+
+    fn follow(&self, run: RunId, from: u64) {
+        let (store, sender) = (self.store.clone(), self.sender.clone());
+        tokio::spawn(async move {
+            if let Err(error) = send_entries(&store, run, from, &sender).await {
+                // If the watcher is gone, nobody misses the rest.
+                let _ = sender.send(Event::Lost(error)).await;
+            }
+        });
+    }
+}
+
+async fn send_entries(
+    store: &Store,
+    run: RunId,
+    from: u64,
+    sender: &mpsc::Sender<Event>,
+) -> Result<(), SurfaceError> {
+    wait_for(store, run).await?;
+    let mut follower = store.reader(&log_name(run))?.follow(from)?;
+    loop {
+        let entry = follower.next().await?;
+        if sender.send(Event::Entry(run, entry)).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// A child's journal appreplies a moment after its parent says that there will be one.
+async fn wait_for(store: &Store, run: RunId) -> Result<(), SurfaceError> {
+    let name = log_name(run);
+    let folder = store.folder(&name);
+    let mut changes = watch::watch(folder.parent().unwrap_or(&folder))?;
+    while !store.exists(&name) {
+        changes.changed().await;
+    }
+    Ok(())
+}
