@@ -548,7 +548,7 @@ fn a_command_of_the_person_is_told_that_a_run_waits() {
             "run": run,
             "question": "1.2",
             "risk": "high",
-            "headline": "the tool `write` needs your leave",
+            "headline": "the tool `write` needs your approval",
             "answer": format!("gyrus approve {short} 1.2"),
         })
     );

@@ -75,14 +75,14 @@ fn a_parked_question_is_answered_and_resumed_once() {
     • May I?
     → write path=.envrc content=hello
     ┌ approval 1.3 ─────────────────────────────────────────────────────────
-    │ The tool `write` wants to do something that needs your leave: [folder]/work/.envrc
+    │ The tool `write` wants to do something that needs your approval: [folder]/work/.envrc
     │ - writes .envrc, which is obeyed by direnv, when a person enters the folder
     │ - the run has read text that nobody vouches for
-    │ in the model's own words, which nobody has checked:
+    │ as written by the model (unverified):
     │ ┃ content: hello
     │ ┃ path: .envrc
     └───────────────────────────────────────────────────────────────────────
-    the run waits for an answer: The tool `write` wants to do something that needs your leave: [folder]/work/.envrc
+    the run waits for an answer: The tool `write` wants to do something that needs your approval: [folder]/work/.envrc
       answer with `gyrus approve [run] 1.3` or `gyrus deny [run] 1.3`, then `gyrus resume [run]`
     ");
     let listed = world.gyrus(&["approvals"]).exits(0).out;

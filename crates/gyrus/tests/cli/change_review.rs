@@ -24,7 +24,7 @@ fn the_cards_show_what_is_read_and_what_is_changed() {
     let has = |said: &str, words: &str| assert!(said.contains(words), "`{words}`: {said}");
     has(&said, "The agent wants to plan a changeset with ");
     has(&said, "┃ AGENTS.md: 44 bytes, about 11 tokens, guideline");
-    has(&said, "as it was found, which nobody has checked:");
+    has(&said, "as it was found (unverified):");
     assert!(
         asked(&world).starts_with("AGENTS.md  # 44 bytes"),
         "{}",
@@ -33,7 +33,7 @@ fn the_cards_show_what_is_read_and_what_is_changed() {
     world.gyrus(&["approve", "last"]).exits(0);
     let said = resume(&world).exits(5).err;
     has(&said, "The agent wants to change 3 files: 1 new, 1 deleted");
-    has(&said, "in the model's own words, which nobody has checked:");
+    has(&said, "as written by the model (unverified):");
     has(&said, "┃ -pub struct Point {\n");
     has(&said, "┃ +pub struct Vertex {\n");
     has(&said, "┃ # nobody reads it\n");

@@ -188,14 +188,18 @@ fn the_journal_of_a_small_piece_of_work() {
     run [run] · engineer · script/scripted · [folder]/work
     · phase: planning
     • 1. do it 2. submit it
+    • the plan: 1. do it 2. submit it
     · phase: executing
+    · Now carry the plan out, step by step.
     • Now submit.
     · phase: validating
     → shell timeout_seconds=600 command=test -f done
-    ← (no output)
+    ← failed: (no output)
       [exit code 1]
-    ■ the judge rejected the work: (no output)⏎[exit code 1]
+    · the judge rejected the work: (no output)
+      [exit code 1]
     · phase: executing
+    · The judge rejected the work. Find out why, mend it, and submit again: 3 more submissions count.
     • Now write.
     → write content= path=done
     ← created `done` (0 bytes, 0 lines)
@@ -204,7 +208,7 @@ fn the_journal_of_a_small_piece_of_work() {
     → shell timeout_seconds=600 command=test -f done
     ← (no output)
       [exit code 0]
-    ■ the judge accepted the work
+    · the judge accepted the work
     • The rounding mattered: look at tolerance.rs first.
     ■ reached: the checks passed · 4 steps · [n] tokens · [time]
       evidence: the judge accepted it: test -f done (4.4)

@@ -129,7 +129,7 @@ fn check_attributes(attributes: &str) {
             continue;
         };
         let (value, after) = after.split_once('"').expect("quotes end");
-        assert!(!value.contains(['<', '>', '\'', '`']), "{name}={value}");
+        assert!(!value.contains(['<', '>']), "{name}={value}");
         match name {
             "href" => assert!(value.starts_with('#') || value == "data:,", "{value}"),
             "src" => assert!(value.starts_with("data:image/"), "{value}"),

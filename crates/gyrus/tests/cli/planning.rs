@@ -106,13 +106,15 @@ fn the_journal_of_a_small_plan() {
     assert_eq!(world.file("notes/index.md"), "# Notes\n");
     insta::assert_snapshot!(world.mask(&said.err), @r"
     run [run] · plan · script/scripted · [folder]/work
-    • a plan of 2 steps
+    • the plan: a plan of 2 steps
       1. write: because of 1
       2. list: because of 2
     → write content=# Notes⏎ path=notes/index.md
     ← created `notes/index.md` (8 bytes, 1 line)
+    · step 1 (`write`) worked
     → list notes
     ← index.md  8 bytes
+    · step 2 (`list`) worked
     ■ reached, as the model claims · 4 steps · [n] tokens · [time]
       evidence: step 1 (`write`) worked (2.1)
       evidence: step 2 (`list`) worked (3.1)
@@ -338,15 +340,17 @@ fn a_failing_step_stops_the_plan() {
     let said = run(&world, &[]).exits(1);
     insta::assert_snapshot!(world.mask(&said.err), @r"
     run [run] · plan · script/scripted · [folder]/work
-    • a plan of 3 steps
+    • the plan: a plan of 3 steps
       1. write: because of 1
       2. shell: because of 2
       3. write: because of 3
     → write path=a.txt content=kept
     ← created `a.txt` (5 bytes, 1 line)
+    · step 1 (`write`) worked
     → shell echo hopeless; exit 3
-    ← hopeless
+    ← failed: hopeless
       [exit code 3]
+    · step 2 (`shell`) failed: hopeless [exit code 3]
     the goal was not reached: step 2 (`shell`) failed: hopeless [exit code 3]; done: 1 (`write`); not begun: 3; files: a.txt
       see what happened: gyrus show [run]
     ");

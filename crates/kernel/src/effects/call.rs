@@ -371,7 +371,7 @@ fn card(
     let wants = match verdict.risk {
         Risk::Safe => "look at something",
         Risk::Moderate => "make a change",
-        Risk::High => "do something that needs your leave",
+        Risk::High => "do something that needs your approval",
         Risk::Critical => "do something that is asked every time",
     };
     let places: Vec<_> = resolved

@@ -1,6 +1,6 @@
 //! What happened, as lines of a terminal.
 
-use gyrus_text::{counted, width, wrap};
+use gyrus_text::{counted, one_line, width, wrap};
 use serde_json::Value;
 
 use super::paint::Painter;
@@ -77,7 +77,8 @@ fn text(happening: &Happening) -> String {
             }
             Part::Arguments(arguments) => {
                 text.push(' ');
-                text.push_str(&of_arguments(arguments));
+                // On one line, so that no argument looks like a line of ours.
+                text.push_str(&one_line(&of_arguments(arguments)));
             }
             Part::Card(_) | Part::Picture(_) | Part::Files(_) | Part::Run(_) => {}
         }
@@ -106,8 +107,8 @@ fn of_arguments(arguments: &Value) -> String {
     let mut parts: Vec<String> = object
         .iter()
         .map(|(name, value)| match value.as_str() {
-            Some(text) if object.len() == 1 => text.to_owned(),
-            Some(text) => format!("{name}={text}"),
+            Some(text) if object.len() == 1 => text.trim_end().to_owned(),
+            Some(text) => format!("{name}={}", text.trim_end()),
             None => format!("{name}={value}"),
         })
         .collect();

@@ -78,6 +78,12 @@ impl Drawing<'_> {
             @for part in &happening.parts {
                 @match part {
                     Part::Badge(..) => {},
+                    Part::Text(Form::Code, text) if happening.subject == Subject::Reply => {
+                        details.more {
+                            summary { "the reply, as the loop reads it" }
+                            (self.text(Form::Code, text))
+                        }
+                    },
                     Part::Text(form, text) => { (self.text(*form, text)) },
                     Part::Arguments(arguments) => { (self.arguments(arguments)) },
                     Part::Card(card) => { (self.card(card)) },

@@ -7,7 +7,7 @@ use gyrus_kernel::Charge;
 use serde_json::Value;
 
 use super::excerpt::Excerpt;
-use crate::projection::{Form, Happening, Part, Projection, Subject, step_of};
+use crate::projection::{Form, Happening, Part, Projection, Subject, Weight, step_of};
 
 /// JSON that is longer than this, in bytes, is not laid out: indenting what is deeply nested
 /// would make it many times longer.
@@ -116,9 +116,13 @@ impl<'a> Steps<'a> {
                 // The page's head says it.
                 continue;
             }
+            // The line of the step says that it is complete, a result that the call was started.
+            let is_said = matches!(happening.subject, Subject::StepEnded | Subject::Started)
+                && happening.weight == Weight::Detail;
             let is_end = happening.step.is_some();
             let is_dropped = happening.subject == Subject::StepDropped;
             match &mut self.step {
+                Some(_) if is_said => {}
                 Some(step) => step.add(happening),
                 None => sections.push(Section::Between(Item::of(happening))),
             }

@@ -242,7 +242,7 @@ fn everything(world: &World) -> RunId {
         .add("approval.asked", json!({
             "effect": "2.3", "digest": "0".repeat(32),
             "card": {
-                "sentence": "The tool `shell` wants to do something that needs your leave",
+                "sentence": "The tool `shell` wants to do something that needs your approval",
                 "reasons": ["runs a command", "its outcome leaves this machine"],
                 "details": [{"text": "command: sh post.sh --once", "from": "model"}],
             },
@@ -408,7 +408,7 @@ fn every_kind_of_entry_has_its_place() {
         "claimed The model says that the goal is reached; nobody else has checked it. Order 20 pears.",
         "evidence the receipt receipt.txt",
         "because the cheapest that takes tools",
-        "! the model did not answer: the model's provider is overloaded: try again later",
+        "! attempt 1 of asking the model failed: the model's provider is overloaded: try again later",
         "asks remote/large attempt 2 because local/small failed",
         "2,300 in, 100 out, 64 cached $0.0072 840 ms",
         "2 branches side by side",

@@ -21,10 +21,10 @@ pub(super) fn judged(judged: GateVerdict) -> Happening {
         Risk::High => (Tone::Ask, "high risk"),
         Risk::Critical => (Tone::Bad, "critical"),
     };
-    let (decision, denied) = match verdict.decision {
-        Decision::Allow => ("allowed", false),
-        Decision::Ask => ("asks", false),
-        Decision::Deny => ("denied", true),
+    let decision = match verdict.decision {
+        Decision::Allow => "allowed",
+        Decision::Ask => "asks",
+        Decision::Deny => "denied",
     };
     let mut headline = verdict.reasons.join("; ");
     let places: Vec<String> = judged
@@ -35,12 +35,8 @@ pub(super) fn judged(judged: GateVerdict) -> Happening {
     if !places.is_empty() {
         headline.push_str(&format!(" ({})", places.join(", ")));
     }
-    let happening = if denied {
-        Happening::main(Subject::Verdict, Tone::Bad, headline)
-    } else {
-        Happening::detail(Subject::Verdict, headline)
-    };
-    happening
+    // What was denied is told again by the result.
+    Happening::detail(Subject::Verdict, headline)
         .with(Part::Badge(tone, risk.to_owned()))
         .with(Part::Badge(tone, decision.to_owned()))
 }

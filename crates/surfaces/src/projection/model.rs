@@ -69,7 +69,8 @@ pub(super) fn reply(reply: ModelReply, reader: &Reader) -> Happening {
             Err(gone) => (Subject::Reply, gone, None),
         },
         AttemptResult::Error { error } => {
-            let headline = format!("the model did not answer: {error}");
+            let attempt = reply.attempt;
+            let headline = format!("attempt {attempt} of asking the model failed: {error}");
             (Subject::ReplyFailed, headline, None)
         }
         AttemptResult::CutOff => {
@@ -117,20 +118,27 @@ fn told_by<'a>(
     message: &'a Message,
     called: &'a BTreeSet<String>,
 ) -> impl Iterator<Item = Happening> + 'a {
-    message.parts.iter().filter_map(move |part| match part {
-        MessagePart::Text(text) if text.origin == Origin::Kernel => Some(
-            Happening::main(Subject::Told, Tone::Aside, "").with(Part::prose(text.text.as_str())),
-        ),
-        MessagePart::ToolResult(result)
-            if result.text.origin == Origin::Kernel && !called.contains(&result.call_id) =>
+    let is_own = |part: &MessagePart| matches!(part, MessagePart::Text(text) if text.origin == Origin::Kernel);
+    // Beside texts of others, its own words only say what those are.
+    let is_lead = !message.parts.iter().all(is_own);
+    message.parts.iter().filter_map(move |part| {
+        if let MessagePart::Text(text) = part
+            && text.origin == Origin::Kernel
+        {
+            let happening = if is_lead {
+                Happening::detail(Subject::Told, "")
+            } else {
+                Happening::main(Subject::Told, Tone::Aside, "")
+            };
+            Some(happening.with(Part::prose(text.text.as_str())))
+        } else if let MessagePart::ToolResult(result) = part
+            && result.text.origin == Origin::Kernel
+            && !called.contains(&result.call_id)
         {
             let headline = format!("a call was not made: {}", result.text.text);
             Some(Happening::main(Subject::Told, Tone::Bad, headline))
+        } else {
+            None
         }
-        MessagePart::Text(_)
-        | MessagePart::ToolResult(_)
-        | MessagePart::Image(_)
-        | MessagePart::Thinking(_)
-        | MessagePart::ToolCall(_) => None,
     })
 }
